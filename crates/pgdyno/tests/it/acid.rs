@@ -17,7 +17,7 @@ fn verdicts(report: &Value, clause: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_test_of_clause_3_holds_on_a_server_given_but_durability_which_is_skipped() {
+fn every_test_of_clause_3_holds_on_a_given_server_except_durability_which_is_skipped() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);

@@ -12,7 +12,7 @@ const AS_IS: &str = "run -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepar
                      --set prepare.prewarm=false --set prepare.settle=false";
 
 #[test]
-fn what_init_loads_check_proves_and_finds_damaged() {
+fn check_verifies_what_init_loads_and_finds_damage() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);
@@ -124,7 +124,7 @@ fn tables_of_others_are_used_or_refused_but_not_dropped() {
 }
 
 #[test]
-fn tables_that_the_user_must_not_read_are_not_taken_for_damaged() {
+fn tables_that_the_user_may_not_read_are_not_reported_as_damaged() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     run(pg.client("pgbench", &database).args(["-i", "-q", "-s", "1"]));
@@ -147,7 +147,7 @@ fn tables_that_the_user_must_not_read_are_not_taken_for_damaged() {
 }
 
 #[test]
-fn a_standby_is_told_before_anything_is_written() {
+fn a_standby_is_refused_before_anything_is_written() {
     let (place, pg) = (Place::new(), Pg::start());
     let database = pg.database();
     let server = pg.admin_target(&database);

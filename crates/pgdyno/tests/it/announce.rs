@@ -28,7 +28,7 @@ fn on_terminal(place: &Place, args: &[&str], typed: &str) -> (Option<i32>, Strin
 }
 
 #[test]
-fn on_a_terminal_a_database_that_holds_anything_else_is_asked_about() {
+fn on_a_terminal_pgdyno_asks_before_it_uses_a_database_with_other_contents() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);
@@ -76,7 +76,7 @@ fn on_a_terminal_a_database_that_holds_anything_else_is_asked_about() {
 }
 
 #[test]
-fn what_changes_nothing_says_so_and_asks_nothing() {
+fn a_command_that_changes_nothing_says_so_and_does_not_ask() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);

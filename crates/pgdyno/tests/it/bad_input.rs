@@ -35,7 +35,7 @@ fn files(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn what_is_typed_wrong_is_told_with_a_hint() {
+fn typing_errors_are_reported_with_a_hint() {
     let place = Place::new();
     fs::create_dir(place.path("photos")).unwrap();
     place.write("photos/a.txt", "mine");
@@ -89,7 +89,7 @@ fn what_is_typed_wrong_is_told_with_a_hint() {
 }
 
 #[test]
-fn versions_and_settings_that_cannot_be_are_told() {
+fn impossible_versions_and_settings_are_reported() {
     let place = Place::with_binaries(&["18"]);
     let check = |line: &str, expected: &[&str]| check(&place, line, expected);
     check(
@@ -147,7 +147,7 @@ fn versions_and_settings_that_cannot_be_are_told() {
 }
 
 #[test]
-fn servers_that_cannot_be_reached_are_told() {
+fn unreachable_servers_are_reported() {
     let (place, pg) = (Place::new(), Pg::shared());
     let check = |target: &str, expected: &[&str]| {
         check(&place, &format!("run --scale 1 -c 1 -o out --server {target}"), expected);

@@ -93,7 +93,7 @@ fn routines_of_users_with_other_arguments_or_in_other_schemas_survive() {
 }
 
 #[test]
-fn a_users_routine_of_the_same_signature_is_named_and_stays() {
+fn a_users_routine_of_the_same_signature_is_named_and_kept() {
     let database = Database::new();
     database.execute(
         "create function public.slev(int, int, int) returns int language sql as 'select 5'; \
@@ -108,7 +108,7 @@ fn a_users_routine_of_the_same_signature_is_named_and_stays() {
 }
 
 #[test]
-fn a_mark_on_one_table_vouches_for_no_table_of_another_schema() {
+fn a_mark_on_one_table_says_nothing_about_a_table_of_another_schema() {
     let database = Database::new();
     database.execute("create schema app");
     database.init("app", "-w tpcc").expect(0);
@@ -132,7 +132,7 @@ fn a_mark_on_one_table_vouches_for_no_table_of_another_schema() {
 }
 
 #[test]
-fn acid_tests_put_back_only_what_they_took_aside() {
+fn acid_tests_restore_only_rows_that_they_set_aside() {
     let database = Database::new();
     database.init("public", "-w tpcc").expect(0);
     database.execute("create table pgdyno_acid_item (i_id int, i_price numeric); insert into pgdyno_acid_item values (1, 7)");
@@ -150,7 +150,7 @@ fn acid_tests_put_back_only_what_they_took_aside() {
 }
 
 #[test]
-fn what_depends_on_the_tables_is_named_and_stays() {
+fn objects_that_depend_on_the_tables_are_named_and_kept() {
     let database = Database::new();
     database.init("public", "").expect(0);
     database.execute(
@@ -165,7 +165,7 @@ fn what_depends_on_the_tables_is_named_and_stays() {
 }
 
 #[test]
-fn what_would_go_with_the_tables_without_a_word_is_named_and_stays() {
+fn objects_that_would_be_dropped_silently_with_the_tables_are_named_and_kept() {
     let database = Database::new();
     database.init("public", "").expect(0);
     database
@@ -192,7 +192,7 @@ fn what_would_go_with_the_tables_without_a_word_is_named_and_stays() {
 }
 
 #[test]
-fn what_somebody_hung_on_the_tables_is_named_and_stays() {
+fn additions_of_others_to_the_tables_are_named_and_kept() {
     let database = Database::new();
     database.init("public", "").expect(0);
     // What comes with each new table is no reason.
@@ -266,7 +266,7 @@ fn what_somebody_hung_on_the_tables_is_named_and_stays() {
 }
 
 #[test]
-fn a_load_gives_no_key_to_a_table_that_somebody_makes_meanwhile() {
+fn a_load_adds_no_key_to_a_table_that_somebody_creates_meanwhile() {
     let database = Database::new();
     let server = database.server("public");
     let args = ["init", "-s", "10", "--streams", "1", "--server", &server];
@@ -288,7 +288,7 @@ fn a_load_gives_no_key_to_a_table_that_somebody_makes_meanwhile() {
 }
 
 #[test]
-fn a_load_marks_and_empties_no_table_that_somebody_makes_meanwhile() {
+fn a_load_neither_marks_nor_empties_a_table_that_somebody_creates_meanwhile() {
     let database = Database::new();
     let server = database.server("public");
     let args = ["init", "-s", "20", "--streams", "1", "--server", &server];
@@ -317,7 +317,7 @@ fn a_load_marks_and_empties_no_table_that_somebody_makes_meanwhile() {
 }
 
 #[test]
-fn a_users_table_that_is_a_partition_or_stands_in_for_a_table_is_named_and_stays() {
+fn a_users_partition_or_table_of_the_same_name_is_named_and_kept() {
     let database = Database::new();
     database.init("public", "--partitions 2").expect(0);
     database.execute(
@@ -339,7 +339,7 @@ fn a_users_table_that_is_a_partition_or_stands_in_for_a_table_is_named_and_stays
 }
 
 #[test]
-fn a_table_that_is_swapped_while_its_lock_is_waited_for_stays() {
+fn a_table_that_is_swapped_during_the_wait_for_its_lock_is_kept() {
     let database = Database::new();
     database.init("public", "").expect(0);
     let mut locker = database.session();

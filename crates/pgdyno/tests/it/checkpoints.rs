@@ -70,7 +70,7 @@ fn small_file_system(place: &Place, megabytes: u64) -> Option<Mount> {
 }
 
 #[test]
-fn a_run_ends_in_order_before_the_device_of_its_wal_is_full() {
+fn a_run_ends_cleanly_before_the_device_of_its_wal_is_full() {
     let place = Place::new();
     let Some(mount) = small_file_system(&place, 900) else {
         return tell("skipped: file systems in files cannot be mounted here");

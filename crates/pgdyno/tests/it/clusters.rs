@@ -27,7 +27,7 @@ fn clusters_are_listed_and_removed_by_name() {
 }
 
 #[test]
-fn a_cluster_that_was_not_made_to_the_end_is_swept() {
+fn an_unfinished_cluster_is_swept() {
     let place = Place::with_binaries(&["18"]);
     place.run(&["init", "--scale", "1"]).expect(0);
     let list = place.run(&["server", "list", "--json"]).expect(0);
@@ -57,7 +57,7 @@ fn check_looks_into_the_cluster_with_the_workloads_data() {
 }
 
 #[test]
-fn a_marker_that_the_servers_user_replaces_makes_root_run_nothing() {
+fn root_runs_nothing_for_a_marker_that_the_servers_user_replaced() {
     let account = server::Account::choose().unwrap();
     // Another user's marker is a danger to root only.
     if !account.is_switched {
@@ -101,7 +101,7 @@ fn only_cluster(place: &Place) -> (String, std::path::PathBuf) {
 }
 
 #[test]
-fn a_marker_that_a_power_cut_left_empty_blocks_nothing() {
+fn a_marker_that_a_power_failure_left_empty_blocks_nothing() {
     let place = Place::new();
     let wal = place.path("wal");
     std::fs::create_dir(&wal).unwrap();
@@ -158,7 +158,7 @@ fn a_marker_that_a_power_cut_left_empty_blocks_nothing() {
 
 /// A kill between the making of the directory and of its marker once blocked every later `init` and `run`.
 #[test]
-fn a_cluster_whose_making_or_removal_was_cut_off_before_or_after_its_marker_blocks_nothing() {
+fn a_cluster_whose_creation_or_removal_was_interrupted_before_or_after_its_marker_blocks_nothing() {
     let place = Place::new();
     let init = ["init", "--bin-dir", "/usr/lib/postgresql/15/bin", "--scale", "1"];
     place.run(&init).expect(0);
@@ -183,7 +183,7 @@ fn a_cluster_whose_making_or_removal_was_cut_off_before_or_after_its_marker_bloc
 }
 
 #[test]
-fn binaries_that_were_not_unpacked_to_the_end_are_removed_unless_a_process_is_at_it() {
+fn partly_unpacked_binaries_are_removed_unless_a_process_is_unpacking_them() {
     let place = Place::new();
     let dir = |name: &str| place.path("cache/postgres").join(name);
     for name in [".unpack-dead/bin", ".unpack-busy/bin", "mine/bin"] {
@@ -200,7 +200,7 @@ fn binaries_that_were_not_unpacked_to_the_end_are_removed_unless_a_process_is_at
 }
 
 #[test]
-fn what_a_cluster_has_elsewhere_is_removed_with_it_also_after_a_kill_and_without_its_marker() {
+fn directories_of_a_cluster_elsewhere_are_removed_with_it_even_after_a_kill_and_without_its_marker() {
     let place = Place::new();
     for dir in ["wal", "snapshots"] {
         std::fs::create_dir(place.path(dir)).unwrap();

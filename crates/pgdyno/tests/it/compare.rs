@@ -13,7 +13,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn two_settings_of_a_server_of_our_own_are_measured_in_pairs() {
+fn two_settings_of_our_own_server_are_measured_in_pairs() {
     let place = Place::with_binaries(&["18"]);
     let sides = ["compare", "--b", "server.settings.jit=off", "--scale", "1", "--time", "1s", "-o", "out"];
     let ended = place.run(&[&sides[..], &SHORT].concat()).expect(0);
@@ -101,7 +101,7 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
 }
 
 #[test]
-fn the_same_twice_stops_on_width_and_leaves_a_noise_floor() {
+fn a_case_compared_with_itself_stops_at_the_precision_and_gives_a_noise_floor() {
     let (place, pg) = (Place::new(), Pg::shared());
     let ended = sleepers(&place, &pg, "out", &["--aa", "--time", "30min", "--precision", "90%"]).expect(0);
     let data = place.results("out");
@@ -165,7 +165,7 @@ fn two_servers_take_turns_in_a_duet() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_told() {
+fn sides_that_are_not_comparable_are_reported() {
     let place = Place::with_binaries(&["18"]);
     let check = |args: &[&str], expected: &str| {
         let ended = place.run(&[&["compare"], args].concat()).expect(1);

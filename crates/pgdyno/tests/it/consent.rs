@@ -14,7 +14,7 @@ fn args<'a>(text: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn data_of_another_scale_or_layout_is_replaced_only_when_asked() {
+fn data_of_another_scale_or_layout_is_replaced_only_on_request() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);
@@ -116,7 +116,7 @@ fn locks_of_others_are_named_and_a_wait_for_them_can_be_stopped() {
 }
 
 #[test]
-fn what_is_wrong_with_a_target_is_told_before_its_data_is_touched() {
+fn problems_of_a_target_are_reported_before_its_data_is_touched() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);

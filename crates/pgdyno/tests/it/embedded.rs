@@ -119,7 +119,7 @@ fn expect_no_network_needed(place: &Place) {
 }
 
 #[test]
-fn old_versions_and_own_binaries_run_as_well() {
+fn old_versions_and_given_binaries_run_too() {
     let place = Place::with_binaries(&["9.6", "12"]);
     let debian = bin_dir();
     let check = |options: &[&str], name: &str, version_nums: std::ops::Range<u32>| {

@@ -77,7 +77,7 @@ fn a_crash_of_the_server_voids_the_run() {
 }
 
 #[test]
-fn a_server_that_goes_away_ends_the_run_with_what_there_is() {
+fn a_server_that_goes_away_ends_the_run_with_the_results_so_far() {
     let faulty = Faulty::new();
     let running = faulty.start("--measure 20s");
     let began = Instant::now();
@@ -167,7 +167,7 @@ fn an_embedded_server_that_hangs_is_ended_with_all_its_processes() {
 }
 
 #[test]
-fn a_driver_that_does_not_run_is_told() {
+fn a_driver_that_does_not_run_is_reported() {
     let faulty = Faulty::new();
     let running = faulty.start("--measure 4s");
     let driver = running.descendants()[0];

@@ -32,7 +32,7 @@ fn clean(place: &Place, server: &str, code: i32) -> String {
 }
 
 #[test]
-fn exactly_those_that_a_killed_pgdyno_made_are_removed() {
+fn exactly_the_databases_that_a_killed_pgdyno_made_are_removed() {
     let (place, pg) = (Place::new(), Pg::start());
     let database = pg.database();
     let server = pg.admin_target(&database);
@@ -74,7 +74,7 @@ fn exactly_those_that_a_killed_pgdyno_made_are_removed() {
 }
 
 #[test]
-fn what_was_replaced_when_pgdyno_was_killed_is_removed_only_if_nobody_used_it() {
+fn a_database_replaced_when_pgdyno_was_killed_is_removed_only_if_nobody_used_it() {
     let (place, pg) = (Place::new(), Pg::start());
     for is_used in [false, true] {
         let database = pg.database();

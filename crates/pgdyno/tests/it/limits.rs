@@ -80,7 +80,7 @@ fn settings_of_the_database_do_not_end_administration() {
 }
 
 #[test]
-fn a_checkpoint_that_nobody_makes_is_given_up() {
+fn a_checkpoint_that_never_completes_is_given_up() {
     let (place, pg) = (Place::new(), Pg::start());
     let database = pg.database();
     let server = pg.admin_target(&database);

@@ -134,7 +134,7 @@ fn ctrl_c_ends_all_streams() {
 }
 
 #[test]
-fn streams_that_the_server_has_no_room_for_are_told_before_anything_is_dropped() {
+fn streams_that_the_server_has_no_connections_for_are_refused_before_anything_is_dropped() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let target = pg.admin_target(&database);

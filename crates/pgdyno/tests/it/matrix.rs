@@ -13,7 +13,7 @@ fn own_binaries() -> String {
 }
 
 #[test]
-fn what_would_make_a_run_fail_is_told_before_anything_begins() {
+fn whatever_would_make_a_run_fail_is_reported_before_anything_begins() {
     let place = Place::new();
     let text = format!(
         "[experiment]\nname = \"bad\"\nrepeats = 1\nexclude = [{{wal_compression = \"off\", clients = 200}}]\n{}\
@@ -49,7 +49,7 @@ fn what_would_make_a_run_fail_is_told_before_anything_begins() {
 }
 
 #[test]
-fn a_user_who_may_not_make_tables_is_told_so_by_the_plan() {
+fn the_plan_reports_that_a_user_may_not_create_tables() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let mut admin = pg.admin(&database);
@@ -68,7 +68,7 @@ fn a_user_who_may_not_make_tables_is_told_so_by_the_plan() {
 }
 
 #[test]
-fn a_large_matrix_wants_consent() {
+fn a_large_matrix_needs_consent() {
     let place = Place::new();
     let text =
         format!("[experiment]\nname = \"large\"\nrepeats = 101\n{}[workload]\nscale = 1\n", own_binaries());
@@ -130,7 +130,7 @@ fn a_number_of_transactions_that_is_not_reached_gives_no_number() {
 }
 
 #[test]
-fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_a_price() {
+fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_costs() {
     let place = Place::new();
     let target = |name: &str, price: f64| {
         format!(
@@ -175,7 +175,7 @@ fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_a_price() {
 }
 
 #[test]
-fn targets_by_url_are_servers_of_their_own() {
+fn targets_by_url_are_separate_servers() {
     let (place, pg) = (Place::new(), Pg::shared());
     let (one, two) = (pg.database(), pg.database());
     let text = format!(

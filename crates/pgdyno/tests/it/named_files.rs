@@ -18,7 +18,7 @@ data = {files = [\"pipe\"]}
 ";
 
 #[test]
-fn the_wait_for_a_pipe_that_nobody_writes_ends_with_a_signal() {
+fn the_wait_for_a_pipe_without_a_writer_ends_with_a_signal() {
     let place = Place::new();
     nix::unistd::mkfifo(&place.path("pipe"), Mode::S_IRWXU).unwrap();
     std::os::unix::fs::symlink(place.path("pipe"), place.path("pipe.toml")).unwrap();
@@ -34,7 +34,7 @@ fn the_wait_for_a_pipe_that_nobody_writes_ends_with_a_signal() {
 }
 
 #[test]
-fn a_file_without_end_is_refused_by_name() {
+fn an_endless_file_is_refused_by_name() {
     let place = Place::new();
     place.write("data.toml", &WITH_DATA.replace("pipe", "/dev/zero"));
     for (line, bound) in [
@@ -50,7 +50,7 @@ fn a_file_without_end_is_refused_by_name() {
 }
 
 #[test]
-fn what_a_shell_gives_as_a_pipe_is_read_also_where_a_password_is_taken_out_of_the_arguments() {
+fn a_pipe_from_a_shell_is_read_even_if_a_password_is_removed_from_the_arguments() {
     let (place, pg) = (Place::new(), Pg::shared());
     let program = env!("CARGO_BIN_EXE_pgdyno");
     let server = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", pg.port, pg.database());

@@ -29,7 +29,7 @@ fn files_of_server(running: &Running) -> Vec<String> {
 }
 
 #[test]
-fn what_the_caller_has_open_is_not_the_servers() {
+fn files_that_the_caller_has_open_are_not_inherited_by_the_server() {
     let place = Place::new();
     let secret = fs::File::open(place.write("open-by-the-caller", "for the caller")).unwrap();
     // As a shell does with `exec 7<file`.

@@ -40,7 +40,7 @@ fn may_set() -> Option<MutexGuard<'static, ()>> {
 }
 
 #[test]
-fn what_this_machine_does_not_have_is_refused_by_the_plan() {
+fn the_plan_refuses_what_this_machine_does_not_have() {
     let place = Place::new();
     let mut plan = args(&["--set", "os.io_scheduler=[\"none\",\"cfq9\"]", "--set", "os.swappiness=[10,300]"]);
     plan[0] = "plan";
@@ -64,7 +64,7 @@ fn what_this_machine_does_not_have_is_refused_by_the_plan() {
 }
 
 #[test]
-fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_given_back_also_after_a_kill() {
+fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released_even_after_a_kill() {
     let Some(_alone) = may_set() else { return };
     let before = (value(SWAPPINESS), value(HUGE_PAGES));
     let place = Place::new();
@@ -116,7 +116,7 @@ fn clean_where_swappiness_is_read_only(place: &Place) -> crate::tool::Ended {
 }
 
 #[test]
-fn a_value_that_does_not_come_back_is_kept_and_reported_until_it_does() {
+fn a_value_that_cannot_be_restored_is_kept_and_reported_until_it_is() {
     let Some(_alone) = may_set() else { return };
     let before = value(SWAPPINESS);
     let place = Place::new();
@@ -140,7 +140,7 @@ fn a_value_that_does_not_come_back_is_kept_and_reported_until_it_does() {
 }
 
 #[test]
-fn a_panic_puts_values_back_and_ends_every_process() {
+fn a_panic_restores_values_and_ends_every_process() {
     let Some(_alone) = may_set() else { return };
     let before = value(SWAPPINESS);
     let place = Place::new();

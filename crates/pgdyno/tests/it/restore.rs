@@ -91,7 +91,7 @@ fn the_database_is_copied_from_a_template_that_is_gone_afterwards() {
 }
 
 #[test]
-fn what_another_session_makes_between_two_runs_is_still_there_and_the_report_says_so() {
+fn objects_that_another_session_creates_between_two_runs_are_kept_and_the_report_says_so() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);
@@ -191,7 +191,7 @@ fn a_database_that_pgdyno_made_is_replaced_by_copies_from_one_experiment_to_the_
 }
 
 #[test]
-fn where_a_copy_would_lose_something_data_is_loaded_again_and_the_reason_told() {
+fn where_a_copy_would_lose_something_data_is_loaded_again_and_the_reason_reported() {
     let pg = Pg::shared();
     for (make, expected) in [
         ("create table diary (t text)", "also holds table diary"),
@@ -240,7 +240,7 @@ fn where_only_the_next_template_fails_the_run_has_its_data_and_the_next_one_load
 }
 
 #[test]
-fn who_comes_while_the_database_is_let_go_of_for_a_copy_does_not_get_it() {
+fn another_pgdyno_does_not_get_a_database_that_is_released_for_a_copy() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     // Each session takes a second to begin, so that the others get in before it.

@@ -171,7 +171,7 @@ fn a_notice_that_the_machine_goes_stops_the_run_which_resumes() {
 }
 
 #[test]
-fn only_an_experiment_can_be_resumed_and_only_as_it_is() {
+fn only_an_experiment_can_be_resumed_and_only_unchanged() {
     let place = Place::new();
     let check = |args: &[&str], expected: &str| {
         let ended = place.run(args).expect(1);

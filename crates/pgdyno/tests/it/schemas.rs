@@ -127,7 +127,7 @@ fn a_schema_that_cannot_be_used_is_named() {
 }
 
 #[test]
-fn an_embedded_server_has_the_schema_made() {
+fn on_an_embedded_server_the_schema_is_created() {
     let place = Place::new();
     let bin = bin_dir().display().to_string();
     let args = "run -w tpcb -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 -o out";
@@ -140,7 +140,7 @@ fn an_embedded_server_has_the_schema_made() {
 }
 
 #[test]
-fn data_of_an_older_version_is_measured_and_replaced_only_when_asked() {
+fn data_of_an_older_version_is_measured_and_replaced_only_on_request() {
     let pg = Pg::shared();
     let (place, database) = (Place::new(), pg.database());
     let server = pg.admin_target(&database);

@@ -69,7 +69,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn weighted_scripts_run_on_the_data_that_their_files_make() {
+fn weighted_scripts_run_on_the_data_that_their_files_create() {
     let place = place();
     let bin_dir = bin_dir();
     let own = ["--bin-dir", bin_dir.to_str().unwrap()];
@@ -179,7 +179,7 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
 }
 
 #[test]
-fn scripts_that_are_wrong_are_told_with_their_place() {
+fn mistakes_in_scripts_are_reported_with_their_position() {
     let place = place();
     place.write("shop/bad.sql", "SELECT 1;\n\\set x 1 +\n");
     let check = |line: &str, expected: &[&str]| {

@@ -149,7 +149,7 @@ fn a_password_in_settings_script_and_environment_gets_nowhere() {
 }
 
 #[test]
-fn hidden_values_that_differ_are_seen_to_differ() {
+fn hidden_values_that_differ_are_compared_as_different() {
     let place = place();
     let two = EXPERIMENT.replace(
         "restore_command = \"curl -u u:S3cretPw-canary http://h/%f\"",
@@ -165,7 +165,7 @@ fn hidden_values_that_differ_are_seen_to_differ() {
 }
 
 #[test]
-fn an_experiment_with_hidden_values_goes_on_when_they_are_given_again() {
+fn an_experiment_with_hidden_values_resumes_if_they_are_given_again() {
     let place = place();
     place.write("canary.toml", &EXPERIMENT.replace("repeats = 1", "repeats = 2").replace("\"2s\"", "\"4s\""));
     let running = start(&place, &["run", "canary.toml", "-o", "out"]);
@@ -229,7 +229,7 @@ fn a_password_among_the_options_is_refused_and_not_repeated() {
 
 /// The memory of a process that holds a password is closed to other processes of its user; its usage is still seen.
 #[test]
-fn an_ordinary_users_driver_is_accounted_for_though_its_memory_is_closed() {
+fn an_ordinary_users_driver_is_accounted_for_although_its_memory_is_not_readable() {
     let place = Place::new();
     let mut command = place.command(&[
         "run",

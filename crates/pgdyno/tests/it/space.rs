@@ -157,7 +157,7 @@ fn one_server_at_a_time_fits_where_two_do_not() {
 }
 
 #[test]
-fn the_cache_removes_what_was_used_least_recently_and_nothing_in_use() {
+fn the_cache_removes_the_least_recently_used_and_nothing_in_use() {
     let place = Place::new();
     let init = |scale: &'static str| ["init", "--bin-dir", BIN_DIR, "--scale", scale];
     place.run(&init("1")).expect(0);
@@ -183,7 +183,7 @@ fn the_cache_removes_what_was_used_least_recently_and_nothing_in_use() {
 }
 
 #[test]
-fn a_budget_is_a_size_and_nothing_is_kept_of_none() {
+fn a_budget_is_a_size_and_a_budget_of_zero_keeps_nothing() {
     let place = Place::new();
     for bad in ["lots", "50", "120%"] {
         let said = with_budget(&place, bad, &["server", "list"]).expect(1).stderr;
@@ -199,7 +199,7 @@ fn a_budget_is_a_size_and_nothing_is_kept_of_none() {
 }
 
 #[test]
-fn without_restore_there_is_no_snapshot_and_without_snapshot_the_data_are_loaded_again() {
+fn without_restore_there_is_no_snapshot_and_without_a_snapshot_data_is_loaded_again() {
     let place = Place::new();
     let snapshots = || {
         let path = PathBuf::from(clusters(&place)[0]["path"].as_str().unwrap());
@@ -227,7 +227,7 @@ fn without_restore_there_is_no_snapshot_and_without_snapshot_the_data_are_loaded
 }
 
 #[test]
-fn snapshots_are_kept_on_another_device_and_go_with_their_cluster() {
+fn snapshots_are_kept_on_another_device_and_removed_with_their_cluster() {
     let place = Place::new();
     let Some(disk) = SmallDisk::at(&place, "snapshots", 400) else { return };
     let dir = format!("prepare.snapshot_directory={}", disk.0.display());

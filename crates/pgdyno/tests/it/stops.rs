@@ -37,7 +37,7 @@ fn ctrl_c_in_the_measure_leaves_a_partial_result() {
 }
 
 #[test]
-fn ctrl_c_while_loading_leaves_no_data_that_passes_for_whole() {
+fn ctrl_c_while_loading_leaves_no_data_that_counts_as_complete() {
     let place = Place::with_binaries(&["18"]);
     let start = || place.start(place.command(&["run", "--scale", "10", "-c", "1", "-o", "out"]));
     let running = start();

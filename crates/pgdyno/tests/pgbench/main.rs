@@ -20,7 +20,7 @@ fn the_same_statements_reach_the_server() {
 }
 
 #[test]
-fn the_same_data_is_left() {
+fn the_database_contains_the_same_data_afterwards() {
     let cluster = cluster::Cluster::start();
     layout::streams_leave_what_one_session_leaves(&cluster);
     layout::streams_are_sessions(&cluster);
@@ -28,7 +28,7 @@ fn the_same_data_is_left() {
 }
 
 #[test]
-fn the_user_is_told_the_same() {
+fn messages_for_the_user_are_the_same() {
     let cluster = cluster::Cluster::start();
     // The first time, the server raises notices that there is nothing to drop.
     for who in [cluster::Who::Genuine, cluster::Who::Ours] {
@@ -44,7 +44,7 @@ fn the_user_is_told_the_same() {
 }
 
 #[test]
-fn the_same_ends_are_found_by_callers() {
+fn the_exit_codes_are_the_same() {
     let cluster = cluster::Cluster::start();
     for who in [cluster::Who::Genuine, cluster::Who::Ours] {
         assert_eq!(cluster.run(who, "-i -q").code, Some(0));
