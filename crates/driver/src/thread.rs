@@ -1,6 +1,7 @@
 //! One thread of a load: its event loop, its schedule, its log.
 
 pub(crate) mod connect;
+pub(crate) mod controls;
 pub(crate) mod frame;
 pub(crate) mod log;
 pub(crate) mod messages;

@@ -147,12 +147,12 @@ impl Scripts {
             && parsed.ask(prepared.number)
         {
             message::parse(out, &prepared.name, &self.bundle.programs[script].statements[statement].text);
-            if !client.pipeline.is_on {
-                message::sync(client.outgoing());
-                client.awaits_parse = true;
+            if !client.exchange.pipeline.is_on {
+                message::sync(client.buffer());
+                client.exchange.awaits_parse = true;
             }
         }
-        let with_sync = !client.pipeline.is_on;
+        let with_sync = !client.exchange.pipeline.is_on;
         let (emulator, _, out) = client.parts();
         match &prepared.fixed {
             Some(fixed) => out.extend_from_slice(fixed.get(with_sync)),
@@ -192,7 +192,7 @@ impl Scripts {
             if parsed.ask_once(prepared.number) {
                 message::parse(out, &prepared.name, &program.statements[statement].text);
                 message::sync(out);
-                client.pipeline.push_sync_of_parse(statement);
+                client.exchange.pipeline.push_sync_of_parse(statement);
             }
         }
     }

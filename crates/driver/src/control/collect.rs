@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -13,9 +13,8 @@ use crate::clock::{self, Nanos};
 use crate::control::merge::Merger;
 use crate::control::output::{Failure, say};
 use crate::tally::{SqlState, Tally, sqlstate_text};
-use crate::thread::frame::Frame;
+use crate::thread::controls::Controls;
 use crate::thread::order::Order;
-use crate::thread::rate::Rate;
 use crate::thread::report::{Finished, Report};
 use crate::thread::stop;
 
@@ -23,15 +22,6 @@ use crate::thread::stop;
 const LOST_EVENTS_MAX: u32 = 20;
 /// How long a stop may stay unseen.
 const STOP_GRAIN: Duration = Duration::from_millis(50);
-
-/// What the parent's commands move, for every thread to see.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Orders<'a> {
-    /// See [`stop`].
-    pub(crate) stop: &'a AtomicU8,
-    pub(crate) rate: &'a Rate,
-    pub(crate) frame: &'a Frame,
-}
 
 /// Gathers reports until every thread has finished.
 pub(crate) struct Collector<'a> {
@@ -94,11 +84,11 @@ impl<'a> Collector<'a> {
         &mut self,
         inbox: &Receiver<Report>,
         commands: &Receiver<DriveCommand>,
-        orders: Orders,
+        controls: Controls,
     ) -> Result<(), Failure> {
         while self.n_running > 0 {
             while let Ok(command) = commands.try_recv() {
-                self.take_command(command, orders)?;
+                self.take_command(command, controls)?;
             }
             match inbox.recv_timeout(STOP_GRAIN) {
                 Ok(report) => self.take(report)?,
@@ -112,16 +102,16 @@ impl<'a> Collector<'a> {
     }
 
     /// A command to a load that runs. A window that is moved is answered with a line, so that the parent knows that it was.
-    fn take_command(&mut self, command: DriveCommand, orders: Orders) -> Result<(), Failure> {
+    fn take_command(&mut self, command: DriveCommand, controls: Controls) -> Result<(), Failure> {
         match command {
             DriveCommand::Stop => {
                 self.stopped = true;
-                orders.stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
+                controls.stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
             }
             DriveCommand::Rate(rate_per_s) if rate_per_s.is_finite() && rate_per_s > 0.0 => {
-                orders.rate.order(rate_per_s);
+                controls.rate.order(rate_per_s);
             }
-            DriveCommand::Window(window) if !self.stopped && orders.frame.change(window, clock::now()) => {
+            DriveCommand::Window(window) if !self.stopped && controls.frame.change(window, clock::now()) => {
                 say(self.output, &DriverLine::Window(window))?;
             }
             DriveCommand::Rate(_) | DriveCommand::Window(_) | DriveCommand::Go(_) => {}

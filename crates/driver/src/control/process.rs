@@ -14,12 +14,13 @@ use crate::client::Client;
 use crate::client::fetch::Fetched;
 use crate::client::script::Scripts;
 use crate::clock::{self, Nanos, WallClock};
-use crate::control::collect::{Collector, Orders};
+use crate::control::collect::Collector;
 use crate::control::output::{Failure, say};
 use crate::control::usage;
 use crate::poller::Poller;
 use crate::tally::Tally;
 use crate::thread::connect::{self, Connected};
+use crate::thread::controls::Controls;
 use crate::thread::frame::Frame;
 use crate::thread::log::Log;
 use crate::thread::order::Order;
@@ -160,14 +161,14 @@ impl Order<'_> {
             let mut clients = Vec::with_capacity(n);
             for (id, prng) in numbered.by_ref().take(n) {
                 let mut client = Client::new(id, Emulator::new(&self.scripts.bundle, prng, id, &defines));
-                client.may_copy = self.load.copy;
+                client.exchange.may_copy = self.load.copy;
                 client.notices.are_all_read = self.load.all_notices;
                 client.limit_messages(self.load.message_bytes_max);
                 if self.load.protocol != Protocol::Simple {
-                    client.n_results_max = 1;
+                    client.exchange.n_results_max = 1;
                 }
                 let fetched = || Box::new(Fetched::new(self.load.message_bytes_max));
-                client.fetched = self.scripts.fetches.then(fetched);
+                client.exchange.fetched = self.scripts.fetches.then(fetched);
                 if let Some(connection) = connections.next() {
                     crew.tls = crew.tls.or_else(|| connection.tls.clone());
                     client.connect(connection, self.parsed_beforehand()).map_err(|e| e.to_string())?;
@@ -191,7 +192,8 @@ impl Order<'_> {
         let stop = AtomicU8::new(stop::NOT);
         let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
-        let shared = Shared { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate };
+        let controls = Controls { stop: &stop, rate: &rate, frame: &frame };
+        let shared = Shared { n_threads: shares.len(), go, controls };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
@@ -205,8 +207,7 @@ impl Order<'_> {
                 scope.spawn(move || worker.run());
             }
             let mut collector = Collector::new(self, recycle, output);
-            let orders = Orders { stop: &stop, rate: &rate, frame: &frame };
-            let result = collector.collect(&inbox, commands, orders);
+            let result = collector.collect(&inbox, commands, controls);
             // Also when the output is gone: the threads must see it.
             stop.fetch_max(stop::AT_ONCE, Ordering::Relaxed);
             result
@@ -242,14 +243,12 @@ impl Order<'_> {
                 share,
                 streams.throttle,
                 shared.go,
-                shared.frame.seen().end,
+                shared.controls.frame.seen().end,
             ),
             shape: self.shape(),
             log: Log::create(self.load, thread, streams.sample)?,
             go: shared.go,
-            frame: shared.frame,
-            stop: shared.stop,
-            rate: shared.rate,
+            controls: shared.controls,
             reports,
             spare,
         }))
@@ -260,7 +259,5 @@ impl Order<'_> {
 struct Shared<'a> {
     n_threads: usize,
     go: Nanos,
-    frame: &'a Frame,
-    stop: &'a AtomicU8,
-    rate: &'a Rate,
+    controls: Controls<'a>,
 }

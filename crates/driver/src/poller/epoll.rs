@@ -56,19 +56,19 @@ impl Epoll {
     /// Watches a client's connection for input. Writability is watched only while something waits to be
     /// sent: with edge triggering, every message that the server takes would wake the loop.
     pub(super) fn watch(&self, client: &mut Client, index: usize) -> io::Result<()> {
-        let Some(link) = &mut client.link else { return Ok(()) };
+        let Some(link) = &mut client.session.link else { return Ok(()) };
         self.poll.registry().register(link, Token(index), Interest::READABLE)
     }
 
     /// As [`Epoll::watch`], for a connection that was watched while it was made.
     pub(super) fn watch_made(&self, client: &mut Client, index: usize) -> io::Result<()> {
-        let Some(link) = &mut client.link else { return Ok(()) };
+        let Some(link) = &mut client.session.link else { return Ok(()) };
         self.poll.registry().reregister(link, Token(index), Interest::READABLE)
     }
 
     /// Watches a connection that is being made. A socket that is closed is forgotten by itself.
     pub(super) fn watch_dialing(&self, client: &mut Client, index: usize) -> io::Result<()> {
-        let Some(link) = client.dialing.as_mut().and_then(|dialing| dialing.link_mut()) else {
+        let Some(link) = client.dial.attempt.as_mut().and_then(|dialing| dialing.link_mut()) else {
             return Ok(());
         };
         self.poll.registry().register(link, Token(index), Interest::READABLE | Interest::WRITABLE)
@@ -83,18 +83,18 @@ impl Epoll {
 
     #[inline]
     fn watch_writable(&self, client: &mut Client, index: usize, on: bool) -> io::Result<()> {
-        if client.waits_to_write == on {
+        if client.outgoing.waits_to_write == on {
             return Ok(());
         }
-        client.waits_to_write = on;
-        let Some(link) = &mut client.link else { return Ok(()) };
+        client.outgoing.waits_to_write = on;
+        let Some(link) = &mut client.session.link else { return Ok(()) };
         let interest = if on { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         self.poll.registry().reregister(link, Token(index), interest)
     }
 
     /// Stops watching it.
     pub(super) fn forget(&self, client: &mut Client) {
-        if let Some(link) = &mut client.link {
+        if let Some(link) = &mut client.session.link {
             self.poll.registry().deregister(link).ok();
         }
     }

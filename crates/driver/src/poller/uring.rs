@@ -102,7 +102,7 @@ impl Uring {
 
     /// Has the kernel receive from a connection, or watches it if it is encrypted.
     pub(super) fn watch(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        let Some(link) = &client.link else { return Ok(()) };
+        let Some(link) = &client.session.link else { return Ok(()) };
         let watch = match link.is_encrypted() {
             true => Watch::Poll { events: libc::POLLIN | libc::POLLRDHUP },
             false => Watch::Receive,
@@ -112,7 +112,7 @@ impl Uring {
 
     /// Watches a connection that is being made.
     pub(super) fn watch_dialing(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        let Some(link) = client.dialing.as_mut().and_then(|dialing| dialing.link_mut()) else {
+        let Some(link) = client.dial.attempt.as_mut().and_then(|dialing| dialing.link_mut()) else {
             return Ok(());
         };
         let events = libc::POLLIN | libc::POLLOUT | libc::POLLRDHUP;
@@ -147,8 +147,8 @@ impl Uring {
 
     /// Ends every request for the connection. An error leaves a request behind whose news nobody heeds.
     pub(super) fn forget(&mut self, client: &mut Client, index: usize) {
-        client.waits_to_write = false;
-        let Some(link) = &client.link else {
+        client.outgoing.waits_to_write = false;
+        let Some(link) = &client.session.link else {
             self.retire(index).ok();
             self.let_go(index);
             return;
@@ -200,10 +200,10 @@ impl Uring {
     #[inline]
     pub(super) fn send(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
         let slot = &mut self.slots[index];
-        if slot.watch != Watch::Receive || client.pipeline.is_on || client.waits_to_write {
+        if slot.watch != Watch::Receive || client.exchange.pipeline.is_on || client.outgoing.waits_to_write {
             return self.send_at_once(client, index);
         }
-        let message = client.unsent();
+        let message = client.outgoing.unsent();
         if message.len() > SEND_BYTES_MAX {
             return self.send_at_once(client, index);
         }
@@ -214,7 +214,7 @@ impl Uring {
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL | libc::MSG_DONTWAIT)
             .build()
             .flags(Flags::SKIP_SUCCESS);
-        client.mark_sent();
+        client.outgoing.mark_sent();
         let tag = Tag::new(Purpose::Send, index, slot.generation);
         (slot.sent_as, slot.sent_bytes) = (self.n_queued + 1, lent.len());
         self.push(send, tag)
@@ -254,13 +254,13 @@ impl Uring {
     #[cold]
     fn send_at_once(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
         let slot = self.slots[index];
-        client.waits_to_write = match client.flush() {
+        client.outgoing.waits_to_write = match client.flush() {
             Ok(all_sent) => !all_sent,
             // The receive ends too, and after what the server said last.
             Err(_) if slot.watch == Watch::Receive => false,
             Err(e) => return Err(e),
         };
-        if !client.waits_to_write || slot.awaits_room {
+        if !client.outgoing.waits_to_write || slot.awaits_room {
             return Ok(());
         }
         self.slots[index].awaits_room = true;

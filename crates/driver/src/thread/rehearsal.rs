@@ -19,6 +19,7 @@ use crate::client::Client;
 use crate::clock::{self, Nanos};
 use crate::poller::Poller;
 use crate::tally::TallyShape;
+use crate::thread::controls::Controls;
 use crate::thread::frame::Frame;
 use crate::thread::log::Log;
 use crate::thread::order::Order;
@@ -97,7 +98,7 @@ impl<'a> Rehearsal<'a> {
         let scripts = order.scripts;
         let emulator = Emulator::new(&scripts.bundle, Prng::seed(0), 0, &rehearsed.defines);
         let mut client = Client::new(0, emulator);
-        client.link = Some(link);
+        client.session.link = Some(link);
         let poller = Poller::for_threads(rehearsed.load.poller, 0, &[1])?.swap_remove(0);
         let worker = Worker::new(Setup {
             thread: 0,
@@ -117,9 +118,7 @@ impl<'a> Rehearsal<'a> {
             log: Log::rehearsed(order.load, Prng::seed(0)),
             // No second of it is ever over, so that nothing is ever reported.
             go: NEVER,
-            frame: &rehearsed.frame,
-            stop: &rehearsed.stop,
-            rate: &rehearsed.rate,
+            controls: Controls { frame: &rehearsed.frame, stop: &rehearsed.stop, rate: &rehearsed.rate },
             reports: mpsc::channel().0,
             spare: mpsc::channel().1,
         });
@@ -142,7 +141,8 @@ impl<'a> Rehearsal<'a> {
         let is_understood = self.rehearse(now);
         // What the kernel keeps of a connection is forgotten as well: each gets a look in turn.
         self.n_rehearsed += 1;
-        if let Some(link) = clients.get(self.n_rehearsed % clients.len().max(1)).and_then(|c| c.link.as_ref())
+        if let Some(link) =
+            clients.get(self.n_rehearsed % clients.len().max(1)).and_then(|c| c.session.link.as_ref())
         {
             link.look_at();
         }

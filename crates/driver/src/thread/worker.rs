@@ -6,13 +6,13 @@ mod line;
 mod pace;
 mod remarks;
 mod special;
+mod state;
 mod trace;
 mod turn;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 
 use model::load::LoadSpec;
@@ -20,21 +20,20 @@ use model::telemetry::event::Event;
 use wire::{Conninfo, ProtocolError};
 use workload::Prng;
 
-use crate::client::notices::Budget;
 use crate::client::script::Scripts;
 use crate::client::{Client, Received, State};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
 use crate::poller::{Piece, Poller, Signal};
 use crate::prefetch;
-use crate::tally::{SqlState, Tally, TallyShape};
-use crate::thread::frame::{Frame, Seen};
+use crate::tally::{Tally, TallyShape};
+use crate::thread::controls::Controls;
 use crate::thread::log::{Log, Outcome};
-use crate::thread::rate::Rate;
 use crate::thread::rehearsal::Rehearsal;
-use crate::thread::report::{Connects, Report};
+use crate::thread::report::Report;
 use crate::thread::schedule::{Schedule, Share};
 use crate::thread::stop;
 use crate::thread::turns::TurnClock;
+use crate::thread::worker::state::{Bounds, Current, Record, Roster, Slots};
 
 /// What a worker is made of.
 pub(crate) struct Setup<'a> {
@@ -59,12 +58,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) shape: TallyShape,
     pub(crate) log: Option<Log>,
     pub(crate) go: Nanos,
-    /// When it counts, and when it ends.
-    pub(crate) frame: &'a Frame,
-    /// See [`stop`].
-    pub(crate) stop: &'a AtomicU8,
-    /// What is offered instead, once it was ordered.
-    pub(crate) rate: &'a Rate,
+    pub(crate) controls: Controls<'a>,
     pub(crate) reports: Sender<Report>,
     /// Tallies that the control loop has emptied.
     pub(crate) spare: Receiver<Tally>,
@@ -74,43 +68,15 @@ pub(crate) struct Setup<'a> {
 pub(crate) struct Worker<'a> {
     setup: Setup<'a>,
     tally: Tally,
-    /// Walks the schedule's slots as they become due, whoever takes them when.
-    due_counter: Option<Schedule>,
-    /// Slots that were due and not yet taken when the last interval ended.
-    backlog: u64,
-    n_taken: u64,
-    /// The number of the order of a rate that is followed.
-    rate_order: u32,
+    roster: Roster,
+    slots: Slots,
+    interval: Current,
+    bounds: Bounds,
+    record: Record,
     /// Transactions that take longer are late, nanoseconds.
     late_ns: u64,
-    /// The script of the next transaction, once it was chosen.
-    chosen: Option<usize>,
-    idle: VecDeque<usize>,
-    /// Clients that sleep or pause, and when the first of them wakes, or sooner.
-    n_sleeping: usize,
-    next_wake: Nanos,
-    n_gone: usize,
-    /// Clients that dial or wait to dial, and when one of them must be looked after.
-    n_connecting: usize,
-    next_tend: Nanos,
-    connects: Connects,
+    /// What is read from a connection that epoll reports.
     buffer: Box<[u8]>,
-    t: u32,
-    interval_start: Nanos,
-    boundary: Nanos,
-    /// The frame as this thread has seen it.
-    seen: Seen,
-    measure: (Nanos, Nanos),
-    /// No transaction begins from here on.
-    end: Nanos,
-    /// Statements in flight are cancelled from here on.
-    deadline: Nanos,
-    stopped: u8,
-    thread_cpu_at_start: u64,
-    loop_max_ns: u64,
-    clients_lost: u32,
-    messages: BTreeMap<SqlState, String>,
-    notices: Budget,
 }
 
 /// The loop never waits longer, so that a stop is seen and a pause is noticed.
@@ -128,37 +94,16 @@ const READS_MAX: usize = 64;
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Worker<'a> {
-        let second = |s: u32| setup.go + u64::from(s) * SECOND_NS;
-        let seen = setup.frame.seen();
+        let due_counter = setup.schedule.clone();
         Worker {
             tally: Tally::new(&setup.shape),
-            due_counter: setup.schedule.clone(),
-            backlog: 0,
-            n_taken: 0,
-            rate_order: 0,
+            roster: Roster::new(setup.clients.len()),
+            slots: Slots { due_counter, backlog: 0, n_taken: 0, rate_order: 0, chosen: None },
+            interval: Current::new(setup.go),
+            bounds: Bounds::new(setup.controls.frame.seen(), setup.load.window.grace_s),
+            record: Record::default(),
             late_ns: pace::late_ns(setup.load),
-            chosen: None,
-            idle: (0..setup.clients.len()).collect(),
-            n_sleeping: 0,
-            next_wake: Nanos::MAX,
-            n_gone: 0,
-            n_connecting: 0,
-            next_tend: 0,
-            connects: Connects::default(),
             buffer: vec![0; BUFFER_BYTES].into(),
-            t: 0,
-            interval_start: setup.go,
-            boundary: second(1),
-            seen,
-            measure: (seen.from, seen.end),
-            end: seen.end,
-            deadline: seen.end + u64::from(setup.load.window.grace_s) * SECOND_NS,
-            stopped: stop::NOT,
-            thread_cpu_at_start: 0,
-            loop_max_ns: 0,
-            clients_lost: 0,
-            messages: BTreeMap::new(),
-            notices: Budget::default(),
             setup,
         }
     }
@@ -168,15 +113,15 @@ impl<'a> Worker<'a> {
         if let Err(error) = self.watch_all() {
             return self.report(Report::Broken(error));
         }
-        while clock::now() < self.setup.go && self.setup.stop.load(Ordering::Relaxed) == stop::NOT {
+        while clock::now() < self.setup.go && self.setup.controls.stop.load(Ordering::Relaxed) == stop::NOT {
             std::thread::sleep(std::time::Duration::from_nanos(
                 self.setup.go.saturating_sub(clock::now()).min(WAIT_MAX_NS),
             ));
         }
-        self.thread_cpu_at_start = clock::thread_cpu();
+        self.interval.thread_cpu_at_start = clock::thread_cpu();
         let mut now = clock::now();
         if let Some(log) = &mut self.setup.log {
-            log.begin(self.setup.wall.unix(now.max(self.measure.0)) / 1000);
+            log.begin(self.setup.wall.unix(now.max(self.bounds.measure.0)) / 1000);
         }
         loop {
             self.attend(now);
@@ -187,7 +132,7 @@ impl<'a> Worker<'a> {
             let until = self.wake_up_at(now);
             let turn_end = clock::now();
             let turn_ns = turn_end - now;
-            self.loop_max_ns = self.loop_max_ns.max(turn_ns);
+            self.interval.loop_max_ns = self.interval.loop_max_ns.max(turn_ns);
             if turn_ns >= PAUSE_MIN_NS {
                 // Stopped while it was at work, not while it waited.
                 self.report(Report::Paused { at: turn_end, pause_ns: turn_ns });
@@ -212,9 +157,9 @@ impl<'a> Worker<'a> {
 
     /// Follows orders, and does what is due.
     pub(crate) fn attend(&mut self, now: Nanos) {
-        let stop = self.setup.stop.load(Ordering::Relaxed);
-        if stop > self.stopped {
-            self.stop_at(now, stop);
+        let stop = self.setup.controls.stop.load(Ordering::Relaxed);
+        if stop > self.bounds.stopped {
+            self.bounds.stop_at(now, stop);
         }
         self.follow_frame();
         self.follow_rate(now);
@@ -278,55 +223,38 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Beginning and end of the measure are where the parent has moved them; of a load that was stopped, they stay.
+    /// Begins and ends the measurement window where the parent has moved it, unless the load was stopped.
     #[inline]
     fn follow_frame(&mut self) {
-        let Some(seen) = self.setup.frame.moved(self.seen) else { return };
-        self.seen = seen;
-        if self.stopped == stop::NOT {
-            self.measure = (seen.from, seen.end);
-            self.end = seen.end;
-            self.deadline = seen.end + u64::from(self.setup.load.window.grace_s) * SECOND_NS;
-            let schedules = self.setup.schedule.iter_mut().chain(&mut self.due_counter);
+        let Some(seen) = self.setup.controls.frame.moved(self.bounds.seen) else { return };
+        if self.bounds.move_to(seen) {
+            let schedules = self.setup.schedule.iter_mut().chain(&mut self.slots.due_counter);
             schedules.for_each(|schedule| schedule.end_at(seen.end));
-        }
-    }
-
-    /// The load ends now instead of at the end of its window.
-    fn stop_at(&mut self, now: Nanos, stop: u8) {
-        self.stopped = stop;
-        if now < self.end {
-            self.end = now;
-            self.measure.1 = self.measure.1.min(now);
-            self.deadline = now + u64::from(self.setup.load.window.grace_s) * SECOND_NS;
-        }
-        if stop == stop::AT_ONCE {
-            self.deadline = self.deadline.min(now);
         }
     }
 
     /// Whether nothing is left to do; past the deadline, statements in flight are cancelled first.
     fn is_over(&mut self, now: Nanos) -> bool {
-        if self.n_gone == self.setup.clients.len() {
+        if self.roster.n_gone == self.setup.clients.len() {
             return true;
         }
-        if now < self.end {
+        if now < self.bounds.end {
             return false;
         }
         if !self.setup.clients.iter().any(Client::in_flight) {
             return true;
         }
-        if now >= self.deadline {
+        if now >= self.bounds.deadline {
             self.cancel_open();
         }
-        now >= self.deadline + CANCEL_GRACE_NS
+        now >= self.bounds.deadline + CANCEL_GRACE_NS
     }
 
     fn cancel_open(&mut self) {
         let mut handles = Vec::new();
-        for client in self.setup.clients.iter_mut().filter(|c| c.in_flight() && !c.cancelled) {
-            client.cancelled = true;
-            handles.extend(client.cancel.clone());
+        for client in self.setup.clients.iter_mut().filter(|c| c.in_flight() && !c.transaction.cancelled) {
+            client.transaction.cancelled = true;
+            handles.extend(client.session.cancel.clone());
         }
         if !handles.is_empty() {
             crate::thread::stop::cancel_all(handles);
@@ -334,19 +262,19 @@ impl<'a> Worker<'a> {
     }
 
     fn wake_up_at(&self, now: Nanos) -> Nanos {
-        let mut until = self.boundary.min(now + WAIT_MAX_NS);
-        if now < self.end {
-            until = until.min(self.end);
-            if !self.idle.is_empty() {
+        let mut until = self.interval.end.min(now + WAIT_MAX_NS);
+        if now < self.bounds.end {
+            until = until.min(self.bounds.end);
+            if !self.roster.idle.is_empty() {
                 let next_due = self.setup.schedule.as_ref().map_or(Some(now), Schedule::next_due);
                 until = until.min(next_due.unwrap_or(until));
             }
         }
-        if self.n_connecting > 0 {
-            until = until.min(self.next_tend);
+        if self.roster.n_connecting > 0 {
+            until = until.min(self.roster.next_tend);
         }
-        if self.n_sleeping > 0 {
-            until = until.min(self.next_wake);
+        if self.roster.n_sleeping > 0 {
+            until = until.min(self.roster.next_wake);
         }
         until
     }
@@ -360,17 +288,17 @@ impl<'a> Worker<'a> {
 
     /// Idle clients take the transactions that are due.
     fn begin_due(&mut self, now: Nanos) {
-        for _ in 0..self.idle.len() {
+        for _ in 0..self.roster.idle.len() {
             // Time has passed since the turn began: what is due by now need not wait for the next one. What is counted
             // from here on belongs to this moment's second.
             let at = clock::now();
-            if at >= self.end {
+            if at >= self.bounds.end {
                 return;
             }
             self.close_intervals(at);
-            let Some(&client) = self.idle.front() else { return };
+            let Some(&client) = self.roster.idle.front() else { return };
             if self.setup.clients[client].state != State::Idle {
-                self.idle.pop_front();
+                self.roster.idle.pop_front();
                 continue;
             }
             let due = match &self.setup.schedule {
@@ -383,7 +311,7 @@ impl<'a> Worker<'a> {
                     _ => continue,
                 }
             };
-            self.idle.pop_front();
+            self.roster.idle.pop_front();
             self.begin(client, due, at);
         }
     }
@@ -395,16 +323,16 @@ impl<'a> Worker<'a> {
         loop {
             let due = self.setup.schedule.as_mut()?.take(now)?;
             let limit_ns = self.setup.load.latency_limit_ns.unwrap_or(u64::MAX);
-            if self.setup.clients[client].idle_since.saturating_sub(due) <= limit_ns {
+            if self.setup.clients[client].record.idle_since.saturating_sub(due) <= limit_ns {
                 return Some(due);
             }
             let script = self.next_script(client, now);
-            self.n_taken += 1;
+            self.slots.n_taken += 1;
             let counts = &mut self.tally.scripts[script].counts;
             counts.due += 1;
             counts.skipped += 1;
-            self.setup.clients[client].script = script;
-            self.setup.clients[client].tries = 1;
+            self.setup.clients[client].transaction.script = script;
+            self.setup.clients[client].transaction.tries = 1;
             self.log(client, Outcome::Skipped, now);
             if self.has_made_all(client) {
                 self.retire(client);
@@ -414,14 +342,14 @@ impl<'a> Worker<'a> {
     }
 
     fn wake_sleepers(&mut self, now: Nanos) {
-        if self.n_sleeping == 0 || now < self.next_wake {
+        if self.roster.n_sleeping == 0 || now < self.roster.next_wake {
             return;
         }
-        self.next_wake = Nanos::MAX;
+        self.roster.next_wake = Nanos::MAX;
         for client in 0..self.setup.clients.len() {
             match self.setup.clients[client].state {
                 State::Sleeping { until } if until <= now => {
-                    self.n_sleeping -= 1;
+                    self.roster.n_sleeping -= 1;
                     let pauses = self.setup.clients[client].emulator.command() > 0;
                     if pauses {
                         self.end_command(client, now);
@@ -429,15 +357,15 @@ impl<'a> Worker<'a> {
                     self.go_on(client, now);
                 }
                 State::Pausing { until } if until <= now => {
-                    self.n_sleeping -= 1;
+                    self.roster.n_sleeping -= 1;
                     self.setup.clients[client].state = State::Idle;
-                    match now < self.end {
+                    match now < self.bounds.end {
                         true => self.begin(client, until, now),
-                        false => self.idle.push_back(client),
+                        false => self.roster.idle.push_back(client),
                     }
                 }
                 State::Sleeping { until } | State::Pausing { until } => {
-                    self.next_wake = self.next_wake.min(until);
+                    self.roster.next_wake = self.roster.next_wake.min(until);
                 }
                 _ => {}
             }
@@ -468,7 +396,7 @@ impl<'a> Worker<'a> {
     /// The end of the client's message did not fit into its socket.
     #[cold]
     fn send_rest(&mut self, index: usize, n_bytes: usize) {
-        self.setup.clients[index].mark_unsent(n_bytes);
+        self.setup.clients[index].outgoing.mark_unsent(n_bytes);
         self.flush(index);
     }
 
@@ -492,14 +420,14 @@ impl<'a> Worker<'a> {
         }
         self.buffer = buffer;
         let client = &self.setup.clients[index];
-        if client.link.is_some() && client.waits_to_write {
+        if client.session.link.is_some() && client.outgoing.waits_to_write {
             self.flush(index);
         }
     }
 
     /// One read; says whether there may be more.
     fn read_once(&mut self, index: usize, closing: bool, buffer: &mut [u8]) -> bool {
-        let Some(link) = &mut self.setup.clients[index].link else { return false };
+        let Some(link) = &mut self.setup.clients[index].session.link else { return false };
         let n = match link.recv(buffer) {
             Ok(0) => {
                 self.lose(index, clock::now(), "the server closed the connection");
@@ -517,7 +445,7 @@ impl<'a> Worker<'a> {
         self.close_intervals(now);
         let client = &mut self.setup.clients[index];
         // A short read means that the socket is drained; TLS may hold more.
-        let is_encrypted = client.link.as_ref().is_some_and(wire::Link::is_encrypted);
+        let is_encrypted = client.session.link.as_ref().is_some_and(wire::Link::is_encrypted);
         let drained = n < buffer.len() && !closing && !is_encrypted;
         let received = client.receive(&buffer[..n], now);
         self.received(index, received, now);
@@ -528,7 +456,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn received(&mut self, index: usize, received: Result<Received, ProtocolError>, now: Nanos) {
         let client = &self.setup.clients[index];
-        if !client.refused.is_empty() {
+        if !client.exchange.refused.is_empty() {
             self.tell_refused(index, now);
         }
         if !self.setup.clients[index].notices.is_empty() {

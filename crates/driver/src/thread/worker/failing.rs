@@ -22,9 +22,11 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn fail(&mut self, index: usize, now: Nanos, error: &ServerError) {
         // Of a statement that could not be parsed, the second error only says that there is no such statement.
-        let units = self.setup.clients[index].units;
-        let cause = self.setup.clients[index].parse_error.take();
-        let text = cause.as_ref().map(|_| self.statement_text(index, self.setup.clients[index].statement));
+        let units = self.setup.clients[index].session.units;
+        let cause = self.setup.clients[index].exchange.parse_error.take();
+        let text = cause
+            .as_ref()
+            .map(|_| self.statement_text(index, self.setup.clients[index].transaction.statement));
         let cause_text = cause.as_ref().map(|error| error.libpq_text(text.as_deref(), units));
         let refused = self.refusal(index).cloned();
         let told = cause.as_deref().or(refused.as_ref()).unwrap_or(error);
@@ -35,9 +37,10 @@ impl Worker<'_> {
             return self.go_on(index, now);
         }
         let client = &self.setup.clients[index];
-        let goes_on =
-            client.cancelled || is_retryable(state) || self.setup.load.on_error == OnError::Continue;
-        if client.pipeline.is_ending {
+        let goes_on = client.transaction.cancelled
+            || is_retryable(state)
+            || self.setup.load.on_error == OnError::Continue;
+        if client.exchange.pipeline.is_ending {
             self.count_pipeline(index);
         }
         let client = &self.setup.clients[index];
@@ -46,10 +49,10 @@ impl Worker<'_> {
             let message = error.libpq_text(self.query_text(index).as_deref(), units);
             let text = messages::aborted_by_server(place, query, &message);
             self.keep_message(state, || told.to_string());
-            self.setup.clients[index].failure = Some(state);
+            self.setup.clients[index].transaction.failure = Some(state);
             return self.abort(index, now, state, text, cause_text);
         }
-        if !client.cancelled {
+        if !client.transaction.cancelled {
             if self.setup.load.verbose_errors {
                 let message = error.libpq_text(self.query_text(index).as_deref(), units);
                 let event = Event::new(0, EventKind::ErrorReported, messages::got_error(place, &message));
@@ -58,14 +61,14 @@ impl Worker<'_> {
             self.keep_message(state, || told.to_string());
         }
         let client = &mut self.setup.clients[index];
-        client.failure = Some(state);
+        client.transaction.failure = Some(state);
         if !client.in_block() {
             return self.after_error(index, now);
         }
         client.state = State::RollingBack;
         client.begin_message();
         client.want_rows(false);
-        wire::message::query(client.outgoing(), "ROLLBACK");
+        wire::message::query(client.buffer(), "ROLLBACK");
         client.await_reply();
         self.flush(index);
     }
@@ -74,13 +77,13 @@ impl Worker<'_> {
     pub(super) fn after_error(&mut self, index: usize, now: Nanos) {
         let can_retry = self.can_retry(index, now);
         let client = &mut self.setup.clients[index];
-        let Some(state) = client.failure.take() else { return };
-        let tally = &mut self.tally.scripts[client.script];
-        if client.cancelled {
+        let Some(state) = client.transaction.failure.take() else { return };
+        let tally = &mut self.tally.scripts[client.transaction.script];
+        if client.transaction.cancelled {
             tally.counts.aborted += 1;
             return self.rest(index, now);
         }
-        let tries = client.tries;
+        let tries = client.transaction.tries;
         let command = client.emulator.current();
         if can_retry {
             tally.counts.retries += 1;
@@ -88,7 +91,7 @@ impl Worker<'_> {
             if let Some(command) = tally.commands.get_mut(command) {
                 command.retries += 1;
             }
-            client.tries = tries.saturating_add(1);
+            client.transaction.tries = tries.saturating_add(1);
             client.emulator.rewind();
             self.tell_tries(index, now, tries, EventKind::ErrorRetried);
             return self.go_on(index, now);
@@ -117,10 +120,10 @@ impl Worker<'_> {
 
     fn can_retry(&self, index: usize, now: Nanos) -> bool {
         let (load, client) = (self.setup.load, &self.setup.clients[index]);
-        client.failure.is_some_and(is_retryable)
-            && (load.max_tries == 0 || client.tries < load.max_tries)
-            && load.latency_limit_ns.is_none_or(|limit_ns| now - client.due <= limit_ns)
-            && now < self.end
+        client.transaction.failure.is_some_and(is_retryable)
+            && (load.max_tries == 0 || client.transaction.tries < load.max_tries)
+            && load.latency_limit_ns.is_none_or(|limit_ns| now - client.transaction.due <= limit_ns)
+            && now < self.bounds.end
     }
 
     fn tell_tries(&mut self, index: usize, now: Nanos, n: u32, kind: EventKind) {
@@ -129,7 +132,7 @@ impl Worker<'_> {
             return;
         }
         let client = &self.setup.clients[index];
-        let share = |limit_ns: u64| (now - client.due) as f64 / limit_ns as f64;
+        let share = |limit_ns: u64| (now - client.transaction.due) as f64 / limit_ns as f64;
         let tries = Tries { n, max: load.max_tries, time_share: load.latency_limit_ns.map(share) };
         let text = messages::after_error(client.id, kind == EventKind::ErrorRetried, tries);
         self.tell(now, Event::new(0, kind, text).with("client", client.id).with("tries", n));
@@ -152,7 +155,7 @@ impl Worker<'_> {
         let place = CommandRef { command: error.command, ..self.place(index) };
         let text = messages::command_failed(place, error.command_name, error.outcome);
         let cause = (!error.cause.is_empty()).then(|| error.cause.clone());
-        self.messages.entry(SCRIPT).or_insert_with(|| match &cause {
+        self.record.messages.entry(SCRIPT).or_insert_with(|| match &cause {
             Some(_) => format!("script error: {error}"),
             None => text.clone(),
         });
@@ -236,8 +239,8 @@ impl Worker<'_> {
 
     /// Keeps the first message with a SQLSTATE, for as many of them as are kept apart.
     pub(super) fn keep_message(&mut self, state: SqlState, message: impl FnOnce() -> String) {
-        if self.messages.len() < ERRORS_MAX || self.messages.contains_key(&state) {
-            self.messages.entry(state).or_insert_with(message);
+        if self.record.messages.len() < ERRORS_MAX || self.record.messages.contains_key(&state) {
+            self.record.messages.entry(state).or_insert_with(message);
         }
     }
 
@@ -285,14 +288,14 @@ impl Worker<'_> {
             return;
         }
         if matches!(client.state, State::Dialing | State::Down { .. }) {
-            self.n_connecting -= 1;
+            self.roster.n_connecting -= 1;
         }
         client.state = State::Gone;
         self.setup.poller.forget(client, index);
         // An open transaction block may not keep its locks while the others continue.
         client.disconnect();
-        self.n_gone += 1;
-        self.clients_lost += 1;
+        self.roster.n_gone += 1;
+        self.record.clients_lost += 1;
         self.keep_message(state, || text.clone());
         let mut event = located(Event::new(0, EventKind::ClientAborted, text), place, state);
         if let Some(cause) = cause {
@@ -300,7 +303,7 @@ impl Worker<'_> {
         }
         self.tell(now, event);
         if ends_load {
-            self.setup.stop.fetch_max(stop::AT_ONCE, std::sync::atomic::Ordering::Relaxed);
+            self.setup.controls.stop.fetch_max(stop::AT_ONCE, std::sync::atomic::Ordering::Relaxed);
         }
     }
 
@@ -308,7 +311,7 @@ impl Worker<'_> {
     fn count_lost(&mut self, index: usize, state: SqlState, now: Nanos) {
         let client = &mut self.setup.clients[index];
         if matches!(client.state, State::Sleeping { .. } | State::Pausing { .. }) {
-            self.n_sleeping -= 1;
+            self.roster.n_sleeping -= 1;
         }
         if !client.in_flight() {
             return;
@@ -317,8 +320,8 @@ impl Worker<'_> {
         let reconnects = self.reconnects(now);
         let client = &mut self.setup.clients[index];
         client.state = State::Idle;
-        client.failure = None;
-        let tally = &mut self.tally.scripts[client.script];
+        client.transaction.failure = None;
+        let tally = &mut self.tally.scripts[client.transaction.script];
         let (count, outcome) = match is_unknown {
             true => (&mut tally.counts.unknown, Outcome::Unknown),
             false => (&mut tally.counts.failed, Outcome::Other),
@@ -338,25 +341,29 @@ impl Worker<'_> {
     /// Whether the server may have committed the transaction in flight without our knowing.
     pub(super) fn may_be_committed(&self, index: usize) -> bool {
         let (scripts, client) = (self.setup.scripts, &self.setup.clients[index]);
-        let decides = |statement| scripts.decides(client.script, statement, client.in_block());
-        if client.failure.is_some() {
+        let decides = |statement| scripts.decides(client.transaction.script, statement, client.in_block());
+        if client.transaction.failure.is_some() {
             return false;
         }
-        if client.pipeline.is_on {
-            return client.pipeline.open().any(decides);
+        if client.exchange.pipeline.is_on {
+            return client.exchange.pipeline.open().any(decides);
         }
-        client.state == State::Waiting && decides(client.statement)
+        client.state == State::Waiting && decides(client.transaction.statement)
     }
 
     /// Where the client is.
     pub(super) fn place(&self, index: usize) -> CommandRef {
         let client = &self.setup.clients[index];
-        CommandRef { client: client.id, script: client.script, command: client.emulator.current() }
+        CommandRef {
+            client: client.id,
+            script: client.transaction.script,
+            command: client.emulator.current(),
+        }
     }
 
     fn is_at_sql(&self, index: usize) -> bool {
         let client = &self.setup.clients[index];
-        let program = &self.setup.scripts.bundle.programs[client.script];
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
         program.commands[client.emulator.current()].command.name() == "SQL"
     }
 
@@ -364,16 +371,16 @@ impl Worker<'_> {
     fn query_number(&self, index: usize) -> u32 {
         let client = &self.setup.clients[index];
         match self.is_at_sql(index) {
-            true => client.n_results,
-            false => client.pipeline.failure().map_or(0, |(_, n_before)| n_before),
+            true => client.exchange.n_results,
+            false => client.exchange.pipeline.failure().map_or(0, |(_, n_before)| n_before),
         }
     }
 
     /// Why the first statement of a pipeline that failed was not there.
     fn refusal(&self, index: usize) -> Option<&ServerError> {
         let client = &self.setup.clients[index];
-        let (failed, _) = client.pipeline.failure().filter(|_| !self.is_at_sql(index))?;
-        let refused = client.refused.iter().find(|refused| refused.statement == failed)?;
+        let (failed, _) = client.exchange.pipeline.failure().filter(|_| !self.is_at_sql(index))?;
+        let refused = client.exchange.refused.iter().find(|refused| refused.statement == failed)?;
         Some(&refused.error)
     }
 
@@ -381,14 +388,14 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn tell_refused(&mut self, index: usize, now: Nanos) {
         let place = self.place(index);
-        let refused = self.setup.clients[index].refused.iter_mut();
+        let refused = self.setup.clients[index].exchange.refused.iter_mut();
         let untold: Vec<(usize, Box<ServerError>)> = refused
             .filter_map(|refused| {
-                let is_new = !std::mem::replace(&mut refused.is_told, true);
+                let is_new = !std::mem::replace(&mut refused.is_reported, true);
                 is_new.then(|| (refused.statement, refused.error.clone()))
             })
             .collect();
-        let units = self.setup.clients[index].units;
+        let units = self.setup.clients[index].session.units;
         for (statement, error) in untold {
             let text = error.libpq_text(Some(&self.statement_text(index, statement)), units);
             let event = Event::new(0, EventKind::StatementRefused, text);
@@ -399,15 +406,15 @@ impl Worker<'_> {
     /// A statement of the script that the client runs, as the server is given it to parse.
     pub(super) fn statement_text(&self, index: usize, statement: usize) -> String {
         let client = &self.setup.clients[index];
-        self.setup.scripts.bundle.programs[client.script].statements[statement].text.clone()
+        self.setup.scripts.bundle.programs[client.transaction.script].statements[statement].text.clone()
     }
 
     /// The statement at which a client is, or the first of its pipeline that failed.
     fn failed_statement(&self, index: usize) -> Option<usize> {
         let client = &self.setup.clients[index];
         match self.is_at_sql(index) {
-            true => Some(client.statement),
-            false => client.pipeline.failure().map(|(statement, _)| statement),
+            true => Some(client.transaction.statement),
+            false => client.exchange.pipeline.failure().map(|(statement, _)| statement),
         }
     }
 

@@ -12,9 +12,9 @@ impl Worker<'_> {
     /// Sends the intervals that are over by `now`.
     #[inline]
     pub(super) fn close_intervals(&mut self, now: Nanos) {
-        while now >= self.boundary {
-            self.close_interval(self.boundary);
-            self.boundary += SECOND_NS;
+        while now >= self.interval.end {
+            self.close_interval(self.interval.end);
+            self.interval.end += SECOND_NS;
         }
     }
 
@@ -28,21 +28,21 @@ impl Worker<'_> {
         let clients = &self.setup.clients;
         let part = Part {
             thread: self.setup.thread,
-            t: self.t,
-            start: self.interval_start,
+            t: self.interval.t,
+            start: self.interval.start,
             end,
             tally: std::mem::replace(&mut self.tally, fresh),
-            thread_cpu_ns: cpu - self.thread_cpu_at_start,
+            thread_cpu_ns: cpu - self.interval.thread_cpu_at_start,
             polled_ns: self.setup.poller.take_polled_ns(),
-            loop_max_ns: self.loop_max_ns,
+            loop_max_ns: self.interval.loop_max_ns,
             in_flight: clients.iter().filter(|c| c.in_flight()).count() as u64,
-            connected: clients.iter().filter(|c| c.link.is_some()).count() as u64,
-            backlog: self.backlog,
+            connected: clients.iter().filter(|c| c.session.link.is_some()).count() as u64,
+            backlog: self.slots.backlog,
         };
-        self.thread_cpu_at_start = cpu;
-        self.loop_max_ns = 0;
-        self.interval_start = end;
-        self.t += 1;
+        self.interval.thread_cpu_at_start = cpu;
+        self.interval.loop_max_ns = 0;
+        self.interval.start = end;
+        self.interval.t += 1;
         self.report(Report::Part(Box::new(part)));
     }
 
@@ -51,19 +51,19 @@ impl Worker<'_> {
         let Some(log) = &mut self.setup.log else { return };
         if let Err(message) = log.flush() {
             self.setup.log = None;
-            self.setup.stop.fetch_max(stop::AT_ONCE, std::sync::atomic::Ordering::Relaxed);
+            self.setup.controls.stop.fetch_max(stop::AT_ONCE, std::sync::atomic::Ordering::Relaxed);
             self.report(Report::Failed(message));
         }
     }
 
     /// How many slots were due by `until` and are not taken.
     pub(super) fn count_backlog(&mut self, until: Nanos) {
-        let Some(counter) = &mut self.due_counter else { return };
+        let Some(counter) = &mut self.slots.due_counter else { return };
         // A load that is stopped early has no slots after its stop.
-        while counter.take(until.min(self.end)).is_some() {
-            self.backlog += 1;
+        while counter.take(until.min(self.bounds.end)).is_some() {
+            self.slots.backlog += 1;
         }
-        self.backlog = self.backlog.saturating_sub(std::mem::take(&mut self.n_taken));
+        self.slots.backlog = self.slots.backlog.saturating_sub(std::mem::take(&mut self.slots.n_taken));
     }
 
     /// Accounts for what is left, and reports the end.
@@ -73,9 +73,9 @@ impl Worker<'_> {
         let (mut unanswered, mut unanswered_ns) = (0, 0);
         for index in 0..self.setup.clients.len() {
             let client = &self.setup.clients[index];
-            if client.in_flight() && client.cancelled {
+            if client.in_flight() && client.transaction.cancelled {
                 unanswered += 1;
-                unanswered_ns = unanswered_ns.max(now - client.statement_sent);
+                unanswered_ns = unanswered_ns.max(now - client.transaction.statement_sent);
             }
             self.leave(index, now);
         }
@@ -87,14 +87,14 @@ impl Worker<'_> {
         let finished = Finished {
             thread: self.setup.thread,
             end: now,
-            measured: self.setup.clients.iter().map(|c| (c.id, c.measured)).collect(),
+            measured: self.setup.clients.iter().map(|c| (c.id, c.record.n_measured)).collect(),
             committed_by_slice: self.setup.turns.take().map_or(Vec::new(), TurnClock::into_committed),
             backlog,
-            clients_lost: self.clients_lost,
+            clients_lost: self.record.clients_lost,
             unanswered,
             unanswered_ns,
-            messages: std::mem::take(&mut self.messages),
-            connects: self.connects,
+            messages: std::mem::take(&mut self.record.messages),
+            connects: self.record.connects,
         };
         self.report(Report::Finished(Box::new(finished)));
     }
@@ -103,13 +103,13 @@ impl Worker<'_> {
     fn leave(&mut self, index: usize, now: Nanos) {
         let is_unknown = self.may_be_committed(index);
         let client = &mut self.setup.clients[index];
-        if let Some(since) = client.down_since.take() {
-            self.connects.outage_ns += now.saturating_sub(since) as f64;
+        if let Some(since) = client.dial.down_since.take() {
+            self.record.connects.outage_ns += now.saturating_sub(since) as f64;
         }
         if client.in_flight() {
-            let tally = &mut self.tally.scripts[client.script];
-            match client.failure {
-                Some(state) if !client.cancelled => {
+            let tally = &mut self.tally.scripts[client.transaction.script];
+            match client.transaction.failure {
+                Some(state) if !client.transaction.cancelled => {
                     tally.counts.failed += 1;
                     tally.error(state, 1);
                 }
@@ -130,10 +130,10 @@ impl Worker<'_> {
     /// run is not decided before it starts: the first one stands for them. When all clients have made their
     /// transactions, the slots that remain are not part of the load. Tells how many there were.
     fn skip_backlog(&mut self, now: Nanos) -> u64 {
-        self.count_backlog(now.min(self.end));
-        self.due_counter = None;
-        let backlog = std::mem::take(&mut self.backlog);
-        if now < self.end {
+        self.count_backlog(now.min(self.bounds.end));
+        self.slots.due_counter = None;
+        let backlog = std::mem::take(&mut self.slots.backlog);
+        if now < self.bounds.end {
             return 0;
         }
         let counts = &mut self.tally.scripts[0].counts;

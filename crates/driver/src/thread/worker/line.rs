@@ -23,14 +23,14 @@ impl Worker<'_> {
     pub(super) fn dial(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
         if !matches!(client.state, State::Dialing | State::Down { .. }) {
-            self.n_connecting += 1;
+            self.roster.n_connecting += 1;
         }
         client.state = State::Dialing;
-        client.connect_begun = now;
+        client.dial.begun = now;
         match Dialing::start_shared(Arc::clone(&self.setup.conninfo)) {
             Ok(dialing) => {
-                client.dial_generation = dialing.generation();
-                client.dialing = Some(Box::new(dialing));
+                client.dial.generation = dialing.generation();
+                client.dial.attempt = Some(Box::new(dialing));
                 match self.setup.poller.watch_dialing(client, index) {
                     Ok(()) => self.advance_dialing(index),
                     Err(e) => self.fail_dialing(index, now, LOST, &e.to_string()),
@@ -43,11 +43,11 @@ impl Worker<'_> {
     /// The connection under way may go on.
     pub(super) fn advance_dialing(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
-        let Some(dialing) = &mut client.dialing else { return };
+        let Some(dialing) = &mut client.dial.attempt else { return };
         match dialing.advance() {
             Ok(Progress::Done(connection)) => self.connected(index, connection),
-            Ok(_) if dialing.generation() != client.dial_generation => {
-                client.dial_generation = dialing.generation();
+            Ok(_) if dialing.generation() != client.dial.generation => {
+                client.dial.generation = dialing.generation();
                 if let Err(e) = self.setup.poller.watch_dialing(client, index) {
                     self.fail_dialing(index, clock::now(), LOST, &e.to_string());
                 }
@@ -59,23 +59,23 @@ impl Worker<'_> {
 
     /// Dials where it is time, and looks after deadlines.
     pub(super) fn tend_connections(&mut self, now: Nanos) {
-        if self.n_connecting == 0 || now < self.next_tend {
+        if self.roster.n_connecting == 0 || now < self.roster.next_tend {
             return;
         }
         let wall = Instant::now();
-        self.next_tend = now + TEND_NS;
+        self.roster.next_tend = now + TEND_NS;
         for index in 0..self.setup.clients.len() {
             let client = &self.setup.clients[index];
             match client.state {
-                State::Down { until } if now >= self.end => {
+                State::Down { until } if now >= self.bounds.end => {
                     debug_assert!(until > 0);
-                    self.n_connecting -= 1;
+                    self.roster.n_connecting -= 1;
                     self.setup.clients[index].state = State::Idle;
                 }
                 State::Down { until } if until <= now => self.dial(index, now),
-                State::Down { until } => self.next_tend = self.next_tend.min(until),
+                State::Down { until } => self.roster.next_tend = self.roster.next_tend.min(until),
                 State::Dialing => {
-                    let deadline = client.dialing.as_ref().and_then(|dialing| dialing.deadline());
+                    let deadline = client.dial.attempt.as_ref().and_then(|dialing| dialing.deadline());
                     if deadline.is_some_and(|deadline| deadline <= wall) {
                         self.advance_dialing(index);
                     }
@@ -89,24 +89,24 @@ impl Worker<'_> {
         let now = clock::now();
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
-        self.connects.n += 1;
-        self.connects.ns += (now - client.connect_begun) as f64;
-        client.dialing = None;
+        self.record.connects.n += 1;
+        self.record.connects.ns += (now - client.dial.begun) as f64;
+        client.dial.attempt = None;
         if let Err(e) = client.connect(connection, scripts.nothing_parsed()) {
             return self.distrust(index, now, &e);
         }
         if let Err(e) = self.setup.poller.watch_made(client, index) {
             return self.fail_dialing(index, now, LOST, &e.to_string());
         }
-        if scripts.fetches && client.fetched.is_none() {
-            client.fetched = Some(Box::new(Fetched::new(self.setup.load.message_bytes_max)));
+        if scripts.fetches && client.exchange.fetched.is_none() {
+            client.exchange.fetched = Some(Box::new(Fetched::new(self.setup.load.message_bytes_max)));
         }
-        self.n_connecting -= 1;
+        self.roster.n_connecting -= 1;
         client.state = State::Idle;
-        client.backoff = 0;
-        if let Some(since) = client.down_since.take() {
+        client.dial.backoff = 0;
+        if let Some(since) = client.dial.down_since.take() {
             let (id, outage_ns) = (client.id, now - since);
-            self.connects.outage_ns += outage_ns as f64;
+            self.record.connects.outage_ns += outage_ns as f64;
             let outage_s = outage_ns as f64 / 1e9;
             let text = format!("client {id} has a connection again after {outage_s:.3} s");
             let event = Event::new(0, EventKind::ConnectionRestored, text);
@@ -119,8 +119,8 @@ impl Worker<'_> {
     fn use_connection(&mut self, index: usize, now: Nanos) {
         let is_closed_loop = self.setup.schedule.is_none();
         let client = &mut self.setup.clients[index];
-        match client.pending_due.take() {
-            _ if now >= self.end => self.idle.push_back(index),
+        match client.dial.pending_due.take() {
+            _ if now >= self.bounds.end => self.roster.idle.push_back(index),
             // In a closed loop a transaction is due when its client is free and connected, as in pgbench.
             Some(due) => {
                 self.start_transaction(index, if is_closed_loop { now } else { due }, now);
@@ -147,11 +147,11 @@ impl Worker<'_> {
             let text = format!("client {} aborted while establishing connection", client.id);
             return self.abort_lost(index, now, state, text, Some(why.to_string()));
         }
-        client.down_since.get_or_insert(client.connect_begun);
-        client.backoff = (client.backoff * 2).clamp(BACKOFF_MIN_NS, BACKOFF_MAX_NS);
-        let until = now + client.backoff;
+        client.dial.down_since.get_or_insert(client.dial.begun);
+        client.dial.backoff = (client.dial.backoff * 2).clamp(BACKOFF_MIN_NS, BACKOFF_MAX_NS);
+        let until = now + client.dial.backoff;
         client.state = State::Down { until };
-        self.next_tend = self.next_tend.min(until);
+        self.roster.next_tend = self.roster.next_tend.min(until);
     }
 
     /// The connection is lost, and a new one is to be made at once.
@@ -159,10 +159,10 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         self.setup.poller.forget(client, index);
         client.disconnect();
-        client.down_since = Some(now);
+        client.dial.down_since = Some(now);
         client.state = State::Down { until: now };
-        self.n_connecting += 1;
-        self.next_tend = now;
+        self.roster.n_connecting += 1;
+        self.roster.next_tend = now;
     }
 
     /// Closes the connection of a transaction that has ended.
@@ -170,6 +170,6 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         self.setup.poller.forget(client, index);
         client.disconnect();
-        self.connects.ns += clock::now().saturating_sub(now) as f64;
+        self.record.connects.ns += clock::now().saturating_sub(now) as f64;
     }
 }

@@ -16,8 +16,8 @@ impl Worker<'_> {
     /// their transactions have ended.
     #[inline]
     pub(super) fn follow_rate(&mut self, now: Nanos) {
-        if let Some((order, rate_per_s)) = self.setup.rate.after(self.rate_order) {
-            self.rate_order = order;
+        if let Some((order, rate_per_s)) = self.setup.controls.rate.after(self.slots.rate_order) {
+            self.slots.rate_order = order;
             self.change_rate(now, rate_per_s);
         }
     }
@@ -31,8 +31,8 @@ impl Worker<'_> {
             None => setup.throttle.clone(),
         };
         let pace = Pace::Poisson { rate_per_s };
-        setup.schedule = Schedule::new(pace, setup.share, prng, now, self.end);
-        self.due_counter = setup.schedule.clone();
+        setup.schedule = Schedule::new(pace, setup.share, prng, now, self.bounds.end);
+        self.slots.due_counter = setup.schedule.clone();
     }
 
     /// Slots that wait belong to a rate that is no longer offered: what is offered next may not wait behind them. Which
@@ -40,9 +40,9 @@ impl Worker<'_> {
     fn skip_waiting(&mut self, now: Nanos) {
         self.count_backlog(now);
         let counts = &mut self.tally.scripts[0].counts;
-        counts.due += self.backlog;
-        counts.skipped += self.backlog;
-        self.backlog = 0;
-        self.n_taken = 0;
+        counts.due += self.slots.backlog;
+        counts.skipped += self.slots.backlog;
+        self.slots.backlog = 0;
+        self.slots.n_taken = 0;
     }
 }

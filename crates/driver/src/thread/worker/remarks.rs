@@ -11,10 +11,11 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn tell_notices(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        let (id, units, chosen) = (client.id, client.units, self.notices.choose(&mut client.notices));
+        let (id, units, chosen) =
+            (client.id, client.session.units, self.interval.notices.choose(&mut client.notices));
         for Notice { notice, is_of_parse } in chosen {
             let query = match is_of_parse {
-                true => Some(self.statement_text(index, self.setup.clients[index].statement)),
+                true => Some(self.statement_text(index, self.setup.clients[index].transaction.statement)),
                 false => self.query_text(index),
             };
             let text = notice.libpq_text(query.as_deref(), units);
@@ -28,7 +29,7 @@ impl Worker<'_> {
 
     /// A second is over: notices beyond its limit are reported as a number.
     pub(super) fn tell_notices_left_out(&mut self, now: Nanos) {
-        let n = self.notices.renew();
+        let n = self.interval.notices.renew();
         if n > 0 {
             let text = format!("{n} more notices of the server in this second");
             self.tell(now, Event::new(0, EventKind::ServerNotice, text).with("n_dropped", n));

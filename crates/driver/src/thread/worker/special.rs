@@ -25,14 +25,14 @@ impl Worker<'_> {
             return Err(self.refused(index, "cannot use pipeline mode with the simple query protocol"));
         }
         let client = &mut self.setup.clients[index];
-        if client.pipeline.is_on {
+        if client.exchange.pipeline.is_on {
             return Err(self.refused(index, "already in pipeline mode"));
         }
-        client.pipeline.start();
-        client.refused.clear();
+        client.exchange.pipeline.start();
+        client.exchange.refused.clear();
         client.begin_message();
         client.want_rows(false);
-        let (script, command) = (client.script, client.emulator.current());
+        let (script, command) = (client.transaction.script, client.emulator.current());
         self.setup.scripts.parse_pipeline(script, command, client);
         Ok(())
     }
@@ -40,11 +40,11 @@ impl Worker<'_> {
     /// `\syncpipeline`.
     pub(super) fn sync_pipeline(&mut self, index: usize) -> Result<(), RunError> {
         let client = &mut self.setup.clients[index];
-        if !client.pipeline.is_on {
+        if !client.exchange.pipeline.is_on {
             return Err(self.refused(index, "not in pipeline mode"));
         }
-        message::sync(client.outgoing());
-        client.pipeline.push_sync();
+        message::sync(client.buffer());
+        client.exchange.pipeline.push_sync();
         Ok(())
     }
 
@@ -52,7 +52,7 @@ impl Worker<'_> {
     pub(super) fn end_pipeline(&mut self, index: usize) -> Result<(), RunError> {
         self.sync_pipeline(index)?;
         let client = &mut self.setup.clients[index];
-        client.pipeline.is_ending = true;
+        client.exchange.pipeline.is_ending = true;
         client.state = State::Waiting;
         self.flush(index);
         Ok(())
@@ -61,17 +61,17 @@ impl Worker<'_> {
     /// Counts the statements of a pipeline that is over.
     pub(super) fn count_pipeline(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
-        let tally = &mut self.tally.scripts[client.script];
-        for (statement, ns) in client.pipeline.answered() {
+        let tally = &mut self.tally.scripts[client.transaction.script];
+        for (statement, ns) in client.exchange.pipeline.answered() {
             tally.note(Kind::Statement(statement as u32), ns);
         }
-        client.pipeline.stop();
+        client.exchange.pipeline.stop();
     }
 
     /// `\gset` or `\aset` inside a pipeline.
     pub(super) fn fetch_in_pipeline(&mut self, index: usize, statement: usize) -> RunError {
         let client = &self.setup.clients[index];
-        let program = &self.setup.scripts.bundle.programs[client.script];
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
         let name = match program.statements[statement].fetch {
             Fetch::Aset { .. } => "aset",
             _ => "gset",
@@ -85,14 +85,14 @@ impl Worker<'_> {
 
     fn refused(&self, index: usize, outcome: &'static str) -> RunError {
         let client = &self.setup.clients[index];
-        let program = &self.setup.scripts.bundle.programs[client.script];
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
         client.emulator.failed(program, outcome, String::new())
     }
 
     /// `\shell` and `\setshell`. The thread waits, as in pgbench: its other clients rest meanwhile.
     pub(super) fn run_shell(&mut self, index: usize, now: &mut Nanos) -> Result<(), RunError> {
         let client = &mut self.setup.clients[index];
-        let program = &self.setup.scripts.bundle.programs[client.script];
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
         // Only scripts call shells.
         let Some(script) = client.emulator.script() else { return Ok(()) };
         let line = script.shell_line(program)?;
@@ -129,10 +129,10 @@ impl Worker<'_> {
     /// Makes variables of the rows that the statement just answered gave; `false` if that ended the client.
     pub(super) fn store_rows(&mut self, index: usize, now: Nanos) -> bool {
         let client = &mut self.setup.clients[index];
-        let program = &self.setup.scripts.bundle.programs[client.script];
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
         let command = &program.commands[client.emulator.current()].command;
         let workload::Command::Sql { statement } = command else { return true };
-        let Some(fetched) = &client.fetched else { return true };
+        let Some(fetched) = &client.exchange.fetched else { return true };
         let Some(script) = client.emulator.script_mut() else {
             let Err(error) = fetched.give(program, &mut client.emulator) else { return true };
             self.script_error(index, now, &error);
@@ -155,7 +155,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn tell_debug(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        let (id, script) = (client.id, client.script);
+        let (id, script) = (client.id, client.transaction.script);
         let lines = client.emulator.take_debug_lines();
         for line in lines {
             self.tell(now, Event::new(0, EventKind::ScriptDebug, line.text(script)).with("client", id));
@@ -165,14 +165,14 @@ impl Worker<'_> {
     /// The server waits for the rows of a COPY, which follow the statement in the script.
     pub(super) fn copy_in(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        if !client.may_copy || client.pipeline.is_on || client.state != State::Waiting {
+        if !client.exchange.may_copy || client.exchange.pipeline.is_on || client.state != State::Waiting {
             return self.refuse_copy(index, now);
         }
-        client.is_copying = false;
-        let program = &self.setup.scripts.bundle.programs[client.script];
-        let data = program.statements[client.statement].copy_data.as_deref();
+        client.exchange.is_copying = false;
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
+        let data = program.statements[client.transaction.statement].copy_data.as_deref();
         client.begin_message();
-        client.has_copied = true;
+        client.exchange.has_copied = true;
         let (emulator, _, out) = client.parts();
         match data {
             Some(data) => {

@@ -18,7 +18,7 @@ impl Worker<'_> {
     /// A transaction begins.
     #[cold]
     pub(super) fn trace_start(&self, index: usize, now: Nanos) {
-        let program = &self.setup.scripts.bundle.programs[self.setup.clients[index].script];
+        let program = &self.setup.scripts.bundle.programs[self.setup.clients[index].transaction.script];
         self.trace(index, now, &format!("executing script \"{}\"", program.name));
     }
 
@@ -26,7 +26,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn trace_command(&self, index: usize, now: Nanos) {
         let client = &self.setup.clients[index];
-        let program = &self.setup.scripts.bundle.programs[client.script];
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
         let Some(step) = program.commands.get(client.emulator.command()) else { return };
         let words = match &step.command {
             Command::Sql { .. } => return,
@@ -41,7 +41,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn trace_send(&self, index: usize, statement: usize, now: Nanos) {
         let client = &self.setup.clients[index];
-        let text = self.setup.scripts.sent_text(client.script, statement, client);
+        let text = self.setup.scripts.sent_text(client.transaction.script, statement, client);
         self.trace(index, now, &format!("sending {text}"));
     }
 }

@@ -26,11 +26,11 @@ pub(super) enum Turn {
 impl Worker<'_> {
     /// The script of the client's next transaction. The choice of a slot that is skipped stays for the next one.
     pub(super) fn next_script(&mut self, index: usize, now: Nanos) -> usize {
-        let Worker { chosen, setup, .. } = self;
+        let Worker { slots, setup, .. } = self;
         if let Some(next) = setup.clients[index].emulator.next_transaction(now) {
             return next.program;
         }
-        *chosen.get_or_insert_with(|| setup.scripts.bundle.choose(&mut setup.choose))
+        *slots.chosen.get_or_insert_with(|| setup.scripts.bundle.choose(&mut setup.choose))
     }
 
     /// Begins a transaction that was due at `due`, over a connection of its own if each has one.
@@ -57,14 +57,14 @@ impl Worker<'_> {
             }
         }
         let script = self.next_script(index, now);
-        self.chosen = None;
+        self.slots.chosen = None;
         let client = &mut self.setup.clients[index];
-        client.script = script;
-        if client.link.is_some() {
+        client.transaction.script = script;
+        if client.session.link.is_some() {
             self.start_transaction(index, due, now);
             return true;
         }
-        client.pending_due = Some(due);
+        client.dial.pending_due = Some(due);
         self.dial(index, now);
         false
     }
@@ -72,27 +72,26 @@ impl Worker<'_> {
     /// A terminal's next transaction is due at `until`.
     fn pause(&mut self, index: usize, until: Nanos) {
         self.setup.clients[index].state = State::Pausing { until };
-        self.n_sleeping += 1;
-        self.next_wake = self.next_wake.min(until);
+        self.roster.sleep(until);
     }
 
     /// Starts the transaction of the client's script.
     pub(super) fn start_transaction(&mut self, index: usize, due: Nanos, now: Nanos) {
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
-        client.due = due;
-        client.started = now;
-        client.tries = 1;
-        client.emulator.begin(&scripts.bundle.programs[client.script]);
+        client.transaction.due = due;
+        client.transaction.started = now;
+        client.transaction.tries = 1;
+        client.emulator.begin(&scripts.bundle.programs[client.transaction.script]);
         if self.setup.load.trace {
             self.trace_start(index, now);
         }
         let client = &self.setup.clients[index];
-        let tally = &mut self.tally.scripts[client.script];
+        let tally = &mut self.tally.scripts[client.transaction.script];
         tally.counts.due += 1;
         tally.counts.started += 1;
         if self.setup.schedule.is_some() {
-            self.n_taken += 1;
+            self.slots.n_taken += 1;
         }
     }
 
@@ -105,8 +104,7 @@ impl Worker<'_> {
         }
         // The transaction has started already; it goes on when the others have had their turn.
         self.setup.clients[index].state = State::Sleeping { until: now };
-        self.n_sleeping += 1;
-        self.next_wake = now;
+        self.roster.sleep(now);
     }
 
     /// What a client does after a transaction: `true` if it has started the next one.
@@ -119,7 +117,7 @@ impl Worker<'_> {
             self.retire(index);
             return false;
         }
-        if self.setup.schedule.is_none() && now < self.end {
+        if self.setup.schedule.is_none() && now < self.bounds.end {
             return self.prepare(index, now, now);
         }
         self.await_slot(index, now);
@@ -128,8 +126,8 @@ impl Worker<'_> {
 
     /// The client is free for the next slot of the schedule.
     pub(super) fn await_slot(&mut self, index: usize, now: Nanos) {
-        self.setup.clients[index].idle_since = now;
-        self.idle.push_back(index);
+        self.setup.clients[index].record.idle_since = now;
+        self.roster.idle.push_back(index);
     }
 
     /// Takes steps until the client has to wait or its transaction has ended.
@@ -138,7 +136,7 @@ impl Worker<'_> {
         loop {
             let scripts = self.setup.scripts;
             let client = &mut self.setup.clients[index];
-            let program = &scripts.bundle.programs[client.script];
+            let program = &scripts.bundle.programs[client.transaction.script];
             let action = match self.setup.load.time_commands || self.setup.load.trace {
                 false => client.emulator.step(program),
                 true => self.step_watched(index, now),
@@ -148,8 +146,8 @@ impl Worker<'_> {
             }
             let client = &mut self.setup.clients[index];
             match action {
-                Ok(Action::Send { statement }) if !client.pipeline.is_on => {
-                    client.statement = statement;
+                Ok(Action::Send { statement }) if !client.exchange.pipeline.is_on => {
+                    client.transaction.statement = statement;
                     self.send(index, *now);
                     return Turn::Waits;
                 }
@@ -161,8 +159,7 @@ impl Worker<'_> {
                 Ok(Action::Sleep { ns }) => {
                     let until = now.saturating_add(ns);
                     client.state = State::Sleeping { until };
-                    self.n_sleeping += 1;
-                    self.next_wake = self.next_wake.min(until);
+                    self.roster.sleep(until);
                     return Turn::Waits;
                 }
                 Ok(Action::End) => return self.end_script(index, *now),
@@ -198,16 +195,16 @@ impl Worker<'_> {
                 self.trace_command(index, *now);
             }
             let client = &mut self.setup.clients[index];
-            let program = &self.setup.scripts.bundle.programs[client.script];
+            let program = &self.setup.scripts.bundle.programs[client.transaction.script];
             let command = client.emulator.command();
-            client.command_begun = clock::now();
-            *now = client.command_begun;
+            client.transaction.command_begun = clock::now();
+            *now = client.transaction.command_begun;
             if let Some(action) = client.emulator.step_one(program)? {
                 return Ok(action);
             }
-            if let Some(tally) = self.tally.scripts[client.script].commands.get_mut(command) {
+            if let Some(tally) = self.tally.scripts[client.transaction.script].commands.get_mut(command) {
                 tally.n += 1;
-                tally.sum_ns += (clock::now() - client.command_begun) as f64;
+                tally.sum_ns += (clock::now() - client.transaction.command_begun) as f64;
             }
         }
     }
@@ -219,9 +216,9 @@ impl Worker<'_> {
             return;
         }
         let client = &self.setup.clients[index];
-        let command = &mut self.tally.scripts[client.script].commands[client.emulator.current()];
+        let command = &mut self.tally.scripts[client.transaction.script].commands[client.emulator.current()];
         command.n += 1;
-        command.sum_ns += now.saturating_sub(client.command_begun) as f64;
+        command.sum_ns += now.saturating_sub(client.transaction.command_begun) as f64;
     }
 
     /// Sends the client's current statement.
@@ -230,8 +227,8 @@ impl Worker<'_> {
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
         client.state = State::Waiting;
-        client.statement_sent = now;
-        let (script, statement) = (client.script, client.statement);
+        client.transaction.statement_sent = now;
+        let (script, statement) = (client.transaction.script, client.transaction.statement);
         client.begin_message();
         client.want_rows(scripts.fetches(script, statement));
         scripts.encode(script, statement, client);
@@ -246,19 +243,19 @@ impl Worker<'_> {
     fn send_in_pipeline(&mut self, index: usize, statement: usize, now: Nanos) -> bool {
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
-        if scripts.fetches(client.script, statement) {
+        if scripts.fetches(client.transaction.script, statement) {
             let error = self.fetch_in_pipeline(index, statement);
             self.script_error(index, now, &error);
             return false;
         }
-        let script = client.script;
+        let script = client.transaction.script;
         scripts.encode(script, statement, client);
-        client.pipeline.push(statement, now);
+        client.exchange.pipeline.push(statement, now);
         if self.setup.load.trace {
             self.trace_send(index, statement, now);
         }
         let client = &mut self.setup.clients[index];
-        if client.outgoing().len() >= PIPELINE_BYTES {
+        if client.buffer().len() >= PIPELINE_BYTES {
             self.flush(index);
         }
         self.setup.clients[index].state == State::Running
@@ -282,11 +279,14 @@ impl Worker<'_> {
         let error = client.take_error();
         match (client.state, error) {
             (State::Waiting, None) => {
-                let tally = &mut self.tally.scripts[client.script];
-                if client.pipeline.is_ending {
+                let tally = &mut self.tally.scripts[client.transaction.script];
+                if client.exchange.pipeline.is_ending {
                     self.count_pipeline(index);
                 } else {
-                    tally.note(Kind::Statement(client.statement as u32), now - client.statement_sent);
+                    tally.note(
+                        Kind::Statement(client.transaction.statement as u32),
+                        now - client.transaction.statement_sent,
+                    );
                 }
                 if self.setup.scripts.fetches && !self.store_rows(index, now) {
                     return;
@@ -303,7 +303,7 @@ impl Worker<'_> {
 
     /// The script is over: the transaction is committed, as far as the script did that.
     fn end_script(&mut self, index: usize, now: Nanos) -> Turn {
-        if self.setup.clients[index].pipeline.is_on {
+        if self.setup.clients[index].exchange.pipeline.is_on {
             self.abort_open_pipeline(index, now);
             return Turn::Waits;
         }
@@ -317,25 +317,25 @@ impl Worker<'_> {
 
     fn commit(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        let tally = &mut self.tally.scripts[client.script];
-        let latency_ns = now - client.due;
+        let tally = &mut self.tally.scripts[client.transaction.script];
+        let latency_ns = now - client.transaction.due;
         tally.counts.committed += 1;
         tally.latency_moments.record(latency_ns);
-        if client.started == client.due {
+        if client.transaction.started == client.transaction.due {
             tally.note(Kind::Punctual, latency_ns);
         } else {
             tally.note(Kind::Latency, latency_ns);
-            tally.note(Kind::Service, now - client.started);
+            tally.note(Kind::Service, now - client.transaction.started);
         }
         if tally.lag.is_some() {
-            let lag_ns = client.started - client.due;
+            let lag_ns = client.transaction.started - client.transaction.due;
             tally.note(Kind::Lag, lag_ns);
             tally.lag_moments.record(lag_ns);
         }
         client.emulator.add_facts(&mut tally.facts);
         tally.counts.late += u64::from(latency_ns > self.late_ns);
-        if now >= self.measure.0 && now < self.measure.1 {
-            client.measured += 1;
+        if self.bounds.is_measured(now) {
+            client.record.n_measured += 1;
         }
         if let Some(turns) = &mut self.setup.turns {
             turns.count(now);
@@ -348,27 +348,28 @@ impl Worker<'_> {
     #[inline]
     pub(super) fn log(&mut self, index: usize, outcome: Outcome, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        client.n_ended += 1;
-        let Some(log) = self.setup.log.as_mut().filter(|_| now >= self.measure.0) else { return };
+        client.record.n_ended += 1;
+        let Some(log) = self.setup.log.as_mut().filter(|_| now >= self.bounds.measure.0) else { return };
         let is_committed = outcome == Outcome::Committed;
         // As pgbench: differences of whole microseconds.
-        let since_due_us = |at: Nanos| if is_committed { at / 1000 - client.due / 1000 } else { 0 };
+        let since_due_us =
+            |at: Nanos| if is_committed { at / 1000 - client.transaction.due / 1000 } else { 0 };
         log.record(&Entry {
             client: client.id,
-            number: client.n_ended,
-            script: client.script,
+            number: client.record.n_ended,
+            script: client.transaction.script,
             outcome,
             at_us: self.setup.wall.unix(now) / 1000,
             latency_us: since_due_us(now),
-            lag_us: since_due_us(client.started),
-            tries: client.tries,
+            lag_us: since_due_us(client.transaction.started),
+            tries: client.transaction.tries,
         });
     }
 
     /// Whether the client has made all the transactions that it was to make.
     pub(super) fn has_made_all(&self, index: usize) -> bool {
         let client: &Client = &self.setup.clients[index];
-        self.setup.load.transactions_per_client.is_some_and(|n| client.n_ended >= n)
+        self.setup.load.transactions_per_client.is_some_and(|n| client.record.n_ended >= n)
     }
 
     /// The client has made all its transactions.
@@ -377,11 +378,11 @@ impl Worker<'_> {
         client.state = State::Gone;
         self.setup.poller.forget(client, index);
         client.disconnect();
-        self.n_gone += 1;
+        self.roster.n_gone += 1;
     }
 
     /// Whether a client that lost its connection gets another one now.
     pub(super) fn reconnects(&self, now: Nanos) -> bool {
-        self.setup.load.on_disconnect == OnDisconnect::Reconnect && now < self.end
+        self.setup.load.on_disconnect == OnDisconnect::Reconnect && now < self.bounds.end
     }
 }

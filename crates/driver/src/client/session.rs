@@ -1,0 +1,50 @@
+//! A client's connection, and what is known of the server's session at its other end.
+
+use wire::{CancelHandle, Dialing, Link, ServerError, TransactionStatus, Units};
+
+use crate::client::parsed::Parsed;
+use crate::clock::Nanos;
+
+/// The session, made afresh with each connection.
+pub(crate) struct Session {
+    /// The connection; `None` before the first one, between two, and after the last.
+    pub(crate) link: Option<Link>,
+    /// Cancels the statement that the server runs.
+    pub(crate) cancel: Option<CancelHandle>,
+    /// The state of the transaction block, from the last ReadyForQuery.
+    pub(crate) status: TransactionStatus,
+    /// What positions in the server's messages count.
+    pub(crate) units: Units,
+    /// Which statements the connection has parsed; `None` if all are, or none needs to be.
+    pub(crate) parsed: Option<Parsed>,
+    /// Why the server is about to close the connection, if it said so in a notice.
+    pub(crate) farewell: Option<Box<ServerError>>,
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        Session {
+            link: None,
+            cancel: None,
+            status: TransactionStatus::Idle,
+            units: Units::default(),
+            parsed: None,
+            farewell: None,
+        }
+    }
+}
+
+/// A connection that is made while the load runs: one for each transaction, or in place of a lost one.
+#[derive(Default)]
+pub(crate) struct Dial {
+    /// The attempt under way, when it began, and which of its sockets is watched.
+    pub(crate) attempt: Option<Box<Dialing>>,
+    pub(crate) begun: Nanos,
+    pub(crate) generation: u32,
+    /// When the connection was lost, until it is replaced.
+    pub(crate) down_since: Option<Nanos>,
+    /// Wait before the next attempt.
+    pub(crate) backoff: Nanos,
+    /// When the transaction was due that waits for the connection.
+    pub(crate) pending_due: Option<Nanos>,
+}

@@ -1,0 +1,39 @@
+//! The transaction that a client is in.
+
+use crate::clock::Nanos;
+use crate::tally::SqlState;
+
+/// The transaction in flight, or the last one. Where it stands is the client's [`super::State`].
+pub(crate) struct Transaction {
+    /// Its script, and the statement that was sent last.
+    pub(crate) script: usize,
+    pub(crate) statement: usize,
+    /// When it was due, and when its first statement was sent.
+    pub(crate) due: Nanos,
+    pub(crate) started: Nanos,
+    /// When the current statement was sent, and when the current command began (if commands are timed).
+    pub(crate) statement_sent: Nanos,
+    pub(crate) command_begun: Nanos,
+    /// Tries, including the current one.
+    pub(crate) tries: u32,
+    /// The error of the current try, while the try is rolled back.
+    pub(crate) failure: Option<SqlState>,
+    /// The load ended, and the statement in flight was cancelled.
+    pub(crate) cancelled: bool,
+}
+
+impl Default for Transaction {
+    fn default() -> Transaction {
+        Transaction {
+            script: 0,
+            statement: 0,
+            due: 0,
+            started: 0,
+            statement_sent: 0,
+            command_begun: 0,
+            tries: 1,
+            failure: None,
+            cancelled: false,
+        }
+    }
+}
