@@ -13,6 +13,10 @@ const READINGS: usize = 10;
 /// Now, on the monotonic clock.
 #[inline]
 pub(crate) fn now() -> Nanos {
+    #[cfg(test)]
+    if let Some(now) = simulated::now() {
+        return now;
+    }
     read(ClockId::CLOCK_MONOTONIC)
 }
 
@@ -55,5 +59,26 @@ impl WallClock {
     /// The monotonic moment of a wall time.
     pub(crate) fn monotonic(&self, unix_ns: u64) -> Nanos {
         (i128::from(unix_ns) - self.offset_ns).max(0) as u64
+    }
+}
+
+/// A clock for unit tests, which stands still unless it is set. Each thread has its own.
+#[cfg(test)]
+pub(crate) mod simulated {
+    use std::cell::Cell;
+
+    use super::Nanos;
+
+    thread_local! {
+        static NOW: Cell<Option<Nanos>> = const { Cell::new(None) };
+    }
+
+    pub(crate) fn now() -> Option<Nanos> {
+        NOW.get()
+    }
+
+    /// Sets the calling thread's clock, which is the system's until the first call.
+    pub(crate) fn set(now: Nanos) {
+        NOW.set(Some(now));
     }
 }

@@ -7,6 +7,8 @@
 mod buffers;
 mod epoll;
 mod outbox;
+#[cfg(test)]
+pub(crate) mod scripted;
 mod uring;
 
 use std::io;
@@ -62,6 +64,9 @@ enum Way {
     Epoll(Epoll),
     /// Multishot receive into provided buffers, sends submitted with the wait.
     IoUring(Box<Uring>),
+    /// None at all: what a unit test says.
+    #[cfg(test)]
+    Scripted(Box<scripted::Scripted>),
 }
 
 impl Poller {
@@ -97,11 +102,20 @@ impl Poller {
             .map_err(|e| format!("cannot wait for sockets: {e}"))
     }
 
-    /// What the choice came to.
+    /// A poller that finds what a script says, for unit tests.
+    #[cfg(test)]
+    pub(crate) fn scripted(script: scripted::Script) -> Poller {
+        let way = Way::Scripted(Box::new(scripted::Scripted::new(script)));
+        Poller { way, busy_poll_ns: 0, polled_ns: 0 }
+    }
+
+    /// The choice that was made.
     pub(crate) fn kind(&self) -> PollerChoice {
         match &self.way {
             Way::Epoll(_) => PollerChoice::Epoll,
             Way::IoUring(_) => PollerChoice::IoUring,
+            #[cfg(test)]
+            Way::Scripted(_) => PollerChoice::Auto,
         }
     }
 
@@ -110,6 +124,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(_) => Ok(()),
             Way::IoUring(uring) => uring.enter_thread(),
+            #[cfg(test)]
+            Way::Scripted(_) => Ok(()),
         }
     }
 
@@ -118,6 +134,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.watch(client, index),
             Way::IoUring(uring) => uring.watch(client, index),
+            #[cfg(test)]
+            Way::Scripted(_) => Ok(()),
         }
     }
 
@@ -126,6 +144,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.watch_made(client, index),
             Way::IoUring(uring) => uring.watch(client, index),
+            #[cfg(test)]
+            Way::Scripted(_) => Ok(()),
         }
     }
 
@@ -134,6 +154,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.watch_dialing(client, index),
             Way::IoUring(uring) => uring.watch_dialing(client, index),
+            #[cfg(test)]
+            Way::Scripted(_) => Ok(()),
         }
     }
 
@@ -142,6 +164,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.forget(client),
             Way::IoUring(uring) => uring.forget(client, index),
+            #[cfg(test)]
+            Way::Scripted(scripted) => scripted.forget(index),
         }
     }
 
@@ -155,6 +179,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.send(client, index),
             Way::IoUring(uring) => uring.send(client, index),
+            #[cfg(test)]
+            Way::Scripted(scripted) => scripted.send(client, index),
         }
     }
 
@@ -169,6 +195,8 @@ impl Poller {
                 Ok(())
             }
             Way::IoUring(uring) => uring.look_again(index, closing),
+            #[cfg(test)]
+            Way::Scripted(_) => Ok(()),
         }
     }
 
@@ -218,6 +246,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.has_news(),
             Way::IoUring(uring) => uring.has_news(),
+            #[cfg(test)]
+            Way::Scripted(_) => Ok(false),
         }
     }
 
@@ -227,6 +257,8 @@ impl Poller {
             // Looking for news does.
             Way::Epoll(_) => Ok(()),
             Way::IoUring(uring) => uring.do_nothing(),
+            #[cfg(test)]
+            Way::Scripted(_) => Ok(()),
         }
     }
 
@@ -240,6 +272,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.wait(now, until),
             Way::IoUring(uring) => uring.wait(now, until),
+            #[cfg(test)]
+            Way::Scripted(scripted) => scripted.wait(until),
         }
     }
 
@@ -249,6 +283,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.next(),
             Way::IoUring(uring) => uring.next(),
+            #[cfg(test)]
+            Way::Scripted(scripted) => scripted.next(),
         }
     }
 
@@ -258,6 +294,8 @@ impl Poller {
         match &self.way {
             Way::Epoll(epoll) => epoll.upcoming(n),
             Way::IoUring(uring) => uring.upcoming(n),
+            #[cfg(test)]
+            Way::Scripted(_) => None,
         }
     }
 
@@ -267,6 +305,8 @@ impl Poller {
         match &self.way {
             Way::Epoll(_) => {}
             Way::IoUring(uring) => uring.prefetch(client),
+            #[cfg(test)]
+            Way::Scripted(_) => {}
         }
     }
 
@@ -276,6 +316,8 @@ impl Poller {
         match &self.way {
             Way::Epoll(_) => &[],
             Way::IoUring(uring) => uring.input(piece),
+            #[cfg(test)]
+            Way::Scripted(scripted) => scripted.input(piece),
         }
     }
 
@@ -285,6 +327,8 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(_) => {}
             Way::IoUring(uring) => uring.release(piece),
+            #[cfg(test)]
+            Way::Scripted(scripted) => scripted.release(piece),
         }
     }
 }

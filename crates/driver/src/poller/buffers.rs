@@ -19,6 +19,11 @@ impl Piece {
     pub(super) fn new(buffer: u16, len: u32) -> Piece {
         Piece { buffer, len }
     }
+
+    #[cfg(test)]
+    pub(super) fn number(&self) -> u16 {
+        self.buffer
+    }
 }
 
 /// The buffers. Memory that the kernel may write to must outlive every request, which nobody waits for at the end of a

@@ -7,6 +7,8 @@ mod pace;
 mod remarks;
 mod special;
 mod state;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod turn;
 

@@ -1,0 +1,236 @@
+//! The loop of a thread against a scripted server: what happens when each step of a transaction fails.
+
+mod bench;
+
+use std::io;
+use std::time::Duration;
+
+use model::load::interval::Counts;
+use model::load::{LoadSpec, OnDisconnect, OnError, Protocol, Window};
+use model::telemetry::event::EventKind;
+use testbed::hostile::{done, message, ready};
+
+use self::bench::{Bench, MS, Run, closes, error, in_block, says};
+use crate::clock::SECOND_NS;
+use crate::poller::scripted::{Act, What};
+
+const ONE: &str = "SELECT 1;";
+const BLOCK: &str = "BEGIN;\nUPDATE t SET n = 1;\nEND;";
+
+/// One client, one second of load, one of grace.
+fn load(source: &str) -> LoadSpec {
+    let script = model::load::ScriptSpec {
+        name: "script".into(),
+        tag: "script".into(),
+        weight: 1,
+        source: source.into(),
+    };
+    LoadSpec {
+        scripts: vec![script],
+        protocol: Protocol::Simple,
+        window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 1 },
+        ..LoadSpec::default()
+    }
+}
+
+/// As [`load`], with one transaction.
+fn once(source: &str) -> LoadSpec {
+    LoadSpec { transactions_per_client: Some(1), ..load(source) }
+}
+
+/// Committed, failed, unknown and aborted transactions.
+fn outcomes(run: &Run) -> (u64, u64, u64, u64) {
+    let Counts { committed, failed, unknown, aborted, .. } = run.counts;
+    (committed, failed, unknown, aborted)
+}
+
+#[test]
+fn a_closed_loop_commits_as_fast_as_the_server_answers() {
+    let run = Bench::new(load(ONE)).run(move |_| Ok(vec![says(MS, [done(), ready()].concat())]));
+    assert_eq!(outcomes(&run), (1000, 0, 0, 0));
+    assert_eq!((run.counts.due, run.counts.skipped), (1000, 0));
+    assert_eq!((run.latency_ns_min, run.latency_ns_max), (1e6, 1e6));
+    assert_eq!(run.finished.measured, [(0, 999)], "the last one ends as the window does");
+}
+
+#[test]
+fn a_refused_connection_ends_its_client() {
+    let load = LoadSpec { connect_each: true, ..load(ONE) };
+    let run = Bench::new(load).refused().run(move |_| unreachable!("nothing is sent"));
+    assert_eq!((run.counts, run.finished.clients_lost), (Counts::default(), 1));
+    assert!(run.texts(EventKind::ClientAborted)[0].ends_with("aborted while establishing connection"));
+}
+
+#[test]
+fn a_client_that_reconnects_dials_until_the_load_ends() {
+    let load = LoadSpec { on_disconnect: OnDisconnect::Reconnect, connect_each: true, ..load(ONE) };
+    let run = Bench::new(load).refused().run(move |_| unreachable!("nothing is sent"));
+    assert_eq!((run.counts, run.finished.clients_lost), (Counts::default(), 0));
+    assert!(run.events.is_empty(), "{:?}", run.events);
+    let outage_s = run.finished.connects.outage_ns / 1e9;
+    assert!((0.99..=1.1).contains(&outage_s) && run.finished.connects.n == 0, "{outage_s}");
+}
+
+#[test]
+fn a_lost_connection_leaves_unknown_only_what_the_server_may_have_committed() {
+    let torn = |reply: Vec<u8>| vec![says(MS, reply[..reply.len() - 3].to_vec()), closes(2 * MS)];
+    for (source, n_answered, expected) in [
+        (ONE, 0, (0, 0, 1, 0)),
+        // BEGIN and UPDATE commit nothing.
+        (BLOCK, 0, (0, 1, 0, 0)),
+        (BLOCK, 1, (0, 1, 0, 0)),
+        (BLOCK, 2, (0, 0, 1, 0)),
+    ] {
+        for is_torn in [false, true] {
+            let run = Bench::new(load(source)).run(move |sent| {
+                Ok(match sent.n < n_answered {
+                    true => vec![says(MS, in_block())],
+                    false if is_torn => torn([done(), ready()].concat()),
+                    false => vec![closes(MS)],
+                })
+            });
+            assert_eq!(outcomes(&run), expected, "{source}, {n_answered} answers, torn: {is_torn}");
+            assert_eq!((run.finished.clients_lost, run.counts.started), (1, 1));
+            assert_eq!(run.texts(EventKind::ConnectionLost).len(), 1);
+            assert_eq!(run.errors, [(*b"lost  ", 1)]);
+        }
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_sent_is_a_lost_connection() {
+    let run = Bench::new(load(BLOCK)).run(move |sent| match sent.n {
+        0 => Ok(vec![says(MS, in_block())]),
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
+    });
+    assert_eq!((outcomes(&run), run.finished.clients_lost), ((0, 1, 0, 0), 1));
+}
+
+#[test]
+fn the_rest_of_a_message_is_sent_and_its_reply_counts_once() {
+    let run = Bench::new(once(ONE)).run(move |sent| {
+        Ok(match sent.n {
+            0 => vec![Act { after_ns: MS, what: What::TakesAllBut(4) }],
+            _ => {
+                assert_eq!(sent.bytes, b" 1;\0");
+                vec![says(MS, [done(), ready()].concat())]
+            }
+        })
+    });
+    assert_eq!(outcomes(&run), (1, 0, 0, 0));
+    assert_eq!(run.latency_ns_max, 2e6, "from the first byte");
+}
+
+#[test]
+fn what_was_not_asked_for_ends_the_client_even_where_lost_ones_return() {
+    let surplus = [done(), ready(), done()].concat();
+    let before = Act { after_ns: MS, what: What::SaysEarly([done(), ready()].concat()) };
+    for (what, act, n_committed) in [("surplus", says(MS, surplus), 0), ("early", before, 0)] {
+        let mut act = Some(act);
+        let load = LoadSpec { on_disconnect: OnDisconnect::Reconnect, ..load(ONE) };
+        let run = Bench::new(load).run(move |_| Ok(act.take().into_iter().collect()));
+        assert_eq!(outcomes(&run), (n_committed, 0, 1, 0), "{what}");
+        assert_eq!(run.finished.clients_lost, 1, "{what}");
+        assert_eq!(run.texts(EventKind::ProtocolBroken).len(), 1, "{what}");
+        assert_eq!(run.errors, [(*b"proto ", 1)], "{what}");
+    }
+}
+
+#[test]
+fn a_statement_longer_than_the_grace_is_cancelled() {
+    let (bench, cancelled) = Bench::new(load(ONE)).with_cancel();
+    let answer = 2 * SECOND_NS + 10 * MS;
+    let run = bench.run(move |_| Ok(vec![says(answer, [error("57014"), ready()].concat())]));
+    assert_eq!(outcomes(&run), (0, 0, 0, 1));
+    assert_eq!((run.finished.unanswered, run.finished.clients_lost), (0, 0));
+    assert_eq!(run.took_ns, answer);
+    let request = cancelled.recv_timeout(Duration::from_secs(10)).expect("a cancel request");
+    assert_eq!(request[8..], [0, 0, 0, 1, 0, 0, 0, 2], "process number and key of the session");
+}
+
+#[test]
+fn a_server_that_never_answers_holds_up_the_end_by_two_seconds() {
+    for (source, expected) in [(ONE, (0, 0, 1, 0)), (BLOCK, (0, 0, 0, 1))] {
+        let run = Bench::new(load(source)).run(move |_| Ok(Vec::new()));
+        assert_eq!(outcomes(&run), expected, "{source}");
+        assert_eq!((run.took_ns, run.finished.unanswered), (4 * SECOND_NS, 1), "{source}");
+        assert_eq!(run.finished.unanswered_ns, 4 * SECOND_NS, "{source}");
+    }
+}
+
+#[test]
+fn slots_that_no_client_was_free_for_are_counted() {
+    let behind = LoadSpec { pace: "constant 1000/s".parse().unwrap(), ..load(ONE) };
+    let limited = LoadSpec { latency_limit_ns: Some(50 * MS), ..behind.clone() };
+    let answer = || Ok(vec![says(10 * MS, [done(), ready()].concat())]);
+    let run = Bench::new(behind).run(move |_| answer());
+    // One transaction takes ten slots' time.
+    assert_eq!((run.counts.due, run.counts.started, run.counts.skipped), (1000, 100, 900));
+    assert_eq!((outcomes(&run), run.finished.backlog), ((100, 0, 0, 0), 900));
+    // The last one was due after 99 ms, began after 990 and ended after 1,000.
+    assert_eq!(run.latency_ns_max, 901e6);
+    let run = Bench::new(limited).run(move |_| answer());
+    assert_eq!((run.counts.due, run.counts.started), (1000, 100));
+    assert!((850..=900).contains(&run.counts.skipped), "{:?}", run.counts);
+    assert!(run.latency_ns_max <= 60e6, "{} ns: the limit and the service", run.latency_ns_max);
+}
+
+#[test]
+fn a_serialization_failure_is_rolled_back_and_tried_again() {
+    let load = LoadSpec { max_tries: 3, ..once(BLOCK) };
+    let run = Bench::new(load).run(move |sent| {
+        Ok(vec![match sent.n {
+            1 => says(MS, [error("40001"), message(b'Z', b"E")].concat()),
+            2 => {
+                assert_eq!(&sent.bytes[5..], b"ROLLBACK\0");
+                says(MS, [done(), ready()].concat())
+            }
+            0 | 3 | 4 => says(MS, in_block()),
+            _ => says(MS, [done(), ready()].concat()),
+        }])
+    });
+    assert_eq!(outcomes(&run), (1, 0, 0, 0));
+    assert_eq!((run.counts.retried, run.counts.retries), (1, 1));
+    assert_eq!(run.latency_ns_max, 6e6, "both tries and the ROLLBACK");
+}
+
+#[test]
+fn an_error_in_the_rollback_ends_the_client() {
+    let run = Bench::new(load(BLOCK)).run(move |sent| {
+        Ok(vec![match sent.n {
+            0 => says(MS, in_block()),
+            _ => says(MS, [error("XX000"), message(b'Z', b"E")].concat()),
+        }])
+    });
+    assert_eq!((outcomes(&run), run.finished.clients_lost), ((0, 1, 0, 0), 1));
+    assert!(run.texts(EventKind::ClientAborted)[0].contains("while rolling back"));
+}
+
+#[test]
+fn an_error_that_ends_the_load_aborts_the_other_clients() {
+    let load = LoadSpec { n_clients: 3, on_error: OnError::EndLoad, ..load(ONE) };
+    let run = Bench::new(load).run(move |sent| {
+        Ok(match sent.client {
+            1 => vec![says(MS, [error("22012"), ready()].concat())],
+            _ => vec![says(3 * MS, [error("57014"), ready()].concat())],
+        })
+    });
+    assert_eq!(outcomes(&run), (0, 1, 0, 2));
+    assert_eq!((run.finished.clients_lost, run.took_ns), (1, 3 * MS));
+}
+
+#[test]
+fn a_thread_that_is_held_up_says_so() {
+    let run = Bench::new(once(ONE)).run(move |_| {
+        let held = Act { after_ns: MS, what: What::HoldsUp };
+        Ok(vec![held, says(2 * MS, [done(), ready()].concat())])
+    });
+    assert_eq!((outcomes(&run), run.n_pauses), ((1, 0, 0, 0), 1));
+}
+
+#[test]
+fn a_poller_that_breaks_ends_the_thread_with_a_report() {
+    let bench = Bench::new(load(ONE));
+    let broken = bench.try_run(move |_| Ok(vec![Act { after_ns: MS, what: What::Breaks }]));
+    assert_eq!(broken.err().as_deref(), Some("the script breaks the poller"));
+}
