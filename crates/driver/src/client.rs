@@ -31,14 +31,14 @@ pub(crate) enum State {
     /// No transaction: it takes the next one that is due. Connected, unless each transaction has a connection of its
     /// own.
     Idle,
-    /// A terminal's keying and think time: its next transaction is due at the end. Not in flight.
+    /// A terminal's keying and think time, at the end of which its next transaction is due. Not in flight.
     Pausing {
         /// When the next transaction is due.
         until: Nanos,
     },
     /// A connection is being made, for the first transaction after it or in place of a lost one.
     Dialing,
-    /// The connection was lost, or could not be made: the next attempt is due then.
+    /// The connection was lost or could not be made. The next attempt is due at `until`.
     Down {
         /// When it dials again.
         until: Nanos,
@@ -47,15 +47,15 @@ pub(crate) enum State {
     Running,
     /// A statement was sent; its reply ends with ReadyForQuery. The transaction is in flight.
     Waiting,
-    /// Between statements, the script asked to sleep until then. The transaction is in flight.
+    /// Between statements, the script sleeps. The transaction is in flight.
     Sleeping {
         /// When the script goes on.
         until: Nanos,
     },
-    /// A statement failed inside a transaction block and ROLLBACK was sent; whether the transaction has failed or is
-    /// tried again is decided by its answer. In flight.
+    /// A statement failed inside a transaction block and ROLLBACK was sent; its answer decides whether the transaction has
+    /// failed or is tried again. In flight.
     RollingBack,
-    /// The client will do no more: it has made its transactions, or an error ended it.
+    /// The client has made all its transactions, or an error ended it.
     Gone,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Record {
     pub(crate) idle_since: Nanos,
 }
 
-/// What was done with a piece of input.
+/// The result of taking in a piece of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Received {
     /// The reply goes on.
@@ -158,7 +158,7 @@ impl Client {
         self.session.status != TransactionStatus::Idle
     }
 
-    /// Delivers the rows of the next statement, or drops them.
+    /// Says whether the rows of the next statement are kept.
     #[inline]
     pub(crate) fn want_rows(&mut self, fetch: bool) {
         if let Some(fetched) = &mut self.exchange.fetched {
@@ -209,12 +209,12 @@ impl Client {
         self.outgoing.flush(link)
     }
 
-    /// Ends the connection: politely when nothing is in flight; the server rolls back what is open.
+    /// Ends the connection with a Terminate message. The server rolls back an open transaction.
     pub(crate) fn disconnect(&mut self) {
         if let Some(mut link) = self.session.link.take() {
             let mut goodbye = Vec::new();
             wire::message::terminate(&mut goodbye);
-            // Whether it arrives does not matter: closing the socket says the same.
+            // Whether it arrives does not matter: closing the socket has the same effect.
             link.send(&goodbye).ok();
         }
         self.session.cancel = None;
@@ -224,7 +224,7 @@ impl Client {
     /// Takes in a piece of input that came at `now`.
     ///
     /// # Errors
-    /// The server broke the protocol: the connection is to be ended.
+    /// The server broke the protocol: the connection has to be closed.
     #[inline]
     pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, ProtocolError> {
         if self.awaits_nothing_special()
@@ -240,7 +240,7 @@ impl Client {
         self.receive_any(input, now)
     }
 
-    /// Whether one ReadyForQuery ends a statement that nobody has questions about but how it went.
+    /// Whether the reply is plain: one statement, one ReadyForQuery, and only the outcome matters.
     #[inline]
     fn awaits_nothing_special(&self) -> bool {
         let is_settled = self.session.parsed.as_ref().is_none_or(Parsed::is_settled);
@@ -251,10 +251,10 @@ impl Client {
         is_settled && self.exchange.n_awaited == 1 && !is_special
     }
 
-    /// Takes in input that comes while nothing is asked, or before the question has left.
+    /// Takes in input that comes while no reply is due, or before the message has left.
     ///
     /// # Errors
-    /// Anything but what may come at any time.
+    /// Any message except those that a server may send at any time.
     #[cold]
     pub(crate) fn receive_unasked(&mut self, input: &[u8]) -> Result<(), ProtocolError> {
         let Client { scanner, session, notices, .. } = self;
@@ -279,14 +279,13 @@ impl Client {
         Ok(if self.exchange.is_copying { Received::Copy } else { received })
     }
 
-    /// The error that the last reply carried, if it did.
+    /// The error in the last reply, if there was one.
     #[inline]
     pub(crate) fn take_error(&mut self) -> Option<Box<ServerError>> {
         self.exchange.error.take()
     }
 
-    /// Why the connection ended, if the server said so; perhaps in what nobody has read yet, when it was a send
-    /// that failed.
+    /// Why the connection ended, if the server said so. After a failed send, that may not have been read yet.
     pub(crate) fn last_words(&mut self) -> Option<Box<ServerError>> {
         const READS_MAX: usize = 16;
         let mut buffer = [0; 4096];

@@ -7,7 +7,7 @@ pub(crate) type Nanos = u64;
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
-/// How often both clocks are read to tell their offset.
+/// How often both clocks are read to find their offset.
 const READINGS: usize = 10;
 
 /// Now, on the monotonic clock.

@@ -1,7 +1,7 @@
-//! Waiting for sockets and moments: one interface, two ways of the kernel's.
+//! Waits for sockets and for moments: one interface over the kernel's two mechanisms.
 //!
-//! epoll says which sockets can be read, io_uring hands over what it has read from them. [`Poller::next`] yields
-//! either, and [`Poller::send`] takes a message for either. Everything that is rare (connections being made, TLS,
+//! epoll says which sockets can be read; io_uring delivers what it has read from them. [`Poller::next`] yields
+//! either, and [`Poller::send`] takes a message for either. Whatever is rare (connections being made, TLS,
 //! long messages and pipelines) goes by readiness in both.
 
 mod buffers;
@@ -21,7 +21,8 @@ use self::uring::Uring;
 use crate::client::Client;
 use crate::clock::{self, Nanos};
 
-/// What a wait has found for a client.
+/// One piece of news that a wait has found.
+/// What it is.
 #[derive(Debug)]
 pub(crate) struct Woken {
     /// The client's index in its thread.
@@ -44,23 +45,23 @@ pub(crate) enum Signal {
     Input(Piece),
     /// The same, received before the client's last message had left.
     Early(Piece),
-    /// So many bytes at the end of the client's message did not fit into the socket.
+    /// The last `n_bytes` of the client's message did not fit into the socket.
     Unsent { n_bytes: usize },
     /// The connection has ended: closed by the server, or by an error.
     Ended(io::Error),
 }
 
-/// One thread's waiting.
+/// The poller of one thread.
 pub(crate) struct Poller {
     way: Way,
     busy_poll_ns: Nanos,
-    /// Time spent awake without news.
+    /// Time spent polling without news.
     polled_ns: Nanos,
 }
 
-/// The kernel's ways to wait.
+/// The kernel's mechanisms.
 enum Way {
-    /// Edge triggered, with a timer of nanosecond grain.
+    /// Edge-triggered epoll, with a timer of nanosecond resolution.
     Epoll(Epoll),
     /// Multishot receive into provided buffers, sends submitted with the wait.
     IoUring(Box<Uring>),
@@ -70,11 +71,11 @@ enum Way {
 }
 
 impl Poller {
-    /// Makes one poller per thread, all of one kind. Each looks for news for `busy_poll_ns` before it sleeps, and is
-    /// awake so long before a moment it waits for.
+    /// Makes one poller per thread, all of one kind. Each polls for `busy_poll_ns` before it sleeps, and wakes up that
+    /// long before a moment it waits for.
     ///
     /// # Errors
-    /// What the kernel said. Without a wish for io_uring, epoll takes its place where the kernel refuses it.
+    /// The kernel's. Unless io_uring was asked for, epoll takes its place where the kernel refuses it.
     pub(crate) fn for_threads(
         choice: PollerChoice,
         busy_poll_ns: Nanos,
@@ -119,7 +120,7 @@ impl Poller {
         }
     }
 
-    /// Called once by the thread that will wait, before all else.
+    /// Called once by the thread that will wait, before anything else.
     pub(crate) fn enter_thread(&mut self) -> io::Result<()> {
         match &mut self.way {
             Way::Epoll(_) => Ok(()),
@@ -200,8 +201,8 @@ impl Poller {
         }
     }
 
-    /// Waits, from `now` on, until there is news or `until` is reached. [`Poller::next`] tells it. While it is awake
-    /// without news, `meanwhile` is called again and again, with the time; it says whether it did something.
+    /// Waits, from `now` on, until there is news, which [`Poller::next`] returns, or `until` is reached. While it polls
+    /// without news, it calls `meanwhile` with the time again and again; that returns whether it did something.
     #[inline]
     pub(crate) fn wait(
         &mut self,
@@ -215,9 +216,9 @@ impl Poller {
         }
     }
 
-    /// Waits without leaving the processor at first, and at last.
+    /// Polls at the beginning and at the end of the wait, and sleeps in between.
     fn wait_awake(&mut self, until: Nanos, mut meanwhile: impl FnMut(Nanos) -> bool) -> io::Result<()> {
-        // What is to be sent goes out with the first look.
+        // The first look also sends what is queued.
         self.look()?;
         let begun = clock::now();
         let (mut now, mut slept_ns) = (begun, 0);
@@ -237,7 +238,7 @@ impl Poller {
         Ok(())
     }
 
-    /// The time spent awake without news, since the last call.
+    /// The time spent polling without news since the last call.
     pub(crate) fn take_polled_ns(&mut self) -> Nanos {
         std::mem::take(&mut self.polled_ns)
     }
@@ -251,10 +252,10 @@ impl Poller {
         }
     }
 
-    /// Has the kernel look at what a wait needs, so that it is in the processor's caches.
+    /// Has the kernel touch what a wait needs, so that it stays in the processor's caches.
     fn keep_at_hand(&mut self) -> io::Result<()> {
         match &mut self.way {
-            // Looking for news does.
+            // Polling does this already.
             Way::Epoll(_) => Ok(()),
             Way::IoUring(uring) => uring.do_nothing(),
             #[cfg(test)]
@@ -262,7 +263,7 @@ impl Poller {
         }
     }
 
-    /// Finds what there is, without waiting.
+    /// Collects the news there is, without waiting.
     pub(crate) fn look(&mut self) -> io::Result<()> {
         self.sleep(0, 0)
     }
@@ -288,7 +289,7 @@ impl Poller {
         }
     }
 
-    /// The client of the news that is `n` after the next one, if the last wait has found so much.
+    /// The client that the `n`-th piece of news after the next one is about, if the last wait found that many.
     #[inline]
     pub(crate) fn upcoming(&self, n: usize) -> Option<usize> {
         match &self.way {
@@ -299,7 +300,7 @@ impl Poller {
         }
     }
 
-    /// Has what is kept of a client here brought into the processor's caches.
+    /// Prefetches the poller's own data about a client.
     #[inline]
     pub(crate) fn prefetch(&self, client: usize) {
         match &self.way {
@@ -321,7 +322,7 @@ impl Poller {
         }
     }
 
-    /// Gives a piece's room back, for other input.
+    /// Returns a piece's buffer, for other input.
     #[inline]
     pub(crate) fn release(&mut self, piece: Piece) {
         match &mut self.way {
@@ -338,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_without_clients_waits_as_the_others_do() {
+    fn a_thread_without_clients_has_the_same_poller_as_the_others() {
         let kinds = |n_clients: &[usize]| {
             let pollers = Poller::for_threads(PollerChoice::Auto, 0, n_clients).unwrap();
             pollers.iter().map(Poller::kind).collect::<Vec<_>>()

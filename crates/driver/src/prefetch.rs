@@ -1,12 +1,11 @@
-//! Hints to the processor: what is wanted soon (decision 038). They change no result, and where there are none nothing
-//! happens.
+//! Prefetch hints to the processor (decision 038). They change no result, and do nothing on processors that lack them.
 
-/// A cache line's length on the machines that we know; a wrong guess costs a hint, or spares one.
+/// A cache line's length on the machines that we know; a wrong guess costs a hint, or saves one.
 const LINE_BYTES: usize = 64;
-/// No more lines of one thing: a processor waits for a dozen or two at a time.
+/// Most lines of one value: a processor fetches one or two dozen at a time.
 const LINES_MAX: usize = 12;
 
-/// Has a value, or the beginning of a long one, brought into the processor's caches.
+/// Prefetches a value, or the beginning of a long one.
 #[inline(always)]
 pub(crate) fn lines<T: ?Sized>(value: &T) {
     let start = std::ptr::from_ref(value).cast::<u8>();
@@ -14,7 +13,7 @@ pub(crate) fn lines<T: ?Sized>(value: &T) {
     for n in 0..n_bytes.div_ceil(LINE_BYTES).min(LINES_MAX) {
         line(start.wrapping_add(n * LINE_BYTES));
     }
-    // What does not begin with a line ends in one more.
+    // A value that does not begin on a line reaches into one more.
     line(start.wrapping_add(n_bytes.clamp(1, LINES_MAX * LINE_BYTES) - 1));
 }
 

@@ -5,8 +5,8 @@ use model::load::interval::{
     CommandTally, Counts, HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, Moments,
 };
 
-/// Counts of one thread in one interval, by script. Reused: allocated twice per thread, never on the way
-/// of a transaction.
+/// Counts of one thread in one interval, by script. Reused: allocated twice per thread, never
+/// while a transaction is under way.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) scripts: Vec<ScriptTally>,
@@ -20,7 +20,7 @@ pub(crate) struct ScriptTally {
     pub(crate) latency: Times,
     /// End minus sent.
     pub(crate) service: Times,
-    /// What is both, because the transaction began when it was due: counted once, and added to both in the end.
+    /// Latency and service at once, of transactions that began when they were due: counted once, and added to both in the end.
     punctual: Times,
     /// Sent minus due; all zero in a closed loop, so only there in an open one.
     pub(crate) lag: Option<Times>,
@@ -33,13 +33,13 @@ pub(crate) struct ScriptTally {
     pub(crate) lag_moments: Moments,
     /// Each command of the script, if they are timed.
     pub(crate) commands: Vec<CommandTally>,
-    /// What the committed transactions were like, in the order of the program's facts.
+    /// Facts about the committed transactions, in the order in which the program lists them.
     pub(crate) facts: Vec<u64>,
     /// Times that are not counted yet, see [`ScriptTally::note`].
     noted: Vec<Noted>,
 }
 
-/// What a time of a script is.
+/// What a recorded time measures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Latency,
@@ -52,7 +52,7 @@ pub(crate) enum Kind {
     Statement(u32),
 }
 
-/// A time of some kind, in eight bytes, because many are noted before they are counted.
+/// A time and its kind, in eight bytes, because many are noted before they are counted.
 #[derive(Debug, Clone, Copy)]
 struct Noted(u64);
 
@@ -62,7 +62,7 @@ impl Noted {
     const TIME_MAX: u64 = (1 << Noted::TIME_BITS) - 1;
     /// Kinds before those of statements.
     const N_OTHERS: u64 = 4;
-    /// Statements that there are numbers for.
+    /// Most statements that can be numbered.
     const N_STATEMENTS: u64 = (1 << (u64::BITS - Noted::TIME_BITS)) - Noted::N_OTHERS;
 
     /// `None` if the kind has no number.
@@ -94,10 +94,10 @@ impl Noted {
     }
 }
 
-/// Times that are noted before they are counted: 8 KiB, which stay in a processor's nearest cache, and some 20 us to count.
+/// Times that are noted before they are counted: 8 KiB, which fit into a processor's first cache and take some 20 us to count.
 const NOTED_MAX: usize = 1024;
 
-/// Kinds of errors that are kept apart: PostgreSQL has some 260, and functions raise their own.
+/// SQLSTATEs that are counted separately: PostgreSQL has some 260, and functions raise their own.
 pub(crate) const ERRORS_MAX: usize = 1000;
 
 /// How large a tally must be.
@@ -121,7 +121,7 @@ pub(crate) const SCRIPT: SqlState = *b"script";
 
 /// Stands for the SQLSTATE where the server broke the protocol.
 pub(crate) const PROTOCOL: SqlState = *b"proto ";
-/// Stands for what is none, and for those beyond the number that is kept apart.
+/// Stands for whatever is not a SQLSTATE, and for those beyond [`ERRORS_MAX`].
 pub(crate) const OTHER: SqlState = *b"other ";
 
 /// The fixed-size form of a SQLSTATE as received: five digits or capital letters.
@@ -204,18 +204,18 @@ impl Tally {
         }
     }
 
-    /// Counts what is noted.
+    /// Counts the noted times.
     pub(crate) fn count(&mut self) {
         self.scripts.iter_mut().for_each(ScriptTally::count);
     }
 
-    /// Adds what was counted for two to both. The last step, left to the control loop: it walks through whole histograms.
+    /// Adds the punctual times to latency and service. Left to the control loop, because it walks through whole histograms.
     pub(crate) fn complete(&mut self) {
         self.scripts.iter_mut().for_each(ScriptTally::complete);
     }
 
-    /// Counts what is noted where it is much. Called when nothing is to be done: counted when there is no more room, it would
-    /// stand between an answer and the client's next statement.
+    /// Counts the noted times of scripts that have many. Called when the loop is about to wait: done when there is no room
+    /// left, it would delay the statement that follows an answer.
     #[inline]
     pub(crate) fn count_much(&mut self) {
         self.scripts
@@ -232,7 +232,8 @@ impl Tally {
 
 impl ScriptTally {
     /// Notes a time in nanoseconds, to be counted with others. The server's work drives a histogram out of the processor's
-    /// caches between two turns of the driver: counted one by one, each time waits for memory; in a row, the waits overlap.
+    /// caches between two turns of the driver: counted one by one, each time waits for memory; counted in a row, their waits
+    /// overlap.
     #[inline]
     pub(crate) fn note(&mut self, kind: Kind, ns: u64) {
         match Noted::new(kind, ns) {
@@ -275,7 +276,7 @@ impl ScriptTally {
         let known = self.errors.iter().position(|(state, _)| *state == sqlstate);
         match known {
             Some(at) => self.errors[at].1 += n,
-            // A server may make them up.
+            // A server may invent them.
             None if self.errors.len() >= ERRORS_MAX && sqlstate != OTHER => self.error(OTHER, n),
             None => self.errors.push((sqlstate, n)),
         }
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_is_counted_as_what_it_is() {
+    fn each_noted_time_is_counted_under_its_kind() {
         let mut tally = tally(2, true);
         let script = &mut tally.scripts[0];
         let kinds = [Kind::Latency, Kind::Service, Kind::Lag, Kind::Statement(0)];
@@ -354,7 +355,7 @@ mod tests {
         }
         script.note(Kind::Statement(1), u64::MAX);
         tally.count();
-        // Twice, because what is counted once may not be added twice.
+        // Twice, because punctual times may not be added again.
         tally.complete();
         tally.complete();
         let script = &tally.scripts[0];
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn one_time_for_two_is_kept_when_threads_are_added_up_and_forgotten_when_cleared() {
+    fn punctual_times_survive_addition_and_are_cleared() {
         let (mut mine, mut other) = (tally(1, false), tally(1, false));
         for tally in [&mut mine, &mut other] {
             tally.scripts[0].note(Kind::Punctual, 7000);
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn much_is_counted_before_there_is_no_more_room() {
+    fn noted_times_are_counted_before_their_room_runs_out() {
         let mut tally = tally(1, false);
         let note = |tally: &mut Tally, n: usize| (0..n).for_each(|_| tally.scripts[0].note(Kind::Latency, 5));
         note(&mut tally, NOTED_MAX / 2 - 1);
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_without_a_number_is_not_taken_for_another_one() {
+    fn a_statement_without_a_number_is_not_mistaken_for_another() {
         let last = Noted::N_STATEMENTS as u32 - 1;
         let (kind, ns) = Noted::new(Kind::Statement(last), 5).unwrap().parts();
         assert!(matches!(kind, Kind::Statement(index) if index == last) && ns == 5);

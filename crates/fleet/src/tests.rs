@@ -109,7 +109,7 @@ fn lines_come_in_their_order_and_done_ends_them() {
 }
 
 #[test]
-fn what_a_driver_says_before_it_is_ready_is_not_lost() {
+fn lines_that_a_driver_writes_before_it_is_ready_are_not_lost() {
     let mut driver = driver(&format!("say '{EVENT}'; say '{TICK}'; say '{READY}'; say '{}'", interval(0)));
     let ready = wait_ready(&mut driver).unwrap();
     assert_eq!((ready.pid, ready.poller.as_str()), (1, "epoll"));
@@ -156,7 +156,7 @@ fn errors_before_the_load_say_what_happened() {
 }
 
 #[test]
-fn the_wait_for_a_driver_that_is_never_ready_has_the_given_limit() {
+fn a_driver_that_is_never_ready_is_given_up_after_the_timeout() {
     let mut driver = driver("echo connecting >&2; sleep 100");
     let error = driver.wait_ready(Duration::from_millis(500), &AtomicBool::new(false)).unwrap_err();
     assert_eq!(error.to_string(), "the driver was not ready after 0.5 s; it said: connecting");

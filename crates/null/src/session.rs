@@ -28,7 +28,7 @@ pub(crate) struct Session {
     inbox: Vec<u8>,
 }
 
-/// What a piece of input led to.
+/// The result of a piece of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// Bytes at the beginning of the answer to be sent at once.

@@ -8,7 +8,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A stream of its own for each seed.
+    /// A generator with its own stream for each seed.
     pub fn new(seed: u64) -> Random {
         Random { state: seed }
     }
@@ -27,7 +27,7 @@ impl Random {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// An index below `n`, which is above zero. Lemire's multiplication; its bias of `n / 2^64` is nothing here.
+    /// An index below `n`, which is above zero. Lemire's multiplication; its bias of `n / 2^64` does not matter here.
     pub fn index(&mut self, n: usize) -> usize {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }

@@ -1,4 +1,4 @@
-//! What a client hands to whoever runs it: the next step, and the next transaction.
+//! What a client asks of its caller: the next step, and the next transaction.
 
 /// What the caller has to do before the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

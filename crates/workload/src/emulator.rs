@@ -1,6 +1,6 @@
-//! What one client does, whatever it runs: a script, a TPC-C terminal or a TPROC-C user.
+//! One client, whatever it emulates: a script, a TPC-C terminal or a TPROC-C user.
 //!
-//! An emulator decides what is next and never waits: statements and pauses are handed to the caller as [`Action`]s.
+//! An emulator decides what comes next and never waits: it returns statements and pauses to the caller as [`Action`]s.
 
 pub(crate) mod builtins;
 pub mod bundle;
@@ -57,7 +57,7 @@ impl Emulator {
         }
     }
 
-    /// Starts the transaction over with the same random values. Variables keep what the failed try assigned, as in
+    /// Starts the transaction over with the same random values. Variables keep the values that the failed try assigned, as in
     /// pgbench.
     pub fn rewind(&mut self) {
         match self {
@@ -67,7 +67,7 @@ impl Emulator {
         }
     }
 
-    /// Runs commands up to the next one that concerns the caller.
+    /// Runs commands up to the next one that the caller has to carry out.
     ///
     /// # Errors
     /// When an expression cannot be evaluated, or the server did not return what the transaction needs.
@@ -83,8 +83,8 @@ impl Emulator {
         }
     }
 
-    /// Runs one command; `None` if it is done. A `\else` or `\endif` that ends a branch not taken is passed over and
-    /// no command of its own, as in pgbench's statistics.
+    /// Runs one command; `None` if it is done. A `\else` or `\endif` that ends a branch not taken is skipped and
+    /// does not count as a command, as in pgbench's statistics.
     ///
     /// # Errors
     /// See [`Emulator::step`].
@@ -134,7 +134,7 @@ impl Emulator {
         self.render_pieces(program, &program.statements[statement].pieces, out);
     }
 
-    /// Appends a text in pieces, as that of a statement, or the rows of its `\copydata`.
+    /// Appends a text that is given in pieces: a statement, or the rows of its `\copydata`.
     pub fn render_pieces(&self, program: &Program, pieces: &[Piece], out: &mut Vec<u8>) {
         if let Emulator::Script(script) = self {
             return script.render_pieces(program, pieces, out);
@@ -147,8 +147,8 @@ impl Emulator {
         }
     }
 
-    /// Appends a value of a built-in transaction as a literal: none has a quote in it, and what is quoted becomes any
-    /// type.
+    /// Appends a value of a built-in transaction as a literal: no value contains a quote, and a quoted literal takes on
+    /// any type.
     fn quote(&self, variable: VariableId, out: &mut Vec<u8>) {
         let start = out.len();
         out.push(b'\'');
@@ -196,12 +196,12 @@ impl Emulator {
         RunError::at(program, self.current(), outcome, cause)
     }
 
-    /// Whether an error of the server is how the transaction is meant to end.
+    /// Whether the transaction is meant to end with this error of the server.
     pub fn expects(&self, sqlstate: &str) -> bool {
         matches!(self, Emulator::Terminal(terminal) if terminal.expects(sqlstate))
     }
 
-    /// Adds to `facts` what the transaction that ended was like, in the order of [`Program::facts`].
+    /// Adds facts about the transaction that ended to `facts`, in the order of [`Program::facts`].
     #[inline]
     pub fn add_facts(&self, facts: &mut [u64]) {
         if let Emulator::Terminal(terminal) = self {
@@ -227,19 +227,19 @@ impl Emulator {
         }
     }
 
-    /// What a script's variables hold, in the order of their table; nothing for built-in transactions.
+    /// The values of a script's variables, in the order of their table; empty for built-in transactions.
     #[inline]
     pub fn slots(&self) -> &[Slot] {
         self.script().map_or(&[], Interpreter::slots)
     }
 
-    /// Whether `debug` saw something since the transaction began.
+    /// Whether `debug` was called since the transaction began.
     #[inline]
     pub fn has_debug_lines(&self) -> bool {
         self.script().is_some_and(|script| !script.debug_lines().is_empty())
     }
 
-    /// Takes what `debug` saw, oldest first.
+    /// Takes the lines of `debug`, oldest first.
     pub fn take_debug_lines(&mut self) -> Vec<DebugLine> {
         self.script_mut().map(Interpreter::take_debug_lines).unwrap_or_default()
     }

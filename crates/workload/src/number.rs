@@ -23,7 +23,7 @@ pub fn write_uint(out: &mut Vec<u8>, mut value: u64) {
     const DIGITS_MAX: usize = 20;
     let start = out.len();
     let mut end = start + value.checked_ilog10().map_or(1, |log| log as usize + 1);
-    // Room of a length that is known when this is compiled takes no call; what is too much is given back.
+    // Reserving a length that is known at compile time needs no call; the surplus is truncated.
     out.extend_from_slice(&[0; DIGITS_MAX]);
     out.truncate(end);
     let digits = &mut out[start..];
@@ -96,7 +96,7 @@ fn write_digits(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
 }
 
 fn not_finite(value: f64) -> Option<&'static str> {
-    // The words of PostgreSQL's own printf, which pgbench uses.
+    // As PostgreSQL's own printf spells them, which pgbench uses.
     match (value.is_nan(), value.is_infinite(), value.is_sign_negative()) {
         (true, _, _) => Some("NaN"),
         (_, true, false) => Some("Infinity"),

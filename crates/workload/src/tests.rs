@@ -1,4 +1,4 @@
-//! Tests of the crate, most of them tables of what pgbench itself said.
+//! Tests of the crate, most of them tables of pgbench's own output.
 
 mod emulators;
 mod expressions;
@@ -16,12 +16,12 @@ fn defines(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A bundle of one script named `t.sql`, compiled without a word of what the user defines.
+/// A bundle of one script named `t.sql`, compiled without variables of the user.
 fn bundle(source: &str) -> Bundle {
     bundle_with(source, &BTreeMap::new())
 }
 
-/// A bundle of one script named `t.sql`, compiled with what the user defines.
+/// A bundle of one script named `t.sql`, compiled with variables of the user.
 fn bundle_with(source: &str, defines: &BTreeMap<String, String>) -> Bundle {
     Bundle::compile(&[("t.sql", source, 1)], defines).expect("the script compiles")
 }

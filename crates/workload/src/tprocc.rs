@@ -20,24 +20,24 @@ use crate::tpcc::{Calls, ConfigError, Profile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a run may choose.
+/// The configuration of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Warehouses in the database.
     pub warehouses: u32,
     /// Clients of the load.
     pub clients: u32,
-    /// Whether a transaction is the CALL of a procedure, in place of a function's.
+    /// Whether transactions call procedures instead of functions.
     pub procedures: bool,
-    /// Each client goes round its share of all warehouses, in place of one drawn at the beginning.
+    /// Each client takes its share of all warehouses in turn, instead of one drawn at the beginning.
     pub all_warehouses: bool,
 }
 
 impl Config {
-    /// The parameters as they stand in a load's definitions.
+    /// Reads the parameters from a load's definitions.
     ///
     /// # Errors
-    /// When one is missing or not understood.
+    /// When one is missing or invalid.
     pub fn from_defines(defines: &BTreeMap<String, String>) -> Result<Config, ConfigError> {
         fn read<T: std::str::FromStr>(
             defines: &BTreeMap<String, String>,
@@ -113,8 +113,8 @@ impl Parameter {
     }
 }
 
-/// The one call of each transaction. Last names reach the functions as the text of a placeholder, as HammerDB's prepared
-/// statements have it: nobody is found by name.
+/// The one call of each transaction. Last names reach the functions as the text of a placeholder, as in HammerDB's
+/// prepared statements: nobody is found by name.
 fn function_call(profile: Profile) -> &'static str {
     match profile {
         Profile::NewOrder => "select @.neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0)",
@@ -131,7 +131,7 @@ fn function_call(profile: Profile) -> &'static str {
     }
 }
 
-/// The same as CALL, with a value for each result. Last names are names here: HammerDB writes them into the text.
+/// The same as CALL, with a value for each result. Here last names are real: HammerDB writes them into the text.
 fn procedure_call(profile: Profile) -> &'static str {
     match profile {
         Profile::NewOrder => {

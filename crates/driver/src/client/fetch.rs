@@ -1,13 +1,13 @@
-//! Rows that are kept: for variables, as `\gset` and `\aset` want them, or for a terminal.
+//! Keeps rows: for the variables of `\gset` and `\aset`, or for a terminal.
 
 use wire::scan::{column_names, row_values};
 use workload::{Emulator, Fetch, Interpreter, Program, RunError};
 
-/// The results of one statement, as far as they are needed. Its memory is used again.
+/// The results of one statement, as far as they are needed. The memory is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     is_on: bool,
-    /// They are for a terminal, which takes all rows by the places of their columns.
+    /// The rows are for a terminal, which takes all of them, by position of their columns.
     is_for_terminal: bool,
     /// Every row of every result, for a terminal, and where each ends.
     rows: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Fetched {
     results: Vec<Kept>,
     /// How many of `results` belong to the statement.
     n: usize,
-    /// The last of them is not complete.
+    /// The last result is not complete.
     is_open: bool,
     /// Limit and size of what is kept of one statement: the server's bytes, and the overhead of each row and result.
     n_bytes_max: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Fetched {
 /// One result: its columns and its last row, as the server sent them.
 #[derive(Debug, Default)]
 struct Kept {
-    /// Whether it has rows at all, be there none.
+    /// Whether it returns rows, even if there are none.
     has_columns: bool,
     columns: Vec<u8>,
     n_rows: u64,
@@ -41,7 +41,7 @@ pub(crate) enum FetchError {
         query: usize,
         n_rows: u64,
     },
-    /// A column's name cannot be a variable's.
+    /// A column's name is not a valid name of a variable.
     Name {
         query: usize,
         /// Prefix and column.
@@ -52,12 +52,12 @@ pub(crate) enum FetchError {
 }
 
 impl Fetched {
-    /// Keeps at most so many bytes of one statement's results.
+    /// Keeps at most `n_bytes_max` of one statement's results.
     pub(crate) fn new(n_bytes_max: u32) -> Fetched {
         Fetched { n_bytes_max: n_bytes_max as usize, ..Fetched::default() }
     }
 
-    /// More came than may be kept.
+    /// Whether more came than may be kept.
     pub(crate) fn is_full(&self) -> bool {
         self.n_bytes > self.n_bytes_max
     }
@@ -70,7 +70,7 @@ impl Fetched {
         !self.is_full()
     }
 
-    /// A new statement; whether its results are kept.
+    /// Begins a new statement; `is_on` says whether its results are kept.
     pub(crate) fn begin(&mut self, is_on: bool, is_for_terminal: bool) {
         self.is_on = is_on;
         self.is_for_terminal = is_for_terminal;
@@ -92,7 +92,7 @@ impl Fetched {
         true
     }
 
-    /// A row of it; `false` if it is too much to be kept.
+    /// Takes a row of the result; `false` if it is too much to be kept.
     pub(crate) fn row(&mut self, body: &[u8]) -> bool {
         if self.is_for_terminal && self.is_on {
             if !self.make_room(size_of::<usize>() + body.len()) {
@@ -103,7 +103,7 @@ impl Fetched {
             return true;
         }
         let Some(last) = self.n.checked_sub(1).filter(|_| self.is_open) else { return true };
-        // Of a result, the last row is kept.
+        // Only the last row of a result is kept.
         if !self.make_room(body.len().saturating_sub(self.results[last].row.len())) {
             return false;
         }
@@ -153,7 +153,7 @@ impl Fetched {
         Some(result)
     }
 
-    /// Makes variables of the statement's results.
+    /// Assigns the statement's results to variables.
     pub(crate) fn store(
         &self,
         fetch: &Fetch,

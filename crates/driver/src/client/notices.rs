@@ -1,21 +1,21 @@
-//! Notices and warnings that the server raises under load. Some are reported, the others counted: a script may raise one
-//! per statement, and reporting may not cost more than the load.
+//! Notices and warnings that the server raises under load. Some are reported, the others only counted: a script may raise
+//! one per statement, and reporting may not cost more than the load itself.
 
 use wire::ServerError;
 
 /// Most notices of one piece of input that are read.
 const READ_MAX: usize = 16;
 /// Most notices that a thread reports in a second, unless all are wanted.
-const TOLD_MAX: u32 = 100;
-/// Most of those even then, and most bytes of them: reported notices wait in memory until somebody reads them.
-const ALL_TOLD_MAX: u32 = 10_000;
-const TOLD_BYTES_MAX: usize = 16 << 20;
+const REPORTED_MAX: u32 = 100;
+/// Most even then, and most bytes of them: reported notices stay in memory until the parent reads them.
+const ALL_REPORTED_MAX: u32 = 10_000;
+const REPORTED_BYTES_MAX: usize = 16 << 20;
 
 /// A notice that nobody has looked at yet.
 #[derive(Debug)]
 pub(crate) struct Notice {
     pub(crate) notice: ServerError,
-    /// Whether it was raised by the Parse of the client's statement, whose text it may point into.
+    /// Whether the Parse of the client's statement raised it: its position then refers to the statement's text.
     pub(crate) is_of_parse: bool,
 }
 
@@ -45,35 +45,35 @@ impl Notices {
     }
 }
 
-/// What a thread may still tell in this second.
+/// How many notices a thread may still report in this second.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
-    n_told: u32,
-    told_bytes: usize,
-    n_left_out: u64,
+    n_reported: u32,
+    reported_bytes: usize,
+    n_dropped: u64,
 }
 
 impl Budget {
-    /// Takes the notices to report; the others are dropped, and none is kept.
+    /// Takes all notices, and returns those to report.
     pub(crate) fn choose(&mut self, notices: &mut Notices) -> Vec<Notice> {
         let mut read = std::mem::take(&mut notices.read);
-        let n_max = if notices.are_all_read { ALL_TOLD_MAX } else { TOLD_MAX };
+        let n_max = if notices.are_all_read { ALL_REPORTED_MAX } else { REPORTED_MAX };
         let n_before = read.len();
         read.retain(|notice| {
-            let is_told = self.n_told < n_max && self.told_bytes < TOLD_BYTES_MAX;
-            if is_told {
-                self.n_told += 1;
-                self.told_bytes += notice.notice.n_bytes();
+            let is_reported = self.n_reported < n_max && self.reported_bytes < REPORTED_BYTES_MAX;
+            if is_reported {
+                self.n_reported += 1;
+                self.reported_bytes += notice.notice.n_bytes();
             }
-            is_told
+            is_reported
         });
-        self.n_left_out += std::mem::take(&mut notices.n_unread) + (n_before - read.len()) as u64;
+        self.n_dropped += std::mem::take(&mut notices.n_unread) + (n_before - read.len()) as u64;
         read
     }
 
-    /// A second is over: how many were left out in it.
+    /// Begins a new second, and returns how many notices the last one dropped.
     pub(crate) fn renew(&mut self) -> u64 {
-        std::mem::take(self).n_left_out
+        std::mem::take(self).n_dropped
     }
 }
 
@@ -82,16 +82,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_told_is_counted() {
-        let (mut budget, mut n_told) = (Budget::default(), 0);
+    fn notices_that_are_not_reported_are_counted() {
+        let (mut budget, mut n_reported) = (Budget::default(), 0);
         for _ in 0..10 {
             let mut notices = Notices::default();
             (0..20).for_each(|_| notices.take_in(b"SNOTICE\0Mhello\0\0", false));
             assert!(!notices.is_empty());
-            n_told += budget.choose(&mut notices).len();
+            n_reported += budget.choose(&mut notices).len();
             assert!(notices.is_empty());
         }
-        assert_eq!((n_told, budget.renew()), (100, 100));
+        assert_eq!((n_reported, budget.renew()), (100, 100));
         assert_eq!(budget.renew(), 0);
         let mut notices = Notices { are_all_read: true, ..Notices::default() };
         (0..500).for_each(|_| notices.take_in(b"SNOTICE\0Mhello\0\0", true));
@@ -101,11 +101,11 @@ mod tests {
         assert_eq!(
             (budget.choose(&mut notices).len(), budget.renew()),
             (10_000, 500),
-            "a server may not stop"
+            "a server may go on for ever"
         );
         let long = [&b"SNOTICE\0M"[..], &[b'x'; 60_000], b"\0\0"].concat();
         (0..1000).for_each(|_| notices.take_in(&long, true));
-        let n_told = budget.choose(&mut notices).len();
-        assert!((200..300).contains(&n_told), "{n_told} of 60,000 bytes");
+        let n_reported = budget.choose(&mut notices).len();
+        assert!((200..300).contains(&n_reported), "{n_reported} of 60,000 bytes");
     }
 }

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parsed {
     pub(crate) is_parsed: Box<[bool]>,
-    /// Those whose Parse was sent since the last ReadyForQuery, in order, and how many were answered.
+    /// Statements whose Parse was sent since the last ReadyForQuery, in order, and how many were answered.
     pub(crate) asked: Vec<usize>,
     pub(crate) n_answered: usize,
 }
@@ -24,12 +24,12 @@ impl Parsed {
         is_new
     }
 
-    /// As [`Parsed::ask`], of a statement that is asked for once: if it cannot be parsed, it is not there.
+    /// As [`Parsed::ask`], but only once: a statement that cannot be parsed stays missing.
     pub(crate) fn ask_once(&mut self, number: usize) -> bool {
         !std::mem::replace(&mut self.is_parsed[number], true)
     }
 
-    /// Whether all that was asked is answered.
+    /// Whether every Parse was answered.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         self.asked.is_empty() && self.n_answered == 0

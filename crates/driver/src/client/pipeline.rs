@@ -1,4 +1,4 @@
-//! Statements sent without waiting for the results of those before: what is under way, and what was answered.
+//! Statements sent without waiting for earlier results: what is under way, and what was answered.
 
 use crate::clock::Nanos;
 
@@ -45,7 +45,7 @@ impl Pipeline {
         self.failure = None;
     }
 
-    /// Forgets it, but for what failed in it.
+    /// Forgets the pipeline, except for the statement that failed.
     pub(crate) fn stop(&mut self) {
         let failure = self.failure;
         self.start();
@@ -70,7 +70,7 @@ impl Pipeline {
         self.n_syncs += 1;
     }
 
-    /// A statement was answered; `false` if none was waiting for that.
+    /// A statement was answered; `false` if none was due.
     #[must_use]
     pub(crate) fn acknowledged(&mut self, now: Nanos) -> bool {
         let Some(Sent::Statement { answered, .. }) = self.sent.get_mut(self.next) else { return false };
@@ -89,7 +89,7 @@ impl Pipeline {
         self.skip();
     }
 
-    /// The statement to whose Parse, in front of the pipeline, the next answer belongs.
+    /// The statement whose Parse, before the pipeline, gets the next answer.
     pub(crate) fn parsing(&self) -> Option<usize> {
         match self.sent.get(self.next) {
             Some(Sent::SyncOfParse { index }) => Some(*index),
@@ -97,8 +97,8 @@ impl Pipeline {
         }
     }
 
-    /// The first statement that failed, with its place among the results that libpq gives in one go: those of Syncs
-    /// are followed by no end, so that they are counted with the statement that follows.
+    /// The first statement that failed, and its number among the results that libpq returns together: those of Syncs count
+    /// with the statement that follows.
     pub(crate) fn failure(&self) -> Option<(usize, u32)> {
         self.failure
     }
@@ -109,7 +109,7 @@ impl Pipeline {
         }
     }
 
-    /// A Sync was answered; says whether that was the end of the pipeline, or `None` if it was not the Sync's turn.
+    /// A Sync was answered. Returns whether that ended the pipeline, or `None` if no Sync was due.
     #[must_use]
     pub(crate) fn synced(&mut self) -> Option<bool> {
         let Some(Sent::Sync | Sent::SyncOfParse { .. }) = self.sent.get(self.next) else { return None };
@@ -130,7 +130,7 @@ impl Pipeline {
         })
     }
 
-    /// The statements that were answered well, with the time from send to answer.
+    /// The statements that succeeded, with the time from send to answer.
     pub(crate) fn answered(&self) -> impl Iterator<Item = (usize, Nanos)> {
         self.sent.iter().filter_map(|sent| match *sent {
             Sent::Statement { index, at, answered } if answered > 0 => {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_out_of_turn_is_none() {
+    fn an_answer_out_of_turn_is_refused() {
         let mut pipeline = Pipeline::default();
         pipeline.start();
         assert!(pipeline.synced().is_none() && !pipeline.acknowledged(1), "nothing was sent");

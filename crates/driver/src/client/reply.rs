@@ -1,5 +1,5 @@
-//! What each message of a reply does to the client that waits for it, wherever more is asked or comes than most
-//! statements need.
+//! What each message of a reply does to the client that waits for it. The plain replies of most statements take a shorter
+//! way, see [`Client::receive`].
 
 use wire::{Flow, ProtocolError, Reply, TransactionStatus};
 
@@ -49,7 +49,7 @@ impl Client {
 }
 
 impl Awaiting<'_> {
-    /// Takes one message; whether it is as asked.
+    /// Takes one message, and returns whether the client had asked for it.
     #[inline]
     fn take(&mut self, reply: &Reply, now: Nanos) -> bool {
         match *reply {
@@ -75,7 +75,7 @@ impl Awaiting<'_> {
             Reply::DataRow(body) => self.exchange.fetched.as_mut().is_none_or(|fetched| fetched.row(body)),
             // The rows are received and dropped, as those of a SELECT are.
             Reply::CopyOut if self.exchange.may_copy => true,
-            // It has not got all of the last ones yet.
+            // It has not received all of the last rows yet.
             Reply::CopyIn if self.waits_to_write => false,
             Reply::CopyIn | Reply::CopyOut | Reply::Other(b'W') => {
                 self.exchange.is_copying = true;
@@ -109,7 +109,7 @@ impl Awaiting<'_> {
             self.received = Received::Complete;
             let has_answered =
                 self.exchange.n_results > 0 || self.exchange.error.is_some() || self.exchange.is_copying;
-            // A COPY that fails does so before its rows are all read. Any other answer is made up.
+            // A COPY may fail before its rows are all read. Any other early answer is made up.
             has_answered && (!self.waits_to_write || self.exchange.has_copied)
         }
     }
@@ -143,7 +143,7 @@ impl Awaiting<'_> {
     }
 }
 
-/// What is wrong with a reply that is not as asked.
+/// What is wrong with a reply that was not asked for.
 #[cold]
 fn fault_of(reply: &Reply, fetched: Option<&Fetched>) -> ProtocolError {
     match reply {

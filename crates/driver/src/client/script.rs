@@ -1,4 +1,4 @@
-//! Scripts as a driver sends them: compiled, with the bytes that never change made ready.
+//! Scripts as a driver sends them: compiled, with the bytes that never change prepared.
 
 use model::load::{LoadSpec, Profiles, Protocol};
 use wire::message;
@@ -18,7 +18,7 @@ pub(crate) struct Scripts {
     prepared: Vec<Vec<Prepared>>,
 }
 
-/// What is known of a statement before the load begins.
+/// What is prepared of a statement before the load begins.
 #[derive(Debug)]
 struct Prepared {
     /// Number of the client in the whole load.
@@ -27,7 +27,7 @@ struct Prepared {
     name: String,
     /// The whole message, when the statement has no parameters.
     fixed: Option<Closed>,
-    /// The bytes before its parameters and behind, for the protocols that bind them.
+    /// The bytes before and after its parameters, for the protocols that bind them.
     head: Vec<u8>,
     tail: Closed,
     /// Whether it ends a transaction block with a commit.
@@ -60,7 +60,7 @@ impl Closed {
 }
 
 impl Scripts {
-    /// Compiles the scripts of a load; the message names script, line and column.
+    /// Compiles the scripts of a load. The error names script, line and column.
     pub(crate) fn compile(load: &LoadSpec) -> Result<Scripts, String> {
         let bundle = bundle(load)?;
         let mut numbers = 0..;
@@ -75,13 +75,13 @@ impl Scripts {
         Ok(Scripts { bundle, protocol: load.protocol, fetches, is_lazy: load.lazy_parse, prepared })
     }
 
-    /// What a fresh connection has parsed when nothing was parsed on it beforehand.
+    /// The statements of a fresh connection, none of which is parsed.
     pub(crate) fn nothing_parsed(&self) -> Option<Parsed> {
         let n = || self.prepared.iter().map(Vec::len).sum();
         (self.protocol == Protocol::Prepared).then(|| Parsed::none(n()))
     }
 
-    /// Whether a fresh connection parses each statement when it first comes to it.
+    /// Whether statements are parsed when a client first runs them.
     pub(crate) fn parses_late(&self) -> bool {
         self.is_lazy
     }
@@ -113,8 +113,8 @@ impl Scripts {
         self.bundle.programs.iter().map(labels).collect()
     }
 
-    /// Whether a statement's answer tells if something was committed, given whether it was sent inside
-    /// a transaction block.
+    /// Whether a statement commits, so that without its answer the outcome is unknown; `in_block` says whether it was sent
+    /// inside a transaction block.
     pub(crate) fn decides(&self, script: usize, statement: usize, in_block: bool) -> bool {
         let statement = &self.prepared[script][statement];
         statement.commits || !(in_block || statement.begins)
@@ -163,7 +163,7 @@ impl Scripts {
         }
     }
 
-    /// What a client sends, as pgbench's debugging output shows it.
+    /// The statement that a client sends, as pgbench's debug output shows it.
     pub(crate) fn sent_text(&self, script: usize, statement: usize, client: &Client) -> String {
         match self.protocol {
             Protocol::Simple => {
@@ -256,7 +256,7 @@ fn prepare_all(
     program.statements.iter().enumerate().zip(numbers).map(prepare).collect()
 }
 
-/// What each Bind of a statement begins with.
+/// The beginning of each Bind of a statement.
 fn bind_head(name: &str) -> Vec<u8> {
     let mut head = Vec::new();
     // Only the beginning: the rest is written each time.
@@ -264,7 +264,7 @@ fn bind_head(name: &str) -> Vec<u8> {
     head
 }
 
-/// What each Bind of a statement ends with, and the messages behind it.
+/// The end of each Bind of a statement, and the messages that follow it.
 fn bind_tail(statement: &workload::Statement) -> Vec<u8> {
     let mut tail = message::BIND_TAIL.to_vec();
     if matches!(statement.fetch, Fetch::Gset { .. } | Fetch::Aset { .. }) {
@@ -276,7 +276,7 @@ fn bind_tail(statement: &workload::Statement) -> Vec<u8> {
 }
 
 impl Prepared {
-    /// Appends the messages of the statement. `machine` may be `None` if it has no parameters.
+    /// Appends the messages of the statement. `emulator` may be `None` if it has no parameters.
     #[inline]
     fn encode(
         &self,

@@ -18,21 +18,21 @@ use crate::thread::order::Order;
 use crate::thread::report::{Finished, Report};
 use crate::thread::stop;
 
-/// Lost connections, and restored ones, told one by one; further ones are only counted.
+/// Lost connections that are reported one by one, and restored ones; further ones are only counted.
 const LOST_EVENTS_MAX: u32 = 20;
-/// How long a stop may stay unseen.
+/// How long a stop may go unnoticed.
 const STOP_GRAIN: Duration = Duration::from_millis(50);
 
 /// Gathers reports until every thread has finished.
 pub(crate) struct Collector<'a> {
     order: &'a Order<'a>,
     merger: Merger,
-    /// Where emptied tallies go back to, by thread.
+    /// Returns emptied tallies to their threads.
     recycle: Vec<Sender<Tally>>,
     output: &'a mut dyn Write,
     n_running: usize,
-    n_lost_told: u32,
-    n_restored_told: u32,
+    n_lost_reported: u32,
+    n_restored_reported: u32,
     /// Why the load is void.
     failure: Option<String>,
     stopped: bool,
@@ -54,8 +54,8 @@ impl<'a> Collector<'a> {
             order,
             recycle,
             output,
-            n_lost_told: 0,
-            n_restored_told: 0,
+            n_lost_reported: 0,
+            n_restored_reported: 0,
             failure: None,
             stopped: false,
             done: Done {
@@ -101,7 +101,7 @@ impl<'a> Collector<'a> {
         self.write_done()
     }
 
-    /// A command to a load that runs. A window that is moved is answered with a line, so that the parent knows that it was.
+    /// Carries out a command. A line confirms a window that was moved.
     fn take_command(&mut self, command: DriveCommand, controls: Controls) -> Result<(), Failure> {
         match command {
             DriveCommand::Stop => {
@@ -128,7 +128,7 @@ impl<'a> Collector<'a> {
                 }
                 self.write_complete()
             }
-            Report::Event { at, event } => self.tell(at, *event),
+            Report::Event { at, event } => self.report_event(at, *event),
             Report::Failed(message) => {
                 self.failure.get_or_insert(message);
                 Ok(())
@@ -153,7 +153,7 @@ impl<'a> Collector<'a> {
 
     fn give_back(&mut self, thread: usize, mut tally: Tally) {
         tally.clear();
-        // A thread that has finished takes none back.
+        // A thread that has finished needs none.
         self.recycle[thread].send(tally).ok();
     }
 
@@ -168,14 +168,14 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    fn tell(&mut self, at: Nanos, mut event: Event) -> Result<(), Failure> {
-        let n_told = match event.kind {
-            EventKind::ConnectionLost => &mut self.n_lost_told,
-            EventKind::ConnectionRestored => &mut self.n_restored_told,
+    fn report_event(&mut self, at: Nanos, mut event: Event) -> Result<(), Failure> {
+        let n_reported = match event.kind {
+            EventKind::ConnectionLost => &mut self.n_lost_reported,
+            EventKind::ConnectionRestored => &mut self.n_restored_reported,
             _ => &mut 0,
         };
-        *n_told += 1;
-        if *n_told > LOST_EVENTS_MAX {
+        *n_reported += 1;
+        if *n_reported > LOST_EVENTS_MAX {
             return Ok(());
         }
         event.t_unix_ns = self.order.wall.unix(at);

@@ -1,4 +1,4 @@
-//! Threads' parts of an interval, added up to the lines that leave the driver.
+//! Adds up the threads' parts of each interval into the lines that the driver writes.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl Merger {
         }
     }
 
-    /// Takes in a part; gives back a tally that the thread can use again.
+    /// Takes in a part, and returns a tally that the thread can use again.
     pub(crate) fn add(&mut self, part: Part) -> Option<Tally> {
         let n_threads = self.running.len();
         let pending = self.pending.entry(part.t).or_insert_with(|| Pending {

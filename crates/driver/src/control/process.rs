@@ -1,4 +1,4 @@
-//! The driver process: takes its order, connects, waits for `go`, reports every second, ends.
+//! The driver process: reads its order, connects, waits for `go`, reports every second, ends.
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use crate::thread::worker::{Setup, Worker};
 /// if it could not, the last line says why.
 ///
 /// # Errors
-/// Only when `output` cannot be written: then nobody listens.
+/// Only when `output` cannot be written: nobody listens any more.
 pub fn drive(input: impl BufRead + Send + 'static, output: &mut dyn Write) -> io::Result<bool> {
     match prepare_and_run(input, output) {
         Ok(()) => Ok(true),
@@ -99,11 +99,11 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
             &commands,
             output,
         ),
-        _ => Err("told to stop before the load began".to_string().into()),
+        _ => Err("stopped before the load began".to_string().into()),
     }
 }
 
-/// Reads commands on a thread of its own. The end of the input means that the parent is gone: stop.
+/// Reads commands on a separate thread. The end of the input means that the parent is gone, and stops the load.
 fn listen(input: impl BufRead + Send + 'static) -> Receiver<DriveCommand> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -123,14 +123,14 @@ struct ThreadShare {
     streams: ThreadStreams,
 }
 
-/// What a thread waits with, and what it does meanwhile.
+/// A thread's poller, and its rehearsals.
 type Waiting<'a> = (Poller, Option<Rehearsal<'a>>);
 
 /// All clients, ready to begin.
 #[derive(Default)]
 struct Crew {
     shares: Vec<ThreadShare>,
-    /// What encrypts the connections.
+    /// TLS version and cipher of the connections.
     tls: Option<String>,
     /// See [`Ready::prepare_ns`].
     prepare_ns: Nanos,

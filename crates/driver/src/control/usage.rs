@@ -1,4 +1,4 @@
-//! What the driver process itself uses.
+//! The driver process's own use of resources.
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 
@@ -23,11 +23,11 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     Some(pages * 4096)
 }
 
-/// What a thread opens for itself at most: its poller, its log, and the same again for rehearsals with a pair of sockets.
+/// Most files that a thread opens for itself: its poller, its log, and the same again for rehearsals with a pair of sockets.
 const FILES_PER_THREAD: u64 = 8;
 
-/// Raises the soft limit of open files to the hard one: a soft limit is low for programs that call select(2), which
-/// none that we start do. Processes that this one starts have the same.
+/// Raises the soft limit of open files to the hard one: the soft limit is low for the sake of
+/// programs that call select(2), and we start none of those. Child processes inherit it.
 ///
 /// # Errors
 /// When the limits cannot be read or set.
@@ -43,7 +43,7 @@ pub fn raise_open_files() -> Result<(), String> {
 /// Fails when a load of `n_clients` connections on `n_threads` threads can never have the files that it needs.
 ///
 /// # Errors
-/// Gives the numbers, and what to do.
+/// Names the numbers, and what to do.
 pub fn expect_open_files(n_clients: u32, n_threads: u32) -> Result<(), String> {
     let needed = u64::from(n_clients) + FILES_PER_THREAD * u64::from(n_threads) + 64;
     let (_, hard) = limits()?;

@@ -1,4 +1,4 @@
-//! A ring of buffers that the kernel receives into (`io_uring_register_buf_ring(3)`).
+//! The ring of buffers that the kernel receives into (`io_uring_register_buf_ring(3)`).
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::Submitter;
 use io_uring::types::BufRingEntry;
 
-/// Received bytes in one of the buffers. Not to be copied: its room is given back once.
+/// Received bytes in one of the buffers. Not `Copy`, because its buffer is returned once.
 #[derive(Debug)]
 pub(crate) struct Piece {
     buffer: u16,
@@ -15,7 +15,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// `len` bytes in buffer number `buffer`, as a completion says.
+    /// `len` bytes in buffer number `buffer`, as a completion reports them.
     pub(super) fn new(buffer: u16, len: u32) -> Piece {
         Piece { buffer, len }
     }
@@ -26,8 +26,8 @@ impl Piece {
     }
 }
 
-/// The buffers. Memory that the kernel may write to must outlive every request, which nobody waits for at the end of a
-/// load; it is never freed, for the process ends then too.
+/// The buffers. Memory that the kernel may write to must outlive every request, and nobody waits for requests at the end
+/// of a load: so it is never freed. The process ends then anyway.
 pub(super) struct Buffers {
     entries: *mut BufRingEntry,
     data: *mut u8,
@@ -40,13 +40,13 @@ unsafe impl Send for Buffers {}
 
 /// Room for the reply to any statement of the built-in scripts; longer ones come in several pieces.
 pub(super) const BUFFER_BYTES: usize = 2048;
-/// The kernel wants the ring to begin at a page; no machine that we know has larger ones.
+/// The ring has to begin at a page; no machine that we know has larger pages than this.
 const PAGE_BYTES: usize = 64 * 1024;
 /// The one group of buffers of a thread's ring.
 pub(super) const GROUP: u16 = 0;
 
 impl Buffers {
-    /// `n` buffers, a power of two up to 32,768, all of them at the kernel's disposal.
+    /// `n` buffers, a power of two up to 32,768, all of them offered to the kernel.
     pub(super) fn register(submitter: &Submitter, n: u16) -> io::Result<Buffers> {
         debug_assert!(n.is_power_of_two());
         let entries = leak(usize::from(n) * size_of::<BufRingEntry>()).cast::<BufRingEntry>();

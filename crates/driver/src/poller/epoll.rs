@@ -13,15 +13,15 @@ use super::{Signal, Woken};
 use crate::client::Client;
 use crate::clock::Nanos;
 
-/// Waits for sockets with epoll, edge triggered, and for moments with a timer of nanosecond grain
-/// (epoll's own time-out has a grain of a millisecond, too coarse for an open loop).
+/// Waits for sockets with epoll, edge triggered, and for moments with a timer of nanosecond resolution
+/// (epoll's own timeout has a resolution of a millisecond, too coarse for an open loop).
 pub(crate) struct Epoll {
     poll: Poll,
     events: Events,
     timer: TimerFd,
     ready: Vec<Ready>,
-    n_told: usize,
-    /// Sockets that were not read to their end.
+    n_read: usize,
+    /// Sockets that were not read until they were empty.
     again: Vec<Ready>,
 }
 
@@ -48,7 +48,7 @@ impl Epoll {
             events: Events::with_capacity(capacity),
             timer,
             ready: Vec::with_capacity(capacity),
-            n_told: 0,
+            n_read: 0,
             again: Vec::new(),
         })
     }
@@ -74,7 +74,7 @@ impl Epoll {
         self.poll.registry().register(link, Token(index), Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// Sends what the socket takes now; while something is left, writability is watched.
+    /// Sends what the socket takes now. While something is left, the socket is watched for writability.
     #[inline]
     pub(super) fn send(&self, client: &mut Client, index: usize) -> io::Result<()> {
         let is_all_sent = client.flush()?;
@@ -92,7 +92,7 @@ impl Epoll {
         self.poll.registry().reregister(link, Token(index), interest)
     }
 
-    /// Stops watching it.
+    /// Stops watching the client's connection.
     pub(super) fn forget(&self, client: &mut Client) {
         if let Some(link) = &mut client.session.link {
             self.poll.registry().deregister(link).ok();
@@ -102,7 +102,7 @@ impl Epoll {
     /// Waits until a socket is ready or `until` is reached. The caller knows what time it is.
     pub(super) fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
         self.ready.clear();
-        self.n_told = 0;
+        self.n_read = 0;
         if !self.again.is_empty() {
             self.ready.append(&mut self.again);
         }
@@ -137,23 +137,23 @@ impl Epoll {
 
     /// Whether there is news, without waiting for it.
     pub(super) fn has_news(&mut self) -> io::Result<bool> {
-        if self.n_told == self.ready.len() {
+        if self.n_read == self.ready.len() {
             self.wait(0, 0)?;
         }
-        Ok(self.n_told < self.ready.len())
+        Ok(self.n_read < self.ready.len())
     }
 
     /// See [`super::Poller::upcoming`].
     #[inline]
     pub(super) fn upcoming(&self, n: usize) -> Option<usize> {
-        self.ready.get(self.n_told + n).map(|ready| ready.client)
+        self.ready.get(self.n_read + n).map(|ready| ready.client)
     }
 
     /// The next socket that the last wait found ready.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Woken> {
-        let Ready { client, closing } = *self.ready.get(self.n_told)?;
-        self.n_told += 1;
+        let Ready { client, closing } = *self.ready.get(self.n_read)?;
+        self.n_read += 1;
         Some(Woken { client, signal: Signal::Ready { readable: true, closing } })
     }
 }

@@ -1,7 +1,7 @@
-//! Where the kernel finds the messages that it is to send.
+//! The memory from which the kernel sends messages.
 
-/// Room for messages, written one behind the other. What is lent stays as it is until [`Outbox::reclaim`], and the memory
-/// is never freed: nothing that waits in a ring can point to memory that is used otherwise.
+/// Memory for messages, written one after the other. A lent message stays unchanged until [`Outbox::reclaim`], and the
+/// memory is never freed: no request in a ring can point to memory that has another use.
 pub(super) struct Outbox {
     memory: &'static mut [u8],
     n_used: usize,
@@ -32,12 +32,12 @@ impl Outbox {
         Outbox { memory: vec![0; OUTBOX_BYTES].leak(), n_used: 0 }
     }
 
-    /// Whether nothing is lent.
+    /// Whether no message is lent.
     pub(super) fn is_free(&self) -> bool {
         self.n_used == 0
     }
 
-    /// Copies a message; `None` if there is no space left for it.
+    /// Copies a message; `None` if there is no room left for it.
     #[inline]
     pub(super) fn lend(&mut self, message: &[u8]) -> Option<Lent> {
         let end = self.n_used + message.len();
@@ -47,7 +47,7 @@ impl Outbox {
         Some(Lent { address: room.as_ptr(), len: message.len() as u32 })
     }
 
-    /// The kernel has taken every request that points here, and will read none of it again.
+    /// The kernel has taken every request that points here, and will not read the memory again.
     #[inline]
     pub(super) fn reclaim(&mut self) {
         self.n_used = 0;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lent_stays_until_it_is_reclaimed() {
+    fn a_lent_message_stays_until_it_is_reclaimed() {
         let mut outbox = Outbox::new();
         let full = vec![b'x'; OUTBOX_BYTES - 3];
         let (one, other) = (outbox.lend(b"abc").unwrap(), outbox.lend(&full).unwrap());

@@ -1,4 +1,4 @@
-//! Waiting with io_uring: multishot receives into provided buffers, and sends that enter the kernel together with the
+//! Waits with io_uring: multishot receives into provided buffers, and sends that enter the kernel together with the
 //! next wait. One system call then serves many clients, where epoll needs one to send and one to receive for each.
 
 mod request;
@@ -22,32 +22,32 @@ use crate::prefetch;
 
 /// One thread's ring.
 ///
-/// Every request carries a [`Tag`]. A client's connection has a generation, so that what completes late for a
-/// connection that is gone is not taken for its successor's.
+/// Every request carries a [`Tag`]. A client's connections are numbered by generation, so that a late
+/// completion of a closed connection is not mistaken for one of its successor.
 ///
 /// Two kinds of memory are lent to the kernel, and neither is ever freed: [`Buffers`], which it receives into, and the
-/// [`Outbox`], which it sends from. A send may not wait (`MSG_DONTWAIT`): it is complete when the system call returns
-/// that has taken it from the queue, whether it succeeded or not, so that the kernel reads the outbox only inside of
-/// that call. What a client writes its messages into is never lent.
+/// [`Outbox`], which it sends from. A send may not wait (`MSG_DONTWAIT`): it is complete, successful or not,
+/// when the system call that takes it from the queue returns, so the kernel reads the outbox only during that call. A
+/// client's own buffer is never lent.
 pub(crate) struct Uring {
     ring: IoUring,
     buffers: Buffers,
     outbox: Outbox,
-    /// Requests that were queued so far, and those of them that the kernel has taken.
+    /// Requests queued so far, and how many of them the kernel has taken.
     n_queued: u64,
     n_taken: u64,
-    /// Why the ring cannot be used any more; the next wait reports it.
+    /// Why the ring has become unusable; the next wait reports it.
     broken: Option<io::Error>,
     slots: Vec<Slot>,
-    /// What the last wait found, and how much of it has been reported.
+    /// What the last wait found, and how much of it has been read.
     found: Vec<cqueue::Entry>,
-    n_told: usize,
-    /// Receives and polls that ended for want of buffers or room; they begin again with the next wait.
+    n_read: usize,
+    /// Receives and polls that ended because buffers or room ran out; the next wait begins them again.
     starved: Vec<(usize, u32)>,
 }
 
-/// Requests that wait for the next system call at most: a longer turn hands over what it has got so far, so that the
-/// server works while the driver goes on. Handing over sooner cost more than it gained (8 or 32: up to a third more CPU).
+/// Most requests that wait for the next system call: a longer turn submits what it has so far, so that the server works
+/// while the driver goes on. Submitting sooner cost more than it gained (8 or 32: up to a third more CPU).
 const QUEUE_ENTRIES: u32 = 128;
 /// Longer messages are sent at once, by a system call of their own: they may not fit into the socket.
 const SEND_BYTES_MAX: usize = 4096;
@@ -55,10 +55,10 @@ const SEND_BYTES_MAX: usize = 4096;
 const HAND_OVER_ATTEMPTS: usize = 100;
 
 impl Uring {
-    /// A ring for so many clients; it does nothing before [`Uring::enter_thread`].
+    /// A ring for `n_clients`; it does nothing before [`Uring::enter_thread`].
     ///
     /// # Errors
-    /// The kernel has no io_uring, not all that is used of it (6.1), or does not allow it.
+    /// The kernel has no io_uring, lacks a feature that is used here (6.1 has all), or does not permit it.
     pub(super) fn new(n_clients: usize) -> io::Result<Uring> {
         let completions = (4 * n_clients).next_power_of_two().clamp(512, 32_768);
         let ring = IoUring::builder()
@@ -72,7 +72,7 @@ impl Uring {
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_skip_cqe_on_success() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        // A thread may have no client, but a table has a row.
+        // A thread may have no client, but the kernel's table needs a row.
         ring.submitter().register_files_sparse(n_clients.max(1) as u32)?;
         let n_buffers = n_clients.next_power_of_two().clamp(64, 4096) as u16;
         let buffers = Buffers::register(&ring.submitter(), n_buffers)?;
@@ -85,17 +85,17 @@ impl Uring {
             broken: None,
             slots: vec![Slot::default(); n_clients],
             found: Vec::with_capacity(completions),
-            n_told: 0,
+            n_read: 0,
             starved: Vec::new(),
         })
     }
 
-    /// From here on the ring is this thread's.
+    /// Makes the ring the calling thread's.
     pub(super) fn enter_thread(&mut self) -> io::Result<()> {
         self.ring.submitter().register_enable_rings()?;
-        // Spares a look into the table of files with each call; a kernel that cannot do it does without.
+        // Saves a lookup in the table of files with each call; optional, because older kernels cannot do it.
         self.ring.submitter().register_ring_fd().ok();
-        // Waits end when asked and not up to 50 us later.
+        // Waits end on time and not up to 50 us later.
         nix::sys::prctl::set_timerslack(1)?;
         Ok(())
     }
@@ -130,8 +130,8 @@ impl Uring {
         self.arm(index)
     }
 
-    /// Has the kernel keep a connection's file under the client's number, which spares a look into the process's table
-    /// of files with each message. It stays open until [`Uring::let_go`].
+    /// Registers a connection's file under the client's number, which saves a lookup in the process's table of files with
+    /// each message. It stays open until [`Uring::let_go`].
     fn keep_at_hand(&mut self, index: usize, fd: RawFd) -> io::Result<()> {
         self.ring.submitter().register_files_update(index as u32, &[fd])?;
         self.slots[index].is_at_hand = true;
@@ -145,7 +145,7 @@ impl Uring {
         }
     }
 
-    /// Ends every request for the connection. An error leaves a request behind whose news nobody heeds.
+    /// Ends every request for the connection. An error leaves a request behind, whose completion is ignored.
     pub(super) fn forget(&mut self, client: &mut Client, index: usize) {
         client.outgoing.waits_to_write = false;
         let Some(link) = &client.session.link else {
@@ -157,16 +157,16 @@ impl Uring {
         let slot = &mut self.slots[index];
         slot.watch = Watch::Nothing;
         slot.begin_generation();
-        // What is queued for this connection may not go to the one that follows under the client's number.
+        // What is queued for this connection may not go to the next one under the client's number.
         if let Err(error) = self.hand_over() {
             self.broken = Some(error);
         }
-        // A receive that is not cancelled goes on into buffers that are never freed, and concerns nobody any more.
+        // A receive that is not cancelled goes on into buffers that are never freed, and its completions are ignored.
         self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fd(fd)).all()).ok();
         self.let_go(index);
     }
 
-    /// Ends the watch of what may have been closed already.
+    /// Stops watching a connection that may have been closed already.
     fn retire(&mut self, index: usize) -> io::Result<()> {
         let slot = &mut self.slots[index];
         let purpose = match std::mem::take(&mut slot.watch) {
@@ -220,7 +220,7 @@ impl Uring {
         self.push(send, tag)
     }
 
-    /// As [`Uring::send`], with an outbox that is full.
+    /// As [`Uring::send`], when the outbox is full.
     #[cold]
     fn send_after_others(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
         match self.make_room()? {
@@ -229,7 +229,7 @@ impl Uring {
         }
     }
 
-    /// Hands over what is queued, so that the outbox is free again; `false` if the kernel did not take all.
+    /// Submits what is queued, so that the outbox is free again; `false` if the kernel did not take all of it.
     fn make_room(&mut self) -> io::Result<bool> {
         self.submit()?;
         self.collect();
@@ -256,7 +256,7 @@ impl Uring {
         let slot = self.slots[index];
         client.outgoing.waits_to_write = match client.flush() {
             Ok(all_sent) => !all_sent,
-            // The receive ends too, and after what the server said last.
+            // The receive ends too, after the server's last message.
             Err(_) if slot.watch == Watch::Receive => false,
             Err(e) => return Err(e),
         };
@@ -274,9 +274,9 @@ impl Uring {
         if let Some(error) = self.broken.take() {
             return Err(error);
         }
-        // What came while the queue was emptied in between is not told yet.
-        self.found.drain(..self.n_told);
-        self.n_told = 0;
+        // What came while the queue was emptied in between has not been read yet.
+        self.found.drain(..self.n_read);
+        self.n_read = 0;
         while let Some((index, generation)) = self.starved.pop() {
             if self.slots[index].generation == generation {
                 self.arm(index)?;
@@ -298,7 +298,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Takes over what is completed. A loop in place of `extend`, which is not inlined.
+    /// Takes the completions. A loop instead of `extend`, which is not inlined.
     #[inline]
     fn collect(&mut self) {
         let Uring { ring, slots, found, .. } = self;
@@ -310,7 +310,7 @@ impl Uring {
         }
     }
 
-    /// After a system call that takes requests, and says how many it took unless it failed.
+    /// Accounts for a system call that submits requests and, unless it failed, returns how many it took.
     #[inline]
     fn count_taken(&mut self, submitted: io::Result<usize>) -> io::Result<()> {
         self.n_taken = match submitted {
@@ -320,7 +320,7 @@ impl Uring {
         tolerate(submitted)
     }
 
-    /// Has the client's connection looked at again with the next wait, whether or not anything comes.
+    /// Makes the next wait report the client's connection, whether or not anything comes.
     #[cold]
     pub(super) fn look_again(&mut self, index: usize, closing: bool) -> io::Result<()> {
         let purpose = if closing { Purpose::LookToTheEnd } else { Purpose::LookAgain };
@@ -328,27 +328,27 @@ impl Uring {
         self.push(opcode::Nop::new().build(), tag)
     }
 
-    /// Enters the kernel with a request that comes to nothing.
+    /// Enters the kernel with a request that does nothing.
     pub(super) fn do_nothing(&mut self) -> io::Result<()> {
         let nothing = opcode::Nop::new().build().flags(Flags::SKIP_SUCCESS);
         self.push(nothing, Tag::new(Purpose::Cancel, 0, 0))?;
-        // Also takes what has come meanwhile, which nothing else would tell of.
+        // Also takes what has come meanwhile, which nothing else would report.
         self.wait(0, 0)
     }
 
     /// Whether there is news, without waiting for it. Costs a look at memory while there is none.
     #[inline]
     pub(super) fn has_news(&mut self) -> io::Result<bool> {
-        if self.n_told == self.found.len() && self.ring.submission().taskrun() {
+        if self.n_read == self.found.len() && self.ring.submission().taskrun() {
             self.wait(0, 0)?;
         }
-        Ok(self.n_told < self.found.len())
+        Ok(self.n_read < self.found.len())
     }
 
-    /// See [`super::Poller::upcoming`]. What concerns nobody any more counts too: a wrong guess does no harm.
+    /// See [`super::Poller::upcoming`]. News that will be ignored counts too: a wrong guess does no harm.
     #[inline]
     pub(super) fn upcoming(&self, n: usize) -> Option<usize> {
-        self.found.get(self.n_told + n).map(|entry| Tag(entry.user_data()).index())
+        self.found.get(self.n_read + n).map(|entry| Tag(entry.user_data()).index())
     }
 
     /// See [`super::Poller::prefetch`].
@@ -363,8 +363,8 @@ impl Uring {
     #[inline]
     pub(super) fn next(&mut self) -> Option<Woken> {
         loop {
-            let entry = self.found.get(self.n_told)?;
-            self.n_told += 1;
+            let entry = self.found.get(self.n_read)?;
+            self.n_read += 1;
             let tag = Tag(entry.user_data());
             let (result, flags) = (entry.result(), entry.flags());
             if let Some(signal) = self.interpret(tag, result, flags) {
@@ -378,7 +378,7 @@ impl Uring {
         let index = tag.index();
         let slot = self.slots.get(index).filter(|slot| slot.generation == tag.generation());
         let is_current = slot.is_some();
-        // What comes before the client's message has left answers nothing.
+        // Input that comes before the client's message has left is no answer to it.
         let is_early = slot.is_some_and(|slot| slot.sent_as > self.n_taken);
         if tag.is(Purpose::Receive) {
             let piece = cqueue::buffer_select(flags).map(|buffer| Piece::new(buffer, result.max(0) as u32));
@@ -411,8 +411,8 @@ impl Uring {
         Some(Signal::Ready { readable: is_poll, closing: is_poll && closing })
     }
 
-    /// A message did not leave, or not all of it. If the connection is lost, the receive ends too, and after what the
-    /// server said last.
+    /// A message was not sent, or not all of it. If the connection is lost, the receive ends too, after the server's last
+    /// message.
     #[cold]
     fn unsent(&mut self, index: usize, result: i32) -> Option<Signal> {
         let slot = &mut self.slots[index];
@@ -453,7 +453,7 @@ impl Uring {
         self.buffers.get(piece)
     }
 
-    /// Gives a piece's room back.
+    /// Returns a piece's buffer.
     #[inline]
     pub(super) fn release(&mut self, piece: Piece) {
         self.buffers.release(piece);
@@ -471,7 +471,7 @@ impl Uring {
                 return Ok(());
             }
             self.submit()?;
-            // The kernel takes nothing while its completions are not taken.
+            // The kernel takes nothing while its completion queue is full.
             self.collect();
         }
     }
@@ -482,7 +482,7 @@ impl Uring {
     }
 }
 
-/// Notes that a message did not leave before reporting what came with it: no answer can be to that message.
+/// Notes that a message was not sent before reporting the input that came with it, which cannot answer that message.
 #[cold]
 fn note_unsent(slots: &mut [Slot], entry: &cqueue::Entry) {
     let tag = Tag(entry.user_data());
@@ -495,7 +495,7 @@ fn note_unsent(slots: &mut [Slot], entry: &cqueue::Entry) {
     }
 }
 
-/// Reaching the time and being interrupted are no errors of a wait; a full completion queue is emptied next.
+/// A timeout and an interruption are not errors of a wait; a full completion queue is emptied next.
 fn tolerate(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Err(e) => match e.raw_os_error().map(Errno::from_raw) {

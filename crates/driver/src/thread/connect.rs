@@ -1,4 +1,4 @@
-//! Connecting a thread's clients, several at once, and having the server parse every statement.
+//! Connects a thread's clients, several at once, and has the server parse every statement.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::clock::{self, Nanos};
 const DIALING_MAX: usize = 8;
 /// How long a server may take to parse one connection's statements.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Handshakes are looked after at least this often, for their deadlines.
+/// Handshakes are checked at least this often, for their deadlines.
 const POLL_MAX_MS: u16 = 200;
 
 /// The connections of a thread.
@@ -40,7 +40,7 @@ pub(crate) fn connect_all(
         return Ok(Connected { connections, prepare_ns: 0 });
     }
     let begun = clock::now();
-    // All are asked before the first answer is awaited, so that the backends parse side by side.
+    // All are asked before the first answer is awaited, so that the backends parse in parallel.
     for connection in &mut connections {
         send_all(connection, &messages)?;
     }
@@ -70,7 +70,7 @@ fn dial_all(conninfo: &Arc<Conninfo>, n: usize) -> Result<Vec<Connection>, Strin
             }
             match dial.advance().map_err(|e| format!("client {}: {e}", done.len()))? {
                 Progress::Done(mut connection) => {
-                    // Thousands of clients have the same settings, of which one is asked for.
+                    // Thousands of clients have the same settings, of which only one is needed.
                     connection.parameters.retain(|name, _| name == "client_encoding");
                     done.push(connection);
                 }
@@ -167,7 +167,7 @@ fn await_parsed(
             return Err(unasked.to_string());
         }
         if is_done {
-            // What came with it is for the client to judge.
+            // The client judges what came with it.
             connection.leftover = pending.split_off(n_taken);
             break;
         }

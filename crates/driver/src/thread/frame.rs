@@ -1,4 +1,4 @@
-//! From when to when a load counts, as all its threads see it, and as the parent may move it while it runs.
+//! The measurement window of a load as all its threads see it. The parent may move it while the load runs.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -6,11 +6,11 @@ use model::load::Window;
 
 use crate::clock::{Nanos, SECOND_NS};
 
-/// A moment that is nearer than this cannot be moved, nor anything be moved to it: a thread may see a change as late as
-/// the longest wait of its loop, and twice that is granted.
+/// A moment that is nearer than this may not be moved, and nothing may be moved there: a thread may see a change as late
+/// as the longest wait of its loop, so twice that is allowed for.
 const NEAR_NS: Nanos = 200_000_000;
 
-/// Beginning and end of the measure.
+/// Beginning and end of the measurement window.
 #[derive(Debug)]
 pub(crate) struct Frame {
     go: Nanos,
@@ -23,9 +23,9 @@ pub(crate) struct Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     n_changes: u32,
-    /// Where the measure begins.
+    /// The measurement window begins.
     pub(crate) from: Nanos,
-    /// Where it ends, and no transaction begins any more.
+    /// The window ends, and no transaction begins any more.
     pub(crate) end: Nanos,
 }
 
@@ -47,7 +47,7 @@ impl Frame {
         (self.n_changes.load(Ordering::Acquire) != seen.n_changes).then(|| self.seen())
     }
 
-    /// Moves the frame to another window, unless a moment that is to move has passed, or would have.
+    /// Moves the frame to another window; `false` if a moment that would move has passed, or would lie in the past.
     pub(crate) fn change(&self, window: Window, now: Nanos) -> bool {
         let Seen { from, end, .. } = self.seen();
         let (new_from, new_end) = span(window, self.go);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_ahead_can_be_moved_and_is_seen_once() {
+    fn a_moment_ahead_can_be_moved_and_the_change_is_seen_once() {
         let frame = Frame::new(window(60, 30), GO);
         let seen = frame.seen();
         assert_eq!((seen.from, seen.end), (GO + 60 * SECOND_NS, GO + 90 * SECOND_NS));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_passed_or_is_too_near_stays() {
+    fn a_moment_that_has_passed_or_is_too_near_stays() {
         let frame = Frame::new(window(20, 30), GO);
         let at = |s: f64| GO + (s * SECOND_NS as f64) as u64;
         let check = |window, now_s: f64| assert!(!frame.change(window, at(now_s)), "{window:?} at {now_s}");

@@ -1,4 +1,4 @@
-//! Transaction logs in pgbench's form: a line for each transaction, or for each so many seconds.
+//! Transaction logs in pgbench's format: a line per transaction, or per interval of some seconds.
 //!
 //! Differs from pgbench in one thing: every write is checked. As in pgbench, the interval that has not ended when the
 //! load does is not in an aggregated log.
@@ -10,7 +10,7 @@ use model::load::interval::Moments;
 use model::load::{LoadSpec, OnError, TransactionLog};
 use workload::Prng;
 
-/// Bytes kept before they are written, also without a second being over.
+/// Bytes kept before they are written, even if the second is not over.
 const BUFFER_BYTES: usize = 64 * 1024;
 const SECOND_US: u64 = 1_000_000;
 
@@ -80,7 +80,7 @@ impl Log {
         Log::open(path, load, spec, sample).map(Some)
     }
 
-    /// What is written for the transactions of a rehearsal, and kept by nobody.
+    /// A log for the transactions of a rehearsal, which nobody keeps.
     pub(crate) fn rehearsed(load: &LoadSpec, sample: Prng) -> Option<Log> {
         let spec = load.log.as_ref().filter(|spec| spec.aggregate_interval_s == 0)?;
         Log::open("/dev/null".to_string(), load, spec, sample).ok()
@@ -132,14 +132,14 @@ impl Log {
         }
     }
 
-    /// The load is over: writes the aggregates that have ended by now.
+    /// Writes the aggregates that have ended by now: the load is over.
     pub(crate) fn finish(&mut self, at_us: u64) {
         if let Some(aggregate) = &mut self.aggregate {
             aggregate.write_ended(at_us, self.format, &mut self.buffer);
         }
     }
 
-    /// Writes what is kept.
+    /// Writes the lines kept so far.
     ///
     /// # Errors
     /// Any write that failed since the last call.

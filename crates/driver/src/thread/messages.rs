@@ -1,6 +1,6 @@
-//! What is said of errors, in pgbench's words, so that a front in its form need only print them.
+//! Messages about errors in pgbench's words, so that the front that is pgbench need only print them.
 
-/// Where a client was in its script.
+/// A client's position in its script.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommandRef {
     pub(crate) client: usize,
@@ -8,7 +8,7 @@ pub(crate) struct CommandRef {
     pub(crate) command: usize,
 }
 
-/// How far the tries of a transaction are.
+/// How many tries a transaction has had.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tries {
     pub(crate) n: u32,
@@ -30,13 +30,13 @@ pub(crate) fn command_failed(place: CommandRef, command_name: &str, message: &st
     format!("client {client} aborted in command {command} ({command_name}) of script {script}; {message}")
 }
 
-/// `\gset` did not get its one row.
+/// `\gset` did not get exactly one row.
 pub(crate) fn row_count(place: CommandRef, query: usize, n_rows: u64) -> String {
     let CommandRef { client, script, command } = place;
     format!("client {client} script {script} command {command} query {query}: expected one row, got {n_rows}")
 }
 
-/// A column's name is no name for a variable.
+/// A column's name is not a valid name of a variable.
 pub(crate) fn bad_column(place: CommandRef, query: usize, name: &str) -> String {
     let CommandRef { client, script, command } = place;
     format!(
@@ -50,7 +50,7 @@ pub(crate) fn got_error(place: CommandRef, message: &str) -> String {
     format!("client {client} got an error in command {command} (SQL) of script {script}; {message}")
 }
 
-/// What follows from it.
+/// Whether the transaction is tried again after an error.
 pub(crate) fn after_error(client: usize, is_retry: bool, tries: Tries) -> String {
     let what =
         if is_retry { "repeats the transaction after the error" } else { "ends the failed transaction" };
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retries_are_told_as_pgbench_tells_them() {
+    fn retries_are_reported_in_pgbench_s_words() {
         let check = |is_retry, tries, wanted: &str| assert_eq!(after_error(3, is_retry, tries), wanted);
         check(
             true,

@@ -1,4 +1,4 @@
-//! The order that all threads of a load carry out, and what follows from it.
+//! The order that all threads of a load carry out, and what is derived from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::client::script::Scripts;
 use crate::clock::WallClock;
 use crate::tally::TallyShape;
 
-/// One load: what was ordered, ready for the threads.
+/// One load, as ordered and ready for the threads.
 pub(crate) struct Order<'a> {
     pub(crate) load: &'a LoadSpec,
     pub(crate) conninfo: Arc<Conninfo>,
@@ -21,7 +21,7 @@ pub(crate) struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Clients of each thread.
+    /// Number of clients of each thread.
     pub(crate) fn shares(&self) -> Vec<usize> {
         split(self.load.n_clients as usize, self.load.n_threads.max(1) as usize)
     }
@@ -29,9 +29,9 @@ impl Order<'_> {
     /// All random streams, and the variables of all clients.
     pub(crate) fn seeds(&self, n_clients: usize, n_threads: usize) -> (Seeds, BTreeMap<String, String>) {
         let mut defines = self.load.defines.clone();
-        // A seed may be given as it is shown, with a sign.
+        // pgbench prints the seed as a signed integer, so it may be given as one.
         let number = |text: &String| text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()? as u64));
-        // Any text but a number is nobody's seed, but pgbench draws none all the same.
+        // With any other text, pgbench does not draw a default seed either.
         let default_seed = defines.get("default_seed").map(|text| number(text).unwrap_or(0));
         let seeds = Seeds::derive_with(self.load.seed, n_clients, n_threads, default_seed);
         let scale = defines.get("scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);
@@ -44,7 +44,7 @@ impl Order<'_> {
         self.seeds(self.load.n_clients as usize, self.shares().len()).1
     }
 
-    /// What each thread counts.
+    /// The size of each thread's tally.
     pub(crate) fn shape(&self) -> TallyShape {
         let n_commands = self.scripts.n_commands();
         TallyShape {
@@ -55,7 +55,7 @@ impl Order<'_> {
         }
     }
 
-    /// What the connections of the beginning know: all statements, unless each is parsed when it first runs.
+    /// What the connections made before the load have parsed: `None` (everything), unless statements are parsed when they first run.
     pub(crate) fn parsed_beforehand(&self) -> Option<Parsed> {
         if self.scripts.parses_late() { self.scripts.nothing_parsed() } else { None }
     }

@@ -1,4 +1,4 @@
-//! The rate of a search, as the parent orders it and all threads see it.
+//! The rate of a search: the parent sets it, and all threads see it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,10 +11,10 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Orders another rate, or the same again: what waits is left behind in both cases.
+    /// Orders another rate, or the same again: waiting slots are dropped in both cases.
     pub(crate) fn order(&self, rate_per_s: f64) {
         self.bits.store(rate_per_s.to_bits(), Ordering::Relaxed);
-        // Comes last: who sees the number sees the rate.
+        // Comes last: whoever sees the number sees the rate.
         self.n_orders.fetch_add(1, Ordering::Release);
     }
 

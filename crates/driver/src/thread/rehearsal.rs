@@ -1,10 +1,10 @@
-//! Transactions that a thread makes with itself while it stays awake with nothing to do.
+//! Transactions that a thread runs against itself while it polls without news.
 //!
 //! A thread that waits for milliseconds finds its code, and that of the kernel's sockets, gone from the processor's caches
-//! when the answer comes: on a shared machine the neighbours have taken them, and the way from an answer to the next
-//! statement takes ten times as long. So a thread that is awake anyway (`busy_poll_us`) keeps taking this way: a worker of
-//! its own, with one client and the load's scripts, has its statements answered at once by the same thread. The server
-//! sees nothing of it, nothing of it is counted, and its random numbers are nobody else's.
+//! when the answer comes: on a shared machine the neighbours have displaced them, and going from an answer to the next
+//! statement takes ten times as long. So a thread that is awake anyway (`busy_poll_us`) keeps practising: a separate
+//! worker, with one client and the load's scripts, has its statements answered at once by the same thread. The server
+//! sees none of it, none of it is counted, and it has its own random numbers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,11 +30,11 @@ use crate::thread::worker::{Setup, Worker};
 
 /// Shortest time between two rehearsals: caches stayed warm for some hundred microseconds.
 const EVERY_NS: Nanos = 20_000;
-/// Of the time, rehearsals take about one part in so many at most: while one lasts, an answer waits.
+/// Rehearsals take at most about one part in this many of the time: while one lasts, an answer waits.
 const PART: u64 = 8;
-/// None begins so shortly before something is due, or twice its own length where that is more.
+/// A rehearsal needs this much time before something is due, or twice its own length where that is more.
 const ROOM_NS: Nanos = 30_000;
-/// Longer than any load, and far from the end of the clock's numbers.
+/// Later than the end of any load, and small enough to be added to.
 const NEVER: Nanos = u64::MAX / 2;
 
 /// What all rehearsals of a load share: a load of their own, which has no end.
@@ -48,9 +48,9 @@ pub(crate) struct RehearsedLoad {
 }
 
 impl RehearsedLoad {
-    /// The rehearsals' load, in place of one that waits with `poller`. `None` where they have no use or might do
+    /// The load that is rehearsed for `order`, with the same `poller`. `None` where rehearsals are useless or might do
     /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, and loads that
-    /// take turns with another, which has the machine meanwhile.
+    /// take turns with another load, which has the machine meanwhile.
     pub(crate) fn new(order: &Order, poller: PollerChoice) -> Option<RehearsedLoad> {
         let Order { load, scripts, .. } = order;
         let is_shell =
@@ -86,13 +86,13 @@ pub(crate) struct Rehearsal<'a> {
     statements: Box<[u8]>,
     answers: Vec<u8>,
     next: Nanos,
-    /// How long the last two took. A single one may have been interrupted.
+    /// How long the last two took: a single one may have been interrupted.
     took_ns: [Nanos; 2],
     n_rehearsed: usize,
 }
 
 impl<'a> Rehearsal<'a> {
-    /// Rehearsals of a thread of the load.
+    /// Prepares the rehearsals of one thread.
     pub(crate) fn new(order: &'a Order<'a>, rehearsed: &'a RehearsedLoad) -> Result<Rehearsal<'a>, String> {
         let (link, server) = Link::pair().map_err(|e| format!("cannot make a pair of sockets: {e}"))?;
         let scripts = order.scripts;
@@ -127,19 +127,19 @@ impl<'a> Rehearsal<'a> {
         Ok(Rehearsal { worker, server, statements, answers, next: 0, took_ns: [0; 2], n_rehearsed: 0 })
     }
 
-    /// Called by the thread that rehearses, before all else.
+    /// Called by the thread that rehearses, before anything else.
     pub(crate) fn enter_thread(&mut self) -> io::Result<()> {
         self.worker.watch_all()
     }
 
-    /// Rehearses a statement if it is time for that, and says whether it was. Nothing else is to be done before `until`.
+    /// Rehearses a statement if it is time, and returns whether it was. Nothing else is due before `until`.
     #[inline]
     pub(crate) fn go_on(&mut self, now: Nanos, until: Nanos, clients: &[Client]) -> bool {
         if now < self.next || until < now + ROOM_NS.max(2 * self.lasts_ns()) {
             return false;
         }
         let is_understood = self.rehearse(now);
-        // What the kernel keeps of a connection is forgotten as well: each gets a look in turn.
+        // The kernel's data about a connection leaves the caches too: each connection is touched in turn.
         self.n_rehearsed += 1;
         if let Some(link) =
             clients.get(self.n_rehearsed % clients.len().max(1)).and_then(|c| c.session.link.as_ref())
@@ -149,7 +149,7 @@ impl<'a> Rehearsal<'a> {
         self.took_ns = [self.took_ns[1], clock::now() - now];
         self.next = match is_understood {
             Ok(true) => now + EVERY_NS.max(PART * self.lasts_ns()),
-            // The load does without.
+            // The load goes on without rehearsals.
             Ok(false) | Err(_) => NEVER,
         };
         true
@@ -159,7 +159,7 @@ impl<'a> Rehearsal<'a> {
         self.took_ns[0].min(self.took_ns[1])
     }
 
-    /// A statement's way there and back; `false` if it is none that can be rehearsed.
+    /// Sends a statement and answers it; `false` if it cannot be rehearsed.
     fn rehearse(&mut self, now: Nanos) -> io::Result<bool> {
         let Rehearsal { worker, server, statements, answers, .. } = self;
         worker.attend(now);
@@ -176,7 +176,7 @@ impl<'a> Rehearsal<'a> {
     }
 }
 
-/// Answers messages as a server does whose statements find no rows; `false` if they are not whole.
+/// Answers messages like a server whose statements find no rows; `false` if they are incomplete.
 fn answer(mut statements: &[u8], out: &mut Vec<u8>) -> bool {
     while let [tag, l0, l1, l2, l3, ..] = *statements {
         let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
@@ -210,7 +210,7 @@ mod tests {
         LoadSpec { scripts: vec![script], busy_poll_us: 50, poller, protocol, ..LoadSpec::default() }
     }
 
-    /// Calls `f` with what the threads of a load share.
+    /// Calls `f` with the order of a load.
     fn with_order<T>(load: &LoadSpec, f: impl FnOnce(&Order) -> T) -> T {
         let scripts = Scripts::compile(load).unwrap();
         let conninfo = wire::Conninfo::from_keywords(&load.target, None).unwrap();
@@ -221,7 +221,7 @@ mod tests {
         with_order(load, |order| RehearsedLoad::new(order, load.poller).is_some())
     }
 
-    /// Says how many statements of so many rehearsals were answered, and whether there are to be more.
+    /// How many of `n` rehearsals were answered, and whether more would follow.
     fn answered(source: &str, poller: PollerChoice, n: usize) -> (usize, bool) {
         with_order(&load(source, poller), |order| answered_of(order, n))
     }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rehearsal_takes_a_statement_there_and_back() {
+    fn each_rehearsal_sends_and_answers_a_statement() {
         const TWO: &str = "\\set aid random(1, 100)\nBEGIN;\nSELECT :aid;\nEND;\n";
         let pipeline = format!("\\startpipeline\n{TWO}\\endpipeline\n");
         for poller in [PollerChoice::Auto, PollerChoice::Epoll] {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rehearsal_that_cannot_go_on_ends_without_a_word() {
+    fn a_rehearsal_that_cannot_go_on_ends_in_silence() {
         let failing = "\\set x 1/0\nSELECT :x;\n";
         // Longer than what is read at once, and full of what could be taken for messages.
         let long = format!("\\set x 1\nSELECT :x, '{}';\n", "SQ".repeat(100_000));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_do_harm_or_cannot_be_answered_is_not_rehearsed() {
+    fn loads_that_would_suffer_or_need_rows_are_not_rehearsed() {
         let is_plain = |source| is_rehearsed(&load(source, PollerChoice::Auto));
         assert!(is_plain("SELECT 1;\n"));
         assert!(!is_plain("\\shell true\nSELECT 1;\n"));

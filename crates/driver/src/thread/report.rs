@@ -1,4 +1,4 @@
-//! What a thread tells the control loop.
+//! What a thread reports to the control loop.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::tally::{SqlState, Tally};
 pub(crate) enum Report {
     /// An interval is over.
     Part(Box<Part>),
-    /// Something happened at a moment; the control loop sets the event's time.
+    /// An event; the control loop sets its time from `at`.
     Event { at: Nanos, event: Box<Event> },
     /// The thread did not run for this long.
     Paused { at: Nanos, pause_ns: Nanos },
-    /// What the load was to leave behind cannot be written: the load is void.
+    /// A file of the load cannot be written: the load is void.
     Failed(String),
-    /// The thread cannot go on, and nothing follows from it: the load is not what was asked for.
+    /// The thread cannot go on, and this is its last report: the load is not what was asked for.
     Broken(std::io::Error),
-    /// Nothing follows from this thread.
+    /// The thread's last report.
     Finished(Box<Finished>),
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Part {
     pub(crate) end: Nanos,
     pub(crate) tally: Tally,
     pub(crate) thread_cpu_ns: u64,
-    /// Part of this time spent awake without events.
+    /// Part of the interval that was spent polling without news.
     pub(crate) polled_ns: u64,
     pub(crate) loop_max_ns: u64,
     pub(crate) in_flight: u64,
@@ -39,18 +39,18 @@ pub(crate) struct Part {
     pub(crate) backlog: u64,
 }
 
-/// The end of a thread.
+/// Totals of a thread that has finished.
 pub(crate) struct Finished {
     pub(crate) thread: usize,
     pub(crate) end: Nanos,
-    /// Client number and transactions committed within the measure.
+    /// Client number and transactions committed within the measurement window.
     pub(crate) measured: Vec<(usize, u64)>,
     /// See [`model::load::drive::Done::committed_by_slice`].
     pub(crate) committed_by_slice: Vec<u64>,
     /// See [`model::load::drive::Done::backlog`].
     pub(crate) backlog: u64,
     pub(crate) clients_lost: u32,
-    /// Clients whose last statement was cancelled and not even then answered, and the longest wait of one.
+    /// Clients whose last statement was not answered even after it was cancelled, and the longest wait among them.
     pub(crate) unanswered: u32,
     pub(crate) unanswered_ns: Nanos,
     pub(crate) messages: BTreeMap<SqlState, String>,

@@ -1,12 +1,12 @@
-//! When transactions are due in an open loop: a value that each thread asks for the next slot.
+//! The schedule of an open loop: each thread asks its own for the next slot.
 
 use model::load::Pace;
 use workload::random::{Prng, poisson_gap_ns};
 
 use crate::clock::{Nanos, SECOND_NS};
 
-/// The slots of one thread. Slots are made on demand, in order, and each is handed out once: a slot that
-/// no client was free for stays due, however late.
+/// The slots of one thread. Slots are made on demand, in order, and each is handed out once: a slot
+/// for which no client was free stays due, however late.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     gap: Gap,
@@ -24,12 +24,11 @@ enum Gap {
     Poisson { mean_ns: f64 },
 }
 
-/// Which share of the load a thread offers.
+/// A thread's share of the load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     /// Number of the thread, from 0.
     pub(crate) thread: usize,
-    /// All threads.
     pub(crate) n_threads: usize,
 }
 
@@ -55,7 +54,7 @@ impl Schedule {
         Some(schedule)
     }
 
-    /// The load ends then instead. Slots are made on demand, so that this changes none before the end.
+    /// Moves the end of the load. Slots are made on demand, so no slot before the end changes.
     pub(crate) fn end_at(&mut self, end: Nanos) {
         self.end = end;
     }
@@ -72,7 +71,7 @@ impl Schedule {
         Some(due)
     }
 
-    /// The stream of its gaps, where it stands.
+    /// The random stream of its gaps, at its current position.
     pub(crate) fn into_prng(self) -> Prng {
         self.prng
     }

@@ -1,6 +1,6 @@
-//! Running the commands of `\shell` and `\setshell`.
+//! Runs the commands of `\shell` and `\setshell`.
 //!
-//! Their standard input is empty. pgbench lends them its own, which here is not the driver's: the driver's brings orders.
+//! Their standard input is empty. pgbench passes its own on; the driver's carries orders.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -32,13 +32,13 @@ impl Shell {
                 .stderr(Stdio::inherit())
                 .output()
                 .map(|output| Ran { is_success: output.status.success(), output: output.stdout });
-            // Nobody waits any more if the load is over.
+            // If the load is over, nobody waits for it.
             sender.send(output).ok();
         });
         Shell(receiver)
     }
 
-    /// What it did, or `None` if it is not done after `timeout`.
+    /// The result, or `None` if the command has not ended after `timeout`.
     pub(crate) fn wait(&self, timeout: Duration) -> Option<io::Result<Ran>> {
         match self.0.recv_timeout(timeout) {
             Ok(ran) => Some(ran),

@@ -1,4 +1,4 @@
-//! Ends a load before its window does: a number that all threads see and that only grows.
+//! Ends a load before its window does: a number that all threads see and that only increases.
 
 use wire::CancelHandle;
 
@@ -9,11 +9,11 @@ pub(crate) const GENTLY: u8 = 1;
 /// Transactions in flight are cancelled.
 pub(crate) const AT_ONCE: u8 = 2;
 
-/// Cancels statements from a separate thread: a server that hangs may not delay the others.
+/// Cancels statements from a separate thread, so that a server that hangs delays nobody.
 pub(crate) fn cancel_all(handles: Vec<CancelHandle>) {
     std::thread::spawn(move || {
         for handle in handles {
-            // A server that does not take the request is reported by the transaction that stays open.
+            // If the server does not take the request, the transaction that stays open is reported.
             handle.cancel().ok();
         }
     });

@@ -4,7 +4,7 @@ use model::load::{LoadSpec, Turns};
 
 use crate::clock::Nanos;
 
-/// Whose turn it is, and what was committed in each of ours.
+/// Whose turn it is, and what was committed in each of our slices.
 #[derive(Debug, Clone)]
 pub(crate) struct TurnClock {
     go: Nanos,
@@ -18,7 +18,7 @@ impl TurnClock {
     /// The turns of a load that begins at `go`.
     ///
     /// # Errors
-    /// When the load has turns that cannot be.
+    /// When the turns are invalid.
     pub(crate) fn new(load: &LoadSpec, go: Nanos) -> Result<Option<TurnClock>, String> {
         let Some(Turns { slice_ns, guard_ns, slices }) = &load.turns else { return Ok(None) };
         if load.pace.is_open() {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_come_at_their_time_and_end() {
+    fn turns_come_on_time_and_end() {
         let clock = TurnClock::new(&load("0110"), 1000).unwrap().unwrap();
         for (now, expected) in [
             (1000, Some(1100)),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_in_a_guard_or_in_a_turn_of_the_other_does_not_count() {
+    fn commits_in_a_guard_or_in_the_other_load_s_turn_do_not_count() {
         let mut clock = TurnClock::new(&load("0101"), 1000).unwrap().unwrap();
         for now in [1050, 1105, 1110, 1199, 1200, 1250, 1310, 1400] {
             clock.count(now);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_cannot_be_are_refused() {
+    fn invalid_turns_are_refused() {
         let with = |change: fn(&mut LoadSpec)| {
             let mut load = load("01");
             change(&mut load);

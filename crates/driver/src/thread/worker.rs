@@ -37,7 +37,7 @@ use crate::thread::stop;
 use crate::thread::turns::TurnClock;
 use crate::thread::worker::state::{Bounds, Current, Record, Roster, Slots};
 
-/// What a worker is made of.
+/// What a thread needs before its load begins.
 pub(crate) struct Setup<'a> {
     pub(crate) thread: usize,
     pub(crate) load: &'a LoadSpec,
@@ -45,14 +45,14 @@ pub(crate) struct Setup<'a> {
     /// Where connections are made while the load runs; names are looked up already.
     pub(crate) conninfo: Arc<Conninfo>,
     pub(crate) wall: WallClock,
-    /// Before the clients, so that it ends before the messages do that it may be sending.
+    /// Declared before the clients, so that it is dropped before the messages that it may be sending.
     pub(crate) poller: Poller,
-    /// What the thread does while it is awake without news.
+    /// What the thread does while it polls without news.
     pub(crate) rehearsal: Option<Box<Rehearsal<'a>>>,
     pub(crate) clients: Vec<Client>,
     /// Stream of script choices.
     pub(crate) choose: Prng,
-    /// The thread's part of rates that are ordered later, and the stream of their gaps.
+    /// The thread's share of rates that are ordered later, and the random stream of their gaps.
     pub(crate) share: Share,
     pub(crate) throttle: Prng,
     pub(crate) schedule: Option<Schedule>,
@@ -81,17 +81,17 @@ pub(crate) struct Worker<'a> {
     buffer: Box<[u8]>,
 }
 
-/// The loop never waits longer, so that a stop is seen and a pause is noticed.
+/// Longest wait of the loop, so that it sees a stop and notices a pause.
 const WAIT_MAX_NS: Nanos = 100_000_000;
 /// A thread that comes back this much later than it asked for was paused (validity.md 4: driver_paused).
 const PAUSE_MIN_NS: Nanos = 100_000_000;
 /// After cancelling: time for the server's answers.
 const CANCEL_GRACE_NS: Nanos = 2 * SECOND_NS;
-/// Clients between the next one and the one that is fetched from memory meanwhile: serving them takes longer than that.
+/// How many clients ahead to prefetch: serving these takes longer than fetching from memory.
 const AHEAD: usize = 2;
 /// Big enough for the replies of any built-in script; larger results come in several pieces.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// Reads from one connection in a turn: 1 MiB.
+/// Most reads from one connection in a turn: 1 MiB.
 const READS_MAX: usize = 64;
 
 impl<'a> Worker<'a> {
@@ -136,7 +136,7 @@ impl<'a> Worker<'a> {
             let turn_ns = turn_end - now;
             self.interval.loop_max_ns = self.interval.loop_max_ns.max(turn_ns);
             if turn_ns >= PAUSE_MIN_NS {
-                // Stopped while it was at work, not while it waited.
+                // It was stopped while it worked, not while it waited.
                 self.report(Report::Paused { at: turn_end, pause_ns: turn_ns });
             }
             if let Err(error) = self.wait(turn_end, until) {
@@ -157,7 +157,7 @@ impl<'a> Worker<'a> {
         rehearsal.as_mut().map_or(Ok(()), |rehearsal| rehearsal.enter_thread())
     }
 
-    /// Follows orders, and does what is due.
+    /// Follows the controls, and does what is due.
     pub(crate) fn attend(&mut self, now: Nanos) {
         let stop = self.setup.controls.stop.load(Ordering::Relaxed);
         if stop > self.bounds.stopped {
@@ -178,14 +178,14 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Takes what news there is, without waiting for any.
+    /// Handles the news there is, without waiting.
     pub(crate) fn look(&mut self) -> io::Result<()> {
         self.setup.poller.look()?;
         self.take_news(clock::now());
         Ok(())
     }
 
-    /// What the last wait, which ended at `now`, has found.
+    /// Handles what the last wait, which ended at `now`, has found.
     #[inline]
     fn take_news(&mut self, now: Nanos) {
         (0..=AHEAD).for_each(|n| self.prefetch_client(n));
@@ -204,8 +204,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Has the client of the news that is `n` after the next one brought into the processor's caches, from which the work
-    /// of the servers has driven it.
+    /// Prefetches the client that the `n`-th piece of news after the next one is about: the servers' work has displaced it
+    /// from the processor's caches.
     #[inline]
     fn prefetch_client(&self, n: usize) {
         let Setup { poller, clients, .. } = &self.setup;
@@ -216,7 +216,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The same for what the next news' client only points to, which is known once the client is there.
+    /// Prefetches what the next client points to, which is known once the client itself is there.
     #[inline]
     fn prefetch_next_parts(&self) {
         let Setup { poller, clients, .. } = &self.setup;
@@ -291,8 +291,8 @@ impl<'a> Worker<'a> {
     /// Idle clients take the transactions that are due.
     fn begin_due(&mut self, now: Nanos) {
         for _ in 0..self.roster.idle.len() {
-            // Time has passed since the turn began: what is due by now need not wait for the next one. What is counted
-            // from here on belongs to this moment's second.
+            // Time has passed since the turn began: what is due by now need not wait for the next turn. What is
+            // counted from here on belongs to this moment's second.
             let at = clock::now();
             if at >= self.bounds.end {
                 return;
@@ -318,9 +318,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The next slot that is due for a client, if it was not later than the latency limit already when the client
-    /// became free for it. Slots that were are skipped, and count as transactions of the client. A slot that found its
-    /// client waiting runs, however late this thread woke up: no latency limit may hide that.
+    /// The next slot that is due for a client. Slots that exceeded the latency limit before the client became free are
+    /// skipped, and count as transactions of the client. A slot whose client was waiting for it runs, however late this
+    /// thread woke up: no latency limit may hide that.
     fn take_slot(&mut self, client: usize, now: Nanos) -> Option<Nanos> {
         loop {
             let due = self.setup.schedule.as_mut()?.take(now)?;
@@ -384,7 +384,7 @@ impl<'a> Worker<'a> {
         self.received(index, received, now);
     }
 
-    /// Input that the poller received before the client's message had left.
+    /// Handles input that the poller received before the client's message had left.
     #[cold]
     fn take_in_early(&mut self, index: usize, piece: Piece) {
         let now = clock::now();
@@ -407,12 +407,12 @@ impl<'a> Worker<'a> {
         if self.setup.clients[index].state == State::Dialing {
             return self.advance_dialing(index);
         }
-        // Borrowed from the worker for the length of the call, so that clients can be changed meanwhile.
+        // Taken out for the length of the call, so that clients can be changed meanwhile.
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut n_reads = 0;
         while readable && self.read_once(index, closing, &mut buffer) {
             n_reads += 1;
-            // Others, and the end of the load, may not wait for a server that never stops.
+            // A server that never stops may hold up neither other clients nor the end of the load.
             if n_reads == READS_MAX {
                 if let Err(e) = self.setup.poller.look_again(index, closing) {
                     self.lose(index, clock::now(), &e.to_string());
@@ -427,7 +427,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// One read; says whether there may be more.
+    /// Reads once, and returns whether there may be more.
     fn read_once(&mut self, index: usize, closing: bool, buffer: &mut [u8]) -> bool {
         let Some(link) = &mut self.setup.clients[index].session.link else { return false };
         let n = match link.recv(buffer) {
@@ -454,15 +454,15 @@ impl<'a> Worker<'a> {
         !drained
     }
 
-    /// What follows from a piece of input.
+    /// Acts on a piece of input.
     #[inline]
     fn received(&mut self, index: usize, received: Result<Received, ProtocolError>, now: Nanos) {
         let client = &self.setup.clients[index];
         if !client.exchange.refused.is_empty() {
-            self.tell_refused(index, now);
+            self.report_refused(index, now);
         }
         if !self.setup.clients[index].notices.is_empty() {
-            self.tell_notices(index, now);
+            self.report_notices(index, now);
         }
         match received {
             Ok(Received::Partial) => {}
@@ -472,12 +472,12 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reports something that happened at `at`.
-    fn tell(&self, at: Nanos, event: Event) {
+    /// Reports an event that happened at `at`.
+    fn report_event(&self, at: Nanos, event: Event) {
         self.report(Report::Event { at, event: Box::new(event) });
     }
 
-    /// The control loop outlives its threads; if it is gone all the same, nobody is left to tell.
+    /// Sends a report. The control loop outlives its threads; if it is gone all the same, nobody is left to listen.
     fn report(&self, report: Report) {
         self.setup.reports.send(report).ok();
     }

@@ -1,4 +1,4 @@
-//! Driving a load inside the test's own process, and what it told.
+//! Drives a load inside the test's own process, and keeps what it reported.
 
 use std::io::{BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use model::telemetry::event::{Event, EventKind};
 use model::telemetry::reading::Tick;
 use wire::Conninfo;
 
-/// What a driver said.
+/// Everything that a driver wrote.
 pub(crate) struct Driven {
     pub(crate) ready: Ready,
     pub(crate) intervals: Vec<Interval>,
@@ -20,7 +20,7 @@ pub(crate) struct Driven {
     pub(crate) done: Done,
 }
 
-/// A load of these scripts in pgbench's manner: each client makes `n` transactions.
+/// A load as pgbench runs it: each client makes `n` transactions.
 pub(crate) fn load(conninfo: &Conninfo, scripts: &[&str], n: u64) -> LoadSpec {
     let script = |(i, source): (usize, &&str)| ScriptSpec {
         name: format!("s{i}"),
@@ -41,7 +41,7 @@ pub(crate) fn load(conninfo: &Conninfo, scripts: &[&str], n: u64) -> LoadSpec {
     }
 }
 
-/// Carries it out.
+/// Drives a load.
 ///
 /// # Errors
 /// The driver's own, if it fails.
@@ -49,14 +49,14 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
     try_drive_with(load, &[])
 }
 
-/// The same, with orders that follow, each so long after `go`.
+/// As [`try_drive`], with further commands, each at its time after `go`.
 pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)]) -> Result<Driven, String> {
     let (mut orders, input) = UnixStream::pair().unwrap();
     let order = serde_json::to_string(&DriveOrder { load, password: None }).unwrap();
     let go_unix_ns =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_millis(20);
     let go = serde_json::to_string(&DriveCommand::Go(go_unix_ns.as_nanos() as u64)).unwrap();
-    // The end of the input would mean to stop; so it stays open.
+    // It stays open, because the end of the input would stop the load.
     let later = later.to_vec();
     let writer = std::thread::spawn(move || {
         writeln!(orders, "{order}\n{go}").unwrap();
@@ -92,14 +92,14 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
     Ok(Driven { ready, intervals, events, ticks, done })
 }
 
-/// Carries it out, which must succeed.
+/// Drives a load, which must succeed.
 pub(crate) fn drive(load: LoadSpec) -> Driven {
     try_drive(load).unwrap_or_else(|error| panic!("{error}"))
 }
 
 impl Driven {
     /// The texts of all events of a kind, a cause in front of them.
-    pub(crate) fn told(&self, kind: EventKind) -> Vec<String> {
+    pub(crate) fn texts(&self, kind: EventKind) -> Vec<String> {
         let text = |event: &Event| match event.detail.get("cause") {
             Some(cause) => format!("{cause} | {}", event.text),
             None => event.text.clone(),

@@ -1,4 +1,4 @@
-//! A server that breaks the protocol, over a real socket, and what a driver makes of it with each poller.
+//! A server that breaks the protocol over a real socket, and how the driver reacts with each poller.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -17,11 +17,11 @@ enum Answer {
     Once(Vec<u8>),
     /// Again and again, as long as the client reads.
     Endless(Vec<u8>),
-    /// So many times, one by one, without reading anything meanwhile.
+    /// This many times, without reading anything meanwhile.
     Unread(Vec<u8>, usize),
 }
 
-/// A server that lets everybody in, and answers each Query and each Sync as a test says.
+/// A server that admits everybody, and answers each Query and each Sync as the test says.
 struct Hostile {
     conninfo: Conninfo,
     heard: Heard,
@@ -44,7 +44,7 @@ impl Hostile {
         Hostile { conninfo, heard }
     }
 
-    /// What the connections sent so far, of which nothing is kept.
+    /// Takes what the connections have sent so far.
     fn take_heard(&self) -> Vec<Vec<u8>> {
         let heard = std::mem::take(&mut *self.heard.lock().unwrap());
         heard.iter().map(|ear| ear.lock().unwrap().clone()).collect()
@@ -110,7 +110,7 @@ fn with_each(spec: &LoadSpec, mut check: impl FnMut(&str, &Driven)) {
     }
 }
 
-/// Where a connection sent something else than these queries and a goodbye.
+/// Whatever a connection sent that is neither one of these queries nor a goodbye.
 fn foreign(heard: &[Vec<u8>], queries: &[String]) -> Vec<String> {
     let mut foreign = Vec::new();
     for bytes in heard {
@@ -130,7 +130,7 @@ fn foreign(heard: &[Vec<u8>], queries: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn a_reply_that_comes_twice_is_no_second_commit_and_gets_no_memory_of_ours() {
+fn a_reply_that_comes_twice_is_no_second_commit_and_gets_none_of_our_memory() {
     let queries = ["SELECT 1;".to_string(), format!("SELECT '{}';", "x".repeat(3000))];
     let script = format!("{}\n{}\n", queries[0], queries[1]);
     let twice = |again: Vec<u8>| [done(), ready(), again].concat();
@@ -161,22 +161,22 @@ fn a_reply_that_comes_twice_is_no_second_commit_and_gets_no_memory_of_ours() {
 }
 
 #[test]
-fn what_breaks_the_protocol_ends_the_client_and_is_told() {
+fn a_broken_protocol_ends_the_client_and_is_reported() {
     let server = Hostile::start(|_| Answer::Once([done(), ready(), ready()].concat()));
     let mut spec = spec(&server, "SELECT 1;", 50);
     (spec.n_clients, spec.on_disconnect) = (3, OnDisconnect::Reconnect);
     with_each(&spec, |name, driven| {
         let text = "the server sent ReadyForQuery without a request";
-        assert_eq!(driven.told(EventKind::ProtocolBroken), [text; 3], "{name}");
+        assert_eq!(driven.texts(EventKind::ProtocolBroken), [text; 3], "{name}");
         assert_eq!(driven.done.errors.get("proto"), Some(&3), "{name}: {:?}", driven.done);
-        assert!(driven.told(EventKind::ClientAborted).iter().all(|told| told.ends_with(text)), "{name}");
+        assert!(driven.texts(EventKind::ClientAborted).iter().all(|texts| texts.ends_with(text)), "{name}");
         assert_eq!(server.take_heard().len(), 3, "{name}: no client dials again");
     });
 }
 
-/// A server whose answers are the script's first ones as they should be, and then others.
+/// Each reply contains something that the client has not asked for, or lacks what it has.
 #[test]
-fn replies_that_were_not_asked_for_are_none() {
+fn replies_that_were_not_asked_for_commit_nothing() {
     let reply = |messages: &[(u8, &[u8])]| -> Vec<u8> {
         messages.iter().flat_map(|(tag, body)| message(*tag, body)).collect()
     };
@@ -206,8 +206,8 @@ fn replies_that_were_not_asked_for_are_none() {
         let mut spec = spec(&server, "SELECT 1;", 5);
         spec.protocol = protocol;
         with_each(&spec, |name, driven| {
-            let told = driven.told(EventKind::ProtocolBroken);
-            assert_eq!((driven.done.counts.committed, told.len()), (0, 1), "{name}, {what}: {told:?}");
+            let texts = driven.texts(EventKind::ProtocolBroken);
+            assert_eq!((driven.done.counts.committed, texts.len()), (0, 1), "{name}, {what}: {texts:?}");
         });
     }
 }
@@ -227,9 +227,9 @@ fn an_idle_client_takes_what_may_come_at_any_time_and_nothing_else() {
         let mut spec = spec(&server, "SELECT 1;", 4);
         spec.pace = "constant 20/s".parse().unwrap();
         with_each(&spec, |name, driven| {
-            let told = driven.told(EventKind::ProtocolBroken);
+            let texts = driven.texts(EventKind::ProtocolBroken);
             let n = if n_broken == 0 { 4 } else { 0 };
-            assert_eq!((told.len(), driven.done.counts.committed), (n_broken, n), "{name}: {told:?}");
+            assert_eq!((texts.len(), driven.done.counts.committed), (n_broken, n), "{name}: {texts:?}");
         });
     }
 }
@@ -264,13 +264,13 @@ fn a_server_that_never_stops_holds_up_neither_the_others_nor_the_end() {
 }
 
 #[test]
-fn a_server_that_answers_what_it_has_not_read_is_found_out() {
+fn a_server_that_answers_what_it_has_not_read_is_detected() {
     let queries = [format!("SELECT '{}';", "x".repeat(4000))];
     let server = Hostile::start(|_| Answer::Unread([done(), ready()].concat(), 20_000));
     let spec = spec(&server, &queries[0], 100_000);
     with_each(&spec, |name, driven| {
-        let told = driven.told(EventKind::ProtocolBroken);
-        assert_eq!((told.len(), driven.done.clients_lost), (1, 1), "{name}: {:?}", driven.done);
+        let texts = driven.texts(EventKind::ProtocolBroken);
+        assert_eq!((texts.len(), driven.done.clients_lost), (1, 1), "{name}: {:?}", driven.done);
         std::thread::sleep(Duration::from_millis(100));
         let heard = server.take_heard();
         // The last one is cut where the client gave up.

@@ -104,7 +104,7 @@ fn samples_take_the_transactions_that_pgbench_takes() {
 }
 
 #[test]
-fn failures_and_skipped_slots_are_named() {
+fn failures_and_skipped_slots_have_their_lines() {
     let cluster = Cluster::shared();
     cluster
         .session()
@@ -132,7 +132,7 @@ fn failures_and_skipped_slots_are_named() {
 }
 
 #[test]
-fn the_ramp_up_is_in_no_log() {
+fn the_ramp_up_is_not_logged() {
     let cluster = Cluster::shared();
     let mut spec = load(&cluster.conninfo(), &["\\sleep 1 ms"], 1);
     spec.transactions_per_client = None;

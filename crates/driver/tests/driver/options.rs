@@ -1,4 +1,4 @@
-//! What options ask: numbers of transactions, retries, limits, connections, commands timed.
+//! Options: numbers of transactions, retries, limits, connections, timed commands.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn moments_agree_with_the_counts() {
 #[test]
 fn lag_is_that_of_committed_transactions() {
     let cluster = Cluster::shared();
-    // One of four is committed. One client takes 20 ms for each where one is due every 10.
+    // One in four commits. One client takes 20 ms for each, and one is due every 10 ms.
     let source = "\\set n :n + 1\n\\sleep 20 ms\n\\if :n % 4\nSELECT 1 / (:n % 4 - :n % 4);\n\\endif";
     let mut spec = load(&cluster.conninfo(), &[source], 20);
     spec.defines.insert("n".into(), "0".into());
@@ -55,7 +55,7 @@ fn lag_is_that_of_committed_transactions() {
         sum
     });
     assert_eq!((counts.committed, counts.failed, lag.n), (5, 15, 5), "{counts:?}");
-    // The first one of these is the fourth: three times 20 ms have gone by when it is due after 30.
+    // The first to commit is the fourth: it is due after 30 ms, and starts after three times 20 ms.
     assert!(lag.min >= 25e6 && lag.max <= driven.latency().max, "{lag:?}");
 }
 
@@ -87,8 +87,8 @@ fn deadlocks_are_tried_again_with_the_same_random_numbers() {
     assert_eq!(commands.iter().map(|c| c.retries).sum::<u64>(), counts.retries);
     assert_eq!((commands[6].n, commands[6].failed), (10, 0));
     assert!(commands[3].sum_ns >= 10.0 * 5e6, "the sleeps are timed");
-    assert_eq!(driven.told(EventKind::ErrorRetried).len() as u64, counts.retries);
-    let first = &driven.told(EventKind::ErrorReported)[0];
+    assert_eq!(driven.texts(EventKind::ErrorRetried).len() as u64, counts.retries);
+    let first = &driven.texts(EventKind::ErrorReported)[0];
     assert!(
         first.contains(" got an error in command ") && first.contains("(SQL) of script 0; ERROR:  deadlock"),
         "{first}"
@@ -96,9 +96,9 @@ fn deadlocks_are_tried_again_with_the_same_random_numbers() {
     let total = cluster.session().query("select sum(n) from pair").unwrap().scalar().unwrap().to_owned();
     assert_eq!(total, "20");
     // The values are those of a load without any deadlock.
-    let mut seen = driven.told(EventKind::ScriptDebug);
+    let mut seen = driven.texts(EventKind::ScriptDebug);
     (spec.max_tries, spec.scripts[0].source) = (1, "\\set r random(1, 1000000000)\n\\set y debug(:r)".into());
-    let mut undisturbed = drive(spec).told(EventKind::ScriptDebug);
+    let mut undisturbed = drive(spec).texts(EventKind::ScriptDebug);
     for lines in [&mut seen, &mut undisturbed] {
         lines.iter_mut().for_each(|line| *line = line.rsplit_once(' ').unwrap().1.to_string());
         lines.sort();
@@ -107,7 +107,7 @@ fn deadlocks_are_tried_again_with_the_same_random_numbers() {
 }
 
 #[test]
-fn deadlocks_fail_when_there_is_no_try_left() {
+fn deadlocks_fail_when_no_try_is_left() {
     let cluster = Cluster::start();
     let mut spec = deadlocking(&cluster);
     (spec.max_tries, spec.latency_limit_ns) = (1, Some(3_600_000_000_000));
@@ -116,9 +116,9 @@ fn deadlocks_fail_when_there_is_no_try_left() {
     assert_eq!(counts.committed + counts.failed, 10);
     assert!(counts.failed > 0 && driven.done.errors["40P01"] == counts.failed, "{counts:?}");
     assert_eq!((counts.retries, counts.retried, driven.done.clients_lost), (0, 0, 0));
-    let told = driven.told(EventKind::ErrorFailed);
-    assert_eq!(told.len() as u64, counts.failed);
-    assert!(told[0].contains(" ends the failed transaction (try 1/1, 0.00"), "{}", told[0]);
+    let texts = driven.texts(EventKind::ErrorFailed);
+    assert_eq!(texts.len() as u64, counts.failed);
+    assert!(texts[0].contains(" ends the failed transaction (try 1/1, 0.00"), "{}", texts[0]);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn slots_later_than_the_limit_are_skipped() {
 #[test]
 fn a_slot_that_found_its_client_waiting_is_not_skipped() {
     let cluster = Cluster::shared();
-    // A client for each slot: one waits for it however long the machine stands still.
+    // A client for each slot: one waits for it, however long the machine stalls.
     let mut spec = load(&cluster.conninfo(), &["SELECT 1;"], 1);
     (spec.n_clients, spec.transactions_per_client) = (15, None);
     // No thread wakes up within a nanosecond.
@@ -193,7 +193,7 @@ fn each_transaction_may_have_its_own_connection() {
         (spec.connect_each, spec.n_clients, spec.protocol) = (true, 3, protocol);
         spec.pace = pace.parse().unwrap();
         let driven = drive(spec);
-        let mut pids = driven.told(EventKind::ScriptDebug);
+        let mut pids = driven.texts(EventKind::ScriptDebug);
         pids.sort();
         pids.dedup();
         assert_eq!((pids.len(), driven.done.n_connects, driven.done.counts.committed), (30, 30, 30));
@@ -204,8 +204,8 @@ fn each_transaction_may_have_its_own_connection() {
     spec.connect_each = true;
     spec.target.insert("dbname".into(), "missing".into());
     let driven = drive(spec);
-    let told = driven.told(EventKind::ClientAborted);
-    assert!(told[0].ends_with("| client 0 aborted while establishing connection"), "{told:?}");
+    let texts = driven.texts(EventKind::ClientAborted);
+    assert!(texts[0].ends_with("| client 0 aborted while establishing connection"), "{texts:?}");
     assert_eq!((driven.done.counts.due, driven.done.clients_lost), (0, 1));
 }
 
@@ -224,7 +224,7 @@ fn clients_connect_again_after_a_restart() {
         cluster.restart(Duration::from_millis(700));
         load.join().unwrap()
     });
-    assert_eq!(driven.told(EventKind::ConnectionLost).len(), 4);
+    assert_eq!(driven.texts(EventKind::ConnectionLost).len(), 4);
     let restored: Vec<f64> = driven
         .events
         .iter()
@@ -236,10 +236,10 @@ fn clients_connect_again_after_a_restart() {
     assert!((driven.done.outage_ns_total / 1e9 - restored.iter().sum::<f64>()).abs() < 0.1);
     let last = driven.intervals.iter().find(|interval| interval.t == 3).unwrap();
     assert!(last.counts.committed > 100, "{:?}", last.counts);
-    // A command has failed when its transaction has; of one whose outcome is unknown, nobody knows.
+    // A command fails with its transaction; if the outcome is unknown, it does not count.
     let failed: u64 = driven.intervals.iter().flat_map(|i| &i.commands).map(|command| command.failed).sum();
     assert_eq!(failed, driven.done.counts.failed, "{:?}", driven.done);
-    // And without that, every client ends.
+    // Without `Reconnect`, every client ends.
     spec.on_disconnect = OnDisconnect::EndClient;
     let driven = std::thread::scope(|scope| {
         let load = scope.spawn(|| drive(spec.clone()));
@@ -247,7 +247,7 @@ fn clients_connect_again_after_a_restart() {
         cluster.restart(Duration::ZERO);
         load.join().unwrap()
     });
-    assert_eq!((driven.done.clients_lost, driven.told(EventKind::ClientAborted).len()), (4, 4));
+    assert_eq!((driven.done.clients_lost, driven.texts(EventKind::ClientAborted).len()), (4, 4));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Both ways to wait lead to the same: what is big, what is many, what is made and lost while the load runs.
+//! Both pollers behave alike: big results, many clients, connections made and lost while the load runs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::driven::{Driven, drive, load, try_drive, try_drive_with};
 use crate::logs::{lines, logged};
 
-/// Runs the load with each poller. A kernel without io_uring must say so when it is asked for.
+/// Runs the load with each poller. Without io_uring in the kernel, asking for it must fail.
 fn with_each(spec: &LoadSpec, check: impl Fn(&Driven)) {
     for (choice, name) in [(PollerChoice::Epoll, "epoll"), (PollerChoice::IoUring, "io_uring")] {
         match try_drive(LoadSpec { poller: choice, ..spec.clone() }) {
@@ -42,9 +42,9 @@ fn results_and_messages_of_any_size_come_through() {
 }
 
 #[test]
-fn more_clients_than_buffers_starve_none() {
+fn more_clients_than_buffers_starve_nobody() {
     let cluster = Cluster::shared();
-    // Each reply needs several of the kernel's buffers, of which there are not more than clients.
+    // Each reply needs several of the kernel's buffers, and there is only one per client.
     let mut spec = load(&cluster.conninfo(), &["SELECT repeat('x', 900) FROM generate_series(1, 400);"], 30);
     (spec.n_clients, spec.n_threads, spec.protocol) = (40, 1, Protocol::Extended);
     with_each(&spec, |driven| {
@@ -75,7 +75,7 @@ fn each_transaction_can_have_a_connection_of_its_own() {
 }
 
 #[test]
-fn lost_connections_are_replaced_and_nothing_of_the_old_one_is_taken_for_the_new() {
+fn lost_connections_are_replaced_and_old_input_is_not_mistaken_for_new() {
     let cluster = Cluster::start();
     // Every client kills itself in one of eight transactions.
     let script = "\\set dies random(1, 8)\nSELECT 1;\n\\if :dies = 1\n\
@@ -87,7 +87,7 @@ fn lost_connections_are_replaced_and_nothing_of_the_old_one_is_taken_for_the_new
         let counts = &driven.done.counts;
         assert_eq!(counts.committed + counts.failed + counts.unknown, 160, "{counts:?}");
         assert!(counts.failed + counts.unknown > 0, "{counts:?}");
-        let messages = driven.told(EventKind::ConnectionLost);
+        let messages = driven.texts(EventKind::ConnectionLost);
         assert!(messages.iter().all(|m| m.contains("terminating connection")), "{messages:?}");
     });
 }
@@ -101,7 +101,7 @@ fn an_open_loop_is_on_time() {
     (spec.n_clients, spec.pace) = (4, "500/s".parse().unwrap());
     with_each(&spec, |driven| {
         let counts = &driven.done.counts;
-        // What is due when the load ends may be skipped on a machine that has much else to do.
+        // Slots that are due as the load ends may be skipped on a busy machine.
         assert_eq!(counts.committed + counts.skipped, counts.due);
         // Five standard deviations of a Poisson count.
         assert!(counts.due.abs_diff(1000) < 160, "{counts:?}");
@@ -110,10 +110,10 @@ fn an_open_loop_is_on_time() {
     });
 }
 
-/// A closed loop, a rate that the one client cannot keep, and one that it can: what waited for the second is skipped, so
-/// the third has nothing to catch up with.
+/// A closed loop, a rate that the one client cannot keep, and one that it can: slots that waited under the second are
+/// skipped, so the third has nothing to catch up with.
 #[test]
-fn the_rate_of_a_search_follows_orders() {
+fn the_rate_of_a_search_can_be_changed() {
     let cluster = Cluster::shared();
     let mut spec = load(&cluster.conninfo(), &["SELECT pg_sleep(0.01);"], 1);
     spec.transactions_per_client = None;
@@ -144,7 +144,7 @@ fn a_driver_that_stays_awake_counts_the_same_and_says_what_it_spent() {
         assert_eq!((counts.committed + counts.skipped, counts.due), (400, 400));
         let of = |name: &str| driven.ticks.iter().filter_map(|tick| tick.values.get(name)).sum::<f64>();
         let (cpu, polling) = (of("driver.thread_cpu[0]"), of("driver.thread_polling[0]"));
-        // What it rehearses meanwhile does not reach the server.
+        // Its rehearsals do not reach the server.
         assert!(driven.ready.rehearses);
         let mut session = cluster.session();
         let rows = session.query("select count(*) from seen").unwrap();
@@ -156,7 +156,7 @@ fn a_driver_that_stays_awake_counts_the_same_and_says_what_it_spent() {
 }
 
 #[test]
-fn a_load_begins_transactions_in_its_own_turns_only() {
+fn a_load_begins_transactions_only_in_its_own_turns() {
     let cluster = Cluster::shared();
     let mut spec = load(&cluster.conninfo(), &["SELECT 1;"], 1);
     spec.transactions_per_client = None;
@@ -168,14 +168,14 @@ fn a_load_begins_transactions_in_its_own_turns_only() {
         let committed = &driven.done.committed_by_slice;
         let ours: Vec<bool> = committed.iter().map(|n| *n > 0).collect();
         assert_eq!(ours, [false, true, true, false, false, true, false, false], "{committed:?}");
-        // The guards' are in the sum of all, and in no slice.
+        // Commits within guards are in the total, but in no slice.
         assert!(driven.done.counts.committed > committed.iter().sum(), "{committed:?}");
         let go_us = (driven.intervals[0].start_unix_ns / 1000) as f64;
-        let told = lines(&log, "log.77");
-        assert!(told.len() > 10, "{told:?}");
-        for line in told {
+        let texts = lines(&log, "log.77");
+        assert!(texts.len() > 10, "{texts:?}");
+        for line in texts {
             let fields: Vec<f64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
-            // It ended then, and took so long; both are rounded to microseconds.
+            // Both its end and its latency are rounded to microseconds.
             let begun_s = (fields[4] * 1e6 + fields[5] - fields[2] - go_us) / 1e6;
             let is_ours = |from_s, to_s| begun_s >= from_s - 2e-6 && begun_s < to_s + 2e-6;
             assert!(is_ours(0.25, 0.75) || is_ours(1.25, 1.5), "a transaction begun at {begun_s} s");
@@ -184,20 +184,20 @@ fn a_load_begins_transactions_in_its_own_turns_only() {
 }
 
 #[test]
-fn a_connection_that_is_no_more_ends_its_client_only() {
+fn a_lost_connection_ends_only_its_client() {
     let cluster = Cluster::start();
     let script = "\\if :client_id = 0\nSELECT pg_terminate_backend(pg_backend_pid());\n\\endif\nSELECT 1;\n";
     let mut spec = load(&cluster.conninfo(), &[script], 10);
     (spec.n_clients, spec.protocol) = (3, Protocol::Simple);
     with_each(&spec, |driven| {
         assert_eq!((driven.done.counts.committed, driven.done.clients_lost), (20, 1));
-        let told = driven.told(EventKind::ClientAborted);
-        assert!(told.len() == 1 && told[0].contains("terminating connection"), "{told:?}");
+        let texts = driven.texts(EventKind::ClientAborted);
+        assert!(texts.len() == 1 && texts[0].contains("terminating connection"), "{texts:?}");
     });
 }
 
 #[test]
-fn what_is_not_asked_for_by_name_is_chosen() {
+fn a_poller_is_chosen_unless_one_is_named() {
     let cluster = Cluster::shared();
     let driven = drive(load(&cluster.conninfo(), &["SELECT 1;"], 1));
     assert!(["epoll", "io_uring"].contains(&driven.ready.poller.as_str()), "{}", driven.ready.poller);

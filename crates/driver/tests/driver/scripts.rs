@@ -1,4 +1,4 @@
-//! What scripts may ask: rows to variables, shells, pipelines, and what is said when they go wrong.
+//! Script features: rows to variables, shells, pipelines, and the messages when they fail.
 
 use model::load::{OnError, Protocol};
 use model::telemetry::event::EventKind;
@@ -16,9 +16,9 @@ fn scripts_run_and_debug_shows_their_variables() {
             let mut load = load(&cluster.conninfo(), &[source], 2);
             load.protocol = protocol;
             let driven = drive(load);
-            assert_eq!(driven.told(EventKind::ClientAborted), [""; 0], "{source}");
+            assert_eq!(driven.texts(EventKind::ClientAborted), [""; 0], "{source}");
             let lines: Vec<String> = wanted.iter().chain(wanted).map(|line| (*line).to_string()).collect();
-            assert_eq!(driven.told(EventKind::ScriptDebug), lines, "{source} {protocol:?}");
+            assert_eq!(driven.texts(EventKind::ScriptDebug), lines, "{source} {protocol:?}");
             assert_eq!(driven.done.counts.committed, 2, "{source}");
         }
     };
@@ -56,10 +56,10 @@ fn scripts_run_and_debug_shows_their_variables() {
 }
 
 #[test]
-fn a_shell_s_output_is_handed_on() {
+fn a_shell_s_output_is_reported() {
     let cluster = Cluster::shared();
     let driven = drive(load(&cluster.conninfo(), &["\\set x 5\n\\shell echo a :x ::b"], 1));
-    assert_eq!(driven.told(EventKind::ShellOutput), ["a 5 :b\n"]);
+    assert_eq!(driven.texts(EventKind::ShellOutput), ["a 5 :b\n"]);
     // A second ends while a command runs, and is reported.
     let driven = drive(load(&cluster.conninfo(), &["\\shell sleep 1.3"], 1));
     assert_eq!((driven.intervals.len(), driven.done.counts.committed), (2, 1));
@@ -76,7 +76,7 @@ fn pipelines_run_and_count_each_statement() {
         let mut load = load(&cluster.conninfo(), &[source], 3);
         (load.protocol, load.lazy_parse, load.time_commands) = (protocol, lazy_parse, true);
         let driven = drive(load);
-        assert_eq!(driven.told(EventKind::ClientAborted), [""; 0]);
+        assert_eq!(driven.texts(EventKind::ClientAborted), [""; 0]);
         assert_eq!(driven.done.counts.committed, 3);
         assert_eq!(driven.statements(), [3; 6]);
         let n: Vec<u64> = driven.commands(0).iter().map(|command| command.n).collect();
@@ -95,7 +95,7 @@ fn pipelines_run_and_count_each_statement() {
 const SIMPLE: &[Protocol] = &[Protocol::Simple];
 const WITH_PIPELINES: &[Protocol] = &[Protocol::Extended, Protocol::Prepared];
 
-/// A script that ends its client, the protocols in which it does, and the words.
+/// A script that ends its client, the protocols in which it does, and the message.
 const ENDS: &[(&str, &[Protocol], &str)] = &[
     (
         "SELECT 1;\nSELECT 1/0;",
@@ -191,7 +191,7 @@ fn clients_end_with_pgbench_s_words() {
             let mut load = load(&cluster.conninfo(), &[source], 2);
             (load.protocol, load.n_clients, load.time_commands) = (protocol, 1, true);
             let driven = drive(load);
-            assert_eq!(driven.told(EventKind::ClientAborted), [*wanted], "{protocol:?} {source}");
+            assert_eq!(driven.texts(EventKind::ClientAborted), [*wanted], "{protocol:?} {source}");
             assert_eq!(driven.done.clients_lost, 1);
             assert!(
                 driven.done.counts.failed + driven.done.counts.committed == 1,
@@ -203,25 +203,25 @@ fn clients_end_with_pgbench_s_words() {
 }
 
 #[test]
-fn statements_that_cannot_be_parsed_are_told_of_twice() {
+fn statements_that_cannot_be_parsed_are_reported_twice() {
     let cluster = Cluster::shared();
     let mut load = load(&cluster.conninfo(), &["SELECT 1;\nSELEKT 2;"], 2);
     load.protocol = Protocol::Prepared;
     let driven = drive(load.clone());
     let wanted = "ERROR:  syntax error at or near \"SELEKT\"\nLINE 1: SELEKT 2;\n        ^ | client 0 script 0 aborted in command 1 query 0: \
                   ERROR:  prepared statement \"P_1\" does not exist";
-    assert_eq!(driven.told(EventKind::ClientAborted), [wanted]);
+    assert_eq!(driven.texts(EventKind::ClientAborted), [wanted]);
     assert_eq!(driven.done.errors["42601"], 1);
     load.on_error = OnError::Continue;
     assert_eq!(drive(load.clone()).done.errors["42601"], 2);
-    // Before the load, if that is asked for.
+    // Before the load, unless statements are parsed when they first run.
     load.lazy_parse = false;
     let error = crate::driven::try_drive(load).err().unwrap();
     assert!(error.starts_with("s0:2: server says ERROR 42601"), "{error}");
 }
 
 #[test]
-fn each_step_is_told_if_asked_for() {
+fn each_step_is_reported_on_request() {
     let cluster = Cluster::shared();
     let mut load = load(&cluster.conninfo(), &["\\set a 1 + 1\n\\if :a > 1\nSELECT :a;\n\\endif"], 1);
     load.trace = true;
@@ -233,7 +233,7 @@ fn each_step_is_told_if_asked_for() {
         "client 0 receiving",
         "client 0 executing \\endif",
     ];
-    assert_eq!(drive(load).told(EventKind::ScriptTrace), wanted);
+    assert_eq!(drive(load).texts(EventKind::ScriptTrace), wanted);
 }
 
 #[test]
@@ -296,12 +296,12 @@ fn each_protocol_sends_what_genuine_pgbench_sends() {
         let scripts = if protocol == Protocol::Simple { &scripts[..2] } else { &scripts };
         check(protocol, scripts, 1, None);
         check(protocol, scripts, 1, Some("-5"));
-        // Several clients only with a script that needs no choice: the order of their turns decides who gets which.
+        // Several clients only with a single script: the order of their turns decides who gets which of several.
         check(protocol, &[second], 3, None);
     }
 }
 
-/// What a session of that name sent while `run` ran: statements and their parameters, without the names of prepared
+/// What the session with this name sent while `run` ran: statements and their parameters, without the names of prepared
 /// statements.
 fn statements(cluster: &Cluster, application: &str, run: impl FnOnce()) -> Vec<String> {
     let before = cluster.log().len();
@@ -346,7 +346,7 @@ fn scripts_copy_where_they_may() {
         assert!(found.starts_with(&format!("{} of 3, ", 30 * (i + 1))), "{found}");
         load.copy = false;
         assert_eq!(
-            drive(load).told(EventKind::ClientAborted),
+            drive(load).texts(EventKind::ClientAborted),
             ["COPY is not supported in pgbench, aborting"; 3]
         );
     }
@@ -369,7 +369,7 @@ fn a_copy_that_fails_is_a_statement_that_fails() {
         };
         check("COPY narrow FROM STDIN;", "no \\copydata follows the statement");
         check("COPY narrow FROM STDIN;\n\\copydata\n1\nx\n\\.\n", "invalid input syntax for type integer");
-        // More than a socket takes at once, and wrong at its beginning.
+        // More than a socket takes at once, with an error at its beginning.
         let rows = "123456789\n".repeat(500_000);
         check(&format!("COPY narrow FROM STDIN;\n\\copydata\nx\n{rows}\\.\n"), "invalid input syntax");
     }

@@ -59,7 +59,7 @@ impl Supplier {
         Session::connect(&self.conninfo(database)).unwrap()
     }
 
-    /// A copy of the loaded database, which nobody connects to any more.
+    /// A copy of the loaded database, to which nobody connects any more.
     fn copy(&self, name: &str) {
         self.cluster.session().execute(&format!("create database {name} template loaded")).unwrap();
     }
@@ -90,7 +90,7 @@ impl Supplier {
         }
     }
 
-    /// What the conditions of clause 3.3.2 and ours find.
+    /// What the conditions of clause 3.3.2 and our own find.
     #[track_caller]
     fn expect_consistent(&self, database: &str) {
         let mut session = self.session(database);
@@ -100,7 +100,7 @@ impl Supplier {
         }
     }
 
-    /// Every table but its times, as the number of its rows and a sum over them that knows no order.
+    /// Every table without its timestamps: the number of rows, and a sum over them that does not depend on their order.
     pub(crate) fn fingerprint(&self, database: &str) -> BTreeMap<&'static str, String> {
         let mut session = self.session(database);
         let times = "t.h_date, t.o_entry_d, t.ol_delivery_d";
@@ -342,7 +342,7 @@ fn a_table_that_is_not_the_loads_own_is_not_emptied_for_its_rows() {
     let supplier = Supplier::shared();
     supplier.copy("unmarked");
     let mut session = supplier.session("unmarked");
-    // In a schema that is known each table must have the mark of the load; these have none.
+    // In a known schema each table must carry the load's mark; these carry none.
     let jobs = dataset::tpcc::copy::fill(&Schema::named("public"), &supplier.population);
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
     let refused = streams.run(jobs, &mut |_| {}).unwrap_err().to_string();

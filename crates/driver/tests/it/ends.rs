@@ -72,16 +72,16 @@ fn a_stop_cancels_what_goes_on_after_the_grace() {
 }
 
 #[test]
-fn a_stop_before_the_load_is_no_load() {
+fn a_stop_before_the_load_prevents_it() {
     let pg = Pg::shared();
     let mut driving = Driving::start(load(&pg.socket("postgres"), "select 1;"));
     driving.hang_up();
     let message = driving.failure();
-    assert!(message.contains("told to stop before the load began"), "{message}");
+    assert!(message.contains("stopped before the load began"), "{message}");
 }
 
 #[test]
-fn a_window_is_moved_while_the_load_runs_and_what_has_passed_is_not() {
+fn a_window_can_be_moved_while_the_load_runs_but_not_what_has_passed() {
     let pg = Pg::shared();
     let mut load = load(&pg.socket("postgres"), "select 1;");
     (load.n_clients, load.n_threads) = (4, 2);
@@ -90,7 +90,7 @@ fn a_window_is_moved_while_the_load_runs_and_what_has_passed_is_not() {
     let mut driving = Driving::start(load);
     driving.go();
     let first = driving.wait_for_interval();
-    // The first of these has passed: it is not made, and nothing is said of it.
+    // The first of these has passed: it is ignored in silence.
     for ramp_up_s in [1, 3] {
         driving.command(DriveCommand::Window(Window { ramp_up_s, measure_s: 2, grace_s: 1 }));
     }

@@ -1,4 +1,4 @@
-//! Errors: counted by SQLSTATE, and sorted into what surely failed and what nobody can know.
+//! Errors: counted by SQLSTATE, and divided into transactions that surely failed and those whose outcome is unknown.
 
 use model::load::drive::Ending;
 use model::load::{Pace, Protocol};
@@ -68,7 +68,7 @@ fn deadlocks_roll_back_and_are_counted() {
 }
 
 #[test]
-fn one_lost_client_is_told_and_the_others_go_on() {
+fn one_lost_client_is_reported_and_the_others_go_on() {
     let pg = Pg::shared();
     let database = pg.database();
     let mut load = load(&pg.socket(&database), "select 1, 'lost one';");
@@ -85,12 +85,12 @@ fn one_lost_client_is_told_and_the_others_go_on() {
     let last = story.intervals.iter().find(|i| i.t == 2).unwrap();
     assert!(last.counts.committed > 10, "{last:?}");
     let (_, failed, unknown, _) = story.outcomes();
-    // A statement by itself that was under way may have been committed; one that was answered was.
+    // A statement outside a block may have been committed if it was under way; one that was answered was.
     assert!(failed == 0 && unknown <= 1, "{:?}", story.done);
 }
 
 #[test]
-fn a_crash_of_another_backend_is_told_as_the_notice_that_it_is() {
+fn a_crash_of_another_backend_is_reported_as_a_notice() {
     let pg = Pg::start();
     let database = pg.database();
     let mut load = load(&pg.socket(&database), "select pg_sleep(0.05);");
@@ -156,7 +156,7 @@ fn what_the_server_may_have_committed_is_unknown() {
              for each row execute function nap()",
         )
         .unwrap();
-    // Ended in a statement by itself, in a block before its commit, in the commit, and before the block is open.
+    // Ended in a statement outside a block, in a block before its commit, in the commit, and before the block is open.
     let check = |source: &str, at: &str, expected: (u64, u64, u64, u64)| {
         for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
             let mut load = load(&pg.socket(&database), source);

@@ -1,4 +1,4 @@
-//! A driver under orders of a test.
+//! A driver that a test gives its orders.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -90,12 +90,12 @@ impl Driving {
         ready
     }
 
-    /// Says something to it.
+    /// Sends a command.
     pub(crate) fn command(&mut self, command: DriveCommand) {
         writeln!(self.orders.as_mut().unwrap(), "{}", serde_json::to_string(&command).unwrap()).unwrap();
     }
 
-    /// Goes away, as a parent that died.
+    /// Closes the driver's input, as a parent that died would.
     pub(crate) fn hang_up(&mut self) {
         self.orders = None;
     }
@@ -153,7 +153,7 @@ impl Driving {
             }
         };
         assert!(self.driver.join().unwrap().unwrap(), "the load took place");
-        // A machine with much else to do may keep the driver from running; that is reported, and no fault.
+        // A busy machine may keep the driver from running; that is reported, and is not a failure.
         events.retain(|event| event.kind != EventKind::DriverPaused);
         let story = Story { intervals, events, done };
         story.expect_balance();

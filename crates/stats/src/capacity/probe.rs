@@ -8,7 +8,7 @@ const ENDED_SHARE: f64 = 0.99;
 /// Chance that is allowed for in the number of random arrivals: three standard deviations of a Poisson count.
 const ARRIVAL_SIGMAS: f64 = 3.0;
 
-/// What a second of a probe counted.
+/// The counts of one second of a probe.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProbeSecond {
     /// Transactions that ended.
@@ -17,7 +17,7 @@ pub struct ProbeSecond {
     pub late: u64,
 }
 
-/// What a probe shows.
+/// The verdict on a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
     /// Transactions that ended.
@@ -30,7 +30,7 @@ pub struct Judged {
     pub piles_up: bool,
     /// Whether it missed the target, by its share or because transactions piled up.
     pub missed: bool,
-    /// The same where it is more than chance; `None` where the interval of the share has the target inside.
+    /// As `missed`, where that is more than chance; `None` where the interval of the share contains the target.
     pub surely_missed: Option<bool>,
 }
 

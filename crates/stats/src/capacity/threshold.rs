@@ -15,11 +15,11 @@ const SLOPES: [f64; 9] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 /// Slopes below this one are less likely beforehand.
 const FLAT: f64 = 4.0;
 /// Probes, counted from 0, that leave the median, the first of them to below and the next to above: at the median alone
-/// nothing tells a flat curve with little noise from a steep one with much. Early, so that it is none that confirms.
+/// a flat curve with little noise looks like a steep one with much. Early, so that neither is the confirming probe.
 const ASIDE: std::ops::Range<u32> = 3..5;
 /// By how much the logarithm of the late share differs there from that of the allowed one, by the mean slope.
 const ASIDE_LOG: f64 = 2.0;
-/// Scale of the noise in the logarithm of a probe's late share: late transactions come together, and machines have moods.
+/// Scale of the noise in the logarithm of a probe's late share: late transactions come in bursts, and machines vary.
 const SCALES: [f64; 6] = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2];
 /// Share of probes that have nothing to do with their rate: a stall, a neighbour.
 const LAPSES: f64 = 0.03;
@@ -113,7 +113,7 @@ impl Threshold {
         }
     }
 
-    /// The rate to probe next, within the bounds: the median, but for the two probes that tell the slope.
+    /// The rate to probe next, within the bounds: the median, except for the two probes that determine the slope.
     pub fn next(&self) -> f64 {
         let aside = match self.n_seen {
             n if !ASIDE.contains(&n) => 0.0,
@@ -123,7 +123,7 @@ impl Threshold {
         (self.quantile(0.5) * (1.0 + aside)).clamp(self.lowest, self.highest)
     }
 
-    /// How far from the threshold a probe tells the slope.
+    /// How far from the threshold a probe determines the slope.
     fn aside(&self) -> f64 {
         let of_slopes = |by_slope: &[[f64; SCALES.len()]; SLOPES.len()]| -> f64 {
             by_slope

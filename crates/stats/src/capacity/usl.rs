@@ -101,7 +101,7 @@ fn least_squares(rows: &[[f64; 3]], used: [bool; 3]) -> Option<[f64; 3]> {
 /// Runs beyond one for each number of clients from which [`parameters_bootstrap`] resamples them.
 pub const BOOTSTRAP_MIN: usize = 8;
 
-/// What the law says, in figures or in their intervals.
+/// Parameters of the law, as figures or as their intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters<T> {
     /// See [`Scalability::lambda`].
@@ -120,8 +120,8 @@ pub struct Parameters<T> {
 ///
 /// Bootstrap of residuals: Efron and Tibshirani, "An Introduction to the Bootstrap", 9.4. Each run is drawn again around its
 /// level from the relative deviations of all runs from the means of theirs, widened by `sqrt(r / (r - 1))` for the mean
-/// that `r` runs gave; the law is fitted to the medians. This is the noise between runs: where the law itself is wrong,
-/// no interval tells. `None` with fewer than [`BOOTSTRAP_MIN`] runs beyond one for each level, or where the fit has no
+/// that `r` runs gave; the law is fitted to the medians. This is the noise between runs: if the law itself is wrong,
+/// no interval shows it. `None` with fewer than [`BOOTSTRAP_MIN`] runs beyond one for each level, or where the fit has no
 /// answer.
 pub fn parameters_bootstrap(
     levels: &[(f64, &[f64])],

@@ -17,7 +17,7 @@ const LEVEL_SEQUENTIAL: f64 = 0.96;
 /// Chance with which the smallest difference that is called detectable is found.
 const POWER: f64 = 0.8;
 
-/// How the number of pairs came about.
+/// How the number of pairs was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Design {
     /// The number of pairs was set before the first one.
@@ -54,7 +54,7 @@ pub enum Verdict {
 pub struct Comparison {
     /// B over A, with its interval of 95 %.
     pub ratio: Estimate,
-    /// What follows for the margin asked for.
+    /// The verdict for the requested margin.
     pub verdict: Verdict,
     /// Pairs; of runs that are not paired, the runs of the side that has fewer.
     pub n_pairs: usize,

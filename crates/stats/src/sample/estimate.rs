@@ -21,7 +21,7 @@ impl Estimate {
         0.5 * (self.high - self.low)
     }
 
-    /// Whether the interval has the value outside.
+    /// Whether the value lies outside the interval.
     pub fn excludes(&self, value: f64) -> bool {
         self.low > value || self.high < value
     }

@@ -1,11 +1,11 @@
-//! What a number of repetitions can see.
+//! What a number of repetitions can detect.
 
 use crate::distribution::{ln_gamma, normal_cdf, where_reached};
 use crate::student_t_quantile;
 
 /// Points of Simpson's rule over the spread of a sample.
 const POINTS: usize = 200;
-/// Most repetitions that are reckoned with.
+/// Most repetitions that are considered.
 const N_MAX: usize = 100_000;
 
 /// Chance that a two-sided t test at `level` (0.95) with `df` degrees of freedom finds a true difference of `effect`

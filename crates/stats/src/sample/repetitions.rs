@@ -9,7 +9,7 @@ use crate::{mean, median};
 const SUBSET_MIN: usize = 10;
 
 /// The smallest number of repetitions with which the interval of the median lies within `error` (0.01) of the median, on
-/// average over random subsets of the sample. `None` when the sample is too small to tell: all of it does not suffice.
+/// average over random subsets of the sample. `None` when even the whole sample is too small.
 ///
 /// Maricq et al., "Taming Performance Variability", OSDI 2018 (CONFIRM): for each size, intervals by order statistics of
 /// subsets drawn without replacement; the mean of their ends counts. The median must be above zero.

@@ -6,8 +6,8 @@ use crate::sample::bootstrap::Resampling;
 use crate::sample::estimate::{Estimate, mean_interval};
 use crate::{autocorrelation_lag_1, batch_means, mean};
 
-/// How many values that do not depend on each other would tell the mean as well: `n / (1 + 2 sum(rho[k]))`, between 1
-/// and `n`.
+/// The effective sample size: how many independent values would give the mean as precisely. `n / (1 + 2 sum(rho[k]))`,
+/// between 1 and `n`.
 ///
 /// The sum ends where pairs of neighbouring autocorrelations stop being positive, and never rises: the initial monotone
 /// sequence of Geyer, "Practical Markov Chain Monte Carlo", 1992. `None` below four values and for a constant series.

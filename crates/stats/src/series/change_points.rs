@@ -2,7 +2,7 @@
 
 use crate::{mean, median, t_test_p};
 
-/// When a change is one.
+/// When a change of level counts.
 #[derive(Debug, Clone, Copy)]
 pub struct ChangeRule {
     /// Level of the t test between the values on both sides.

@@ -1,8 +1,8 @@
-//! Whether a series goes somewhere: the Mann-Kendall test, and steadiness of a measure built on it.
+//! Trend of a series: the Mann-Kendall test, and the steadiness of a measurement, which builds on it.
 
 use crate::{batch_means, finite, mean, normal_two_sided_p, sd, student_t_cdf};
 
-/// Fewest values for [`steadiness`]: below eight, the tests cannot tell much from chance.
+/// Fewest values for [`steadiness`]: below eight, the tests find little beyond chance.
 pub const STEADINESS_MIN: usize = 8;
 /// Smallest change, as a share of the mean, that [`steadiness`] reports.
 pub const STEADINESS_FLOOR: f64 = 0.03;

@@ -3,18 +3,18 @@
 use crate::series::trend::{HALVES_BATCHES, TREND_BATCHES, halves};
 use crate::{STEADINESS_MIN, batch_means, mann_kendall, mean, t_test_p};
 
-/// When a warm-up counts as over.
+/// The rule by which a warm-up is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WarmUpRule {
     /// Change between the halves of the recent values, as a share of their mean, that is small enough whatever the
     /// tests say.
     pub floor: f64,
-    /// Level of the tests for a change. High: a change that is overlooked spoils the measure, one that is imagined costs
-    /// a few seconds.
+    /// Level of the tests for a change. High: an overlooked change spoils the measurement, an imagined one costs a
+    /// few seconds.
     pub level: f64,
     /// Share of the values so far that must keep its level, at its end.
     pub recent: f64,
-    /// Judgements in a row, each with one value more, that must agree: one alone is too often a chance.
+    /// Consecutive judgements, each with one value more, that must agree: a single one is too often chance.
     pub n_confirm: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for WarmUpRule {
     }
 }
 
-/// Values kept by [`mser_cut`] at least: fewer have no variance worth the name.
+/// Fewest values that [`mser_cut`] keeps: the variance of fewer means nothing.
 const MSER_KEPT_MIN: usize = 5;
 
 /// How many of the first values should be left out for the mean of the others to be known best: the `d` that minimizes
@@ -53,9 +53,9 @@ pub fn mser_cut(series: &[f64]) -> Option<usize> {
     Some(best.1)
 }
 
-/// Whether a warm-up of which `series` is known is over: so say the last [`WarmUpRule::n_confirm`] judgements. Each asks
-/// of the values up to its own whether the cut of [`mser_cut`] lies before the recent ones, and whether these keep their
-/// level. Without a level above zero it never is, nor below fourteen values with the default rule.
+/// Whether a warm-up is over after the values of `series`: the last [`WarmUpRule::n_confirm`] judgements must say so. Each
+/// judges the values up to its own: the cut of [`mser_cut`] must lie before the recent ones, and these must keep their
+/// level. The level must be above zero, and the default rule needs fourteen values.
 ///
 /// That the cut must leave enough behind it is the sequential use of MSER (Hoad, Robinson and Davies, "Automating warm-up
 /// length estimation", Journal of the Operational Research Society 61, 2010). The level is kept when the halves of the

@@ -12,7 +12,7 @@ const EXPERIMENTS: u64 = 4000;
 const PAIRS: usize = 10;
 const MARGIN: f64 = 0.02;
 
-/// What disturbs runs; shares of throughput.
+/// Disturbances of runs, as shares of throughput.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct World {
     pub(crate) name: &'static str,

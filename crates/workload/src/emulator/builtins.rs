@@ -1,4 +1,4 @@
-//! Which built-in transactions a load has: the programs of TPC-C or TPROC-C, by the parameters of the load.
+//! The built-in transactions of a load: the programs of TPC-C or TPROC-C, with the parameters of the load.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::script::program::Program;
 use crate::tpcc::{self, ConfigError};
 use crate::tprocc;
 
-/// Which built-in transactions a load has, and with which parameters.
+/// The built-in transactions of a load, with their parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Builtins {
     /// TPC-C-like.
@@ -20,7 +20,7 @@ impl Builtins {
     /// TPC-C with the parameters of a load.
     ///
     /// # Errors
-    /// When one is missing or not understood.
+    /// When one is missing or invalid.
     pub fn tpcc(defines: &BTreeMap<String, String>) -> Result<Builtins, ConfigError> {
         tpcc::Config::from_defines(defines).map(Builtins::Tpcc)
     }
@@ -28,7 +28,7 @@ impl Builtins {
     /// TPROC-C with the parameters of a load.
     ///
     /// # Errors
-    /// When one is missing or not understood.
+    /// When one is missing or invalid.
     pub fn tproc_c(defines: &BTreeMap<String, String>) -> Result<Builtins, ConfigError> {
         tprocc::Config::from_defines(defines).map(Builtins::TprocC)
     }

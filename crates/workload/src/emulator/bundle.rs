@@ -1,4 +1,4 @@
-//! All scripts of a run, with the variables they share and how often each runs.
+//! All scripts of a run, with the variables they share and their weights.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ pub const SCRIPTS_MAX: usize = 128;
 pub struct Bundle {
     /// The programs, in the order given.
     pub programs: Vec<Program>,
-    /// How often each runs, relative to the sum; 0 is never.
+    /// Weight of each program, relative to the sum; 0 means never.
     pub weights: Vec<u32>,
     /// Names of the variables of all programs.
     pub variables: Arc<VariableTable>,
     weight_total: i64,
-    /// Which clients are emulated in place of interpreters of scripts.
+    /// The built-in transactions that clients run instead of scripts.
     pub(crate) builtins: Option<Builtins>,
 }
 
@@ -92,7 +92,7 @@ pub fn insert_automatic_variables(
     random_seed: u64,
     default_seed: u64,
 ) {
-    // Both seeds show as signed integers.
+    // Both seeds are shown as signed integers.
     for (name, value) in
         [("scale", scale), ("random_seed", random_seed as i64), ("default_seed", default_seed as i64)]
     {

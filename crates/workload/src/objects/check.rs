@@ -7,6 +7,6 @@ pub struct Check {
     pub id: &'static str,
     /// What must hold.
     pub title: &'static str,
-    /// Returns what violates it, at most 100 rows; no row is well.
+    /// Returns at most 100 rows that violate it; none if all is well.
     pub sql: String,
 }

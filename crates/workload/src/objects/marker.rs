@@ -2,7 +2,7 @@
 //!
 //! Each begins with the word `pgdyno`, `key=value` pairs follow. One table of a workload has the [`Marker`]: what was loaded,
 //! how much of it, and whether loading finished; without it an interrupted load would pass for a small one. Every other
-//! table, partition and routine has a [`part_mark`] that names it: only what has its own mark may be dropped unasked.
+//! table, partition and routine has a [`part_mark`] that names it: only what has its own mark may be dropped without asking.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,12 +10,12 @@ use std::fmt::Write;
 /// The word that a marker starts with.
 const PREFIX: &str = "pgdyno";
 
-/// The comment on what belongs to a workload's tables: `part` is its own name, so that the mark is worth nothing elsewhere.
+/// The comment on an object that belongs to a workload's tables: `part` is the object's name, so that the mark is invalid elsewhere.
 pub fn part_mark(workload: &str, part: &str) -> String {
     pairs_text([("workload", workload), ("part", part)].into_iter())
 }
 
-/// What every mark of a workload's tables begins with.
+/// The beginning of every mark of a workload's tables.
 pub fn mark_begins(workload: &str) -> String {
     pairs_text([("workload", workload)].into_iter()) + " "
 }
@@ -28,7 +28,7 @@ pub fn is_part_mark(comment: &str, workload: &str, part: &str) -> bool {
 /// What a marker says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Which workload the tables are for.
+    /// The workload that the tables are for.
     pub workload: String,
     /// Size of the data.
     pub scale: u32,
@@ -36,23 +36,23 @@ pub struct Marker {
     pub tool_version: String,
     /// Whether they are complete.
     pub state: MarkerState,
-    /// Further pairs, kept as they are; those that a newer version wrote, too.
+    /// Further pairs, kept unchanged, including those that a newer version wrote.
     pub extra: BTreeMap<String, String>,
 }
 
-/// How far loading came.
+/// How far loading got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkerState {
     /// Loading began and did not finish.
     Loading,
     /// The tables are complete.
     Finished {
-        /// When, as the caller writes time.
+        /// The time, as the caller writes it.
         at: String,
     },
 }
 
-/// Why a text that starts like a marker is none.
+/// Why a text that starts like a marker is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkerError {
     /// A pair is missing.
@@ -93,7 +93,7 @@ impl Marker {
         pairs_text(known.chain(extra))
     }
 
-    /// Reads a comment; `None` if it is not one of our markers.
+    /// Reads a comment; `None` if it is not a marker.
     pub fn parse(comment: &str) -> Result<Option<Marker>, MarkerError> {
         let mut words = comment.split_ascii_whitespace();
         if words.next() != Some(PREFIX) {

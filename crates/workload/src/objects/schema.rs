@@ -1,11 +1,11 @@
 //! How statements name the schema of a workload's tables and routines.
 //!
 //! In the SQL of this crate `@.` stands in front of each table and routine of a workload. [`Schema::fill`] puts the schema
-//! there, or nothing: pgbench leaves it to the search path. Which schema it is, is the caller's to decide.
+//! there, or nothing: pgbench leaves it to the search path. The caller decides which schema it is.
 
 use std::collections::BTreeMap;
 
-/// What stands for the schema in SQL.
+/// The placeholder for the schema in SQL.
 const PLACE: &str = "@.";
 /// The schema among the definitions of a load.
 const KEY: &str = "schema";
@@ -42,7 +42,7 @@ impl Schema {
         }
     }
 
-    /// The name as the catalogs have it; empty where the search path decides.
+    /// The name as stored in the catalogs; empty where the search path decides.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -63,7 +63,7 @@ impl Schema {
     }
 }
 
-/// The name as an identifier. Characters that would mean something where the statement goes are written by their numbers:
+/// The name as an identifier. Characters with a special meaning where the statement is used are written as escapes:
 /// `:name` is a variable in a script whether it is quoted or not, `$body$` ends a routine, a backslash at the start of a
 /// line is a command.
 fn quoted(name: &str) -> String {

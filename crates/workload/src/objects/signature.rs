@@ -1,4 +1,4 @@
-//! A routine by what the server distinguishes it by: its name and the types of what it takes.
+//! A routine as the server identifies it: by its name and the types of its arguments.
 
 use crate::objects::schema::Schema;
 
@@ -9,12 +9,12 @@ pub struct Signature {
     pub is_procedure: bool,
     /// The routine's name.
     pub name: String,
-    /// Types of the arguments that go in, as `oidvectortypes` writes `pg_proc.proargtypes`.
+    /// Types of the input arguments, as `oidvectortypes` writes `pg_proc.proargtypes`.
     pub types: String,
 }
 
 impl Signature {
-    /// The signature of a routine by the arguments that its CREATE statement has. Those that only come out do not count.
+    /// The signature of a routine by the arguments that its CREATE statement has. OUT arguments do not count.
     pub(crate) fn of(kind: &str, name: &str, arguments: &str) -> Signature {
         let types = arguments.split(',').filter_map(|argument| {
             let argument = argument.split(" default ").next().unwrap_or_default();

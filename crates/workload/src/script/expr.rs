@@ -30,7 +30,7 @@ pub enum Expr {
     /// CASE: (condition, result) pairs and the ELSE part.
     Case(Box<[(Expr, Expr)]>, Box<Expr>),
     Call(Function, Box<[Expr]>),
-    /// A call of `random` whose range is known and not empty. Not made by the parser, but by folding.
+    /// A call of `random` whose range is known and not empty. Made by folding, not by the parser.
     Draw {
         lo: i64,
         hi: i64,
@@ -179,7 +179,7 @@ impl<'s> Parser<'_, 's, '_> {
         }
         let (operand, depth) = self.expression(level::SIGN, outer + 1)?;
         let negated = match operand {
-            // The smallest integer has none, which is reported when the expression is evaluated.
+            // The smallest integer cannot be negated, which is reported when the expression is evaluated.
             Expr::Constant(Value::Int(int)) if int != i64::MIN => Expr::Constant(Value::Int(-int)),
             other => Expr::Binary(BinaryOp::Sub, Box::new([Expr::Constant(Value::Int(0)), other])),
         };
@@ -254,7 +254,7 @@ impl<'s> Parser<'_, 's, '_> {
         if self.token != Token::CloseParen {
             return Err(self.unexpected());
         }
-        // Before the next token is read, so that the error points at the parenthesis.
+        // Checked before the next token is read, so that the error points at the parenthesis.
         self.check_arity(known_name, arity, &mut arguments)?;
         self.advance()?;
         let call = match (function, <[Expr; 2]>::try_from(arguments)) {

@@ -1,6 +1,6 @@
 //! One client's interpreter: its variables, its random stream, and its place in the running script.
 //!
-//! It decides what is next and never waits: SQL and sleeping are handed to the caller as [`Action`]s, everything
+//! It decides what comes next and never waits: SQL and sleeping are returned to the caller as [`Action`]s; everything
 //! else happens inside [`Interpreter::step`]. Nothing is allocated per transaction by scripts that only compute numbers.
 
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl Interpreter {
         self.debug.clear();
     }
 
-    /// Starts the transaction over with the same random values. Variables keep what the failed try assigned, as in
+    /// Starts the transaction over with the same random values. Variables keep the values that the failed try assigned, as in
     /// pgbench.
     pub fn rewind(&mut self) {
         self.prng.clone_from(&self.prng_at_begin);
@@ -105,7 +105,7 @@ impl Interpreter {
         self.debug.clear();
     }
 
-    /// Runs commands up to the next one that concerns the caller.
+    /// Runs commands up to the next one that the caller has to carry out.
     #[inline]
     pub fn step(&mut self, program: &Program) -> Result<Action, RunError> {
         // Conditions only lead forward, so this ends.
@@ -116,8 +116,8 @@ impl Interpreter {
         }
     }
 
-    /// Runs one command; `None` if it is done. A `\else` or `\endif` that ends a branch not taken is passed over and
-    /// no command of its own, as in pgbench's statistics.
+    /// Runs one command; `None` if it is done. A `\else` or `\endif` that ends a branch not taken is skipped and
+    /// does not count as a command, as in pgbench's statistics.
     #[inline]
     pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
         let Some(step) = program.commands.get(self.command) else { return Ok(Some(Action::End)) };
@@ -175,7 +175,7 @@ impl Interpreter {
         self.command
     }
 
-    /// Appends a parameter's text for Bind. Tells whether the variable is set; when not, pgbench sends NULL.
+    /// Appends a parameter's text for Bind. Returns whether the variable is set; if not, pgbench sends NULL.
     #[inline]
     pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
         match &self.slots[variable.index()] {
@@ -191,7 +191,7 @@ impl Interpreter {
         self.render_pieces(program, &program.statements[statement].pieces, out);
     }
 
-    /// Appends a text in pieces, as that of a statement, or the rows of its `\copydata`.
+    /// Appends a text that is given in pieces: a statement, or the rows of its `\copydata`.
     pub fn render_pieces(&self, program: &Program, pieces: &[Piece], out: &mut Vec<u8>) {
         for piece in pieces {
             match piece {
@@ -206,12 +206,12 @@ impl Interpreter {
         }
     }
 
-    /// What the variables hold, in the order of their table.
+    /// The values of the variables, in the order of their table.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
     }
 
-    /// What a variable holds.
+    /// The value of a variable.
     pub fn slot(&self, variable: VariableId) -> &Slot {
         &self.slots[variable.index()]
     }
@@ -226,17 +226,17 @@ impl Interpreter {
         self.slots[variable.index()] = Slot::Text(text.into(), None);
     }
 
-    /// What `debug` saw since the transaction began, oldest first.
+    /// The lines of `debug` since the transaction began, oldest first.
     pub fn debug_lines(&self) -> &[DebugLine] {
         &self.debug
     }
 
-    /// Takes what [`Interpreter::debug_lines`] has; whoever takes it prints it.
+    /// Takes [`Interpreter::debug_lines`], to be printed.
     pub fn take_debug_lines(&mut self) -> Vec<DebugLine> {
         std::mem::take(&mut self.debug)
     }
 
-    /// Goes into the branch if its condition holds, else to the next condition, or behind `\else` or `\endif`.
+    /// Enters the branch if its condition holds, else goes to the next condition, or past `\else` or `\endif`.
     fn branch(&mut self, program: &Program, condition: &Expr, otherwise: usize) -> Result<(), RunError> {
         if self.evaluate(program, condition)?.is_true() {
             self.command += 1;

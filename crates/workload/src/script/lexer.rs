@@ -97,14 +97,14 @@ const OPERATORS: [(&str, Token<'static>); 21] = [
     ("~", Token::Tilde),
 ];
 
-/// Why a backslash command does not parse; `end` is the offset just behind the offending token.
+/// Why a backslash command does not parse; `end` is the offset just after the offending token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// What is wrong, in pgbench's words.
     pub message: &'static str,
     /// The text at fault.
     pub detail: Option<String>,
-    /// Offset in the script just behind the offending token.
+    /// Offset in the script just after the offending token.
     pub end: usize,
 }
 
@@ -118,12 +118,12 @@ pub struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Starts at `position`, just behind the backslash.
+    /// Starts at `position`, just after the backslash.
     pub fn new(source: &'a str, position: usize) -> Lexer<'a> {
         Lexer { source, position, done: false }
     }
 
-    /// Offset behind what was read last.
+    /// Offset after the last token.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -137,7 +137,7 @@ impl<'a> Lexer<'a> {
         let start = self.position;
         let rest = &self.source[start..];
         let mut len = rest.find(number::is_c_space).unwrap_or(rest.len());
-        // A backslash that continues the line is no part of the word.
+        // A backslash that continues the line is not part of the word.
         if rest.as_bytes()[len - 1] == b'\\' && continuation_len(&rest[len - 1..]) > 0 {
             len -= 1;
         }
@@ -182,7 +182,7 @@ impl<'a> Lexer<'a> {
         SyntaxError { message, detail, end: self.position }
     }
 
-    /// Reads to the end of the command, wherever this is in it, and returns its offset (newline not included).
+    /// Reads to the end of the command from wherever it stands, and returns the offset of the end (before the newline).
     pub fn finish(&mut self) -> usize {
         while self.word().is_some() {}
         let read = &self.source[..self.position];

@@ -16,13 +16,13 @@ pub(crate) struct CommandPlace<'a> {
     pub(crate) line: usize,
     /// Offset of the backslash.
     pub(crate) start: usize,
-    /// Commands that are none here.
+    /// Commands that do not exist here.
     pub(crate) without: &'a [&'a str],
 }
 
 /// What a backslash turned out to be.
 pub(crate) enum Parsed {
-    /// A backslash and nothing else.
+    /// A lone backslash.
     Nothing,
     Command {
         command: Command,
@@ -230,7 +230,7 @@ impl CommandPlace<'_> {
         self.error_at(name, message, None, None, None)
     }
 
-    /// pgbench reads on to the end of the line, to show it. What it cannot read there is the error that it tells.
+    /// pgbench reads on to the end of the line, to show it. If it cannot read that, this becomes the error that it reports.
     fn syntax_error(&self, name: &str, first: SyntaxError, mut lexer: Lexer<'_>) -> ScriptError {
         let mut error = first;
         loop {

@@ -1,7 +1,7 @@
 //! pgbench scripts, compiled: SQL statements and backslash commands in order.
 //!
-//! Compiling does all that can be done once: splitting, parsing, resolving names, pairing `\if` with its ends. Running a
-//! program is the work of `machine`; sharing variables between programs is that of `bundle`.
+//! Compiling does all that can be done once: splitting, parsing, resolving names, pairing `\if` with its ends. `interpreter`
+//! runs programs, and `bundle` lets them share variables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Program {
     pub variables: Arc<VariableTable>,
     /// Which of the built-in transactions this is, counted from 0 in the order of their workload; `None` for a script.
     pub transaction: Option<usize>,
-    /// What is counted for successful transactions in addition to their number.
+    /// Counts of successful transactions in addition to their number.
     pub facts: &'static [&'static str],
 }
 
@@ -54,7 +54,7 @@ pub enum Command {
         variable: VariableId,
         /// The value.
         expr: Expr,
-        /// Whether the name may be a variable; pgbench tells only when it runs the command.
+        /// Whether the name may be a variable; pgbench complains only when it runs the command.
         is_valid_name: bool,
     },
     /// `\sleep`.
@@ -105,7 +105,7 @@ pub enum Command {
 /// How long `\sleep` sleeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delay {
-    /// A constant; below zero is none.
+    /// A constant; a negative one does not sleep.
     Fixed {
         /// Microseconds.
         us: i64,
@@ -236,7 +236,7 @@ impl Program {
                     let place = meta::CommandPlace { file: name, source, line, start, without };
                     let (parsed, end) = meta::parse(&place, variables)?;
                     scanner.position = end;
-                    // Of a script that begins so, pgbench tells the last line.
+                    // For a script that begins so, pgbench reports the last line.
                     let is_first = program.commands.is_empty() && matches!(parsed, Parsed::Fetch(_));
                     program.push_parsed(parsed, if is_first { source.lines().count() } else { line })?;
                 }

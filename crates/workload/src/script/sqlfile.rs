@@ -1,7 +1,7 @@
 //! A file of SQL as `psql -f` and `pg_dump` have it: statements one by one, and the rows of `COPY ... FROM stdin`.
 //!
-//! psql's own commands are no SQL: they are refused with their place. Of these, only the two with which `pg_dump`
-//! guards its output are passed over.
+//! psql's own commands are not SQL: they are refused, with their position. Only the two with which `pg_dump` guards its
+//! output are ignored.
 
 use crate::script::sqlscan::{SqlScanner, Stop};
 
@@ -15,7 +15,7 @@ const END_OF_ROWS: &str = "\\.";
 pub struct SqlStep<'a> {
     /// The statement.
     pub text: String,
-    /// Where it begins, as an offset in the file.
+    /// Offset in the file at which it begins.
     pub start: usize,
     /// The rows that follow it, if it is a `COPY ... FROM stdin`.
     pub rows: Option<&'a str>,
@@ -24,7 +24,7 @@ pub struct SqlStep<'a> {
 /// What is not SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotSql {
-    /// Where, as an offset in the file.
+    /// Offset in the file.
     pub start: usize,
     /// What is wrong with it.
     pub message: String,
@@ -32,7 +32,7 @@ pub struct NotSql {
 
 /// The steps of a file in their order; nothing follows an error.
 pub fn steps(source: &str) -> impl Iterator<Item = Result<SqlStep<'_>, NotSql>> {
-    // Windows' editors put a mark in front.
+    // Editors on Windows put a byte order mark in front.
     let n_mark = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut scanner = SqlScanner::new(source);
     scanner.position = n_mark;
@@ -68,7 +68,7 @@ fn next<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> Option<Result<SqlS
     }
 }
 
-/// Passes over a command of psql that changes nothing. The scanner stands behind its backslash.
+/// Skips a command of psql that changes nothing. The scanner stands after its backslash.
 fn pass_over(source: &str, scanner: &mut SqlScanner<'_>) -> Result<(), NotSql> {
     let rest = &source[scanner.position..];
     let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
@@ -92,7 +92,7 @@ fn reads_rows(statement: &str) -> bool {
         && words.windows(2).any(|pair| pair[0] == "from" && pair[1] == "stdin")
 }
 
-/// The lines behind a statement up to the one that ends rows.
+/// The lines after a statement up to the one that ends the rows.
 fn take_rows<'a>(source: &'a str, scanner: &mut SqlScanner<'a>) -> &'a str {
     let from = scanner.position;
     let begin = source[from..].find('\n').map_or(source.len(), |at| from + at + 1);

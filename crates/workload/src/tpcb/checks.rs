@@ -1,4 +1,4 @@
-//! Queries that find what a run of the workload may not leave behind.
+//! Queries that find violations of what must hold after any run of the workload.
 //!
 //! Every transaction adds one `delta` to an account, a teller and a branch and records it in the history, so the four
 //! sums agree at any instant, in total and per row. All queries of a check belong in one repeatable-read snapshot.
@@ -14,7 +14,7 @@ const ROWS_MAX: u32 = 100;
 /// The invariants that hold after any number of runs of `builtin` on freshly loaded tables.
 ///
 /// `tpcb-simple` does not touch tellers and branches, so the laws about these do not hold there; `tpcb-select` changes
-/// nothing, and only the tables' shape is looked at.
+/// nothing, and only the shape of the tables is checked.
 pub fn balance_checks(schema: &Schema, builtin: Builtin, scale: u32) -> Vec<Check> {
     let mut checks = vec![
         Check {
@@ -64,7 +64,7 @@ pub fn balance_checks(schema: &Schema, builtin: Builtin, scale: u32) -> Vec<Chec
     checks
 }
 
-/// Whether transactions wrote, and none of them to tellers or branches.
+/// Whether transactions wrote only to accounts and the history, not to tellers and branches.
 pub fn is_untouched_but_for_accounts(schema: &Schema) -> String {
     schema.fill(
         "select exists (select 1 from @.pgbench_history) \
@@ -87,7 +87,7 @@ fn sums(balance: &str, table: &str) -> String {
     )
 }
 
-/// A full join, so that a deleted row and a delta of nobody are found too; NULL never equals anything.
+/// A full join also finds a deleted row and a delta without its account. (NULL never equals anything.)
 fn per_row(table: &str, id: &str, balance: &str) -> String {
     format!(
         "select coalesce(t.{id}, h.{id}) as {id}, t.{balance} as balance, h.deltas from @.{table} t \

@@ -1,4 +1,4 @@
-//! The partitions of `pgbench_accounts` and the rows that belong into each, so that several loaders can fill them.
+//! The partitions of `pgbench_accounts` and the rows of each, so that several loaders can fill them.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::objects::hash_partition::Remainder;
 pub struct Partition {
     /// Name of the partition.
     pub name: String,
-    /// The rows among which its own are, counted from 0.
+    /// The range that contains its rows, counted from 0.
     pub ids: Range<u64>,
-    /// Which of them are its own; all, if there is none.
+    /// Which rows of the range are its own; all, if `None`.
     pub(super) only: Option<Remainder>,
-    /// How many rows it will have: exactly by range, about by hash.
+    /// Number of its rows: exact by range, approximate by hash.
     pub n_rows: u64,
 }
 
@@ -41,7 +41,7 @@ pub fn partitions(scale: u32, partitioning: Partitioning) -> Vec<Partition> {
     (1..=n).map(partition).collect()
 }
 
-/// Account ids in each range but the last, which has what is left.
+/// Account ids in each range except the last, which has the rest.
 pub(super) fn ids_per_range(scale: u32, n_partitions: u32) -> u64 {
     (ACCOUNTS_PER_SCALE * u64::from(scale)).div_ceil(u64::from(n_partitions.max(1)))
 }

@@ -1,6 +1,6 @@
 //! The rows of a fresh load, as COPY text.
 //!
-//! A row depends on its number only, never on how the range was cut, so that several loaders can share a table.
+//! A row depends only on its number, never on how the range was divided, so that several loaders can share a table.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
 use crate::number::{self, PAIRS};
 use crate::objects::hash_partition::Remainder;
 
-/// Longest row: two 20-digit numbers and what is around them take 47 bytes.
+/// Longest row: two 20-digit numbers and the text around them take 47 bytes.
 const ROW_BYTES_MAX: usize = 64;
 
 /// Where the id ends in the template.
@@ -32,7 +32,7 @@ pub struct Rows {
     end: usize,
     /// The row before which the other columns change.
     tail_until: u64,
-    /// Rows whose id does not have it are another partition's.
+    /// Rows whose id does not belong here are another partition's.
     only: Option<Remainder>,
     /// Whether the columns that are the same in all rows of accounts are left out.
     is_short: bool,
@@ -56,7 +56,7 @@ impl Rows {
         rows
     }
 
-    /// The rows of a partition of accounts, in the order in which one load of the whole table puts them there.
+    /// The rows of a partition of accounts, in the order in which loading the whole table would put them there.
     pub fn of_partition(scale: u32, partition: &Partition) -> Rows {
         Rows { only: partition.only, ..Rows::new(Table::Accounts, scale, partition.ids.clone()) }
     }
@@ -70,7 +70,7 @@ impl Rows {
     }
 
     /// Appends whole rows to `out`, at most `max_bytes` of them, but always one if any is left.
-    /// Gives the number of rows; 0 is the end.
+    /// Returns the number of rows; 0 is the end.
     pub fn fill(&mut self, out: &mut Vec<u8>, max_bytes: usize) -> usize {
         let stop = out.len() + max_bytes;
         out.reserve(max_bytes + ROW_BYTES_MAX);
@@ -102,7 +102,7 @@ impl Rows {
         n_rows
     }
 
-    /// How many rows are left, those of other partitions included.
+    /// Number of rows left, including those of other partitions.
     pub fn n_left(&self) -> u64 {
         self.left.end.saturating_sub(self.left.start)
     }
@@ -127,7 +127,7 @@ impl Rows {
         }
     }
 
-    /// The columns behind the id of the next row: branch, balance, filler.
+    /// The columns after the id of the next row: branch, balance, filler.
     fn set_tail(&mut self) {
         let (per_branch, filler) = match self.table {
             Table::Branches | Table::History => (u64::MAX, &b"\t0\t\\N\n"[..]),

@@ -1,4 +1,4 @@
-//! Statements that make, key, empty and drop the tables, as pgbench words them.
+//! Statements that create, empty and drop the tables and their keys, as pgbench words them.
 
 use super::partition::{self, partitions};
 use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
@@ -7,20 +7,20 @@ use crate::objects::schema::Schema;
 /// From this scale on, account ids are 64-bit.
 pub(super) const BIGINT_SCALE: u32 = 20_000;
 
-/// How tables are made.
+/// How tables are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpcbOptions {
     /// Where tables go; pgbench leaves it to the search path.
     pub schema: Schema,
     /// Percent of each page that loading fills; 10 to 100. History is always full.
     pub fillfactor: u8,
-    /// Without WAL: fast, and lost in a crash.
+    /// Without WAL: fast, but lost in a crash.
     pub unlogged: bool,
     /// With partitions, these alone are `unlogged` (pgbench 18), or all tables are (17 and before).
     pub unlogged_parents: bool,
     /// Where tables go.
     pub tablespace: Option<String>,
-    /// How accounts are cut.
+    /// How accounts are partitioned.
     pub partitioning: Option<Partitioning>,
 }
 
@@ -37,7 +37,7 @@ impl Default for TpcbOptions {
     }
 }
 
-/// How `pgbench_accounts` is cut, and into how many partitions.
+/// How `pgbench_accounts` is partitioned, and into how many partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioning {
     /// Ranges of `aid`.
@@ -75,7 +75,7 @@ pub fn create_tables(scale: u32, options: &TpcbOptions) -> Vec<String> {
         (Table::Accounts, accounts.as_str()),
         (Table::Branches, "bid int not null,bbalance int,filler char(88)"),
     ];
-    // A partitioned table has no storage to speak of.
+    // A partitioned table has no storage of its own.
     let is_unlogged = options.unlogged && (options.unlogged_parents || options.partitioning.is_none());
     let unlogged = if is_unlogged { " unlogged" } else { "" };
     let tablespace = options
@@ -122,7 +122,7 @@ fn create_partitions(scale: u32, options: &TpcbOptions) -> Vec<String> {
     (1..=n).zip(partitions(scale, partitioning)).map(create).collect()
 }
 
-/// The primary keys, to be made after loading.
+/// The primary keys, to be created after loading.
 pub fn primary_keys() -> Vec<String> {
     primary_keys_in(None)
 }
@@ -135,7 +135,7 @@ pub fn primary_keys_in(index_tablespace: Option<&str>) -> Vec<String> {
 }
 
 /// The primary key of a table, or of one of its partitions by its name. When all partitions have theirs, that of the
-/// partitioned table takes them as they are, and the catalogs are as if it had made them. History has none.
+/// partitioned table adopts them, and the catalogs look as if it had created them. History has none.
 pub fn primary_key_of(table: Table, name: &str, index_tablespace: Option<&str>) -> String {
     let column = match table {
         Table::Branches => "bid",
@@ -147,7 +147,7 @@ pub fn primary_key_of(table: Table, name: &str, index_tablespace: Option<&str>) 
     format!("alter table {name} add primary key ({column}){tablespace}")
 }
 
-/// The foreign keys, which pgbench makes only when asked to.
+/// The foreign keys, which pgbench creates only on request.
 pub fn foreign_keys() -> Vec<String> {
     [
         (Table::Tellers, "bid", Table::Branches),
@@ -173,7 +173,7 @@ pub fn truncate_tables() -> String {
     format!("truncate table {}", all_names())
 }
 
-/// The COPY that loads a table, or a partition by its name. `freeze` needs the table to be made or truncated in the
+/// The COPY that loads a table, or a partition by its name. `freeze` needs the table to be created or truncated in the
 /// same transaction, and an ordinary one: not partitioned accounts.
 pub fn copy_statement(name: &str, freeze: bool) -> String {
     let options = if freeze { " with (freeze on)" } else { "" };
@@ -186,7 +186,7 @@ pub fn copy_short_statement(name: &str) -> String {
     format!("copy {name} (aid, bid) from stdin with (freeze on)")
 }
 
-/// Makes what all fresh rows of accounts have in common the default of its column. A server that need not read 84 blanks of
+/// Makes the values that all fresh rows of accounts share the defaults of their columns. A server that need not read 84 blanks of
 /// filler and a balance of 0 again for each row takes rows faster, and stores the same. For accounts, or a partition of
 /// them, that nobody else sees: in the transaction of the COPY.
 pub fn set_defaults(name: &str) -> String {
@@ -216,7 +216,7 @@ pub fn insert_statement(table: Table, row: u64) -> String {
     }
 }
 
-/// The statements with which a server makes all rows itself.
+/// The statements with which the server generates all rows itself.
 pub fn generate_statements(scale: u32) -> Vec<String> {
     let count = |table| row_count(table, scale);
     vec![

@@ -1,8 +1,8 @@
-//! Queries that find what no run of the workload may leave behind: the twelve consistency conditions of clause 3.3.2,
+//! Queries that find violations of what must hold after any run of the workload: the twelve consistency conditions of clause 3.3.2,
 //! and nine more that the transactions imply.
 //!
-//! All queries belong in one repeatable-read snapshot. Groups are joined in full, so that one that is missing is found
-//! as a violation, and compared NULL-safe.
+//! All queries belong in one repeatable-read snapshot. Groups are combined by full joins and
+//! compared NULL-safe, so that a missing group is a violation.
 
 use super::{
     CUSTOMERS_PER_DISTRICT, DISTRICTS, ITEMS, ORDERS_PER_DISTRICT, STOCK_PER_WAREHOUSE, TABLES, Table,
@@ -28,7 +28,7 @@ pub fn checks(schema: &Schema, warehouses: u32) -> Vec<Check> {
     checks
 }
 
-/// Those of [`checks`] that read no large table: they can be verified before and after each run.
+/// Those [`checks`] that read no large table: they can be made before and after each run.
 pub const QUICK: [&str; 5] = ["3.3.2.1", "3.3.2.2", "3.3.2.3", "3.3.2.8", "3.3.2.9"];
 
 /// Conditions: names, what they say, and the query that finds violations, with `@.` for the schema.
@@ -211,7 +211,7 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Tells whether no transaction has run since loading: no rows, if so.
+/// A query that returns no rows if no transaction has run since loading.
 pub fn is_fresh(schema: &Schema) -> String {
     schema.fill(FRESH)
 }
@@ -283,7 +283,7 @@ pub fn fresh_checks(schema: &Schema, warehouses: u32) -> Vec<Check> {
     checks
 }
 
-/// A tenth of the rows, give or take four standard deviations.
+/// A tenth of the rows, within four standard deviations.
 fn share(table: &str, condition: &str, n: u64) -> String {
     let (expected, band) = (n as f64 * 0.1, 4.0 * (n as f64 * 0.1 * 0.9).sqrt());
     format!(

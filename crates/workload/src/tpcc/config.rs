@@ -1,4 +1,4 @@
-//! What a run of the workload may choose.
+//! The configuration of a run of the workload.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::Constants;
 /// How a transaction's SQL is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Calls {
-    /// Each statement by itself, a round trip each.
+    /// Statement by statement, with a round trip for each.
     #[default]
     Statements,
     /// One call of a PL/pgSQL function.
@@ -52,7 +52,7 @@ impl FromStr for Calls {
 /// Whether terminals wait between transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Think {
-    /// They do not: not as the specification has it, but what most measurements do.
+    /// They do not: this departs from the specification, but is what most measurements do.
     #[default]
     None,
     /// Keying and think times of clause 5.2.5, and deliveries deferred (clause 2.7.2).
@@ -119,7 +119,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// The parameters as they stand in a load's definitions.
+    /// Reads the parameters from a load's definitions.
     ///
     /// # Errors
     /// When one is missing or invalid.

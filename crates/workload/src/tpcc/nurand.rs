@@ -10,7 +10,7 @@ const A_CUSTOMER: u64 = 1023;
 const A_ITEM: u64 = 8191;
 /// What the constants for last names at load and at run may differ by (clause 2.1.6.1).
 const DELTA: std::ops::RangeInclusive<u32> = 65..=119;
-/// Differences within [`DELTA`] that are not allowed (clause 2.1.6.1).
+/// Differences within [`DELTA`] that are forbidden (clause 2.1.6.1).
 const DELTA_EXCLUDED: [u32; 2] = [96, 112];
 
 /// The run-time constants `C`, one for each `A`; all terminals of a run have the same.

@@ -56,7 +56,7 @@ pub(crate) fn table() -> VariableTable {
     table
 }
 
-/// How many there are.
+/// Number of parameters.
 pub(crate) fn count() -> usize {
     NAMES.len()
 }

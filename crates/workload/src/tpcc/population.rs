@@ -1,24 +1,24 @@
-//! What decides every row of a fresh load.
+//! The parameters that determine every row of a fresh load.
 
 use super::nurand::Constants;
 use super::{DISTRICTS, FIRST_UNDELIVERED, ORDERS_PER_DISTRICT, Table};
 use crate::random::{self, Prng};
 
-/// A population: the same one gives the same rows, however they are cut into ranges and streams.
+/// A population: the same one gives the same rows, however they are divided into ranges and streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Population {
     /// Number of warehouses.
     pub warehouses: u32,
     /// Seed of every row.
     pub seed: u64,
-    /// Whose rows these are.
+    /// The workload whose rows these are.
     pub style: Style,
     /// When it was loaded, as the server reads a timestamp: C_SINCE, H_DATE and O_ENTRY_D of all rows
     /// (clause 4.3.3.1 asks for the time of populating, and for OL_DELIVERY_D the very O_ENTRY_D of the order).
     pub at: String,
 }
 
-/// Whose rows a population has.
+/// The workload whose rows a population has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// The specification's.
@@ -41,7 +41,7 @@ pub(crate) struct RowPlace {
     pub(crate) id: u64,
 }
 
-/// What ORDER and ORDER-LINE have in common.
+/// Facts of an order that ORDER and ORDER-LINE share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OrderHead {
     pub(crate) place: RowPlace,
@@ -69,7 +69,7 @@ impl Population {
         }
     }
 
-    /// What is common to an order and its lines; `unit` counts orders from 0.
+    /// The facts that an order and its lines share; `unit` counts orders from 0.
     pub(crate) fn order(&self, unit: u64) -> OrderHead {
         let place = RowPlace::of(unit, ORDERS_PER_DISTRICT);
         let mut prng = self.stream(Table::Orders, unit);
@@ -77,7 +77,7 @@ impl Population {
         let carrier_id = (place.id < FIRST_UNDELIVERED).then(|| prng.uint64_range(1, 10));
         let c_id = match self.style {
             Style::Spec => self.customer_of(place),
-            // Its shuffle puts a customer not yet drawn in each place, and the one it displaced nowhere.
+            // HammerDB's shuffle puts a customer that is not drawn yet in each place, and drops the one that it displaces.
             Style::HammerDb => prng.uint64_range(place.id, ORDERS_PER_DISTRICT),
         };
         OrderHead { place, c_id, ol_cnt, carrier_id }
@@ -92,7 +92,7 @@ impl Population {
 }
 
 impl RowPlace {
-    /// Where the unit number `unit`, from 0, of a table with so many rows in each district is.
+    /// The position of the unit number `unit`, from 0, in a table with this many rows in each district.
     pub(crate) fn of(unit: u64, per_district: u64) -> RowPlace {
         let district = unit / per_district;
         RowPlace {

@@ -1,4 +1,4 @@
-//! The transactions as programs of a bundle: their names, statements, and what is counted of them.
+//! The transactions as programs of a bundle: their names, statements, and counts.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Profile {
         }
     }
 
-    /// What is counted for successful transactions in addition to their number.
+    /// Counts of successful transactions in addition to their number.
     pub fn facts(self, think: Think) -> &'static [&'static str] {
         match self {
             Profile::NewOrder => &["rolled_back", "lines", "remote_lines"],

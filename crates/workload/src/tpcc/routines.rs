@@ -11,11 +11,11 @@ use crate::objects::signature::Signature;
 /// A transaction as a routine.
 struct Routine {
     name: &'static str,
-    /// The values that it is called with.
+    /// The arguments of its call.
     values: &'static str,
-    /// Names and types of what it takes.
+    /// Names and types of its arguments.
     takes: &'static str,
-    /// Names and types of what it gives.
+    /// Names and types of its results.
     gives: &'static [&'static str],
     declares: &'static str,
     body: &'static str,
@@ -107,7 +107,7 @@ const STOCK_LEVEL: Routine = Routine {
 
 const ROUTINES: [&Routine; 5] = [&NEW_ORDER, &PAYMENT, &ORDER_STATUS, &DELIVERY, &STOCK_LEVEL];
 
-/// What stands in a body where the transaction is to be undone.
+/// The placeholder in a body for undoing the transaction.
 const UNDO: &str = "@undo@;";
 const UNDO_IN_FUNCTION: &str = "raise exception 'item number is not valid' using errcode = 'TPC01';";
 const UNDO_IN_PROCEDURE: &str = "rollback; return;";
@@ -133,7 +133,7 @@ impl Routine {
     }
 
     fn procedure(&self, schema: &Schema) -> (Signature, String) {
-        // Before PostgreSQL 14 procedures have no OUT parameters, but INOUT.
+        // Before PostgreSQL 14, procedures have INOUT parameters but no OUT parameters.
         let gives: Vec<String> = self.gives.iter().map(|result| format!("inout {result}")).collect();
         let body = self.body.replace(UNDO, UNDO_IN_PROCEDURE);
         self.create(schema, "procedure", "_p", &gives.join(", "), &body)

@@ -1,7 +1,7 @@
 //! The rows of a fresh load as COPY text (clause 4.3.3.1).
 //!
-//! A row depends on the population and its number only, never on how the range was cut, so that several loaders can
-//! share a table.
+//! A row depends only on the population and on its number, never on how the range was divided, so that several loaders
+//! can share a table.
 
 use std::ops::Range;
 
@@ -35,8 +35,8 @@ impl Rows {
         Rows { table, constants: population.constants(), population: population.clone(), left }
     }
 
-    /// Appends whole units to `out`, about `max_bytes` of them, but always one if any is left. Gives the number of
-    /// rows; 0 is the end.
+    /// Appends whole units to `out`, about `max_bytes` of them, but always one if any is left. Returns the number
+    /// of rows; 0 is the end.
     pub fn fill(&mut self, out: &mut Vec<u8>, max_bytes: usize) -> usize {
         let stop = out.len() + max_bytes;
         out.reserve(max_bytes + UNIT_BYTES_MAX);
@@ -51,7 +51,7 @@ impl Rows {
         n_rows
     }
 
-    /// How many units are left.
+    /// Number of units left.
     pub fn n_left(&self) -> u64 {
         self.left.end.saturating_sub(self.left.start)
     }
@@ -77,7 +77,7 @@ impl Rows {
     fn customer(&self, prng: &mut Prng, row: &mut Row, unit: u64) {
         let RowPlace { w_id, d_id, id } = RowPlace::of(unit, CUSTOMERS_PER_DISTRICT);
         row.uint(id).uint(d_id).uint(w_id);
-        // The first thousand have each name once, the others as terminals choose them.
+        // The first thousand have each name once, the others have names drawn as terminals draw them.
         let name = if id <= 1000 { id as u32 - 1 } else { self.constants.last_name(prng) };
         row.text(|out| a_string(prng, out, 8, 16)).text(|out| out.extend_from_slice(b"OE"));
         row.text(|out| last_name(name, out));
@@ -118,7 +118,7 @@ impl Rows {
         for number in 1..=head.ol_cnt {
             row.uint(id).uint(d_id).uint(w_id).uint(number);
             row.uint(prng.uint64_range(1, ITEMS)).uint(w_id);
-            // Delivered when entered, for nothing; or not delivered, at a random amount.
+            // Either delivered when entered, with an amount of 0, or not delivered, with a random amount.
             let amount = match head.carrier_id {
                 Some(_) => {
                     row.text(|out| out.extend_from_slice(self.population.at.as_bytes()));
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_population_is_what_it_was() {
-        // Whoever changes rows changes every comparison with data loaded before: then this changes too, knowingly.
+        // A change of rows spoils comparisons with data loaded before, so it must be made knowingly: here.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         for table in TABLES {
             let (bytes, _) = all(table, &[(0, 50)], 1 << 16);

@@ -70,7 +70,7 @@ pub fn create_tables(schema: &Schema) -> Vec<String> {
     TABLES.map(|table| format!("create table {} ({})", schema.sql_name(table.name()), columns(table))).into()
 }
 
-/// The primary keys, to be made after loading. HISTORY has none (clause 1.3).
+/// The primary keys, to be created after loading. HISTORY has none (clause 1.3).
 pub fn primary_keys(schema: &Schema) -> Vec<(Table, String)> {
     [
         (Table::Item, "i_id"),
@@ -98,7 +98,7 @@ pub fn indexes(schema: &Schema) -> Vec<(Table, String)> {
     .into()
 }
 
-/// The COPY that loads a table. `freeze` needs the table to be made or truncated in the same transaction.
+/// The COPY that loads a table. `freeze` needs the table to be created or truncated in the same transaction.
 pub fn copy_statement(schema: &Schema, table: Table, freeze: bool) -> String {
     let options = if freeze { " with (freeze on)" } else { "" };
     format!("copy {} from stdin{options}", schema.sql_name(table.name()))

@@ -10,7 +10,7 @@ const ALPHANUMERIC: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ
 const SYLLABLES: [&str; 10] =
     ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 
-/// What a tenth of all I_DATA and S_DATA hold (clause 4.3.3.1).
+/// The text that a tenth of all I_DATA and S_DATA contain (clause 4.3.3.1).
 pub(crate) const ORIGINAL: &[u8] = b"ORIGINAL";
 
 /// Appends a random a-string of `min` to `max` characters.
@@ -38,7 +38,7 @@ fn fill(prng: &mut Prng, out: &mut Vec<u8>, n: usize, characters: &[u8]) {
     out.truncate(start + n);
 }
 
-/// Appends an a-string of 26 to 50 characters that in one case of ten has `ORIGINAL` somewhere.
+/// Appends an a-string of 26 to 50 characters that in one case of ten contains `ORIGINAL`.
 pub(crate) fn data_string(prng: &mut Prng, out: &mut Vec<u8>) {
     let start = out.len();
     a_string(prng, out, 26, 50);
@@ -62,7 +62,7 @@ pub(crate) fn last_name(number: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a decimal of `digits` places behind the point.
+/// Appends a decimal with `digits` places after the point.
 pub(crate) fn decimal(out: &mut Vec<u8>, value: u64, digits: u32) {
     let unit = 10u64.pow(digits);
     write_uint(out, value / unit);

@@ -22,14 +22,14 @@ const CARDS: usize = 23;
 #[derive(Clone, Debug)]
 pub struct Terminal {
     home: Home,
-    /// A stream for each purpose, so that neither pauses nor the mix change what is ordered.
+    /// One stream per purpose, so that neither pauses nor the mix change what is ordered.
     inputs: Prng,
     pauses: Prng,
     shuffles: Prng,
     deck: [Profile; CARDS],
-    /// Cards of the deck that were played.
+    /// Cards of the deck that have been played.
     n_played: usize,
-    /// Chosen and not begun yet.
+    /// The transaction that is chosen and has not begun yet.
     next: Option<(Profile, u64)>,
     /// The profile that runs, or ran last.
     profile: Profile,
@@ -40,7 +40,7 @@ pub struct Terminal {
     statement: usize,
     /// Rows of its result so far.
     n_rows: u32,
-    /// A transaction that is one call has made it.
+    /// The transaction's only call has been made.
     is_called: bool,
     new_order: NewOrder,
     payment: Payment,
@@ -99,8 +99,8 @@ impl Terminal {
         Next { program: profile as usize, due_ns }
     }
 
-    /// A queued delivery is executed at once. Otherwise the terminal thinks about what it has seen, and keys in what
-    /// is next (clause 5.2.2).
+    /// A queued delivery is executed at once. Otherwise the terminal thinks about the last result, and keys in the next
+    /// transaction (clause 5.2.2).
     fn next_of_spec(&mut self, now_ns: u64) -> (Profile, u64) {
         if self.is_delivery_queued {
             self.free_since = Some(now_ns);
@@ -108,7 +108,7 @@ impl Terminal {
         }
         let card = self.draw_card();
         let ended = if self.profile == Profile::DeferredDelivery { self.free_since.take() } else { None };
-        // At the beginning, terminals have not all just come to their desks.
+        // Terminals do not all start at the same moment.
         let thought = match self.profile {
             Profile::DeferredDelivery => Profile::Delivery,
             profile => profile,
@@ -145,7 +145,7 @@ impl Terminal {
             Profile::DeferredDelivery => self.is_delivery_queued = false,
             _ => {}
         }
-        // What is queued is executed with the carrier that was keyed in.
+        // A queued delivery is executed with the carrier that was keyed in.
         if profile != Profile::DeferredDelivery {
             let home = self.home;
             let mut inputs = self.inputs.clone();
@@ -163,10 +163,10 @@ impl Terminal {
         self.running().begin();
     }
 
-    /// What is next.
+    /// The next step.
     ///
     /// # Errors
-    /// What the database should hold and does not.
+    /// The data that is missing from the database.
     #[inline]
     pub fn step(&mut self) -> Result<Action, &'static str> {
         if self.is_queueing() {
@@ -208,7 +208,7 @@ impl Terminal {
         self.ran().parameter(&self.home, Parameter::of(variable), out)
     }
 
-    /// Whether the error is how the transaction is meant to end.
+    /// Whether the transaction is meant to end with this error.
     pub fn expects(&self, sqlstate: &str) -> bool {
         self.profile == Profile::NewOrder
             && self.home.config.calls == Calls::Functions
@@ -216,7 +216,7 @@ impl Terminal {
             && self.new_order.is_undone()
     }
 
-    /// Adds what the transaction that ended was like, in the order of [`Profile::facts`].
+    /// Adds the facts about the transaction that ended, in the order of [`Profile::facts`].
     pub fn add_facts(&self, facts: &mut [u64]) {
         if !facts.is_empty() {
             self.ran().add_facts(facts);

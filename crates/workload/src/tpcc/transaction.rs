@@ -12,10 +12,10 @@ use super::parameter::Parameter;
 use crate::number::write_uint;
 use crate::random::Prng;
 
-/// Where a terminal stands: the same for all its transactions.
+/// A terminal's constants, the same for all its transactions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Home {
-    /// What the run may choose.
+    /// The configuration of the run.
     pub(crate) config: Config,
     /// Home warehouse.
     pub(crate) w_id: u32,
@@ -26,11 +26,11 @@ pub(crate) struct Home {
 /// A row of a result: its values in order, `None` for NULL.
 pub(crate) type Row<'a> = &'a mut dyn Iterator<Item = Option<&'a [u8]>>;
 
-/// One of the five transactions: its inputs, and its way from statement to statement.
+/// One of the five transactions: its inputs, and its course from statement to statement.
 ///
-/// `draw` is called once, `begin` before each try; then `next` gives one statement after the other, with `take_row`
-/// called in between for each row of the statement's result. Statements are numbered as in `statements.rs`. Of a
-/// transaction that is one call, `next` is not asked.
+/// `draw` is called once, `begin` before each try; then `next` returns one statement after the other, and `take_row`
+/// is called in between for each row of the statement's result. Statements are numbered as in `statements.rs`. For a
+/// transaction that is a single call, `next` is not called.
 pub(crate) trait Transaction {
     /// Draws the inputs.
     fn draw(&mut self, prng: &mut Prng, home: &Home);
@@ -48,7 +48,7 @@ pub(crate) trait Transaction {
     /// Appends a parameter's text; `false` stands for NULL.
     fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool;
 
-    /// Adds what the transaction just ended was like, in the order of [`super::Profile::facts`].
+    /// Adds the facts about the transaction that has just ended, in the order of [`super::Profile::facts`].
     fn add_facts(&self, facts: &mut [u64]);
 }
 

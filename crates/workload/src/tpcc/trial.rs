@@ -1,4 +1,4 @@
-//! A transaction with chosen inputs, one statement at a time: the tests of clause 3 stop it where they like.
+//! A transaction with chosen inputs, one statement at a time: the tests of clause 3 stop it where they need to.
 //!
 //! It is the same state machine and the same SQL that a [`Terminal`](super::Terminal) runs with `calls = statements`.
 //! Sending, waiting and judging are the caller's.
@@ -25,11 +25,11 @@ pub struct Order {
     pub d_id: u32,
     /// Customer.
     pub c_id: u32,
-    /// 5 to 15 lines. An unused item in the last one has the order rolled back.
+    /// 5 to 15 lines. An unused item in the last one rolls the order back.
     pub lines: Vec<OrderedItem>,
 }
 
-/// What one line of an order asks for.
+/// One line of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderedItem {
     /// OL_I_ID.
@@ -49,7 +49,7 @@ impl Order {
         new_order.order(w_id)
     }
 
-    /// Whether it is to be rolled back (clause 2.4.1.4).
+    /// Whether it will be rolled back (clause 2.4.1.4).
     pub fn is_undone(&self) -> bool {
         self.lines.last().is_some_and(|line| line.i_id == UNUSED_ITEM)
     }
@@ -128,7 +128,7 @@ impl Trial {
     /// The next statement, `None` after the one that closes the transaction.
     ///
     /// # Errors
-    /// What the database should hold and does not.
+    /// The data that is missing from the database.
     pub fn statement(&mut self) -> Result<Option<Sent>, &'static str> {
         let n_rows = std::mem::take(&mut self.n_rows);
         let Some(at) = self.transaction.next(n_rows)? else { return Ok(None) };
@@ -173,7 +173,7 @@ mod tests {
         let warehouse = trial.statement().unwrap().unwrap();
         assert_eq!(warehouse.params, [Some("3".to_owned())]);
         assert!(!warehouse.is_end());
-        // Nobody gave it the row of the warehouse.
+        // It has not received the row of the warehouse.
         assert_eq!(trial.statement(), Err("the home warehouse"));
     }
 

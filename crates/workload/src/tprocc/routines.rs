@@ -11,8 +11,8 @@ use crate::tpcc::PROCEDURES_VERSION_NUM;
 const RANDOM: &str = "create function @.dbms_random (int, int) returns int language plpgsql strict as \
      'begin return trunc(random() * ($2 - $1 + 1) + $1); end'";
 
-/// Their handler of deadlocks: it costs every call a subtransaction. It fails when a function needs it, because that
-/// cannot end a transaction (SQLSTATE 2D000); a procedure returns as if all were well.
+/// Their handler of deadlocks: it costs every call a subtransaction. It fails when a function needs it, because a
+/// function cannot end a transaction (SQLSTATE 2D000); a procedure returns as if nothing had happened.
 const HANDLER: &str =
     "exception when serialization_failure or deadlock_detected or no_data_found then rollback;\n";
 
@@ -21,18 +21,18 @@ struct Routine {
     name: &'static str,
     function: Form,
     procedure: Form,
-    /// What both declare.
+    /// Declarations that both have.
     declares: &'static str,
     body: &'static str,
 }
 
-/// How functions and procedures differ.
+/// What differs between functions and procedures.
 struct Form {
     takes: &'static str,
     /// Result type of a function.
     returns: &'static str,
     declares: &'static str,
-    /// What follows the body.
+    /// The text after the body.
     tail: &'static str,
     handler: &'static str,
 }

@@ -19,7 +19,7 @@ pub struct User {
     id: u32,
     /// The warehouse of the current transaction.
     w_id: u32,
-    /// Transactions begun, to go round the warehouses.
+    /// Transactions begun, to take the warehouses in turn.
     n_begun: u32,
     /// The district of its Stock-Levels.
     d_id_stock: u32,
@@ -141,7 +141,7 @@ impl User {
         self.is_called = false;
     }
 
-    /// What is next.
+    /// The next step.
     pub fn step(&mut self) -> Action {
         if std::mem::replace(&mut self.is_called, true) { Action::End } else { Action::Send { statement: 0 } }
     }

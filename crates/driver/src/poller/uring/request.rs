@@ -23,7 +23,7 @@ impl Slot {
     /// The kernel had no room for the message.
     pub(super) const UNSENT: u64 = u64::MAX;
 
-    /// What is under way for the connection so far concerns nobody any more.
+    /// Requests made for the connection so far are to be ignored.
     pub(super) fn begin_generation(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.awaits_room = false;
@@ -31,14 +31,14 @@ impl Slot {
     }
 }
 
-/// What is under way for a connection all the time.
+/// The request that is always pending for a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Watch {
     #[default]
     Nothing,
     /// The kernel receives.
     Receive,
-    /// The kernel tells when it can be used: connections that are made, or encrypted.
+    /// The kernel reports when the socket can be used: for connections that are being made, and encrypted ones.
     Poll {
         /// Events of poll(2).
         events: i16,
@@ -53,7 +53,7 @@ pub(super) enum Purpose {
     /// Room for a message that did not fit.
     Room = 3,
     Send = 4,
-    /// Nobody heeds how it ended.
+    /// How it ended does not matter.
     Cancel = 5,
     /// Nothing: the connection is to be read again in the next turn.
     LookAgain = 6,

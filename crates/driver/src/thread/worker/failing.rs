@@ -1,4 +1,4 @@
-//! What follows from errors: transactions that fail or are tried again, clients that do no more.
+//! Error handling: transactions fail or are tried again, clients end.
 
 use model::load::{OnDisconnect, OnError, Protocol};
 use model::telemetry::event::{Event, EventKind};
@@ -17,11 +17,20 @@ use crate::thread::stop;
 const SERIALIZATION_FAILURE: SqlState = *b"40001 ";
 const DEADLOCK_DETECTED: SqlState = *b"40P01 ";
 
+/// Why a client ends.
+pub(super) struct Abort {
+    pub(super) state: SqlState,
+    /// pgbench's message.
+    pub(super) text: String,
+    /// The message that pgbench writes before it.
+    pub(super) cause: Option<String>,
+}
+
 impl Worker<'_> {
-    /// The server reported an error: it ends the client, or the transaction is rolled back, and tried again or failed.
+    /// The server reported an error. It ends the client, or the transaction is rolled back and then tried again or failed.
     #[cold]
     pub(super) fn fail(&mut self, index: usize, now: Nanos, error: &ServerError) {
-        // Of a statement that could not be parsed, the second error only says that there is no such statement.
+        // If the statement could not be parsed, its second error only says that there is no such statement.
         let units = self.setup.clients[index].session.units;
         let cause = self.setup.clients[index].exchange.parse_error.take();
         let text = cause
@@ -29,9 +38,9 @@ impl Worker<'_> {
             .map(|_| self.statement_text(index, self.setup.clients[index].transaction.statement));
         let cause_text = cause.as_ref().map(|error| error.libpq_text(text.as_deref(), units));
         let refused = self.refusal(index).cloned();
-        let told = cause.as_deref().or(refused.as_ref()).unwrap_or(error);
-        let state = sqlstate(told.sqlstate.as_bytes());
-        if self.setup.clients[index].emulator.expects(&told.sqlstate) {
+        let shown = cause.as_deref().or(refused.as_ref()).unwrap_or(error);
+        let state = sqlstate(shown.sqlstate.as_bytes());
+        if self.setup.clients[index].emulator.expects(&shown.sqlstate) {
             // The transaction is undone as it should be.
             self.end_command(index, now);
             return self.go_on(index, now);
@@ -48,17 +57,17 @@ impl Worker<'_> {
         if !goes_on {
             let message = error.libpq_text(self.query_text(index).as_deref(), units);
             let text = messages::aborted_by_server(place, query, &message);
-            self.keep_message(state, || told.to_string());
+            self.keep_message(state, || shown.to_string());
             self.setup.clients[index].transaction.failure = Some(state);
-            return self.abort(index, now, state, text, cause_text);
+            return self.abort(index, now, Abort { state, text, cause: cause_text });
         }
         if !client.transaction.cancelled {
             if self.setup.load.verbose_errors {
                 let message = error.libpq_text(self.query_text(index).as_deref(), units);
                 let event = Event::new(0, EventKind::ErrorReported, messages::got_error(place, &message));
-                self.tell(now, located(event, place, state).with("message", message));
+                self.report_event(now, located(event, place, state).with("message", message));
             }
-            self.keep_message(state, || told.to_string());
+            self.keep_message(state, || shown.to_string());
         }
         let client = &mut self.setup.clients[index];
         client.transaction.failure = Some(state);
@@ -93,7 +102,7 @@ impl Worker<'_> {
             }
             client.transaction.tries = tries.saturating_add(1);
             client.emulator.rewind();
-            self.tell_tries(index, now, tries, EventKind::ErrorRetried);
+            self.report_tries(index, now, tries, EventKind::ErrorRetried);
             return self.go_on(index, now);
         }
         tally.counts.failed += 1;
@@ -101,7 +110,7 @@ impl Worker<'_> {
         if let Some(command) = tally.commands.get_mut(command) {
             command.failed += 1;
         }
-        self.tell_tries(index, now, tries, EventKind::ErrorFailed);
+        self.report_tries(index, now, tries, EventKind::ErrorFailed);
         let outcome = match state {
             SERIALIZATION_FAILURE => Outcome::Serialization,
             DEADLOCK_DETECTED => Outcome::Deadlock,
@@ -126,7 +135,7 @@ impl Worker<'_> {
             && now < self.bounds.end
     }
 
-    fn tell_tries(&mut self, index: usize, now: Nanos, n: u32, kind: EventKind) {
+    fn report_tries(&mut self, index: usize, now: Nanos, n: u32, kind: EventKind) {
         let load = self.setup.load;
         if !load.verbose_errors {
             return;
@@ -135,10 +144,10 @@ impl Worker<'_> {
         let share = |limit_ns: u64| (now - client.transaction.due) as f64 / limit_ns as f64;
         let tries = Tries { n, max: load.max_tries, time_share: load.latency_limit_ns.map(share) };
         let text = messages::after_error(client.id, kind == EventKind::ErrorRetried, tries);
-        self.tell(now, Event::new(0, kind, text).with("client", client.id).with("tries", n));
+        self.report_event(now, Event::new(0, kind, text).with("client", client.id).with("tries", n));
     }
 
-    /// The ROLLBACK after an error failed: nothing is known of the session any more.
+    /// The ROLLBACK after an error failed: the state of the session is unknown.
     #[cold]
     pub(super) fn fail_rollback(&mut self, index: usize, now: Nanos, error: &ServerError) {
         let message = error.libpq_text(None, Units::default());
@@ -146,7 +155,7 @@ impl Worker<'_> {
             "client {} aborted while rolling back the transaction after an error; {message}",
             self.setup.clients[index].id
         );
-        self.abort(index, now, sqlstate(error.sqlstate.as_bytes()), text, None);
+        self.abort(index, now, Abort { state: sqlstate(error.sqlstate.as_bytes()), text, cause: None });
     }
 
     /// The script itself went wrong.
@@ -159,15 +168,15 @@ impl Worker<'_> {
             Some(_) => format!("script error: {error}"),
             None => text.clone(),
         });
-        self.abort(index, now, SCRIPT, text, cause);
+        self.abort(index, now, Abort { state: SCRIPT, text, cause });
         Turn::Waits
     }
 
-    /// A COPY was begun, which scripts cannot go on with.
+    /// A COPY began, which scripts may not use.
     #[cold]
     pub(super) fn refuse_copy(&mut self, index: usize, now: Nanos) {
         let text = "COPY is not supported in pgbench, aborting".to_string();
-        self.abort(index, now, SCRIPT, text, None);
+        self.abort(index, now, Abort { state: SCRIPT, text, cause: None });
     }
 
     /// The script ended inside a pipeline.
@@ -175,7 +184,7 @@ impl Worker<'_> {
     pub(super) fn abort_open_pipeline(&mut self, index: usize, now: Nanos) {
         let id = self.setup.clients[index].id;
         let text = format!("client {id} aborted: end of script reached with pipeline open");
-        self.abort(index, now, SCRIPT, text, None);
+        self.abort(index, now, Abort { state: SCRIPT, text, cause: None });
     }
 
     /// The script ended inside a transaction block.
@@ -184,7 +193,7 @@ impl Worker<'_> {
         let id = self.setup.clients[index].id;
         let text =
             format!("client {id} aborted: end of script reached without completing the last transaction");
-        self.abort(index, now, SCRIPT, text, None);
+        self.abort(index, now, Abort { state: SCRIPT, text, cause: None });
     }
 
     /// The connection ended. A transaction in flight has failed, unless the server may have committed it.
@@ -208,13 +217,13 @@ impl Worker<'_> {
             (sqlstate(error.sqlstate.as_bytes()), error.to_string())
         });
         if !client.notices.is_empty() {
-            self.tell_notices(index, now);
+            self.report_notices(index, now);
         }
         self.keep_message(state, || message.clone());
         let event = Event::new(0, EventKind::ConnectionLost, message)
             .with("client", place.client)
             .with("sqlstate", sqlstate_text(&state));
-        self.tell(now, event);
+        self.report_event(now, event);
         if self.reconnects(now) {
             self.count_lost(index, state, now);
             return match self.has_made_all(index) {
@@ -222,65 +231,43 @@ impl Worker<'_> {
                 false => self.go_down(index, now),
             };
         }
-        self.abort_lost(index, now, state, text, None);
+        self.abort_lost(index, now, Abort { state, text, cause: None });
     }
 
-    /// The server broke the protocol. Nothing that it says is believed any more: the client ends, even where lost
-    /// connections are replaced, and the event voids the run.
+    /// The server broke the protocol, and cannot be trusted any more: the client ends, even where lost connections are
+    /// replaced, and the event voids the run.
     #[cold]
     pub(super) fn distrust(&mut self, index: usize, now: Nanos, error: &ProtocolError) {
         let place = self.place(index);
         let message = error.to_string();
         let event = Event::new(0, EventKind::ProtocolBroken, &message).with("client", place.client);
-        self.tell(now, event);
+        self.report_event(now, event);
         let text = messages::command_failed(place, "SQL", &message);
-        self.abort_lost(index, now, PROTOCOL, text, None);
+        self.abort_lost(index, now, Abort { state: PROTOCOL, text, cause: None });
     }
 
-    /// Keeps the first message with a SQLSTATE, for as many of them as are kept apart.
+    /// Keeps the first message of each SQLSTATE that is counted separately.
     pub(super) fn keep_message(&mut self, state: SqlState, message: impl FnOnce() -> String) {
         if self.record.messages.len() < ERRORS_MAX || self.record.messages.contains_key(&state) {
             self.record.messages.entry(state).or_insert_with(message);
         }
     }
 
-    /// As [`Worker::abort`], because there is no connection.
-    pub(super) fn abort_lost(
-        &mut self,
-        index: usize,
-        now: Nanos,
-        state: SqlState,
-        text: String,
-        cause: Option<String>,
-    ) {
+    /// As [`Worker::abort`], for a client without a connection.
+    pub(super) fn abort_lost(&mut self, index: usize, now: Nanos, abort: Abort) {
         let load = self.setup.load;
         let ends_load = load.on_disconnect == OnDisconnect::EndLoad || load.on_error == OnError::EndLoad;
-        self.abort_as(index, now, state, text, cause, ends_load);
+        self.abort_as(index, now, abort, ends_load);
     }
 
-    /// An error ends the client, and the load with it if so ordered. `text` says it in pgbench's words, `cause` is
-    /// what pgbench says before.
-    pub(super) fn abort(
-        &mut self,
-        index: usize,
-        now: Nanos,
-        state: SqlState,
-        text: String,
-        cause: Option<String>,
-    ) {
+    /// An error ends the client, and with it the load if the load says so.
+    pub(super) fn abort(&mut self, index: usize, now: Nanos, abort: Abort) {
         let ends_load = self.setup.load.on_error == OnError::EndLoad;
-        self.abort_as(index, now, state, text, cause, ends_load);
+        self.abort_as(index, now, abort, ends_load);
     }
 
-    fn abort_as(
-        &mut self,
-        index: usize,
-        now: Nanos,
-        state: SqlState,
-        text: String,
-        cause: Option<String>,
-        ends_load: bool,
-    ) {
+    fn abort_as(&mut self, index: usize, now: Nanos, abort: Abort, ends_load: bool) {
+        let Abort { state, text, cause } = abort;
         let place = self.place(index);
         self.count_lost(index, state, now);
         let client = &mut self.setup.clients[index];
@@ -301,13 +288,13 @@ impl Worker<'_> {
         if let Some(cause) = cause {
             event = event.with("cause", cause);
         }
-        self.tell(now, event);
+        self.report_event(now, event);
         if ends_load {
             self.setup.controls.stop.fetch_max(stop::AT_ONCE, std::sync::atomic::Ordering::Relaxed);
         }
     }
 
-    /// Counts the transaction in flight, if there is one, whose client cannot go on with it.
+    /// Counts the transaction in flight, if there is one, as failed or unknown: its client cannot go on with it.
     fn count_lost(&mut self, index: usize, state: SqlState, now: Nanos) {
         let client = &mut self.setup.clients[index];
         if matches!(client.state, State::Sleeping { .. } | State::Pausing { .. }) {
@@ -328,7 +315,7 @@ impl Worker<'_> {
         };
         *count += 1;
         tally.error(state, 1);
-        // What ends a client is in no log and fails no command, as in pgbench.
+        // As in pgbench, an error that ends a client is not logged and fails no command.
         if !reconnects {
             return;
         }
@@ -351,7 +338,7 @@ impl Worker<'_> {
         client.state == State::Waiting && decides(client.transaction.statement)
     }
 
-    /// Where the client is.
+    /// The client's position in its script.
     pub(super) fn place(&self, index: usize) -> CommandRef {
         let client = &self.setup.clients[index];
         CommandRef {
@@ -367,7 +354,7 @@ impl Worker<'_> {
         program.commands[client.emulator.current()].command.name() == "SQL"
     }
 
-    /// Of the statement at fault, its number among the results that libpq gives. A pipeline's errors are found at its end.
+    /// The number of the failed statement among the results that libpq returns. A pipeline's errors are found at its end.
     fn query_number(&self, index: usize) -> u32 {
         let client = &self.setup.clients[index];
         match self.is_at_sql(index) {
@@ -376,7 +363,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Why the first statement of a pipeline that failed was not there.
+    /// The error of the Parse, if the first failed statement of a pipeline could not be parsed.
     fn refusal(&self, index: usize) -> Option<&ServerError> {
         let client = &self.setup.clients[index];
         let (failed, _) = client.exchange.pipeline.failure().filter(|_| !self.is_at_sql(index))?;
@@ -384,32 +371,32 @@ impl Worker<'_> {
         Some(&refused.error)
     }
 
-    /// Tells which statements of a pipeline could not be parsed. Whether they are run is another matter.
+    /// Reports the statements of a pipeline that could not be parsed, whether or not they are run.
     #[cold]
-    pub(super) fn tell_refused(&mut self, index: usize, now: Nanos) {
+    pub(super) fn report_refused(&mut self, index: usize, now: Nanos) {
         let place = self.place(index);
         let refused = self.setup.clients[index].exchange.refused.iter_mut();
-        let untold: Vec<(usize, Box<ServerError>)> = refused
+        let unreported: Vec<(usize, Box<ServerError>)> = refused
             .filter_map(|refused| {
                 let is_new = !std::mem::replace(&mut refused.is_reported, true);
                 is_new.then(|| (refused.statement, refused.error.clone()))
             })
             .collect();
         let units = self.setup.clients[index].session.units;
-        for (statement, error) in untold {
+        for (statement, error) in unreported {
             let text = error.libpq_text(Some(&self.statement_text(index, statement)), units);
             let event = Event::new(0, EventKind::StatementRefused, text);
-            self.tell(now, located(event, place, sqlstate(error.sqlstate.as_bytes())));
+            self.report_event(now, located(event, place, sqlstate(error.sqlstate.as_bytes())));
         }
     }
 
-    /// A statement of the script that the client runs, as the server is given it to parse.
+    /// The text of a statement of the client's script, as sent in its Parse.
     pub(super) fn statement_text(&self, index: usize, statement: usize) -> String {
         let client = &self.setup.clients[index];
         self.setup.scripts.bundle.programs[client.transaction.script].statements[statement].text.clone()
     }
 
-    /// The statement at which a client is, or the first of its pipeline that failed.
+    /// The client's current statement, or the first of its pipeline that failed.
     fn failed_statement(&self, index: usize) -> Option<usize> {
         let client = &self.setup.clients[index];
         match self.is_at_sql(index) {
@@ -418,7 +405,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The text that positions in errors refer to, as far as libpq knows it.
+    /// The text that positions in errors refer to, where libpq knows it.
     pub(super) fn query_text(&self, index: usize) -> Option<String> {
         let client = &self.setup.clients[index];
         let statement = self.failed_statement(index)?;

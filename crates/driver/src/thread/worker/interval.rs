@@ -1,4 +1,4 @@
-//! The end of each second, and of the load: what was counted goes to the control loop.
+//! The end of each second and of the load: the counts go to the control loop.
 
 use super::Worker;
 use crate::client::State;
@@ -20,7 +20,7 @@ impl Worker<'_> {
 
     fn close_interval(&mut self, end: Nanos) {
         self.count_backlog(end);
-        self.tell_notices_left_out(end);
+        self.report_dropped_notices(end);
         self.flush_log();
         self.tally.count();
         let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| Tally::new(&self.setup.shape));
@@ -56,7 +56,7 @@ impl Worker<'_> {
         }
     }
 
-    /// How many slots were due by `until` and are not taken.
+    /// Updates the backlog: slots that were due by `until` and are not taken.
     pub(super) fn count_backlog(&mut self, until: Nanos) {
         let Some(counter) = &mut self.slots.due_counter else { return };
         // A load that is stopped early has no slots after its stop.
@@ -66,7 +66,7 @@ impl Worker<'_> {
         self.slots.backlog = self.slots.backlog.saturating_sub(std::mem::take(&mut self.slots.n_taken));
     }
 
-    /// Accounts for what is left, and reports the end.
+    /// Accounts for what is still open, and reports the end.
     pub(super) fn finish(&mut self) {
         let now = clock::now();
         self.close_intervals(now);
@@ -99,7 +99,7 @@ impl Worker<'_> {
         self.report(Report::Finished(Box::new(finished)));
     }
 
-    /// The load is over for a client, whatever it is doing.
+    /// Ends a client, whatever it is doing.
     fn leave(&mut self, index: usize, now: Nanos) {
         let is_unknown = self.may_be_committed(index);
         let client = &mut self.setup.clients[index];
@@ -126,9 +126,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Slots that no client was free for before the load ended were never sent. Which script each would have
-    /// run is not decided before it starts: the first one stands for them. When all clients have made their
-    /// transactions, the slots that remain are not part of the load. Tells how many there were.
+    /// Skips the slots for which no client was free before the load ended, and returns how many there were. Their scripts
+    /// were never chosen: they count under the first one. When all clients have made their transactions, the slots that
+    /// remain are not part of the load.
     fn skip_backlog(&mut self, now: Nanos) -> u64 {
         self.count_backlog(now.min(self.bounds.end));
         self.slots.due_counter = None;

@@ -7,6 +7,7 @@ use model::telemetry::event::{Event, EventKind};
 use wire::{ConnectError, Connection, Dialing, Progress};
 
 use super::Worker;
+use super::failing::Abort;
 use crate::client::State;
 use crate::client::fetch::Fetched;
 use crate::clock::{self, Nanos, SECOND_NS};
@@ -15,7 +16,7 @@ use crate::tally::{LOST, sqlstate};
 /// Waits between attempts to replace a lost connection; doubled each time.
 const BACKOFF_MIN_NS: Nanos = SECOND_NS / 20;
 const BACKOFF_MAX_NS: Nanos = SECOND_NS;
-/// Connections under way are looked after at least this often, for their deadlines.
+/// Connections under way are checked at least this often, for their deadlines.
 const TEND_NS: Nanos = SECOND_NS / 10;
 
 impl Worker<'_> {
@@ -40,7 +41,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The connection under way may go on.
+    /// Continues with the connection under way.
     pub(super) fn advance_dialing(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
         let Some(dialing) = &mut client.dial.attempt else { return };
@@ -57,7 +58,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Dials where it is time, and looks after deadlines.
+    /// Dials again where it is time, and checks deadlines.
     pub(super) fn tend_connections(&mut self, now: Nanos) {
         if self.roster.n_connecting == 0 || now < self.roster.next_tend {
             return;
@@ -110,7 +111,7 @@ impl Worker<'_> {
             let outage_s = outage_ns as f64 / 1e9;
             let text = format!("client {id} has a connection again after {outage_s:.3} s");
             let event = Event::new(0, EventKind::ConnectionRestored, text);
-            self.tell(now, event.with("client", id).with("outage_s", outage_s));
+            self.report_event(now, event.with("client", id).with("outage_s", outage_s));
         }
         self.use_connection(index, now);
     }
@@ -136,7 +137,7 @@ impl Worker<'_> {
         self.fail_dialing(index, now, state, &error.to_string());
     }
 
-    /// No connection could be made: again later, or the client ends.
+    /// No connection could be made: the client tries again later, or ends.
     fn fail_dialing(&mut self, index: usize, now: Nanos, state: [u8; 6], why: &str) {
         let reconnects = self.reconnects(now);
         self.keep_message(state, || why.to_string());
@@ -145,7 +146,7 @@ impl Worker<'_> {
         client.disconnect();
         if !reconnects {
             let text = format!("client {} aborted while establishing connection", client.id);
-            return self.abort_lost(index, now, state, text, Some(why.to_string()));
+            return self.abort_lost(index, now, Abort { state, text, cause: Some(why.to_string()) });
         }
         client.dial.down_since.get_or_insert(client.dial.begun);
         client.dial.backoff = (client.dial.backoff * 2).clamp(BACKOFF_MIN_NS, BACKOFF_MAX_NS);
@@ -154,7 +155,7 @@ impl Worker<'_> {
         self.roster.next_tend = self.roster.next_tend.min(until);
     }
 
-    /// The connection is lost, and a new one is to be made at once.
+    /// Drops a lost connection, to be replaced at once.
     pub(super) fn go_down(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
         self.setup.poller.forget(client, index);

@@ -1,4 +1,4 @@
-//! The rate of a search, which the parent changes while the load runs.
+//! Follows the rate of a search, which the parent changes while the load runs.
 
 use model::load::{LoadSpec, Pace};
 
@@ -6,14 +6,14 @@ use super::Worker;
 use crate::clock::Nanos;
 use crate::thread::schedule::Schedule;
 
-/// From which latency on transactions are late, nanoseconds: the limit of the load, or that of its target.
+/// The latency above which a transaction is late, in nanoseconds: the limit of the load, or that of its target.
 pub(super) fn late_ns(load: &LoadSpec) -> Nanos {
     load.latency_limit_ns.or(load.pace.target().map(|target| target.limit_ns)).unwrap_or(Nanos::MAX)
 }
 
 impl Worker<'_> {
-    /// Offers the rate that was ordered last from now on. The first order ends a closed loop: clients take slots when
-    /// their transactions have ended.
+    /// From now on offers the rate that was ordered last. The first order ends a closed loop: clients take slots when their
+    /// transactions have ended.
     #[inline]
     pub(super) fn follow_rate(&mut self, now: Nanos) {
         if let Some((order, rate_per_s)) = self.setup.controls.rate.after(self.slots.rate_order) {
@@ -25,7 +25,7 @@ impl Worker<'_> {
     fn change_rate(&mut self, now: Nanos, rate_per_s: f64) {
         self.skip_waiting(now);
         let setup = &mut self.setup;
-        // Goes on where the last rate stopped: the same gaps again would not be independent of them.
+        // Continues the random stream of the last rate: repeating its gaps would not be independent of them.
         let prng = match setup.schedule.take() {
             Some(schedule) => schedule.into_prng(),
             None => setup.throttle.clone(),
@@ -35,8 +35,8 @@ impl Worker<'_> {
         self.slots.due_counter = setup.schedule.clone();
     }
 
-    /// Slots that wait belong to a rate that is no longer offered: what is offered next may not wait behind them. Which
-    /// script each would have run is not decided; the first one stands for them.
+    /// Skips waiting slots: they belong to a rate that is no longer offered, and the next one may not wait behind them. Their
+    /// scripts were never chosen: they count under the first one.
     fn skip_waiting(&mut self, now: Nanos) {
         self.count_backlog(now);
         let counts = &mut self.tally.scripts[0].counts;

@@ -1,4 +1,4 @@
-//! What the server remarks without its being an error.
+//! Reports the server's notices and warnings.
 
 use model::telemetry::event::{Event, EventKind};
 
@@ -9,7 +9,7 @@ use crate::clock::Nanos;
 impl Worker<'_> {
     /// Reports a client's notices, up to the limit.
     #[cold]
-    pub(super) fn tell_notices(&mut self, index: usize, now: Nanos) {
+    pub(super) fn report_notices(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
         let (id, units, chosen) =
             (client.id, client.session.units, self.interval.notices.choose(&mut client.notices));
@@ -23,16 +23,16 @@ impl Worker<'_> {
                 .with("client", id)
                 .with("severity", &notice.severity)
                 .with("sqlstate", &notice.sqlstate);
-            self.tell(now, event);
+            self.report_event(now, event);
         }
     }
 
-    /// A second is over: notices beyond its limit are reported as a number.
-    pub(super) fn tell_notices_left_out(&mut self, now: Nanos) {
+    /// A second is over: notices beyond its limit are reported by their number.
+    pub(super) fn report_dropped_notices(&mut self, now: Nanos) {
         let n = self.interval.notices.renew();
         if n > 0 {
             let text = format!("{n} more notices of the server in this second");
-            self.tell(now, Event::new(0, EventKind::ServerNotice, text).with("n_dropped", n));
+            self.report_event(now, Event::new(0, EventKind::ServerNotice, text).with("n_dropped", n));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Commands of scripts that ask more of a driver than sending a statement: pipelines, shells, rows to variables.
+//! Script commands that need more than sending a statement: pipelines, shells, rows to variables, COPY.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use wire::message;
 use workload::{Fetch, RunError};
 
 use super::Worker;
+use super::failing::Abort;
 use crate::client::State;
 use crate::client::fetch::FetchError;
 use crate::clock::{self, Nanos};
@@ -15,7 +16,7 @@ use crate::tally::{Kind, SCRIPT};
 use crate::thread::messages;
 use crate::thread::shell::Shell;
 
-/// How long the end of a shell command or of a second may stay unseen while the other is waited for.
+/// How late the end of a shell command or of a second may be noticed.
 const SHELL_GRAIN: Duration = Duration::from_millis(100);
 
 impl Worker<'_> {
@@ -89,7 +90,7 @@ impl Worker<'_> {
         client.emulator.failed(program, outcome, String::new())
     }
 
-    /// `\shell` and `\setshell`. The thread waits, as in pgbench: its other clients rest meanwhile.
+    /// `\shell` and `\setshell`. The thread waits, as in pgbench, and its other clients with it.
     pub(super) fn run_shell(&mut self, index: usize, now: &mut Nanos) -> Result<(), RunError> {
         let client = &mut self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.transaction.script];
@@ -100,7 +101,7 @@ impl Worker<'_> {
         let ran = loop {
             match shell.wait(SHELL_GRAIN) {
                 Some(ran) => break ran,
-                // Whoever listens must hear of us every second.
+                // The parent expects a report every second.
                 None => self.close_intervals(clock::now()),
             }
         };
@@ -120,13 +121,13 @@ impl Worker<'_> {
         *now = clock::now();
         if !is_set && !ran.output.is_empty() {
             let text = String::from_utf8_lossy(&ran.output).into_owned();
-            self.tell(*now, Event::new(0, EventKind::ShellOutput, text).with("client", id));
+            self.report_event(*now, Event::new(0, EventKind::ShellOutput, text).with("client", id));
         }
         self.close_intervals(*now);
         result
     }
 
-    /// Makes variables of the rows that the statement just answered gave; `false` if that ended the client.
+    /// Assigns the rows of the statement that was just answered to variables; `false` if that ended the client.
     pub(super) fn store_rows(&mut self, index: usize, now: Nanos) -> bool {
         let client = &mut self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.transaction.script];
@@ -147,18 +148,21 @@ impl Worker<'_> {
                 (messages::bad_column(place, query, &name), Some(cause))
             }
         };
-        self.abort(index, now, SCRIPT, text, cause);
+        self.abort(index, now, Abort { state: SCRIPT, text, cause });
         false
     }
 
-    /// Hands on what `debug()` saw.
+    /// Reports what `debug()` printed.
     #[cold]
-    pub(super) fn tell_debug(&mut self, index: usize, now: Nanos) {
+    pub(super) fn report_debug(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
         let (id, script) = (client.id, client.transaction.script);
         let lines = client.emulator.take_debug_lines();
         for line in lines {
-            self.tell(now, Event::new(0, EventKind::ScriptDebug, line.text(script)).with("client", id));
+            self.report_event(
+                now,
+                Event::new(0, EventKind::ScriptDebug, line.text(script)).with("client", id),
+            );
         }
     }
 
@@ -182,7 +186,7 @@ impl Worker<'_> {
             None => message::copy_fail(out, "no \\copydata follows the statement in the script"),
         }
         if self.setup.scripts.protocol != Protocol::Simple {
-            // The server has passed over the Sync that came while it waited for rows.
+            // The server ignored the Sync that came while it waited for rows.
             message::sync(out);
         }
         self.flush(index);

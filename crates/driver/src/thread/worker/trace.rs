@@ -1,4 +1,4 @@
-//! Telling of every step of every client, in the words of pgbench's debugging output.
+//! Reports every step of every client, in the words of pgbench's debug output.
 
 use model::telemetry::event::{Event, EventKind};
 use workload::Command;
@@ -7,12 +7,12 @@ use super::Worker;
 use crate::clock::Nanos;
 
 impl Worker<'_> {
-    /// Tells what a client does.
+    /// Reports a client's step.
     #[cold]
     pub(super) fn trace(&self, index: usize, now: Nanos, what: &str) {
         let id = self.setup.clients[index].id;
         let event = Event::new(0, EventKind::ScriptTrace, format!("client {id} {what}"));
-        self.tell(now, event.with("client", id));
+        self.report_event(now, event.with("client", id));
     }
 
     /// A transaction begins.
@@ -22,7 +22,7 @@ impl Worker<'_> {
         self.trace(index, now, &format!("executing script \"{}\"", program.name));
     }
 
-    /// A backslash command comes next, if it is one.
+    /// Reports the next command, if it is a backslash command.
     #[cold]
     pub(super) fn trace_command(&self, index: usize, now: Nanos) {
         let client = &self.setup.clients[index];

@@ -1,4 +1,4 @@
-//! A client's way through its script: from the start of a transaction, step by step, to its end.
+//! A client's course through its script: from the start of a transaction, step by step, to its end.
 
 use model::load::OnDisconnect;
 use workload::{Action, RunError};
@@ -9,7 +9,7 @@ use crate::clock::{self, Nanos};
 use crate::tally::Kind;
 use crate::thread::log::{Entry, Outcome};
 
-/// Transactions without any statement to send, before other clients get their turn.
+/// Most transactions that send no statement before other clients get their turn.
 const TURN_MAX: usize = 256;
 /// A pipeline is sent in pieces of this size, as libpq does.
 const PIPELINE_BYTES: usize = 64 * 1024;
@@ -24,7 +24,7 @@ pub(super) enum Turn {
 }
 
 impl Worker<'_> {
-    /// The script of the client's next transaction. The choice of a slot that is skipped stays for the next one.
+    /// The script of the client's next transaction. If its slot is skipped, the next slot keeps the choice.
     pub(super) fn next_script(&mut self, index: usize, now: Nanos) -> usize {
         let Worker { slots, setup, .. } = self;
         if let Some(next) = setup.clients[index].emulator.next_transaction(now) {
@@ -40,8 +40,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Starts a transaction; `false` if it waits for its connection, its terminal for its time, or the load
-    /// for its turn.
+    /// Starts a transaction; `false` if it has to wait: for a connection, for the end of a think time, or for the load's
+    /// turn.
     fn prepare(&mut self, index: usize, mut due: Nanos, now: Nanos) -> bool {
         if let Some(until) = self.setup.turns.as_ref().and_then(|turns| turns.waits_until(now)) {
             self.pause(index, until);
@@ -142,7 +142,7 @@ impl Worker<'_> {
                 true => self.step_watched(index, now),
             };
             if self.setup.clients[index].emulator.has_debug_lines() {
-                self.tell_debug(index, *now);
+                self.report_debug(index, *now);
             }
             let client = &mut self.setup.clients[index];
             match action {
@@ -188,7 +188,7 @@ impl Worker<'_> {
         }
     }
 
-    /// One command at a time, with the clock read around it. What ends elsewhere is counted there.
+    /// Takes one command at a time and reads the clock around it. Commands that wait are counted when they end.
     fn step_watched(&mut self, index: usize, now: &mut Nanos) -> Result<Action, RunError> {
         loop {
             if self.setup.load.trace {
@@ -269,7 +269,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A statement is over, well or not.
+    /// A statement has ended, with or without an error.
     #[inline]
     pub(super) fn reply_complete(&mut self, index: usize, now: Nanos) {
         if self.setup.load.trace {
@@ -301,7 +301,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The script is over: the transaction is committed, as far as the script did that.
+    /// The script is over, and the transaction committed, unless the script left its block or pipeline open.
     fn end_script(&mut self, index: usize, now: Nanos) -> Turn {
         if self.setup.clients[index].exchange.pipeline.is_on {
             self.abort_open_pipeline(index, now);

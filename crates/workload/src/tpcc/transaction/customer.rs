@@ -6,33 +6,33 @@ use crate::tpcc::parameter::Parameter;
 use crate::tpcc::strings::last_name;
 use crate::tpcc::transaction::{Home, Row, number};
 
-/// A customer that is looked for.
+/// A customer to look up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sought {
     pub(crate) w_id: u32,
     pub(crate) d_id: u32,
-    /// The number of the last name, if it is looked for by name.
+    /// The number of the last name, if the lookup is by name.
     pub(crate) by_name: Option<u32>,
     /// The customer's number, once it is known.
     pub(crate) c_id: Option<u32>,
-    /// All that have the name, by their first names.
+    /// All customers with the name, ordered by first name.
     namesakes: Vec<u32>,
 }
 
 impl Sought {
-    /// One that is looked for by number.
+    /// A lookup by number.
     pub(crate) fn given(w_id: u32, d_id: u32, c_id: u32) -> Sought {
         Sought { w_id, d_id, c_id: Some(c_id), ..Sought::default() }
     }
 
-    /// Draws by whom: 60 % by last name, 40 % by number.
+    /// Draws a customer: 60 % by last name, 40 % by number.
     pub(crate) fn draw(&mut self, prng: &mut Prng, home: &Home) {
         let constants = &home.config.constants;
         self.by_name = (prng.uint64_range(1, 100) <= 60).then(|| constants.last_name(prng));
         self.c_id = self.by_name.is_none().then(|| constants.customer(prng));
     }
 
-    /// Starts looking.
+    /// Starts the lookup.
     pub(crate) fn begin(&mut self) {
         self.namesakes.clear();
         if self.by_name.is_some() {
@@ -40,7 +40,7 @@ impl Sought {
         }
     }
 
-    /// Takes in a customer of the name; they come in the order of their first names.
+    /// Takes in a customer with the name; they come ordered by first name.
     pub(crate) fn take(&mut self, row: &mut Row) -> Option<()> {
         self.namesakes.push(number(row)?);
         Some(())
@@ -54,7 +54,7 @@ impl Sought {
         Ok(())
     }
 
-    /// Appends a parameter that is the customer's.
+    /// Appends one of the customer's parameters.
     pub(crate) fn parameter(&self, parameter: Parameter, out: &mut Vec<u8>) -> bool {
         match parameter {
             Parameter::CWId => write_uint(out, self.w_id.into()),

@@ -12,21 +12,21 @@ use crate::tpcc::transaction::{Home, Row, Transaction, number};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(usize)]
 enum Step {
-    /// The transaction opens.
+    /// BEGIN.
     Begin = 0,
     /// The district's oldest row of NEW-ORDER; without one, the district is skipped.
     Oldest,
-    /// That row goes; if another terminal took it meanwhile, the next oldest is looked for.
+    /// Deletes that row; if another terminal has taken it meanwhile, the next oldest is looked up.
     Take,
     /// O_CARRIER_ID; the customer.
     Order,
     /// OL_DELIVERY_D of all lines; their amounts.
     Lines,
-    /// The customer owes the sum.
+    /// The sum is added to the customer's balance.
     Customer,
-    /// The transaction closes.
+    /// COMMIT.
     Commit,
-    /// Nothing was sent yet, or nothing more is to be sent.
+    /// Nothing has been sent yet, or everything has.
     #[default]
     Rest,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// One by this carrier.
+    /// A delivery by this carrier.
     pub(crate) fn given(carrier_id: u32) -> Delivery {
         Delivery { carrier_id, ..Delivery::default() }
     }

@@ -15,11 +15,11 @@ const LINES_MAX: usize = 15;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(usize)]
 enum Step {
-    /// The transaction opens.
+    /// BEGIN.
     Begin = 0,
     /// W_TAX.
     Warehouse,
-    /// D_TAX and the order's number, which is taken.
+    /// D_TAX and the order's number, which is incremented.
     District,
     /// C_DISCOUNT, C_LAST, C_CREDIT.
     Customer,
@@ -35,9 +35,9 @@ enum Step {
     Lines,
     /// All lines are written.
     Commit,
-    /// The last line's item is not used: what was done is undone.
+    /// ROLLBACK, because the last line's item is unused.
     Rollback,
-    /// Nothing was sent yet, or nothing more is to be sent.
+    /// Nothing has been sent yet, or everything has.
     #[default]
     Rest,
 }
@@ -49,7 +49,7 @@ struct Line {
     i_id: u32,
     supply_w_id: u32,
     quantity: u32,
-    // What the database says of it.
+    // From the database.
     /// I_PRICE in cents, once the item is found.
     price: Option<i64>,
     item_is_original: bool,
@@ -80,12 +80,12 @@ pub(crate) struct NewOrder {
     c_id: u32,
     n_lines: usize,
     lines: [Line; LINES_MAX],
-    /// It is to be undone because of an unused item (clause 2.4.1.4).
+    /// It will be rolled back because of an unused item (clause 2.4.1.4).
     is_undone: bool,
     n_remote: u32,
     // The try.
     step: Step,
-    /// The line that is worked on.
+    /// The current line.
     at: usize,
     o_id: u32,
     /// Lines whose item and stock are both original, "brand" on the screen (clause 2.4.3.3).
@@ -232,7 +232,7 @@ impl Transaction for NewOrder {
 }
 
 impl NewOrder {
-    /// One with these inputs.
+    /// An order with these inputs.
     pub(crate) fn given(order: &Order) -> NewOrder {
         let mut this = NewOrder {
             d_id: order.d_id,
@@ -260,7 +260,7 @@ impl NewOrder {
         Order { w_id, d_id: self.d_id, c_id: self.c_id, lines }
     }
 
-    /// The first line's row of STOCK, if all items are there that should be.
+    /// The first line's row of STOCK, if all items exist that should.
     fn first_line(&mut self) -> Result<Step, &'static str> {
         let is_missing = |line: &&Line| line.price.is_none() && line.i_id != UNUSED_ITEM;
         match self.lines[..self.n_lines].iter().find(is_missing) {
@@ -270,7 +270,7 @@ impl NewOrder {
     }
 
     /// The next line's row of STOCK; after the last one, the lines are written. The unused item, which is in the last
-    /// line, has no stock: by then all other rows were changed, and the order is undone.
+    /// line, has no stock: by then all other rows are changed, and the order is rolled back.
     fn next_line(&mut self) -> Step {
         self.at += 1;
         match self.lines[..self.n_lines].get(self.at) {
@@ -280,7 +280,7 @@ impl NewOrder {
         }
     }
 
-    /// Whether an error with [`crate::tpcc::UNUSED_ITEM_SQLSTATE`] is how this order ends.
+    /// Whether this order is meant to end with the error [`crate::tpcc::UNUSED_ITEM_SQLSTATE`].
     pub(crate) fn is_undone(&self) -> bool {
         self.is_undone
     }

@@ -10,9 +10,9 @@ use crate::tpcc::transaction::{Home, Row, Transaction, number};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(usize)]
 enum Step {
-    /// The transaction opens.
+    /// BEGIN.
     Begin = 0,
-    /// All customers of the last name, with what is shown of them.
+    /// All customers with the last name, with the columns that are shown.
     ByName,
     /// The customer, by number.
     ById,
@@ -20,9 +20,9 @@ enum Step {
     Order,
     /// Lines of the order.
     Lines,
-    /// The transaction closes.
+    /// COMMIT.
     Commit,
-    /// Nothing was sent yet, or nothing more is to be sent.
+    /// Nothing has been sent yet, or everything has.
     #[default]
     Rest,
 }

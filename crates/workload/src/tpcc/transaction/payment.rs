@@ -11,21 +11,21 @@ use crate::tpcc::transaction::{Home, Row, Transaction, other_warehouse};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(usize)]
 enum Step {
-    /// The transaction opens.
+    /// BEGIN.
     Begin = 0,
     /// W_YTD grows; name and address.
     Warehouse,
     /// D_YTD grows; name and address.
     District,
-    /// All customers of the last name, if it is by name.
+    /// All customers with the last name, if the lookup is by name.
     ByName,
     /// The customer pays; with bad credit, the payment goes into C_DATA too.
     Customer,
     /// The row of HISTORY.
     History,
-    /// The transaction closes.
+    /// COMMIT.
     Commit,
-    /// Nothing was sent yet, or nothing more is to be sent.
+    /// Nothing has been sent yet, or everything has.
     #[default]
     Rest,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Payment {
 }
 
 impl Payment {
-    /// One by number, at home.
+    /// A payment by customer number, at home.
     pub(crate) fn given(w_id: u32, d_id: u32, c_id: u32, cents: u64) -> Payment {
         Payment { d_id, customer: Sought::given(w_id, d_id, c_id), amount: cents, ..Payment::default() }
     }

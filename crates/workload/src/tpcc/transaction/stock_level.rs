@@ -9,15 +9,15 @@ use crate::tpcc::transaction::{Home, Row, Transaction, number};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(usize)]
 enum Step {
-    /// The transaction opens.
+    /// BEGIN.
     Begin = 0,
     /// D_NEXT_O_ID.
     District,
     /// Items of the last 20 orders with a stock below the threshold.
     Count,
-    /// The transaction closes.
+    /// COMMIT.
     Commit,
-    /// Nothing was sent yet, or nothing more is to be sent.
+    /// Nothing has been sent yet, or everything has.
     #[default]
     Rest,
 }
