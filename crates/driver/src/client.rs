@@ -21,7 +21,7 @@ use crate::client::notices::Notices;
 use crate::client::outgoing::Outgoing;
 use crate::client::parsed::Parsed;
 use crate::client::session::{Dial, Session};
-use crate::client::transaction::Transaction;
+use crate::client::transaction::CurrentTransaction;
 use crate::clock::Nanos;
 use crate::prefetch;
 
@@ -66,7 +66,7 @@ pub(crate) struct Client {
     pub(crate) state: State,
     /// What it does next.
     pub(crate) emulator: Emulator,
-    pub(crate) transaction: Transaction,
+    pub(crate) transaction: CurrentTransaction,
     pub(crate) record: Record,
     pub(crate) session: Session,
     pub(crate) dial: Dial,
@@ -106,7 +106,7 @@ impl Client {
             id,
             state: State::Idle,
             emulator,
-            transaction: Transaction::default(),
+            transaction: CurrentTransaction::default(),
             record: Record::default(),
             session: Session::default(),
             dial: Dial::default(),

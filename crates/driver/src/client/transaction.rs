@@ -4,7 +4,7 @@ use crate::clock::Nanos;
 use crate::tally::SqlState;
 
 /// The transaction in flight, or the last one. Where it stands is the client's [`super::State`].
-pub(crate) struct Transaction {
+pub(crate) struct CurrentTransaction {
     /// Its script, and the statement that was sent last.
     pub(crate) script: usize,
     pub(crate) statement: usize,
@@ -22,9 +22,9 @@ pub(crate) struct Transaction {
     pub(crate) cancelled: bool,
 }
 
-impl Default for Transaction {
-    fn default() -> Transaction {
-        Transaction {
+impl Default for CurrentTransaction {
+    fn default() -> CurrentTransaction {
+        CurrentTransaction {
             script: 0,
             statement: 0,
             due: 0,

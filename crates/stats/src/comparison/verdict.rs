@@ -83,7 +83,7 @@ pub fn compare_pairs(log_ratios: &[f64], margin: f64, design: Design) -> Option<
 }
 
 /// Compares runs that were not made in pairs, by the logarithms of their figures: the shift with the interval of the rank
-/// sum test ([`shift`]). Whatever changed between the runs of A and those of B is part of it: no statistic can tell.
+/// sum test ([`shift`]). Whatever changed between the runs of A and those of B is part of it: no statistic can separate it.
 /// `None` below [`UNPAIRED_MIN`] runs on each side.
 pub fn compare_unpaired(a_logs: &[f64], b_logs: &[f64], margin: f64) -> Option<Comparison> {
     if a_logs.len().min(b_logs.len()) < UNPAIRED_MIN {

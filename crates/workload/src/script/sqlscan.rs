@@ -62,7 +62,7 @@ impl<'a> SqlScanner<'a> {
         chunk
     }
 
-    /// Takes one token; tells whether it ends the statement.
+    /// Takes one token, and returns whether it ends the statement.
     fn scan_token(&mut self, rest: &str, chunk: &mut Chunk) -> bool {
         if let Some(len) = test_len(rest) {
             self.replace(len, "FALSE", chunk);

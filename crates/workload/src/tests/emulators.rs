@@ -4,7 +4,7 @@ use super::{bundle, defines, emulator};
 use crate::script::eval::Slot;
 use crate::{Action, Bundle, Emulator, Program, Value};
 
-/// Runs a transaction and tells what was sent and slept.
+/// Runs a transaction and returns what was sent and slept.
 fn run(emulator: &mut Emulator, program: &Program) -> Vec<String> {
     emulator.begin(program);
     let mut log = Vec::new();
