@@ -41,6 +41,7 @@ mod space;
 mod stops;
 mod targets;
 mod tool;
+mod tour;
 mod tpcc;
 mod truth;
 mod ways;
