@@ -3,6 +3,7 @@
 //! connection.
 
 mod encryption;
+pub(crate) mod named_file;
 mod parse;
 mod passfile;
 mod require_auth;

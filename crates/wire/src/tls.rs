@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +32,7 @@ use x509_cert::der::{Decode, Encode};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
+use crate::conninfo::named_file;
 use crate::conninfo::{Conninfo, Host, SslMode, TlsVersion};
 
 /// The name that PostgreSQL 17 and later expect in the handshake; older servers ignore it.
@@ -108,8 +110,9 @@ fn revocation(
 ) -> Result<Option<Arc<WebPkiServerVerifier>>, String> {
     let Some(file) = &conninfo.sslcrl else { return Ok(None) };
     let about = |error: &dyn std::fmt::Display| format!("cannot use `sslcrl` file `{file}`: {error}");
-    let lists = CertificateRevocationListDer::pem_file_iter(file)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let text = named_file::read(Path::new(file)).map_err(|error| about(&error))?;
+    let lists: Vec<_> = CertificateRevocationListDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
         .map_err(|error| about(&error))?;
     if lists.is_empty() {
         return Err(about(&"it contains no revocation list in PEM format"));
@@ -174,19 +177,20 @@ fn client_certificate_files(conninfo: &Conninfo) -> Result<Option<Files>, String
         return Err(format!("certificate `{file}` has no key: set `sslkey`"));
     };
     let about = |error: &dyn std::fmt::Display| format!("cannot read `sslkey` file `{key_file}`: {error}");
-    let metadata = fs::metadata(key_file).map_err(|error| about(&error))?;
+    let (open, metadata) = named_file::open(Path::new(key_file)).map_err(|error| about(&error))?;
     // As in libpq: our own key must be readable by us only; one owned by root may be readable by a group.
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     if metadata.mode() & forbidden != 0 {
         return Err(format!("private key `{key_file}` can be read by others: chmod 0600 {key_file}"));
     }
-    let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| about(&error))?;
+    let text = named_file::read_open(open).map_err(|error| about(&error))?;
+    let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| about(&error))?;
     Ok(Some((chain, key)))
 }
 
 fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match found {
+    let text = named_file::read(Path::new(file)).map_err(|error| error.to_string())?;
+    match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
         Ok(found) if found.is_empty() => Err("it contains no certificate in PEM format".to_owned()),
         Ok(found) => Ok(found),
         Err(error) => Err(error.to_string()),

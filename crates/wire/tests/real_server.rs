@@ -153,6 +153,34 @@ fn client_certificates_are_shown_and_their_keys_must_be_private() {
 }
 
 #[test]
+fn files_that_are_pipes_or_have_no_end_are_refused_by_name() {
+    let cluster = Cluster::shared();
+    let file = |name: &str| cluster.path(name).display().to_string();
+    let pipe = cluster.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
+    let pipe = pipe.display().to_string();
+    let (root, certificate) = (file("root.crt"), file("client.crt"));
+    for (named, reason) in [(pipe.as_str(), "not a regular file"), ("/dev/zero", "longer than 64 MiB")] {
+        for (keyword, settings) in [
+            ("sslrootcert", format!("sslrootcert={named}")),
+            ("sslcrl", format!("sslrootcert={root} sslcrl={named}")),
+            ("sslcert", format!("sslcert={named} sslkey={}", file("client.key"))),
+        ] {
+            let error = failure(&cluster.tcp("trusty", &format!("sslmode=require {settings}"))).to_string();
+            let expected = format!("`{keyword}` file `{named}`: it is {reason}");
+            assert!(error.contains(&expected), "{error}");
+        }
+        let environment = BTreeMap::from([("PGSERVICEFILE".to_string(), named.to_string())]);
+        let around = Surroundings { environment, ..Surroundings::default() };
+        let error = Conninfo::resolve_in("service=bench", &around).unwrap_err().to_string();
+        assert!(error.contains(&format!("cannot read service file `{named}`: it is {reason}")), "{error}");
+    }
+    let key = format!("sslmode=require sslcert={certificate} sslkey={pipe}");
+    let error = failure(&cluster.tcp("certer", &key)).to_string();
+    assert!(error.contains(&format!("`sslkey` file `{pipe}`: it is not a regular file")), "{error}");
+}
+
+#[test]
 fn refusals_say_what_happened_and_what_to_do() {
     let cluster = Cluster::shared();
     let at = format!("127.0.0.1:{}", cluster.port);

@@ -1,9 +1,10 @@
 //! The password file (`~/.pgpass`), for which libpq exports no reader.
 
-use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::conninfo::named_file;
 use crate::secret::Secret;
 
 /// Socket directories that count as `localhost`: the defaults of PostgreSQL builds in use.
@@ -24,20 +25,22 @@ pub(super) struct Wanted<'a> {
 /// The text of a password file, `None` if there is none.
 ///
 /// # Errors
-/// libpq's message about a file that it ignores: not a plain file, or readable by others.
+/// The message, libpq's where it has one, about a file that is ignored: not a plain file, readable by others, or too long.
 pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
-    // Checked before it is opened: opening a pipe would wait for a writer.
-    let Ok(metadata) = fs::metadata(file) else { return Ok(None) };
-    if !metadata.is_file() {
-        return Err(format!("password file \"{}\" is not a plain file", file.display()));
-    }
+    let ignored = |why: &str| Err(format!("password file \"{}\" {why}", file.display()));
+    let (open, metadata) = match named_file::open(file) {
+        Ok((open, metadata)) if metadata.is_file() => (open, metadata),
+        // As in libpq, one that cannot be opened counts as absent.
+        Err(error) if error.kind() != ErrorKind::InvalidInput => return Ok(None),
+        _ => return ignored("is not a plain file"),
+    };
     if metadata.mode() & 0o077 != 0 {
-        return Err(format!(
-            "password file \"{}\" has group or world access; permissions should be u=rw (0600) or less",
-            file.display()
-        ));
+        return ignored("has group or world access; permissions should be u=rw (0600) or less");
     }
-    Ok(fs::read(file).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    match named_file::read_open(open) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) => ignored(&format!("cannot be read: {error}")),
+    }
 }
 
 /// The password of the first line that matches `wanted`.
@@ -86,8 +89,10 @@ fn unescape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
 
     #[test]
     fn lines_match_as_in_libpq() {
@@ -134,5 +139,13 @@ mod tests {
         assert_eq!(read(&dir.path().join("absent")), Ok(None));
         let no_file = format!("password file \"{}\" is not a plain file", dir.path().display());
         assert_eq!(read(dir.path()), Err(no_file));
+        let pipe = dir.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for no_file in [&pipe, Path::new("/dev/null")] {
+            assert!(read(no_file).is_err_and(|warning| warning.ends_with("is not a plain file")));
+        }
+        fs::File::create(&file).unwrap().set_len((64 << 20) + 1).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(read(&file).is_err_and(|warning| warning.contains("longer than 64 MiB")));
     }
 }

@@ -1,10 +1,10 @@
 //! The service file: named groups of connection settings (`PGSERVICE`, `service=`).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{ConninfoError, Surroundings};
+use crate::conninfo::named_file;
 
 /// Reads the settings of `service`: from `PGSERVICEFILE` or `~/.pg_service.conf`, then from the system's file.
 pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<String, String>, ConninfoError> {
@@ -25,8 +25,8 @@ pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<Stri
     files.push(Path::new(system_dir).join("pg_service.conf"));
 
     for file in &files {
-        let text = match fs::read_to_string(file) {
-            Ok(text) => text,
+        let text = match named_file::read(file) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => {
                 return Err(ConninfoError::new(format!(
