@@ -168,6 +168,14 @@ impl Stage {
         }
     }
 
+    /// The text of an error followed by what our own server said when it crashed, if it did and the text does not say so.
+    pub(crate) fn crash(&self, error: &str) -> Option<String> {
+        match self {
+            Stage::Embedded(stage) => stage.crash(error),
+            Stage::Adopted(_) => None,
+        }
+    }
+
     /// Our own cluster.
     pub fn cluster(&self) -> Option<&Cluster> {
         match self {

@@ -10,7 +10,7 @@ use dataset::state::Home;
 use dataset::verify;
 use dataset::verify::count::{self, After};
 use model::experiment::case::{Case, WorkloadKind};
-use model::experiment::plan::RunSpec;
+use model::experiment::plan::{RunSpec, RunState};
 use model::experiment::repeat::Repeat;
 use model::experiment::script::CaseData;
 use model::run::RunRecord;
@@ -53,7 +53,13 @@ impl OneRun<'_> {
         let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
         record.repeat = self.repeat;
         let mut ground = Live { run: self, stage, writer, session: None, found: None };
-        phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
+        let mut record = phases::conduct(&mut ground, self.case, record, self.site.stop, watch);
+        if record.state == RunState::Failed
+            && let Some(reason) = stage.crash(&record.reason)
+        {
+            record.reason = reason;
+        }
+        record
     }
 
     /// Directories whose devices matter, if they are on this machine.

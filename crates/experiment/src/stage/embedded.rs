@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use dataset::kind::DataSource;
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
@@ -83,8 +83,21 @@ impl Embedded {
             stage.make_again(case)?;
         }
         watch(Progress::Step(format!("created a cluster of PostgreSQL {}", binaries.version)));
-        stage.fill(case, site, watch)?;
-        Ok(stage)
+        match stage.fill(case, site, watch) {
+            Ok(()) => Ok(stage),
+            Err(error) => Err(match stage.crash(&format!("{error:#}")) {
+                Some(text) => anyhow!(text),
+                None => error,
+            }),
+        }
+    }
+
+    /// The text of an error followed by what the server said when it crashed, if it did and the text does not say so.
+    pub(super) fn crash(&self, error: &str) -> Option<String> {
+        let lines = self.server.as_ref()?.crash_lines();
+        let message = |line: &str| line.split_once(':').map_or(line, |(_, text)| text.trim()).to_string();
+        let is_known = lines.iter().any(|line| error.contains(&message(line)));
+        (!lines.is_empty() && !is_known).then(|| format!("{error}; the server said: {}", lines.join("; ")))
     }
 
     /// Replaces the cluster by an empty one.

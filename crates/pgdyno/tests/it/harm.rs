@@ -344,3 +344,30 @@ fn a_server_whose_disk_becomes_full_ends_the_run_and_the_next_one_is_well() {
     expect_sound(&place.first_run("again"));
     place.expect_clean();
 }
+
+#[test]
+fn a_wal_device_that_is_full_before_the_load_is_reported_in_the_servers_words() {
+    let place = Place::new();
+    let Some(mount) = Mount::tmpfs(place.path("wal"), "size=800m,mode=755") else { return };
+    // Its file waits, and then commits what the WAL writer, not the session, finds no room for.
+    let writes =
+        "insert into t select repeat('x', 500) from generate_series(1, 2000);\nselect pg_sleep(0.25);\n";
+    let begin = "create table t (x text);\nset synchronous_commit = off;\nselect pg_sleep(3);\n";
+    place.write("data.sql", &format!("{begin}{}", writes.repeat(60)));
+    place.write("script.sql", "select count(*) from t;\n");
+    let experiment = format!(
+        "[experiment]\nname = \"full\"\n[server]\nbin_dir = \"/usr/lib/postgresql/15/bin\"\nwal_directory = \"{}\"\n\
+         settings.max_wal_size = \"256MB\"\n[workload]\nkind = \"scripts\"\nscripts = [\"script.sql\"]\n\
+         data = {{files = [\"data.sql\"]}}\n[run]\nmeasure = \"2s\"\n",
+        place.path("wal").display()
+    );
+    place.write("full.toml", &experiment);
+    let running = place.start(place.command(&["run", "full.toml", "-o", "out"]));
+    // initdb has two processes of this name at most, and a server six before the first session.
+    wait_until("a session that loads", || named(&running, "postgres").len() > 6);
+    mount.fill();
+    let ended = running.wait_for_end(Duration::from_secs(60)).expect(1);
+    assert!(ended.stderr.contains("; the server said: PANIC:"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
+    place.expect_clean();
+}

@@ -167,6 +167,21 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+/// What a server said when it crashed, at most three lines, each once; empty if its log says nothing of the kind.
+pub(crate) fn crash_lines(log: &str) -> Vec<String> {
+    const CRASHES: [&str; 3] = ["PANIC:", "No space left on device", "was terminated by signal"];
+    const LINES_MAX: usize = 3;
+    let mut found: Vec<&str> = Vec::new();
+    for line in log.lines().filter(|line| CRASHES.iter().any(|words| line.contains(words))) {
+        let severity = ["PANIC:", "FATAL:", "ERROR:", "LOG:"].iter().find_map(|severity| line.find(severity));
+        let text = line[severity.unwrap_or(0)..].trim();
+        if found.len() < LINES_MAX && !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    found.into_iter().map(str::to_string).collect()
+}
+
 pub(crate) fn fault_of(log: &str) -> StartFault {
     let meant = MEANINGS.iter().find(|(text, _)| log.contains(text)).map(|(_, fault)| *fault);
     let damaged = || DAMAGE.iter().any(|text| log.contains(text)).then_some(StartFault::Damaged);
@@ -199,6 +214,19 @@ fn tail(log: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_crash_the_first_words_are_given() {
+        let full = "PANIC:  could not write to file \"pg_wal/xlogtemp.5\": No space left on device";
+        let ended = "LOG:  server process (PID 5) was terminated by signal 6: Aborted";
+        let time = "2026-01-01 00:00:00.000 UTC [5] ";
+        let log =
+            format!("{time}LOG:  ready\n{time}{full}\n{time}{full}\n{time}STATEMENT:  x\n{time}{ended}\n");
+        assert_eq!(crash_lines(&log), [full, ended]);
+        assert!(crash_lines("FATAL:  terminating connection due to administrator command\n").is_empty());
+        let many: String = (0..9).map(|n| format!("PANIC:  {n}\n")).collect();
+        assert_eq!(crash_lines(&many), ["PANIC:  0", "PANIC:  1", "PANIC:  2"]);
+    }
 
     #[test]
     fn each_of_postgres_messages_leads_to_one_advice() {

@@ -23,7 +23,7 @@ use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
 use crate::names::random_hex;
 use crate::process::command::{ending, server_command, wait_until};
 use crate::process::socket::SocketDir;
-use crate::process::start_error::{StartError, StartFault};
+use crate::process::start_error::{self, StartError, StartFault};
 use crate::running::numa::Binding;
 use crate::settings::defaults::log_line_prefix;
 use crate::settings::{check_settings, configuration_text};
@@ -156,6 +156,11 @@ impl Server {
             Ok(Some(status)) => Err(ending(status)),
             Err(error) => Err(format!("it cannot be watched: {error}")),
         }
+    }
+
+    /// What the server said when it crashed since its start, one line each: a panic, a full disk, a killed process.
+    pub fn crash_lines(&self) -> Vec<String> {
+        start_error::crash_lines(&self.log_text())
     }
 
     /// Makes the running server reload its configuration with other settings; those that need a restart keep their
