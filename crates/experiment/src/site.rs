@@ -33,7 +33,9 @@ use crate::site::referee::Referee;
 pub struct Site<'a> {
     /// Cache for binaries and clusters.
     pub cache: &'a Cache,
-    /// Memory of this machine, for settings given as a share.
+    /// Number of servers that run at once and share this machine: two in a duet, otherwise one.
+    pub n_servers: u64,
+    /// Memory of this machine for one of them, for settings given as a share.
     pub memory_bytes: u64,
     /// Maximum number of clients of any case, so that all cases of a server have the same `max_connections`.
     pub most_clients: u32,

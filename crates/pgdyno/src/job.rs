@@ -90,6 +90,7 @@ impl Job {
         let now = || jiff::Timestamp::now().to_string();
         let site = Site {
             cache: &cache,
+            n_servers: terms.n_servers,
             memory_bytes: server::settings::defaults::memory_bytes() / terms.n_servers,
             most_clients: preview::most_clients(&self.plan),
             servers: &self.servers,
@@ -128,18 +129,18 @@ impl Job {
     }
 }
 
-/// Fails if the plan is known to fail later.
+/// Fails if the plan is known to fail later, on so many servers at once.
 ///
 /// # Errors
 /// Lists all known problems, with what to do.
 pub(crate) fn expect_possible(
-    plan: &Plan,
+    (plan, n_servers): (&Plan, u64),
     servers: &[Conninfo],
     consent: Consent,
     output: Option<&Path>,
 ) -> Result<()> {
     let results = output.unwrap_or(Path::new(RESULTS));
-    let obstacles = preview::look(plan, servers, consent, results)?.obstacles;
+    let obstacles = preview::look((plan, n_servers), servers, consent, results)?.obstacles;
     let problems: Vec<String> =
         obstacles.iter().map(|obstacle| preview::with_cases(plan, obstacle)).collect();
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));

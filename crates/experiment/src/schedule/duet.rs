@@ -24,6 +24,7 @@ use crate::run::meeting::Side;
 use crate::schedule::conduct::{Order, make_run};
 use crate::site::Site;
 use crate::site::clock::unix_now;
+use crate::site::keys::key_of_twin;
 use crate::site::progress::{Progress, Watch};
 use crate::stage::disk;
 use crate::stage::{Found, Stage};
@@ -164,7 +165,7 @@ fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 
         && a == b
     {
         is_alike = true;
-        b.parts.insert("duet".to_string(), "b".to_string());
+        *b = key_of_twin(b.clone());
     }
     let a = Stage::set_up(of_a, cases[0], site, watch)?;
     Ok(([a, Stage::set_up(of_b, cases[1], site, watch)?], is_alike))

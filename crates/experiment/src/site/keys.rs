@@ -79,6 +79,12 @@ pub(crate) fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey
     ClusterKey::new(binaries, parts)
 }
 
+/// Key of the second of two clusters that would be the same one: a duet needs both at once.
+pub(crate) fn key_of_twin(mut key: ClusterKey) -> ClusterKey {
+    key.parts.insert("duet".to_string(), "b".to_string());
+    key
+}
+
 /// Key that distinguishes the data of one workload from that of another.
 pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));

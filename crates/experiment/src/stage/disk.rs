@@ -15,12 +15,12 @@ use server::cluster::budget::{self, Budget, Holdings, Item};
 use server::cluster::space::{
     Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, demands, wal_needed_bytes,
 };
-use server::cluster::workspace::{Claim, ClusterKey, Workspace};
+use server::cluster::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster};
 
 use crate::site::Site;
 use crate::site::estimates::{load_s, version_num};
-use crate::site::keys::{StageKey, cluster_key, clusters_dir};
+use crate::site::keys::{StageKey, cluster_key, clusters_dir, key_of_twin};
 use crate::site::progress::{Progress, Watch};
 
 /// A cluster before data is loaded, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.
@@ -168,7 +168,7 @@ impl Peak {
     /// # Errors
     /// When a file system or the cache cannot be examined.
     pub fn of(plan: &Plan, site: &Site, results: &Path) -> Result<Peak> {
-        let clusters = clusters(plan);
+        let clusters = clusters(plan, site.n_servers);
         let common = common_parts(plan, site, results);
         let reusable = reusable(&clusters, site)?;
         let together: Vec<Part> = clusters.iter().flat_map(|cases| parts_of(cases, site.cache)).collect();
@@ -217,10 +217,14 @@ fn add_up(parts: &[Part], reusable: &[(PathBuf, u64)]) -> Result<Vec<Demand>> {
     demands(parts, reusable, &FileSystem::of)
 }
 
-/// Clusters that a plan needs, each as the cases that run on it.
-fn clusters(plan: &Plan) -> Vec<Vec<&Case>> {
+/// Clusters that a plan needs, each as the cases that run on it; each case of a duet has its own.
+fn clusters(plan: &Plan, n_servers: u64) -> Vec<Vec<&Case>> {
+    let embedded = plan.cases.iter().filter(|case| case.server.source.is_embedded());
+    if n_servers > 1 {
+        return embedded.map(|case| vec![case]).collect();
+    }
     let mut found: Vec<(StageKey, Vec<&Case>)> = Vec::new();
-    for case in plan.cases.iter().filter(|case| case.server.source.is_embedded()) {
+    for case in embedded {
         let key = StageKey::of(case);
         match found.iter_mut().find(|(known, _)| *known == key) {
             Some((_, cases)) => cases.push(case),
@@ -273,12 +277,16 @@ fn series_of(release: &str) -> String {
 
 /// Names of the clusters, as far as they are known without the binaries.
 fn names(clusters: &[Vec<&Case>], site: &Site) -> BTreeSet<String> {
-    let name = |cases: &Vec<&Case>| {
-        let case = cases.first()?;
-        let binaries = binaries_here(case, site.cache)?;
-        cluster_key(&binaries, case).ok().map(|key: ClusterKey| key.directory_name())
-    };
-    clusters.iter().filter_map(name).collect()
+    let mut names = BTreeSet::new();
+    for case in clusters.iter().filter_map(|cases| cases.first()) {
+        let Some(binaries) = binaries_here(case, site.cache) else { continue };
+        let Ok(key) = cluster_key(&binaries, case) else { continue };
+        let name = key.directory_name();
+        if !names.insert(name) {
+            names.insert(key_of_twin(key).directory_name());
+        }
+    }
+    names
 }
 
 /// Existing clusters that these reuse, or that may be removed for them.
@@ -353,7 +361,7 @@ fn tell(removed: &[Item], budget: &Budget, watch: &mut Watch) {
 
 /// Marks the existing clusters of `plan` as used now, so that others are removed first.
 pub fn touch(plan: &Plan, site: &Site) {
-    let clusters = clusters(plan);
+    let clusters = clusters(plan, site.n_servers);
     let names = names(&clusters, site);
     let Ok(workspace) = Workspace::in_cache(site.cache) else { return };
     for name in names.iter().filter(|name| workspace.dir.join(name).is_dir()) {
@@ -427,12 +435,14 @@ mod tests {
 
     #[test]
     fn each_version_and_each_data_has_its_own_cluster() {
-        let n_clusters = |text: &str| clusters(&sample::plan(text)).len();
+        let n_clusters = |text: &str| clusters(&sample::plan(text), 1).len();
         assert_eq!(
             n_clusters("[server]\nversion = [\"12\", \"15\", \"18\"]\n[workload]\nclients = [1, 2]\n"),
             3
         );
         assert_eq!(n_clusters("[workload]\nscale = [1, 2]\n"), 2);
-        assert_eq!(n_clusters("[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = 1\n"), 1);
+        let alike = "[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = 1\n";
+        assert_eq!(n_clusters(alike), 1);
+        assert_eq!(clusters(&sample::plan(alike), 2).len(), 2, "each side of a duet has its own");
     }
 }

@@ -114,6 +114,7 @@ impl Order<'_> {
         );
         let site = Site {
             cache: &cache,
+            n_servers: 1,
             memory_bytes: server::settings::defaults::memory_bytes(),
             most_clients: 1,
             servers: &[],

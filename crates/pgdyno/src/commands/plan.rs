@@ -25,7 +25,7 @@ use crate::{Exit, print, print_exact, say};
 pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     let asked = setup::ask(&args.experiment)?;
     let consent = Consent { yes: true, replace: args.replace, replace_databases: &args.replace_databases };
-    let look = look(&asked.plan, &asked.servers, consent, Path::new(RESULTS))?;
+    let look = look((&asked.plan, 1), &asked.servers, consent, Path::new(RESULTS))?;
     let obstacles = look.obstacles;
     if args.json {
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;

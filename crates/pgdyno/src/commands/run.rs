@@ -72,7 +72,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
     let consent = consent(args);
     // What is impossible comes first: consent to it would be asked in vain.
-    job::expect_possible(&asked.plan, &asked.servers, consent, args.output.as_deref())?;
+    job::expect_possible((&asked.plan, 1), &asked.servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
     {
         bail!("{why}; check it with pgdyno plan, and add --yes if you mean it");

@@ -17,13 +17,20 @@ use crate::front::announce::Consent;
 use crate::job::screen::Screen;
 use crate::signals;
 
-/// What would make runs of `plan` fail, and the disk space they need; results go to `results`.
-pub(crate) fn look(plan: &Plan, servers: &[Conninfo], consent: Consent, results: &Path) -> Result<Look> {
+/// What would make runs of `plan` on so many servers at once fail, and the disk space they need; results go to
+/// `results`.
+pub(crate) fn look(
+    (plan, n_servers): (&Plan, u64),
+    servers: &[Conninfo],
+    consent: Consent,
+    results: &Path,
+) -> Result<Look> {
     let cache = Cache::default_location()?;
     let mut screen = Screen::of_one();
     let site = Site {
         cache: &cache,
-        memory_bytes: server::settings::defaults::memory_bytes(),
+        n_servers,
+        memory_bytes: server::settings::defaults::memory_bytes() / n_servers,
         most_clients: most_clients(plan),
         servers,
         os: None,

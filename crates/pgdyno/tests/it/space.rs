@@ -157,6 +157,20 @@ fn one_server_at_a_time_fits_where_two_do_not() {
 }
 
 #[test]
+fn a_duet_needs_space_for_both_of_its_servers() {
+    let place = Place::new();
+    let Some(_disk) = SmallDisk::at(&place, "cache", 900) else { return };
+    let one = ["--scale", "4", "--repeats", "1", "--set", "server.settings.max_wal_size=64MB"];
+    place.run(&short("plan", &one)).expect(0);
+    let duet = "compare --duet --a server.settings.jit=on --b server.settings.jit=off --set server.bin_dir=/usr/lib/postgresql/15/bin --scale 4 -c 2 \
+                --rounds 1 --set server.settings.max_wal_size=64MB -o out";
+    let refused = place.run(&duet.split_whitespace().collect::<Vec<_>>()).expect(1).stderr;
+    assert!(refused.contains("/cache/clusters` needs") && refused.contains("are missing"), "{refused}");
+    assert!(!place.path("out").exists() && clusters(&place).is_empty(), "nothing was begun");
+    place.expect_clean();
+}
+
+#[test]
 fn the_cache_removes_the_least_recently_used_and_nothing_in_use() {
     let place = Place::new();
     let init = |scale: &'static str| ["init", "--bin-dir", BIN_DIR, "--scale", scale];

@@ -102,7 +102,8 @@ pub(super) fn prepare(
     check(&plan)?;
     let consent =
         Consent { yes: args.yes, replace: args.replace, replace_databases: &args.replace_databases };
-    job::expect_possible(&plan, &servers, consent, args.output.as_deref())?;
+    let n_servers = if args.duet { 2 } else { 1 };
+    job::expect_possible((&plan, n_servers), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     let request = page::request(args, plan.seed);
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
