@@ -43,14 +43,27 @@ pub fn database_bytes(session: &mut Session) -> Result<u64> {
 /// # Errors
 /// Those of the step.
 pub fn within<T>(what: &str, longest: Duration, step: impl FnOnce() -> Result<T>) -> Result<T> {
+    within_option(what, longest, "run.phase_timeout", step)
+}
+
+/// As [`within`], for a limit that `option` sets.
+///
+/// # Errors
+/// Those of the step.
+pub fn within_option<T>(
+    what: &str,
+    longest: Duration,
+    option: &str,
+    step: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let limit = Limit::of(longest);
     let _entered = limit.enter();
     let _watched = watch(what, longest.saturating_add(SLACK));
     let result = step();
     match limit.is_over() {
-        true => result.with_context(|| {
-            format!("`{what}` has not ended after {} s (run.phase_timeout)", longest.as_secs())
-        }),
+        true => {
+            result.with_context(|| format!("`{what}` has not ended after {} s ({option})", longest.as_secs()))
+        }
         false => result,
     }
 }

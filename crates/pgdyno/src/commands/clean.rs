@@ -1,5 +1,7 @@
 //! `pgdyno clean`: removes what a killed pgdyno left behind.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use dataset::session::limit;
 use host::Machine;
@@ -15,7 +17,7 @@ use crate::{Exit, say, signals};
 /// and incomplete binaries, builds and clusters.
 pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(target) = &args.server {
-        return clean_server(target);
+        return clean_server(target, Duration::from_millis(args.timeout.ms));
     }
     let undone =
         host::undo_left(&Machine::this()).context("cannot restore values of the operating system")?;
@@ -54,10 +56,10 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
 }
 
 /// Removes databases that a killed pgdyno left on a server: copies that it made to restore another database.
-fn clean_server(target: &str) -> Result<Exit> {
+fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
     let conninfo = setup::resolve(target)?;
     let clean = || template::clean(&Doors::new(&conninfo, signals::stop_flag()));
-    let fates = limit::within("clean", limit::for_bytes(0), clean)?;
+    let fates = limit::within_option("clean", longest, "--timeout", clean)?;
     let mut is_all = true;
     for (name, fate) in &fates {
         match fate {

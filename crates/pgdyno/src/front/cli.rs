@@ -97,6 +97,9 @@ pub(crate) struct CleanArgs {
     /// Instead, remove the databases that a killed pgdyno left on this server: copies made to restore another database.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: Option<String>,
+    /// With --server: give up after this time.
+    #[arg(long, value_name = "TIME", default_value = "1h", requires = "server")]
+    pub(crate) timeout: model::text::units::Span,
 }
 
 /// What to do with clusters.

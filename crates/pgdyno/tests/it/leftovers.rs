@@ -74,6 +74,16 @@ fn exactly_the_databases_that_a_killed_pgdyno_made_are_removed() {
 }
 
 #[test]
+fn a_server_that_takes_its_time_is_given_up() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    // Each session takes five seconds to begin.
+    let server = format!("{} options='-c post_auth_delay=5'", pg.admin_target(&pg.database()));
+    let ended = place.run(&["clean", "--server", &server, "--timeout", "2s"]).expect(1);
+    assert!(ended.stderr.contains("`clean` has not ended after 2 s (--timeout)"), "{ended:?}");
+    place.run(&["clean", "--timeout", "2s"]).expect(1);
+}
+
+#[test]
 fn a_database_replaced_when_pgdyno_was_killed_is_removed_only_if_nobody_used_it() {
     let (place, pg) = (Place::new(), Pg::start());
     for is_used in [false, true] {
