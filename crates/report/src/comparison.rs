@@ -39,9 +39,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     lines.extend(why_otherwise(case));
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
         let seen = percent(detectable);
-        lines.push(format!(
-            "smallest difference that this comparison would have detected: {seen} (with 80 % power)"
-        ));
+        lines.push(format!("differences below {seen} would probably be missed (80 % power)"));
     }
     if let Some(floor) = floor {
         lines.push(noise_floor(floor));
@@ -86,7 +84,7 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
         Pairing::Blocks | Pairing::Rounds => phrases::plural(case.n_pairs, noun),
         Pairing::None => format!("{} each", phrases::plural(case.n_pairs, noun)),
     };
-    let Some(ratio) = case.leading() else { return format!("no verdict: {n}") };
+    let Some(ratio) = case.leading() else { return provisional(case, &n) };
     let interval = interval(ratio);
     let of =
         if case.lead == Figure::Throughput { String::new() } else { format!(" by {}", case.lead.as_str()) };
@@ -114,6 +112,38 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
     }
 }
 
+/// What fewer pairs than a verdict needs say: the ratios' geometric mean and range, and what is missing.
+fn provisional(case: &CaseComparison, n: &str) -> String {
+    let ratios =
+        case.figures.iter().find(|figure| figure.figure == case.lead).map(|figure| &figure.sample.ratios);
+    let Some(ratios) = ratios.filter(|ratios| !ratios.is_empty()) else { return format!("no verdict: {n}") };
+    let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+    let (low, high) =
+        ratios.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), r| (low.min(*r), high.max(*r)));
+    let agree = ratios.iter().filter(|ratio| (**ratio > 1.0) == (mean > 1.0)).count();
+    let by =
+        if case.lead == Figure::Throughput { String::new() } else { format!(" by {}", case.lead.as_str()) };
+    let missing = stats::PAIRS_MIN.saturating_sub(ratios.len());
+    let (noun, option) = match case.pairing {
+        Pairing::Rounds => ("round", "--rounds"),
+        _ => ("pair", "--pairs"),
+    };
+    format!(
+        "provisional: B is {} A{by} ({noun}s from {} to {}), in the same direction in {agree} of {}; {} for a verdict: {option} {}",
+        times(mean),
+        times(low),
+        times(high),
+        phrases::plural(ratios.len(), noun),
+        phrases::plural(missing, &format!("more {noun}")),
+        stats::PAIRS_MIN
+    )
+}
+
+/// A ratio: `2.2x`, `0.987x`.
+fn times(ratio: f64) -> String {
+    if ratio >= 1.5 { format!("{ratio:.1}x") } else { format!("{ratio:.3}x") }
+}
+
 fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
     let change = match change(figure, case.margin) {
         [_, word] if figure.result.is_none() => word,
@@ -134,14 +164,13 @@ pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
     };
     let figure = case.figures.iter().find(points_otherwise)?;
     let of = match case.pairing {
-        Pairing::Blocks => "within pairs",
-        Pairing::Slices => "within pairs of slices",
-        Pairing::Rounds => "of the rounds",
-        Pairing::None => "of each run of B to each of A",
+        Pairing::Blocks => "pair by pair",
+        Pairing::Slices => "by pairs of slices",
+        Pairing::Rounds => "round by round",
+        Pairing::None => "from each run of B and each run of A",
     };
     Some(format!(
-        "B to A is the centre of the ratios {of} (Hodges-Lehmann), not the ratio of the medians, which points the other way \
-         for {}",
+        "the ratio is estimated {of} (Hodges-Lehmann), so it can disagree with the two medians, as it does for {}",
         figure.figure.as_str()
     ))
 }
@@ -307,6 +336,13 @@ mod tests {
         let mut none = case(1.0, 1.0, 1.0, Verdict::Same, None);
         (none.figures[0].result, none.n_pairs, none.pairing) = (None, 3, Pairing::None);
         check(&none, "no verdict: 3 runs each");
+        (none.n_pairs, none.pairing) = (4, Pairing::Blocks);
+        none.figures[0].sample.ratios = vec![2.0, 2.2, 2.3, 2.3];
+        check(
+            &none,
+            "provisional: B is 2.2x A (pairs from 2.0x to 2.3x), in the same direction in 4 of 4 pairs; 2 more pairs for a \
+             verdict: --pairs 6",
+        );
     }
 
     #[test]
@@ -317,8 +353,7 @@ mod tests {
         let why = why_otherwise(&case).expect("the signs differ");
         assert_eq!(
             why,
-            "B to A is the centre of the ratios within pairs (Hodges-Lehmann), not the ratio of the medians, which points \
-             the other way for throughput"
+            "the ratio is estimated pair by pair (Hodges-Lehmann), so it can disagree with the two medians, as it does for throughput"
         );
         assert!(text(&case, None).contains(&why));
         case.figures[0].result = None;
@@ -339,7 +374,7 @@ mod tests {
         let text = text(&case(1.041, 1.029, 1.053, Verdict::Faster, None), Some(&floor));
         for expected in [
             "throughput       1,000 tps     1,041 tps   +4.1 % (+2.9 to +5.3 %)  faster",
-            "would have detected: 1.7 %",
+            "differences below 1.7 % would probably be missed",
             "noise floor of bench1, measured 2025-10-09 08:53 UTC: ±1.2 % over 12 A/A pairs (tpcb, 8 clients)",
         ] {
             assert!(text.contains(expected), "{text}");

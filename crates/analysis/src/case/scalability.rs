@@ -64,11 +64,7 @@ fn of_group(others: BTreeMap<String, String>, mut group: Vec<&CaseSummary>) -> S
 /// Why there is no fit.
 fn fit(points: &[(u32, f64)], runs: &[(f64, &[f64])]) -> Result<(Fit, Vec<String>), String> {
     if points.len() < LEVELS_MIN {
-        return Err(format!(
-            "no law fitted: any {} numbers of clients fit it, and there are only {}; measure {LEVELS_MIN} or more",
-            LEVELS_MIN - 1,
-            points.len()
-        ));
+        return Err(format!("the scalability curve needs at least {LEVELS_MIN} client counts"));
     }
     let medians: Vec<(f64, f64)> = points.iter().map(|(n, tps)| (f64::from(*n), *tps)).collect();
     let law = scalability(&medians).ok_or("no law fitted: no median is above zero")?;

@@ -35,7 +35,8 @@ pub(super) const NOTHING_COUNTS: Rule = Rule {
 fn nothing_counts(context: &CaseContext) -> Option<Finding> {
     let evidence = || match context.runs.len() {
         0 => format!("none of its {} was started", plural(context.n_planned, "run")),
-        n => format!("none of its {} that were started counts", plural(n, "run")),
+        1 => "its only run does not count".to_string(),
+        n => format!("none of its {n} runs counts"),
     };
     (context.summary.n_runs == 0).then(|| NOTHING_COUNTS.finds(Severity::Void, evidence()))
 }
@@ -254,7 +255,7 @@ fn cache_fit_evidence(server: &ServerRecord, host: Option<&HostRecord>) -> Optio
     let buffers = memory_setting_bytes(server.setting("shared_buffers")?)?;
     let memory = host.map(|host| host.memory_bytes);
     let verdict = match memory {
-        _ if data <= buffers => "fits in shared buffers",
+        _ if data <= buffers => "fits in shared buffers: disk reads are not tested",
         Some(memory) if data <= memory => "fits in memory, not in shared buffers",
         Some(_) => "is larger than memory",
         None => "is larger than shared buffers",

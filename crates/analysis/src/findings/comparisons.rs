@@ -2,7 +2,7 @@
 
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
-use super::format::{excerpts, list, plural, span};
+use super::format::{excerpts, list, span};
 use super::{Check, ComparisonContext, ON_RECORDS, Rule};
 use crate::comparison::{Difference, Pairing, Side};
 use crate::finding::{Finding, Severity};
@@ -68,7 +68,7 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     title: "Too few pairs for a verdict",
     severity: "Doubt below six pairs, or four runs on each side where they are not paired",
     source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
-    advice: "Run more blocks.",
+    advice: "Use --pairs 6 or more, or a longer --time; give an experiment whose results are compared more --repeats.",
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
     tested: ON_RECORDS,
@@ -81,7 +81,7 @@ fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
         Pairing::Rounds => (PAIRS_MIN, "round"),
         Pairing::None => (UNPAIRED_MIN, "run"),
     };
-    let evidence = format!("{} of {least} that are needed", plural(context.n_pairs, noun));
+    let evidence = format!("only {} of {least} {noun}s", context.n_pairs);
     (context.n_pairs < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence)).into_iter().collect()
 }
 

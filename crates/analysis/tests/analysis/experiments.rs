@@ -22,7 +22,7 @@ pub(crate) fn quiet_experiment() -> ExperimentData {
 type Change = fn(&mut ExperimentData);
 pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("nothing-counts", Severity::Void, "none of its 3 runs was started", |data| data.runs.clear()),
-    ("nothing-counts", Severity::Void, "none of its 3 runs that were started counts", |data| {
+    ("nothing-counts", Severity::Void, "none of its 3 runs counts", |data| {
         data.runs.iter_mut().for_each(|run| run.record.state = RunState::Partial);
     }),
     ("runs-excluded", Severity::Note, "run 2 (connection-lost)", |data| {

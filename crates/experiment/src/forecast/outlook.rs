@@ -88,10 +88,10 @@ impl Outlook {
     /// Why the plan needs consent, if it does.
     pub fn asks_consent(&self, n_runs: usize) -> Option<String> {
         if n_runs > RUNS_MAX {
-            return Some(format!("{n_runs} runs are more than {RUNS_MAX}"));
+            return Some(format!("This would make {n_runs} runs, more than {RUNS_MAX}"));
         }
         let length_s = self.runs_s + self.repeats_s + self.loading_s;
-        (length_s > LENGTH_S_MAX).then(|| format!("{:.1} days are more than one", length_s / 86_400.0))
+        (length_s > LENGTH_S_MAX).then(|| format!("This would take {:.1} days", length_s / 86_400.0))
     }
 }
 
@@ -288,9 +288,7 @@ mod tests {
             Outlook::of(&plan, MEMORY).asks_consent(plan.runs.len())
         };
         assert_eq!(asks("repeats = 100\n"), None);
-        assert_eq!(asks("repeats = 101\n").unwrap(), "101 runs are more than 100");
-        assert!(
-            asks("repeats = 100\n[run]\nmeasure = \"20min\"\n").unwrap().contains("days are more than one")
-        );
+        assert_eq!(asks("repeats = 101\n").unwrap(), "This would make 101 runs, more than 100");
+        assert!(asks("repeats = 100\n[run]\nmeasure = \"20min\"\n").unwrap().contains("This would take 1."));
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod page;
 use std::path::{Path, PathBuf};
 
 use analysis::comparison::{CaseComparison, Side, Verdict};
-use analysis::finding::Grade;
+use analysis::finding::{Grade, Severity};
 use analysis::summary::Study;
 use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
@@ -98,7 +98,8 @@ pub(crate) fn finish(
     if comparisons.iter().any(|case| case.grade == Grade::Void) {
         if !args.force {
             bail!(
-                "A and B also differ in something that was not asked for, which voids the comparison; see above, and use --force to override"
+                "A and B also differ in something that was not asked for, so they cannot be compared: {}. Use --force to compare anyway.",
+                voided(comparisons)
             );
         }
         say("compared because of --force: a difference that was not asked for voids the comparison");
@@ -117,6 +118,17 @@ pub(crate) fn finish(
         return Ok(Exit::Partial);
     }
     Ok(Exit::Done)
+}
+
+/// What voids the comparisons, in the words of their findings.
+fn voided(comparisons: &[CaseComparison]) -> String {
+    let findings = comparisons.iter().flat_map(|case| &case.findings);
+    let mut words: Vec<&str> = findings
+        .filter(|finding| finding.severity == Severity::Void)
+        .map(|finding| finding.evidence.as_str())
+        .collect();
+    words.dedup();
+    words.join("; ")
 }
 
 /// Results as the user names them: a directory, and optionally the number of a case.

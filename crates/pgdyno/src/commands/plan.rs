@@ -113,7 +113,7 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
         )?;
     }
     if let Some(why) = outlook.asks_consent(plan.runs.len()) {
-        writeln!(out, "note    {why}: `pgdyno run` requires --yes")?;
+        writeln!(out, "note    {why}: `pgdyno run` asks for --yes")?;
     }
     Ok(())
 }

@@ -75,7 +75,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
     job::expect_possible((&asked.plan, 1), &asked.servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
     {
-        bail!("{why}; check it with pgdyno plan, and add --yes if you mean it");
+        bail!("{why}. Check with `pgdyno plan`, confirm with --yes.");
     }
     announce(&asked.plan, &asked.servers, consent)?;
     Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())

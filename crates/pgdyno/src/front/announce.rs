@@ -42,10 +42,21 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
     let intents = intent::of_plan(plan, servers, consent.replace_databases, signals::stop_flag())?;
     for Intent { line, others } in intents {
         say(&line);
-        if others.n > 0 && !consent.yes && stdin().is_terminal() && stderr().is_terminal() {
-            say(&format!("the database also holds {}; go on? [y/N]", words(&others)));
-            ensure!(is_agreed()?, "not started; use --yes to skip the question");
+        if others.n > 0 && !consent.yes {
+            ask(&format!("the database also holds {}; go on?", words(&others)))?;
         }
+    }
+    Ok(())
+}
+
+/// Asks `question` on a terminal; elsewhere the answer is yes.
+///
+/// # Errors
+/// When the user does not agree.
+pub(crate) fn ask(question: &str) -> Result<()> {
+    if stdin().is_terminal() && stderr().is_terminal() {
+        say(&format!("{question} [y/N]"));
+        ensure!(is_agreed()?, "not started; use --yes to skip the question");
     }
     Ok(())
 }

@@ -336,7 +336,7 @@ pub(crate) struct CompareArgs {
     /// What B changes in the experiment. Repeatable.
     #[arg(long = "b", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
     pub(crate) b: Vec<String>,
-    /// Measure the same case twice: the result is this host's noise floor, kept for later comparisons.
+    /// Measure A against itself, to learn the smallest difference this host can show; it is kept for later comparisons.
     #[arg(long, conflicts_with = "results")]
     pub(crate) aa: bool,
     /// Run both servers at once, their loads taking turns in short slices: cancels disturbances longer than a slice.

@@ -45,8 +45,8 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 fn percentages(study: &Study, axis: &Axis) -> String {
     let Some(Against { what, of, rows }) = told::against(study) else { return String::new() };
     format!(
-        "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. A difference smaller than the spread of the \
-         cases' runs means nothing.</p>{}\n",
+        "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. Ignore differences smaller than the spread of \
+         the cases' runs.</p>{}\n",
         text(&of),
         table("plain", &["Case", what, "Of baseline", "Difference"], &cells(axis, &rows))
     )

@@ -62,8 +62,8 @@ pub(super) fn panel(study: &Study) -> String {
         ["Factors", "Fewest", "tps", "Peak", "tps", "Most", "tps", "Growth", "Drop factor after the peak"];
     let rows: Vec<Vec<String>> = scaling.iter().map(scaling_row).collect();
     format!(
-        "<h3>Scalability</h3><p class=\"quiet\">Growth: peak throughput divided by that of the fewest clients. Drop factor: peak throughput divided by \
-         that of the most clients; 1.00 if it never drops.</p>{}\n{}",
+        "<h3>Scalability</h3><p class=\"quiet\">Growth: peak ÷ throughput at the fewest clients. Drop factor: peak ÷ throughput at the most clients; \
+         1.00 if it never drops.</p>{}\n{}",
         table("plain", &heads, &rows),
         law(study)
     )

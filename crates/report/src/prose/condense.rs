@@ -189,7 +189,10 @@ pub(crate) fn reasons(study: &Study, case: &CaseSummary) -> Vec<String> {
     };
     let mut reasons: Vec<String> = doubts.into_iter().map(in_words).collect();
     for run in of_case().filter(|run| !run.counts()) {
-        reasons.push(format!("run {} left out ({})", run.run, phrases::why_not(run)));
+        reasons.push(match phrases::replaced(run) {
+            Some(replaced) => format!("run {} {replaced}", run.run),
+            None => format!("run {} left out ({})", run.run, phrases::why_not(run)),
+        });
     }
     reasons
 }

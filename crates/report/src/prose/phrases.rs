@@ -62,9 +62,9 @@ pub(crate) fn replaced(run: &RunSummary) -> Option<String> {
     Some(match &run.disturbance {
         Some(found) => {
             let rules: Vec<String> = found.rules.iter().map(|id| of_id(id)).collect();
-            format!("disturbed ({}), run {by} counts", rules.join(", "))
+            format!("replaced by run {by} ({})", rules.join(", "))
         }
-        None => format!("run {by} counts instead"),
+        None => format!("replaced by run {by}"),
     })
 }
 

@@ -14,16 +14,17 @@ use experiment::site::referee::{Judged, Referee};
 use model::experiment::case::ServerSource;
 use model::experiment::plan::{Plan, RunState};
 use model::run::RunRecord;
+use model::text::prose::plural;
 use server::Cache;
 use stats::Precision;
 
 use super::{Explained, finish, floor, page};
 use crate::commands::report;
-use crate::front::announce::{Consent, announce};
+use crate::front::announce::{Consent, announce, ask};
 use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
 use crate::front::setup::{self, Asked};
 use crate::job::referee::ByFindings;
-use crate::job::{self, Job, Terms};
+use crate::job::{self, Job, Terms, preview};
 use crate::{Exit, say};
 
 /// Default measurement window of each round of a duet: dozens of pairs of slices.
@@ -105,11 +106,36 @@ pub(super) fn prepare(
     let n_servers = if args.duet { 2 } else { 1 };
     job::expect_possible((&plan, n_servers), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
+    say_what_is_compared(&plan, args)?;
     let request = page::request(args, plan.seed);
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
     job.dir.write_comparison(&request)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     Ok(job)
+}
+
+/// Comparisons that take longer ask on a terminal, seconds.
+const ASK_S: f64 = 300.0;
+
+/// Says what is compared, in how many pairs and how long that takes, and asks if it is long.
+fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
+    let [a, b] = plan.cases.as_slice() else { return Ok(()) };
+    let outlook = preview::outlook(plan);
+    let (n_pairs, all_s) = (plan.runs.len() / 2, outlook.runs_s + outlook.loading_s);
+    let is_timed = plan.precision.is_some();
+    let length_s = if is_timed { all_s.min(args.time.ms as f64 / 1000.0 + outlook.loading_s) } else { all_s };
+    say(&format!(
+        "compares {} (A) with {} (B) in {}{}, about {}",
+        a.label(),
+        b.label(),
+        if is_timed { "up to " } else { "" },
+        plural(n_pairs, "pair"),
+        preview::duration(length_s)
+    ));
+    if length_s > ASK_S && !args.yes {
+        ask("go on?")?;
+    }
+    Ok(())
 }
 
 /// The options of one side's experiment.
