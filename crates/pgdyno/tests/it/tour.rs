@@ -16,8 +16,10 @@ const SHORTER: &[(&str, &str)] = &[
     ("--measure 20s", "--measure 2s"),
     ("--measure 10s", "--measure 2s"),
     ("--repeats 3", "--repeats 1"),
-    ("--pairs 8", "--pairs 1"),
+    ("--pairs 8", "--time 1s"),
     ("-s 20", "-s 2"),
+    // A run of fewer than some hundred transactions counts for nothing.
+    ("--pace 100/s", "--pace 250/s"),
     ("--acid ", "--acid --acid-load 2s "),
     // Other load on the machine may not cause repeats.
     (" -o results/", " --set run.repeat_disturbed=0 -o results/"),
