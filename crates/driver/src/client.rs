@@ -84,6 +84,8 @@ pub(crate) struct Record {
     pub(crate) n_ended: u64,
     /// Transactions committed within the measurement window.
     pub(crate) n_measured: u64,
+    /// Transactions that the server has reported as ended: ReadyForQuery messages outside of a transaction block.
+    pub(crate) n_server_transactions: u64,
     /// When it became free to take a slot of the schedule; 0 before its first.
     pub(crate) idle_since: Nanos,
 }
@@ -235,6 +237,7 @@ impl Client {
             self.session.status = reply.status;
             self.exchange.n_results = n_results;
             self.exchange.n_awaited = 0;
+            self.record.n_server_transactions += u64::from(reply.status == TransactionStatus::Idle);
             return Ok(Received::Complete);
         }
         self.receive_any(input, now)

@@ -18,7 +18,7 @@ use anyhow::Result;
 use model::experiment::case::{Case, ServerSource};
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::{Binaries, Cluster, CopyReport, Server, StopMode};
-use wire::Conninfo;
+use wire::{Conninfo, Session};
 
 pub use self::embedded::Embedded;
 use crate::site::Site;
@@ -157,6 +157,14 @@ impl Stage {
         match self {
             Stage::Embedded(stage) => Ok(stage.conninfo()?),
             Stage::Adopted(stage) => Ok(stage.conninfo.clone()),
+        }
+    }
+
+    /// The server process of the session that keeps another pgdyno away while the load runs.
+    pub(crate) fn backend_pid(&self) -> Option<i32> {
+        match self {
+            Stage::Embedded(_) => None,
+            Stage::Adopted(stage) => stage.holder.as_ref().map(Session::backend_pid),
         }
     }
 

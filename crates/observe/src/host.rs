@@ -1,5 +1,7 @@
 //! The machine and its processes: a description, and their counters in each tick.
 
+pub(crate) mod backends;
+pub(crate) mod cgroup;
 pub(crate) mod device;
 pub(crate) mod disk;
 pub mod facts;

@@ -13,7 +13,7 @@ mod schedule;
 mod server;
 mod sink;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use wire::Conninfo;
 
 use crate::host::watch::HostWatch;
 use crate::remote::watch::RemoteWatch;
-use crate::schedule::{Control, Wishes};
+use crate::schedule::{Backends, Control, Wishes};
 use crate::server::tail::Tail;
-use crate::server::watch::ServerWatch;
+use crate::server::watch::{ServerWatch, Wanted};
 use crate::sink::{Out, Sink};
 
 /// One observation.
@@ -66,6 +66,8 @@ pub struct ObserveSpec {
     pub server_pid: Option<i32>,
     /// Process id of the load driver, once it runs.
     pub driver_pid: Option<i32>,
+    /// Backends of the load and of pgdyno's other sessions; `None` if unknown: then nobody's are told from others'.
+    pub backends: Option<OurBackends>,
     /// Directories by role (`data`, `wal`, `results`): their devices and free space are observed.
     pub dirs: BTreeMap<String, PathBuf>,
     /// Address of an exporter on the database's machine, in Prometheus' text format.
@@ -78,6 +80,15 @@ pub struct ObserveSpec {
     pub tick_ns: u64,
     /// Ticks end at this time (nanoseconds since the Unix epoch) plus or minus whole ticks.
     pub align_unix_ns: u64,
+}
+
+/// Process ids of the server's backends that serve pgdyno.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OurBackends {
+    /// Those of the load's clients.
+    pub load: BTreeSet<i32>,
+    /// Those of other sessions, and of a load that takes turns with this one.
+    pub others: BTreeSet<i32>,
 }
 
 impl ObserveSpec {
@@ -93,6 +104,7 @@ impl ObserveSpec {
             database: String::new(),
             server_pid: None,
             driver_pid: None,
+            backends: None,
             dirs: BTreeMap::new(),
             telemetry: None,
             log_path: None,
@@ -135,14 +147,18 @@ impl Observer {
             server_pid: spec.server_pid,
             ..Wishes::default()
         };
-        let mut observer =
-            Observer { control: Arc::new(Control::new(wishes)), out: Out::new(sink), threads: Vec::new() };
+        let are_known = spec.backends.is_some();
+        let OurBackends { load, others } = spec.backends.unwrap_or_default();
+        let backends = Backends { load, own: others, ..Backends::default() };
+        let control = Arc::new(Control::new(wishes, backends));
+        let mut observer = Observer { control, out: Out::new(sink), threads: Vec::new() };
         let tick_ns = spec.tick_ns;
         let host = HostWatch::new(&spec.dirs, observer.out.clone());
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
         let has_log = spec.log_path.is_some();
         if let Some(conninfo) = spec.server {
-            let server = ServerWatch::new(conninfo, spec.database, has_log, observer.out.clone());
+            let wanted = Wanted { database: spec.database, has_log, has_backends: are_known };
+            let server = ServerWatch::new(conninfo, wanted, observer.out.clone());
             observer.spawn("observe-server", move |control, _| server.run(control, tick_ns))?;
         }
         if let Some(address) = spec.telemetry {
@@ -228,6 +244,7 @@ impl fmt::Debug for ObserveSpec {
             .field("database", &self.database)
             .field("server_pid", &self.server_pid)
             .field("driver_pid", &self.driver_pid)
+            .field("backends", &self.backends)
             .field("dirs", &self.dirs)
             .field("telemetry", &self.telemetry)
             .field("log_path", &self.log_path)

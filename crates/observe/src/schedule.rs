@@ -1,5 +1,7 @@
-//! Ends of ticks, and the messages from the observer to its threads: stop, driver's pid, alignment.
+//! Ends of ticks, and the messages to and between the observer's threads: stop, driver's pid, alignment, and whose
+//! backends are whose.
 
+use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -57,16 +59,40 @@ pub(crate) struct Wishes {
     pub(crate) n_ended: usize,
 }
 
-/// [`Wishes`] shared by all threads, with a condition variable.
+/// Backends of client sessions, by process id.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Backends {
+    /// Those of the load.
+    pub(crate) load: BTreeSet<i32>,
+    /// Other sessions of pgdyno, and those of a load that takes turns with this one.
+    pub(crate) own: BTreeSet<i32>,
+    /// Everybody else's, as of the server thread's last answer.
+    pub(crate) foreign: BTreeSet<i32>,
+}
+
+impl Backends {
+    /// Whether a session is pgdyno's.
+    pub(crate) fn is_ours(&self, pid: i32) -> bool {
+        self.load.contains(&pid) || self.own.contains(&pid)
+    }
+}
+
+/// [`Wishes`] and [`Backends`] shared by all threads, with a condition variable for the wishes.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     wishes: Mutex<Wishes>,
     bell: Condvar,
+    backends: Mutex<Backends>,
 }
 
 impl Control {
-    pub(crate) fn new(wishes: Wishes) -> Control {
-        Control { wishes: Mutex::new(wishes), bell: Condvar::new() }
+    pub(crate) fn new(wishes: Wishes, backends: Backends) -> Control {
+        Control { wishes: Mutex::new(wishes), bell: Condvar::new(), backends: Mutex::new(backends) }
+    }
+
+    /// The known backends. The lock is held until the returned value is dropped.
+    pub(crate) fn backends(&self) -> MutexGuard<'_, Backends> {
+        self.backends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Wishes> {
@@ -139,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_stop_ends_every_wait() {
-        let control = Control::new(Wishes { stop: true, ..Wishes::default() });
+        let control = Control::new(Wishes { stop: true, ..Wishes::default() }, Backends::default());
         assert!(control.sleep(Duration::from_secs(60)));
         assert!(control.sleep_tick(60_000_000_000).1);
         assert!(!control.wait_ended(1, Duration::from_millis(1)));

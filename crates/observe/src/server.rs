@@ -2,6 +2,7 @@
 
 pub(crate) mod log;
 pub(crate) mod log_events;
+pub(crate) mod sessions;
 pub(crate) mod statistics;
 pub(crate) mod tail;
 pub(crate) mod watch;

@@ -14,8 +14,8 @@ use model::telemetry::event::{Event, EventKind};
 use model::telemetry::metric::{self, MetricKind};
 use model::telemetry::reading::{Tick, TickSource, split_key};
 use nix::sys::signal::Signal;
-use observe::{ObserveSpec, Observer, Sample};
-use testbed::{Options, Server, as_server_user};
+use observe::{ObserveSpec, Observer, OurBackends, Sample};
+use testbed::{Options, QuotaGroup, Server, as_server_user};
 use wire::{Conninfo, Session};
 
 /// Which of its acts the server logs.
@@ -125,7 +125,7 @@ fn check_keys(ticks: &[Tick]) {
         let row = metric::find(name).unwrap_or_else(|| panic!("`{key}` is not a row of METRICS"));
         assert_eq!(row.instance.is_empty(), instance.is_none(), "{key}");
         assert!(value.is_finite(), "{key} {value}");
-        assert!(*value >= 0.0, "{key} {value}");
+        assert!(*value >= 0.0 || name.ends_with("clock_offset"), "{key} {value}");
         if row.kind == MetricKind::Counter && row.unit == "s" && row.name.starts_with("host.cpu") {
             assert!(*value < 60.0, "{key} {value} are not seconds of a tick");
         }
@@ -264,8 +264,84 @@ fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
     server.execute("postgres", "checkpoint");
     let counted = seen.wait_for(EventKind::CheckpointCounted);
     assert_eq!(counted.detail["cause"], "requested");
+    server.execute("postgres", "insert into t select g from generate_series(1, 10000) g");
+    server.execute("postgres", "delete from t");
+    let of_t = |what: &'static str| {
+        move |event: &Event| event.detail["table"] == "postgres.public.t" && event.detail["what"] == what
+    };
+    seen.wait_for_that(EventKind::AutovacuumCounted, of_t("autoanalyze"));
+    let vacuumed = seen.wait_for_that(EventKind::AutovacuumCounted, of_t("autovacuum"));
+    assert!(vacuumed.number("n").unwrap() >= 1.0, "{vacuumed:?}");
     observer.stop();
     assert_eq!(sum(&seen.ticks(TickSource::Host), "server.cpu.user"), 0.0);
+    let ticks = seen.ticks(TickSource::Server);
+    check_keys(&ticks);
+    let offsets =
+        ticks.iter().map(|tick| (tick.values["server.clock_offset"], tick.values["server.clock_error"]));
+    for (offset_s, error_s) in offsets {
+        assert!(offset_s.abs() <= error_s + 0.02, "one machine, one clock: {offset_s} {error_s}");
+    }
+}
+
+#[test]
+fn work_of_sessions_that_are_not_ours_is_told_apart() {
+    let server = Server::start(&OPTIONS);
+    let (mut ours, holder) = (server.wait_ready(), server.wait_ready());
+    let backends = OurBackends { load: [ours.backend_pid()].into(), others: [holder.backend_pid()].into() };
+    let seen = Seen::default();
+    let observer = seen.observe(ObserveSpec { backends: Some(backends), ..spec(&server) });
+    seen.wait_for_tick();
+    let work = |n: u32| format!("select max(g) from (select generate_series(1, {n}) g) s");
+    ours.execute(&work(5_000_000)).unwrap();
+    let before = seen.ticks(TickSource::Host);
+    server.execute("postgres", &work(60_000_000));
+    sleep(Duration::from_millis(1200));
+    observer.stop();
+    let host = seen.ticks(TickSource::Host);
+    check_keys(&host);
+    let (load_s, foreign_s) = (sum(&host, "server.cpu.load"), sum(&host, "server.cpu.foreign"));
+    assert!(load_s > 0.1 && foreign_s > load_s, "{load_s} {foreign_s}");
+    assert!(sum(&before, "server.cpu.foreign") < 0.02, "{before:?}");
+    let server = seen.ticks(TickSource::Server);
+    let most = |metric: &str| server.iter().map(|tick| tick.values[metric]).fold(0.0, f64::max);
+    assert_eq!((most("server.foreign_sessions"), most("server.foreign_working")), (1.0, 1.0));
+}
+
+#[test]
+fn time_limits_of_the_role_do_not_end_the_observation() {
+    let server = Server::start(&OPTIONS);
+    for setting in ["idle_session_timeout = '200ms'", "statement_timeout = '1s'", "lock_timeout = '1s'"] {
+        server.execute("postgres", &format!("alter role postgres set {setting}"));
+    }
+    let seen = Seen::default();
+    let observer = seen.observe(spec(&server));
+    sleep(Duration::from_millis(3500));
+    observer.stop();
+    assert!(seen.ticks(TickSource::Server).len() >= 3, "{:?}", seen.events());
+    let lost = seen.events().into_iter().filter(|event| event.kind == EventKind::TelemetryLost);
+    assert_eq!(lost.map(|event| event.text).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn throttling_by_a_quota_is_counted() {
+    let server = Server::start(&OPTIONS);
+    let Ok(group) = QuotaGroup::of(0.05) else {
+        // Only version 1 lets root make one beside a running system's.
+        return;
+    };
+    server.pids().into_iter().for_each(|pid| group.take(pid));
+    let seen = Seen::default();
+    let observer = seen.observe(spec(&server));
+    seen.wait_for_tick();
+    server.execute("postgres", "select count(*) from generate_series(1, 3000000)");
+    observer.stop();
+    let ticks = seen.ticks(TickSource::Host);
+    check_keys(&ticks);
+    let (periods, throttled) = (sum(&ticks, "cgroup.periods"), sum(&ticks, "cgroup.throttled_periods"));
+    assert!(throttled > 2.0 && throttled <= periods, "{throttled} of {periods}");
+    assert!(sum(&ticks, "cgroup.throttled_time") > 0.0, "{ticks:?}");
+    let key = format!("cgroup.quota[server:/{}]", group.path().file_name().unwrap().display());
+    assert_eq!(ticks[0].values[&key], 0.05);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::client::exchange::{Exchange, Refused};
 use crate::client::fetch::Fetched;
 use crate::client::notices::Notices;
 use crate::client::session::Session;
-use crate::client::{Client, Received, take_notice};
+use crate::client::{Client, Received, Record, take_notice};
 use crate::clock::Nanos;
 
 /// The parts of a client that a reply changes while its scanner reads it.
@@ -16,6 +16,7 @@ struct Awaiting<'a> {
     exchange: &'a mut Exchange,
     session: &'a mut Session,
     notices: &'a mut Notices,
+    record: &'a mut Record,
     /// The client's message is not sent to its end.
     waits_to_write: bool,
 }
@@ -33,6 +34,7 @@ impl Client {
             exchange: &mut self.exchange,
             session: &mut self.session,
             notices: &mut self.notices,
+            record: &mut self.record,
             waits_to_write: self.outgoing.waits_to_write,
         };
         let mut fault = None;
@@ -90,6 +92,7 @@ impl Awaiting<'_> {
     #[inline]
     fn take_ready(&mut self, status: TransactionStatus) -> bool {
         self.session.status = status;
+        self.record.n_server_transactions += u64::from(status == TransactionStatus::Idle);
         if let Some(parsed) = &mut self.session.parsed {
             parsed.settle();
         }

@@ -40,6 +40,7 @@ struct Pending {
     in_flight: u64,
     connected: u64,
     backlog: u64,
+    server_transactions: u64,
 }
 
 impl Merger {
@@ -74,6 +75,7 @@ impl Merger {
             in_flight: 0,
             connected: 0,
             backlog: 0,
+            server_transactions: 0,
         });
         pending.delivered[part.thread] = true;
         pending.start = pending.start.min(part.start);
@@ -81,6 +83,7 @@ impl Merger {
         pending.in_flight += part.in_flight;
         pending.connected += part.connected;
         pending.backlog += part.backlog;
+        pending.server_transactions += part.server_transactions;
         let thread = part.thread.to_string();
         pending.gauges.insert(key("driver.thread_cpu", &thread), part.thread_cpu_ns as f64 / 1e9);
         if part.polled_ns > 0 {
@@ -189,6 +192,7 @@ impl Merger {
         values.insert("driver.cpu.user".into(), cpu.user_s - self.cpu_before.user_s);
         values.insert("driver.cpu.system".into(), cpu.system_s - self.cpu_before.system_s);
         self.cpu_before = cpu;
+        values.insert("driver.server_transactions".into(), pending.server_transactions as f64);
         values.insert("driver.in_flight".into(), pending.in_flight as f64);
         values.insert("driver.connected".into(), pending.connected as f64);
         values.insert("driver.backlog".into(), pending.backlog as f64);

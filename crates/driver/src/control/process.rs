@@ -75,7 +75,7 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let begun = clock::now();
     let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &order.shares())?;
     let poller = pollers.first().map_or(load.poller, Poller::kind);
-    let Crew { shares, tls, prepare_ns } = order.connect()?;
+    let Crew { shares, tls, prepare_ns, backend_pids } = order.connect()?;
     let connect_ns = clock::now() - begun;
     let rehearsed = RehearsedLoad::new(&order, poller);
     let rehearsal =
@@ -89,6 +89,7 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
         rehearses: rehearsed.is_some(),
         tls,
         statements: scripts.labels(),
+        backend_pids,
     };
     say(output, &DriverLine::Ready(ready))?;
     match commands.recv() {
@@ -134,6 +135,8 @@ struct Crew {
     tls: Option<String>,
     /// See [`Ready::prepare_ns`].
     prepare_ns: Nanos,
+    /// See [`Ready::backend_pids`].
+    backend_pids: Vec<i32>,
 }
 
 impl Order<'_> {
@@ -171,6 +174,7 @@ impl Order<'_> {
                 client.exchange.fetched = self.scripts.fetches.then(fetched);
                 if let Some(connection) = connections.next() {
                     crew.tls = crew.tls.or_else(|| connection.tls.clone());
+                    crew.backend_pids.push(connection.backend_pid);
                     client.connect(connection, self.parsed_beforehand()).map_err(|e| e.to_string())?;
                 }
                 clients.push(client);

@@ -37,6 +37,8 @@ pub(crate) struct Part {
     pub(crate) in_flight: u64,
     pub(crate) connected: u64,
     pub(crate) backlog: u64,
+    /// Transactions that the server reported as ended in the interval.
+    pub(crate) server_transactions: u64,
 }
 
 /// Totals of a thread that has finished.

@@ -1,6 +1,6 @@
 //! Ramp-up, measurement and drain of a run, with telemetry from before to after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use model::load::drive::{Done, DriveOrder, DriverLine};
 use model::run::RunRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use observe::http::Address;
-use observe::{ObserveSpec, Observer};
+use observe::{ObserveSpec, Observer, OurBackends};
 use wire::Conninfo;
 
 use crate::run::adapt::Judge;
@@ -42,9 +42,16 @@ impl OneRun<'_> {
         let order = DriveOrder { load, password };
         let mut driver = LocalDriver::spawn(self.program, ["drive"], &order, StderrTo::Messages)?;
         let ready = driver.wait_ready(READY_TIMEOUT, self.site.stop)?;
+        let load_backends = ready.backend_pids.iter().copied().collect();
         record.ready = Some(ready);
+        let mut others: BTreeSet<i32> = stage.backend_pid().into_iter().collect();
         let go = match &self.side {
-            Some(side) => side.meeting.meet(self.site.stop)?,
+            Some(side) => {
+                let own = &others | &load_backends;
+                let (go, of_both) = side.meeting.meet(&own, self.site.stop)?;
+                others = of_both;
+                go
+            }
             None => unix_now() + GO_DELAY.as_nanos() as u64,
         };
         record.go_unix_ns = Some(go);
@@ -54,6 +61,7 @@ impl OneRun<'_> {
         let telemetry = Telemetry::default();
         let spec = ObserveSpec {
             driver_pid: Some(driver.pid() as i32),
+            backends: Some(OurBackends { load: load_backends, others }),
             align_unix_ns: go,
             ..self.observe(place, conninfo)
         };

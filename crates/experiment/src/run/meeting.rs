@@ -1,5 +1,6 @@
 //! Where the two sides of a duet wait for each other before their loads begin.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,25 +30,29 @@ pub(crate) struct Meeting {
 #[derive(Debug, Default)]
 struct State {
     n_there: u32,
+    /// Server processes that serve either side.
+    backends: BTreeSet<i32>,
     go_unix_ns: Option<u64>,
     is_off: bool,
 }
 
 impl Meeting {
-    /// Waits for the other side; both get the same moment, nanoseconds since the Unix epoch.
+    /// Waits for the other side. Both get the same moment, nanoseconds since the Unix epoch, and the server processes of
+    /// both: the sides may use two databases of one server.
     ///
     /// # Errors
     /// When the other side will not come, or the user wants to stop.
-    pub(crate) fn meet(&self, stop: &AtomicBool) -> Result<u64> {
+    pub(crate) fn meet(&self, backends: &BTreeSet<i32>, stop: &AtomicBool) -> Result<(u64, BTreeSet<i32>)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.n_there += 1;
+        state.backends.extend(backends);
         if state.n_there == 2 {
             state.go_unix_ns = Some(unix_now() + GO_DELAY.as_nanos() as u64);
             self.changed.notify_all();
         }
         loop {
             match state.go_unix_ns {
-                Some(go) => return Ok(go),
+                Some(go) => return Ok((go, state.backends.clone())),
                 None if state.is_off => bail!("the other side of the duet could not begin"),
                 None if stop.load(Ordering::Relaxed) => bail!(STOPPED),
                 None => {}
@@ -69,24 +74,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_get_the_same_moment() {
+    fn both_get_the_same_moment_and_know_each_others_backends() {
         let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
         let moments = std::thread::scope(|scope| {
-            let meet = || scope.spawn(|| meeting.meet(&stop).unwrap());
-            [meet(), meet()].map(|thread| thread.join().unwrap())
+            let meet = |pid| {
+                let (meeting, stop) = (&meeting, &stop);
+                scope.spawn(move || meeting.meet(&[pid].into(), stop).unwrap())
+            };
+            [meet(1), meet(2)].map(|thread| thread.join().unwrap())
         });
         assert_eq!(moments[0], moments[1]);
+        assert_eq!(moments[0].1, [1, 2].into());
     }
 
     #[test]
     fn a_partner_that_waits_in_vain_is_notified() {
         let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| meeting.meet(&stop).unwrap_err().to_string());
+            let waits = scope.spawn(|| meeting.meet(&BTreeSet::new(), &stop).unwrap_err().to_string());
             meeting.call_off();
             assert!(waits.join().unwrap().contains("could not begin"));
         });
         let stopped = AtomicBool::new(true);
-        assert_eq!(Meeting::default().meet(&stopped).unwrap_err().to_string(), STOPPED);
+        assert_eq!(Meeting::default().meet(&BTreeSet::new(), &stopped).unwrap_err().to_string(), STOPPED);
     }
 }

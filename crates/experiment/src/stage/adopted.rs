@@ -75,7 +75,7 @@ pub struct Adopted {
     /// Complete data found in each schema at first: it is not replaced by other data without consent.
     found_data: BTreeMap<(Dataset, Schema), Option<Marker>>,
     /// Holds the advisory lock; `None` while the database is replaced.
-    holder: Option<Session>,
+    pub(crate) holder: Option<Session>,
     copies: Copies,
     /// Data was restored at least once.
     has_restored: bool,

@@ -34,6 +34,23 @@ pub(crate) struct Used {
     pub(crate) n_processes: u32,
 }
 
+/// A process of a tree, and the CPU time that it used itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    /// As in [`Tree`].
+    pub(crate) starttime: u64,
+    pub(crate) cpu_s: f64,
+}
+
+impl Process {
+    fn of(stat: &Stat) -> Process {
+        let ticks = stat.utime + stat.stime;
+        let cpu_s = ticks as f64 / procfs::ticks_per_second() as f64;
+        Process { pid: stat.pid, starttime: stat.starttime, cpu_s }
+    }
+}
+
 impl Tree {
     /// The tree below a running process.
     pub(crate) fn of(pid: i32) -> Result<Tree> {
@@ -50,7 +67,7 @@ impl Tree {
     ///
     /// # Errors
     /// When the root process has ended.
-    pub(crate) fn used(&self) -> Result<(Used, Vec<i32>)> {
+    pub(crate) fn used(&self) -> Result<(Used, Vec<Process>)> {
         // The root first: a child that ends in the meantime is then missing in one tick instead of being counted twice.
         let root = stat(self.pid).with_context(|| format!("process {} has ended", self.pid))?;
         ensure!(root.starttime == self.starttime, "process {} has ended, and its pid was reused", self.pid);
@@ -59,22 +76,22 @@ impl Tree {
         }
         let mut used = Used::default();
         add(&mut used, &root);
-        let mut pids = vec![self.pid];
+        let mut processes = vec![Process::of(&root)];
         let mut level = children(self.pid);
         for _ in 0..DEPTH_MAX {
             let mut next = Vec::new();
             for pid in level {
                 let Some(stat) = stat(pid) else { continue };
                 add(&mut used, &stat);
-                pids.push(pid);
+                processes.push(Process::of(&stat));
                 next.extend(children(pid));
             }
-            if next.is_empty() || pids.len() > PROCESSES_MAX {
+            if next.is_empty() || processes.len() > PROCESSES_MAX {
                 break;
             }
             level = next;
         }
-        Ok((used, pids))
+        Ok((used, processes))
     }
 }
 
@@ -112,10 +129,10 @@ fn pids_in(directory: &str) -> impl Iterator<Item = i32> {
 ///
 /// # Errors
 /// When we may not read the first process's counters: it runs as another user, and we are not root.
-pub(crate) fn io_bytes(pids: &[i32]) -> Result<(f64, f64)> {
+pub(crate) fn io_bytes(processes: &[Process]) -> Result<(f64, f64)> {
     let mut sum = (0.0, 0.0);
-    for (i, pid) in pids.iter().enumerate() {
-        let path = format!("/proc/{pid}/io");
+    for (i, process) in processes.iter().enumerate() {
+        let path = format!("/proc/{}/io", process.pid);
         match fs::read_to_string(&path) {
             Ok(text) => {
                 let (read, write) = parse_io(&text);
@@ -192,11 +209,11 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        let (last, pids) = tree.used().unwrap();
-        assert!(last.user_s > 0.0 && pids[0] == tree.pid(), "{seen:?} {last:?}");
+        let (last, processes) = tree.used().unwrap();
+        assert!(last.user_s > 0.0 && processes[0].pid == tree.pid(), "{seen:?} {last:?}");
         assert!(run_delay_s(tree.pid()).is_none_or(|delay_s| delay_s >= 0.0));
-        for pid in pids.into_iter().skip(1) {
-            let _ = Command::new("kill").arg(pid.to_string()).status();
+        for process in processes.into_iter().skip(1) {
+            let _ = Command::new("kill").arg(process.pid.to_string()).status();
         }
         shell.kill().unwrap();
         shell.wait().unwrap();

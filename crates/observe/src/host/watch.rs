@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::telemetry::event::{Event, EventKind};
 use model::telemetry::reading::{Tick, TickSource};
@@ -10,8 +10,10 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::gather::{Backwards, Gather};
+use crate::host::backends::BackendTimes;
+use crate::host::cgroup::Groups;
 use crate::host::device::{self, Space};
-use crate::host::process::{self, Tree};
+use crate::host::process::{self, Process, Tree};
 use crate::host::{disk, system};
 use crate::schedule::{Control, LATE_NS, unix_ns};
 use crate::sink::Out;
@@ -24,6 +26,11 @@ pub(crate) struct HostWatch {
     /// Device numbers of the file systems that were reported as nearly full.
     nearly_full: BTreeSet<u64>,
     tree: Option<Tree>,
+    times: BackendTimes,
+    server_groups: Groups,
+    driver_groups: Groups,
+    /// Both clocks at the beginning.
+    began: Option<BothClocks>,
     /// The pid that the caller set last, whether that process runs or not.
     server_pid: Option<i32>,
     may_read_io: bool,
@@ -67,6 +74,10 @@ impl HostWatch {
             devices,
             nearly_full: BTreeSet::new(),
             tree: None,
+            times: BackendTimes::default(),
+            server_groups: Groups::new("server"),
+            driver_groups: Groups::new("driver"),
+            began: None,
             server_pid: None,
             may_read_io: true,
             driver_pid: None,
@@ -113,10 +124,14 @@ impl HostWatch {
             self.out.unavailable("disk", format!("{error:#}"));
         }
         self.read_space();
-        self.read_server();
+        self.read_server(control);
         if let Some(delay_s) = self.driver_pid.and_then(process::run_delay_s) {
             self.gather.put("driver.run_delay", "", delay_s);
         }
+        self.driver_groups.read(&mut self.gather, self.driver_pid.into_iter());
+        let now = BothClocks::read();
+        let began = *self.began.get_or_insert(now);
+        self.gather.put("host.clock_offset", "", now.wall_gained_s(began));
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
             let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
             self.gather.put("pgdyno.cpu", "", us as f64 / 1e6);
@@ -124,9 +139,16 @@ impl HostWatch {
     }
 
     fn follow_server(&mut self) {
-        for metric in ["server.cpu.user", "server.cpu.system", "server.read_bytes", "server.write_bytes"] {
-            self.gather.forget(metric);
-        }
+        const METRICS: [&str; 6] = [
+            "server.cpu.user",
+            "server.cpu.system",
+            "server.cpu.load",
+            "server.cpu.foreign",
+            "server.read_bytes",
+            "server.write_bytes",
+        ];
+        METRICS.iter().for_each(|metric| self.gather.forget(metric));
+        self.times = BackendTimes::default();
         self.may_read_io = true;
         self.tree = None;
         match self.server_pid.map(Tree::of) {
@@ -136,14 +158,14 @@ impl HostWatch {
         }
     }
 
-    fn read_server(&mut self) {
+    fn read_server(&mut self, control: &Control) {
         let Some(tree) = &self.tree else { return };
-        let pids = match tree.used() {
-            Ok((used, pids)) => {
+        let processes = match tree.used() {
+            Ok((used, processes)) => {
                 self.gather.put("server.cpu.user", "", used.user_s);
                 self.gather.put("server.cpu.system", "", used.system_s);
                 self.gather.put("server.processes", "", f64::from(used.n_processes));
-                pids
+                processes
             }
             Err(error) => {
                 let event = Event::new(unix_ns(), EventKind::TelemetryLost, format!("server: {error:#}"));
@@ -152,10 +174,12 @@ impl HostWatch {
                 return;
             }
         };
+        self.server_groups.read(&mut self.gather, processes.iter().map(|process| process.pid));
+        self.read_backends(control, &processes);
         if !self.may_read_io {
             return;
         }
-        match process::io_bytes(&pids) {
+        match process::io_bytes(&processes) {
             Ok((read, write)) => {
                 self.gather.put("server.read_bytes", "", read);
                 self.gather.put("server.write_bytes", "", write);
@@ -165,6 +189,17 @@ impl HostWatch {
                 self.out.unavailable("server.read_bytes, server.write_bytes", format!("{error:#}"));
             }
         }
+    }
+
+    fn read_backends(&mut self, control: &Control, processes: &[Process]) {
+        let backends = control.backends();
+        if backends.load.is_empty() {
+            return;
+        }
+        self.times.read(processes, &backends);
+        drop(backends);
+        self.gather.put("server.cpu.load", "", self.times.load_s);
+        self.gather.put("server.cpu.foreign", "", self.times.foreign_s);
     }
 
     fn read_space(&mut self) {
@@ -190,6 +225,32 @@ impl HostWatch {
                 self.out.event(event);
             }
         }
+    }
+}
+
+/// The same moment on the monotonic and on the wall clock. Both follow corrections of the rate, but only the wall clock
+/// can be set.
+#[derive(Debug, Clone, Copy)]
+struct BothClocks {
+    at: Instant,
+    since_epoch: Duration,
+}
+
+impl BothClocks {
+    /// Reads both clocks three times and keeps the closest readings: a thread may be interrupted between two of them.
+    fn read() -> BothClocks {
+        let readings = [(); 3].map(|()| {
+            let at = Instant::now();
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            (at.elapsed(), BothClocks { at, since_epoch })
+        });
+        readings.into_iter().min_by_key(|(took, _)| *took).expect("there are three").1
+    }
+
+    /// How much further the wall clock has moved than the monotonic one since `began`, seconds.
+    fn wall_gained_s(self, began: BothClocks) -> f64 {
+        let wall_s = self.since_epoch.as_secs_f64() - began.since_epoch.as_secs_f64();
+        wall_s - (self.at - began.at).as_secs_f64()
     }
 }
 

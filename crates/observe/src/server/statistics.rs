@@ -8,6 +8,12 @@
 
 use wire::quote_literal;
 
+use crate::server::sessions;
+
+/// `application_name` of the observer's session.
+pub(crate) const APPLICATION_NAME: &str = "pgdyno observer";
+/// The server's clock in the metric column: value is its time, seconds since the Unix epoch.
+pub(crate) const CLOCK: &str = "event.clock";
 /// Name of a running autovacuum in the metric column: instance is the pid, value is its activity.
 pub(crate) const AUTOVACUUM: &str = "event.autovacuum";
 
@@ -19,6 +25,8 @@ pub(crate) struct Part {
     pub(crate) sql: String,
     /// Whether it runs once per minute instead of each tick.
     pub(crate) is_rare: bool,
+    /// Whether its cost grows with the number of tables.
+    pub(crate) grows_with_tables: bool,
 }
 
 /// Identifies the server: a change indicates a restart or a failover.
@@ -30,9 +38,19 @@ pub(crate) const IDENTITY: &str = "select extract(epoch from pg_postmaster_start
 /// Reads the cluster's system identifier; some managed services refuse.
 pub(crate) const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from pg_control_system()";
 
-/// Settings of the observer's session: it ends by itself and adds no cost beyond its queries.
+/// Settings of the observer's session: its queries end by themselves and add no other cost, and no time limit of the
+/// role or the database ends the session between them.
 pub(crate) fn session_settings(version_num: u32, timeout_ms: u128) -> String {
     let mut sql = format!("set statement_timeout = {timeout_ms}; set lock_timeout = {timeout_ms}; ");
+    for (since, setting) in [
+        (90_600, "idle_in_transaction_session_timeout"),
+        (140_000, "idle_session_timeout"),
+        (170_000, "transaction_timeout"),
+    ] {
+        if version_num >= since {
+            sql.push_str(&format!("set {setting} = 0; "));
+        }
+    }
     if version_num >= 90_600 {
         sql.push_str("set max_parallel_workers_per_gather = 0; ");
     }
@@ -67,10 +85,22 @@ pub(crate) fn statement<'a>(version_num: u32, parts: impl Iterator<Item = &'a Pa
     format!("with a as ({}) {}", activity(version_num), parts.join(" union all "))
 }
 
-/// All parts for a version; `database` is the one under load.
-pub(crate) fn parts(version_num: u32, database: &str, want_autovacuum: bool) -> Vec<Part> {
-    let name = quote_literal(database);
+/// What a server is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    /// The database under load.
+    pub(crate) database: &'a str,
+    /// Running and finished autovacuums; the log shows them otherwise.
+    pub(crate) wants_autovacuum: bool,
+    /// Sessions that are not pgdyno's.
+    pub(crate) wants_clients: bool,
+}
+
+/// All parts for a version.
+pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
+    let name = quote_literal(scope.database);
     let mut parts = vec![
+        part("server.clock_offset", clock()),
         part("server.wal_bytes", wal_position(version_num)),
         part("server.connections", connections()),
         part("server.waiting, server.on_cpu", waits()),
@@ -90,7 +120,12 @@ pub(crate) fn parts(version_num: u32, database: &str, want_autovacuum: bool) -> 
     if version_num >= 160_000 {
         parts.push(part("server.io", io(version_num)));
     }
-    if want_autovacuum {
+    if scope.wants_clients {
+        parts.push(part("server.foreign_sessions", sessions::sql(APPLICATION_NAME)));
+    }
+    if scope.wants_autovacuum {
+        let counts = part("database.autovacuums", autovacuums(&name));
+        parts.push(Part { grows_with_tables: true, ..counts });
         let sql = format!(
             "select '{AUTOVACUUM}', pid::text, coalesce(datname || ' ', '') || coalesce(query, '') from a \
              where kind = 'autovacuum worker'"
@@ -103,7 +138,7 @@ pub(crate) fn parts(version_num: u32, database: &str, want_autovacuum: bool) -> 
 }
 
 fn part(what: &'static str, sql: String) -> Part {
-    Part { what, sql, is_rare: false }
+    Part { what, sql, is_rare: false, grows_with_tables: false }
 }
 
 /// Sessions other than this one. 9.6 has no backend types: autovacuum workers are recognized by their query text, and
@@ -120,9 +155,27 @@ fn activity(version_num: u32) -> String {
     } else {
         "case when waiting then 'Lock' end as wait_event_type, case when waiting then 'unknown' end as wait_event"
     };
+    let leader = if version_num >= 130_000 { "leader_pid" } else { "null::integer as leader_pid" };
     format!(
-        "select pid, datname, {kind} as kind, state, {waits}, query, backend_xid, backend_xmin \
+        "select pid, datname, {kind} as kind, state, {waits}, query, backend_xid, backend_xmin, \
+         application_name, usesysid is not null as is_user, {leader} \
          from pg_stat_activity where pid <> pg_backend_pid()"
+    )
+}
+
+fn clock() -> String {
+    format!("select '{CLOCK}', '', extract(epoch from clock_timestamp())::numeric::text")
+}
+
+/// Finished automatic vacuums and analyzes by table. The functions behind `pg_stat_all_tables`, which would also join
+/// all indexes, cost a third of it. Only the tables of the session's own database can be asked for.
+fn autovacuums(name: &str) -> String {
+    format!(
+        "select v.m, n.nspname || '.' || c.relname, v.x::text \
+         from pg_class c join pg_namespace n on n.oid = c.relnamespace, lateral (values \
+         ('database.autovacuums', pg_stat_get_autovacuum_count(c.oid)), \
+         ('database.autoanalyzes', pg_stat_get_autoanalyze_count(c.oid))) v(m, x) \
+         where c.relkind in ('r', 't', 'm') and v.x > 0 and current_database() = {name}"
     )
 }
 
@@ -305,7 +358,8 @@ mod tests {
     use super::*;
 
     fn text(version_num: u32) -> String {
-        statement(version_num, parts(version_num, "it's", true).iter())
+        let scope = Scope { database: "it's", wants_autovacuum: true, wants_clients: true };
+        statement(version_num, parts(version_num, scope).iter())
     }
 
     #[test]
@@ -331,6 +385,7 @@ mod tests {
             (90_624, "wait_event", "case when waiting"),
             (90_624, "checkpoints_timed", "backend_type"),
             (100_023, "pg_current_wal_lsn", "xlog"),
+            (120_023, "null::integer as leader_pid", "pg_stat_wal"),
             (130_023, "backend_type", "pg_stat_wal"),
             (140_000, "wal_sync", "pg_stat_io"),
             (160_000, "op_bytes", "pg_stat_checkpointer"),
@@ -345,5 +400,7 @@ mod tests {
         assert!(text(150_000).contains("datname = 'it''s'"));
         assert!(!session_settings(90_624, 5000).contains("jit"));
         assert!(!session_settings(90_525, 5000).contains("parallel"));
+        let ends = |version_num: u32| session_settings(version_num, 5000).matches("timeout = 0").count();
+        assert_eq!([90_525, 130_000, 140_000, 170_000].map(ends), [0, 1, 2, 3]);
     }
 }

@@ -4,6 +4,8 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use model::telemetry::event::EventKind;
+use model::telemetry::reading::TickSource;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testbed::Pg;
@@ -76,6 +78,32 @@ fn settings_of_the_database_do_not_end_administration() {
     }
     place.run(&["init", "--scale", "3", "--server", &server]).expect(0);
     place.run(&["check", "--server", &server]).expect(0);
+    place.expect_clean();
+}
+
+#[test]
+fn settings_of_the_role_and_the_database_do_not_end_what_accompanies_a_run() {
+    let (place, pg) = (Place::new(), Pg::start());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    let mut admin = pg.admin("postgres");
+    for setting in ["idle_session_timeout", "idle_in_transaction_session_timeout"] {
+        admin.execute(&format!("alter role postgres set {setting} = '600ms'")).unwrap();
+    }
+    for setting in ["statement_timeout", "lock_timeout"] {
+        admin.execute(&format!("alter database {database} set {setting} = '500ms'")).unwrap();
+    }
+    // Loaded, copied by a template, vacuumed, read, settled, observed, and counted.
+    let args = "run -s 3 -c 2 --measure 3s --ramp-up 0s --repeats 2 -o out --replace-database";
+    let args: Vec<&str> = args.split_whitespace().chain([database.as_str(), "--server", &server]).collect();
+    place.run(&args).expect(0);
+    for run in place.results("out").runs {
+        crate::tool::expect_sound(&run);
+        let lost = run.events.iter().filter(|event| event.kind == EventKind::TelemetryLost);
+        assert_eq!(lost.map(|event| event.text.as_str()).collect::<Vec<_>>(), [""; 0]);
+        let source = |source| run.ticks.iter().filter(|tick| tick.source == source).count();
+        assert!(source(TickSource::Server) >= 3);
+    }
     place.expect_clean();
 }
 

@@ -26,6 +26,7 @@ impl Worker<'_> {
         let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| Tally::new(&self.setup.shape));
         let cpu = clock::thread_cpu();
         let clients = &self.setup.clients;
+        let ended: u64 = clients.iter().map(|c| c.record.n_server_transactions).sum();
         let part = Part {
             thread: self.setup.thread,
             t: self.interval.t,
@@ -38,7 +39,9 @@ impl Worker<'_> {
             in_flight: clients.iter().filter(|c| c.in_flight()).count() as u64,
             connected: clients.iter().filter(|c| c.session.link.is_some()).count() as u64,
             backlog: self.slots.backlog,
+            server_transactions: ended - self.interval.server_transactions_before,
         };
+        self.interval.server_transactions_before = ended;
         self.interval.thread_cpu_at_start = cpu;
         self.interval.loop_max_ns = 0;
         self.interval.start = end;

@@ -67,6 +67,8 @@ pub(super) struct Current {
     pub(super) start: Nanos,
     pub(super) end: Nanos,
     pub(super) thread_cpu_at_start: u64,
+    /// Transactions that the server had reported as ended before it.
+    pub(super) server_transactions_before: u64,
     /// The longest turn of the loop.
     pub(super) loop_max_ns: u64,
     /// What may still be reported of the server's notices.
@@ -81,6 +83,7 @@ impl Current {
             start: go,
             end: go + SECOND_NS,
             thread_cpu_at_start: 0,
+            server_transactions_before: 0,
             loop_max_ns: 0,
             notices: Budget::default(),
         }

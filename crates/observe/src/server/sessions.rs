@@ -1,0 +1,71 @@
+//! Client sessions that are not pgdyno's, as `pg_stat_activity` shows them. Background work is not among them: autovacuum,
+//! replication, parallel workers of our own sessions.
+//!
+//! Pure. The server returns all client backends as one string, because it would compare the process ids of a thousand
+//! clients with a list of as many more slowly than we do.
+
+use crate::schedule::Backends;
+
+/// The row with all client backends: [`parts`](crate::server::statistics::parts) puts them into its value.
+pub(crate) const CLIENTS: &str = "event.clients";
+
+/// Sessions of others at one instant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Foreign {
+    /// Their backends and parallel workers, by process id.
+    pub(crate) pids: Vec<i32>,
+    /// Backends without parallel workers.
+    pub(crate) n_sessions: u32,
+    /// Backends and parallel workers at work: active, and waiting neither for a lock nor for a client nor for time to
+    /// pass.
+    pub(crate) n_working: u32,
+}
+
+/// SQL for one row that lists client backends and parallel workers: process id, `<` and its leader for a worker, and `*`
+/// if it is at work. Another pgdyno's observer is left out: it costs what ours does.
+pub(crate) fn sql(observer: &str) -> String {
+    format!(
+        "select '{CLIENTS}', '', coalesce(string_agg(pid::text || coalesce('<' || leader_pid, '') \
+         || case when state = 'active' and (wait_event_type is null or wait_event_type not in \
+         ('Lock', 'Client', 'Timeout', 'Activity', 'Extension')) then '*' else '' end, ' '), '') from a \
+         where kind in ('client backend', 'parallel worker') and is_user \
+         and (kind = 'client backend' or leader_pid is not null) and application_name <> '{observer}'"
+    )
+}
+
+/// The sessions of a row that are not ours.
+pub(crate) fn foreign(row: &str, backends: &Backends) -> Foreign {
+    let mut found = Foreign::default();
+    for word in row.split(' ') {
+        let (session, is_working) = word.strip_suffix('*').map_or((word, false), |session| (session, true));
+        let (pid, leader) = session.split_once('<').map_or((session, None), |(pid, of)| (pid, Some(of)));
+        let Ok(pid) = pid.parse::<i32>() else { continue };
+        let leader = leader.and_then(|leader| leader.parse().ok());
+        if backends.is_ours(leader.unwrap_or(pid)) {
+            continue;
+        }
+        found.pids.push(pid);
+        found.n_sessions += u32::from(leader.is_none());
+        found.n_working += u32::from(is_working);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_others_are_told_from_ours() {
+        let backends = Backends { load: [10, 11].into(), own: [20].into(), ..Backends::default() };
+        let check = |row: &str, pids: &[i32], n_sessions, n_working| {
+            let expected = Foreign { pids: pids.to_vec(), n_sessions, n_working };
+            assert_eq!(foreign(row, &backends), expected, "{row}");
+        };
+        check("", &[], 0, 0);
+        check("10* 11 20 12<10*", &[], 0, 0);
+        check("10* 30 31*", &[30, 31], 2, 1);
+        check("31* 32<31* 33<31*", &[31, 32, 33], 1, 3);
+        check("nonsense 99999999999 -", &[], 0, 0);
+    }
+}
