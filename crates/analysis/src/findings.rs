@@ -118,6 +118,8 @@ pub const CATALOGUE: &[Rule] = &[
     server::SERVER_TROUBLE,
     server::CHECKPOINT_IN_WINDOW,
     server::AUTOVACUUM_IN_WINDOW,
+    server::FOREIGN_SESSIONS,
+    server::NEVER_QUIET,
     server::NOT_DURABLE,
     builds::ASSERTIONS_ON,
     builds::BUILD_NOT_OPTIMIZED,
@@ -129,7 +131,9 @@ pub const CATALOGUE: &[Rule] = &[
     host::DRIVER_SATURATED,
     host::DRIVER_WAITS_FOR_CPU,
     host::DRIVER_PAUSED,
+    platform::CPU_QUOTA,
     platform::MEMORY_PRESSURE_FOUND,
+    platform::CLOCK_CHANGED,
     platform::SLOW_CLOCKSOURCE,
     platform::CPU_FREQUENCY_VARIES,
     host::TELEMETRY_MISSING,
@@ -216,12 +220,13 @@ pub(crate) struct ComparisonContext<'a> {
 /// How many times the threshold of a rule is exceeded.
 type Excess = fn(&RunContext) -> Option<f64>;
 
-/// The rules that detect something else on the machine, for which a run is repeated. Pressure on processors, devices
+/// The rules that detect something else on the machine or in the server, for which a run is repeated. Pressure on processors, devices
 /// and memory is not among them: the load itself waits for these.
 pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
     (host::FOREIGN_CPU.id, host::foreign_excess),
     (host::STEAL.id, host::steal_excess),
     (host::DRIVER_PAUSED.id, host::pause_excess),
+    (server::FOREIGN_SESSIONS.id, server::foreign_sessions_excess),
 ];
 
 /// Findings of a run, most severe first.

@@ -1,4 +1,6 @@
-//! Findings about the machine's configuration: clocks, frequencies, memory.
+//! Findings about the machine's configuration: clocks, frequencies, quotas, memory.
+
+use model::telemetry::reading::key;
 
 use super::format::percent;
 use super::{Check, ON_RECORDS, Rule, RunContext};
@@ -32,6 +34,144 @@ fn memory_pressure(context: &RunContext) -> Option<Finding> {
     let share = memory_share(context)?;
     let evidence = format!("tasks waited for memory in {} of the measurement", percent(share));
     (share > MEMORY_PRESSURE).then(|| MEMORY_PRESSURE_FOUND.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const CPU_QUOTA: Rule = Rule {
+    id: "cpu-quota",
+    title: "A CPU quota applies",
+    severity: "Doubt when a control group of the server or the driver was throttled in more than 1 % of its periods; Note \
+               when one has a quota at all",
+    source: "the kernel's sched-bwc documentation: processes of a throttled group stand still until the next period, \
+             usually up to 100 ms; at 1 % of the periods, that reaches the 99th percentile",
+    advice: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us, CPUQuota=, --cpus), or state it with the number, which is that \
+             of the quota.",
+    evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the groups of the server's and the driver's processes and of the \
+               groups above them, each second; those above a container are invisible.",
+    why: "The processors look idle while the server may not use them: the number is that of the quota.",
+    tested: "A server by URL and one of ours in a control group of half a processor.",
+    check: Check::Run(cpu_quota),
+};
+
+/// Throttled periods, as a share, above which the quota affects the number.
+const THROTTLED: f64 = 0.01;
+
+/// A control group with a quota during the measurement.
+struct Group {
+    instance: String,
+    processors: Option<f64>,
+    periods: f64,
+    throttled: f64,
+    throttled_s: f64,
+}
+
+impl Group {
+    fn of(context: &RunContext, instance: String) -> Option<Group> {
+        let (from_s, to_s) = context.line.measured_span()?;
+        let sum = |metric: &str| {
+            Some(context.usage.rate_of_key(&key(metric, &instance), from_s, to_s)? * (to_s - from_s))
+        };
+        let processors = context.usage.with_key(&key("cgroup.quota", &instance)).last().map(|(_, n)| n);
+        let (periods, throttled) = (sum("cgroup.periods")?, sum("cgroup.throttled_periods")?);
+        Some(Group { processors, periods, throttled, throttled_s: sum("cgroup.throttled_time")?, instance })
+    }
+
+    fn share(&self) -> f64 {
+        if self.periods > 0.0 { self.throttled / self.periods } else { 0.0 }
+    }
+}
+
+fn cpu_quota(context: &RunContext) -> Option<Finding> {
+    let instances = context.usage.instances("cgroup.periods").into_iter();
+    let groups = instances.filter_map(|instance| Group::of(context, instance));
+    // The server's before the driver's, where both are in one group.
+    let mut groups: Vec<Group> = groups.collect();
+    groups.sort_by(|a, b| b.share().total_cmp(&a.share()).then(b.instance.cmp(&a.instance)));
+    let worst = groups.first()?;
+    let severity = if worst.share() > THROTTLED { Severity::Doubt } else { Severity::Note };
+    let (party, path) = worst.instance.split_once(':').unwrap_or(("server", &worst.instance));
+    let limit = worst.processors.map_or("has a quota".to_string(), |processors| {
+        format!("may use {} of a processor's time", percent(processors))
+    });
+    let evidence = format!(
+        "the {party}'s control group {path} {limit}, and was throttled in {:.0} of {:.0} periods, for {:.1} s",
+        worst.throttled, worst.periods, worst.throttled_s
+    );
+    Some(CPU_QUOTA.finds(severity, evidence))
+}
+
+pub(super) const CLOCK_CHANGED: Rule = Rule {
+    id: "clock-changed",
+    title: "A clock was set or ran differently",
+    severity: "Doubt when the server's clock gained or lost more than 0.1 s and 0.1 % of the load against the driver's \
+               monotonic clock, beyond the error of comparing them; Note when only the wall clock of the driver's machine \
+               was set by more than 0.1 s",
+    source: "adjtimex(2): a synchronized clock is corrected by at most 0.05 %, so more is a step or a broken clock; 0.1 s is \
+             our convention",
+    advice: "Synchronize the clocks before the run and let the daemon correct only their rate; if the rates differ, find \
+             out which clock is wrong: throughput is off by as much.",
+    evidence: "clock_timestamp() of the server against the driver's monotonic clock, and that against the wall clock, each \
+               second.",
+    why: "A step begins or delays what the server does by the wall clock, such as checkpoints and autovacuum; a wrong rate is a \
+          wrong second, and so a wrong number.",
+    tested: "A wall clock that a preloaded library sets back by an hour, for pgdyno and a server of ours.",
+    check: Check::Run(clock_changed),
+};
+
+/// Change of a clock that counts, seconds, and as a share of the load.
+const CLOCK_STEP_S: f64 = 0.1;
+const CLOCK_RATE: f64 = 0.001;
+
+fn clock_changed(context: &RunContext) -> Option<Finding> {
+    let threshold_s = CLOCK_STEP_S + CLOCK_RATE * context.line.end_s;
+    let during = |at_s: f64| (0.0..=context.line.end_s + 1.0).contains(&at_s);
+    let of_gauge = |name: &str| -> Vec<(f64, f64)> {
+        let ticks = context.usage.with_key(name).filter(|(tick, _)| during(tick.to_s));
+        ticks.map(|(tick, value)| (tick.to_s, value)).collect()
+    };
+    let (offsets, errors) = (of_gauge("server.clock_offset"), of_gauge("server.clock_error"));
+    let bounds = offsets.iter().zip(&errors).map(|((at_s, offset), (_, error))| Bounds {
+        at_s: *at_s,
+        low: offset - error,
+        high: offset + error,
+    });
+    if let Some((change_s, at_s)) =
+        largest_change(bounds.collect()).filter(|(change_s, _)| change_s.abs() > threshold_s)
+    {
+        let evidence = format!(
+            "the server's clock moved by {change_s:+.3} s against the driver's, most of it by {at_s:.0} s"
+        );
+        return Some(CLOCK_CHANGED.finds(Severity::Doubt, evidence));
+    }
+    let wall = of_gauge("host.clock_offset").into_iter();
+    let wall = wall.map(|(at_s, offset)| Bounds { at_s, low: offset, high: offset }).collect();
+    let (change_s, at_s) = largest_change(wall).filter(|(change_s, _)| change_s.abs() > CLOCK_STEP_S)?;
+    let evidence =
+        format!("the wall clock of the driver's machine was set by {change_s:+.3} s by {at_s:.0} s");
+    Some(CLOCK_CHANGED.finds(Severity::Note, evidence))
+}
+
+/// The difference between two clocks at a moment lies between these.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    at_s: f64,
+    low: f64,
+    high: f64,
+}
+
+/// The largest change that is certain, and when it was first complete.
+fn largest_change(bounds: Vec<Bounds>) -> Option<(f64, f64)> {
+    let mut largest: Option<(f64, f64)> = None;
+    let (mut lowest_high, mut highest_low) = (f64::INFINITY, f64::NEG_INFINITY);
+    for Bounds { at_s, low, high } in bounds {
+        let (gained_s, lost_s) = ((low - lowest_high).max(0.0), (highest_low - high).max(0.0));
+        let change_s = if gained_s > lost_s { gained_s } else { -lost_s };
+        if change_s.abs() > largest.map_or(0.0, |(most_s, _)| most_s.abs()) {
+            largest = Some((change_s, at_s));
+        }
+        lowest_high = lowest_high.min(high);
+        highest_low = highest_low.max(low);
+    }
+    largest
 }
 
 pub(super) const SLOW_CLOCKSOURCE: Rule = Rule {
@@ -70,4 +210,32 @@ fn cpu_frequency_varies(context: &RunContext) -> Option<Finding> {
 
 fn fact<'a>(context: &RunContext<'a>, name: &str) -> Option<&'a str> {
     context.data.record.host.as_ref()?.facts.get(name).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_change_beyond_the_errors_is_certain() {
+        let check = |offsets: &[(f64, f64)], expected: Option<(f64, f64)>| {
+            let at = |(n, (offset, error)): (usize, &(f64, f64))| Bounds {
+                at_s: n as f64,
+                low: offset - error,
+                high: offset + error,
+            };
+            let found = largest_change(offsets.iter().enumerate().map(at).collect());
+            let is_close = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs() < 1e-9 && a.1 == b.1;
+            let is_equal = found.zip(expected).is_some_and(|(a, b)| is_close(a, b)) || found == expected;
+            assert!(is_equal, "{offsets:?}: {found:?}");
+        };
+        check(&[], None);
+        check(&[(5.0, 0.25)], None);
+        // A slow answer is no step.
+        check(&[(0.0, 0.0), (0.25, 0.5), (0.0, 0.0)], None);
+        check(&[(0.0, 0.0), (2.0, 0.5), (2.0, 0.25), (0.0, 0.0)], Some((1.75, 2.0)));
+        check(&[(10.0, 0.0), (-3590.0, 0.0), (-3590.0, 0.0)], Some((-3600.0, 1.0)));
+        // A drift adds up.
+        check(&[(0.0, 0.125), (0.5, 0.125), (1.0, 0.125)], Some((0.75, 2.0)));
+    }
 }

@@ -3,12 +3,14 @@
 use model::experiment::case::WorkloadKind;
 use model::load::drive::{Done, Ending};
 use model::run::RunRecord;
+use model::run::phase::Phase;
 use model::telemetry::event::{Event, EventKind};
 
-use super::format::{excerpt, list, plural};
+use super::format::{excerpt, figure, list, percent, plural};
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
+use crate::run::usage::sum_of;
 use crate::summary::Mark;
 
 /// A measurement this long includes background work as part of the load: the default `checkpoint_timeout`.
@@ -264,6 +266,155 @@ fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
     Some(DISK_NEARLY_FULL.finds(Severity::Doubt, excerpt(&before_end.next()?.text)))
 }
 
+/// Mean processor time of sessions that are not ours, as a share of all processors: as much as of other processes.
+const FOREIGN_CPU_MEAN: f64 = 0.02;
+/// Sessions at work that are not ours, mean over the ticks: at most a tenth of one processor, or of one disk's time. The
+/// first sighting may be chance.
+const FOREIGN_WORKING: f64 = 0.1;
+/// Transactions of others as a share of ours, which cost about as much, and their smallest rate: the transactions of
+/// autovacuum and of a monitoring agent are fewer.
+const FOREIGN_TRANSACTIONS: f64 = 0.02;
+const FOREIGN_TRANSACTIONS_PER_S_MIN: f64 = 10.0;
+
+pub(super) const FOREIGN_SESSIONS: Rule = Rule {
+    id: "foreign-sessions",
+    title: "Other sessions worked on the server",
+    severity: "Doubt when client sessions that are not pgdyno's use more than 2 % of all processors on average, or \
+               more than 0.1 of them are at work on average (and in two ticks or more), or their transactions exceed \
+               2 % of the load's and 10/s",
+    source: "the threshold of foreign-cpu, as work within the server costs no less than work next to it; the others are \
+             our convention",
+    advice: "Stop other users of the server, or measure a copy of it that is only yours, and repeat.",
+    evidence: "Process ids that the server gave to the load's connections against the client backends of \
+               pg_stat_activity, the processor time of each (on this machine), and the transactions of all databases \
+               against those that the driver saw end. Autovacuum, replication and other background work do not count.",
+    why: "Their work takes processors, buffers, locks and disk from the load, and all of it looks like the server's own.",
+    tested: "pgbench -S next to the load, on a server by URL, on one of ours, and on one side of a comparison.",
+    check: Check::Run(foreign_sessions),
+};
+
+/// Work of client sessions that are not pgdyno's, during the measurement.
+struct ForeignWork {
+    /// Processors, and how many there are.
+    cpu: Option<(f64, f64)>,
+    /// Mean number of sessions at work.
+    working: Option<f64>,
+    /// Transactions per second, and those of the load.
+    transactions: Option<(f64, f64)>,
+}
+
+impl ForeignWork {
+    /// `None` if sessions could not be told apart, as behind a pooler and in older results.
+    fn of(context: &RunContext) -> Option<ForeignWork> {
+        let (from_s, to_s) = context.line.measured_span()?;
+        context.usage.with_metric("server.foreign_sessions").next()?;
+        let n_cpus = context.summary.resources.n_cpus.filter(|_| context.data.record.server_is_local);
+        let in_window = context
+            .usage
+            .with_key("server.foreign_working")
+            .filter(|(tick, _)| tick.to_s > from_s && tick.to_s <= to_s + 0.5);
+        let working: Vec<f64> = in_window.map(|(_, n)| n).collect();
+        let is_seen_again = working.iter().filter(|n| **n > 0.0).count() >= 2;
+        let mean = working.iter().sum::<f64>() / working.len().max(1) as f64;
+        Some(ForeignWork {
+            cpu: context.usage.rate("server.cpu.foreign", from_s, to_s).zip(n_cpus.map(f64::from)),
+            working: Some(mean).filter(|_| is_seen_again),
+            transactions: foreign_transactions(context, (from_s, to_s)),
+        })
+    }
+
+    /// How many times each threshold is exceeded: processors, sessions, transactions.
+    fn excesses(&self) -> [Option<f64>; 3] {
+        let share = |(foreign, own): (f64, f64)| {
+            let threshold = (FOREIGN_TRANSACTIONS * own).max(FOREIGN_TRANSACTIONS_PER_S_MIN);
+            foreign / threshold
+        };
+        [
+            self.cpu.map(|(cpu, n_cpus)| cpu / (FOREIGN_CPU_MEAN * n_cpus)),
+            self.working.map(|n| n / FOREIGN_WORKING),
+            self.transactions.map(share),
+        ]
+    }
+}
+
+/// How many times the work of other sessions exceeds its threshold.
+pub(super) fn foreign_sessions_excess(context: &RunContext) -> Option<f64> {
+    ForeignWork::of(context)?.excesses().into_iter().flatten().max_by(f64::total_cmp)
+}
+
+fn foreign_sessions(context: &RunContext) -> Option<Finding> {
+    let work = ForeignWork::of(context)?;
+    let excesses = work.excesses();
+    excesses.iter().flatten().any(|excess| *excess > 1.0).then_some(())?;
+    let cpu =
+        work.cpu.map(|(cpu, n_cpus)| format!("used {} of the {n_cpus:.0} processors", percent(cpu / n_cpus)));
+    let working = work.working.map(|n| format!("{} of them at work on average", figure(n)));
+    let transactions = work.transactions.filter(|_| excesses[2].is_some_and(|excess| excess > 1.0));
+    let transactions = transactions.map(|(foreign, own)| {
+        format!("made {} transactions/s next to {} of the load", figure(foreign), figure(own))
+    });
+    let parts: Vec<String> = [cpu, transactions, working].into_iter().flatten().collect();
+    let evidence = format!("sessions that are not pgdyno's: {}", list(&parts, 3));
+    Some(FOREIGN_SESSIONS.finds(Severity::Doubt, evidence))
+}
+
+/// Transactions per second of others, and of the load. Sessions report theirs up to a second late, so those of the window
+/// are rough, and those of the whole load do not say when: the smaller of the two is certain. In the load's own
+/// database they are known only if the driver sees each of its transactions end.
+fn foreign_transactions(context: &RunContext, (from_s, to_s): (f64, f64)) -> Option<(f64, f64)> {
+    let record = &context.data.record;
+    // The other side of a duet may use another database of the same server.
+    let load = record.load.as_ref().filter(|_| !record.took_turns())?;
+    let usage = context.usage;
+    let in_window = |metric: &str| usage.rate(metric, from_s, to_s);
+    let in_load = |metric: &str| {
+        let ticks = usage.with_metric(metric);
+        let sum = ticks.map(|tick| sum_of(tick, metric)).reduce(|sum, n| sum + n)?;
+        Some(sum / context.line.end_s.max(1.0))
+    };
+    let are_seen = load.scripts.iter().all(|script| sees_each_end(&script.source));
+    let foreign = |rate: &dyn Fn(&str) -> Option<f64>| {
+        let here = rate("database.commits")? + rate("database.rollbacks")?;
+        let elsewhere = rate("server.transactions")? - here;
+        Some(elsewhere + if are_seen { here - rate("driver.server_transactions")? } else { 0.0 })
+    };
+    // What sessions have not reported of their beginning when the observation begins.
+    let n_statements = record.ready.as_ref().map_or(0, |ready| ready.statements.iter().map(Vec::len).sum());
+    let beginning = f64::from(load.n_clients) * (2 + n_statements) as f64 / context.line.end_s.max(1.0);
+    let least = foreign(&in_window)?.min(foreign(&in_load)? - beginning);
+    Some((least.max(0.0), in_window("driver.server_transactions")?))
+}
+
+/// Whether a script's replies show all transactions: procedures and blocks may end some of their own, as may statements
+/// that are sent together.
+fn sees_each_end(source: &str) -> bool {
+    let source = source.to_lowercase();
+    let begins = |word: &str| source.split([';', '\n']).any(|s| s.split_whitespace().next() == Some(word));
+    !(begins("call") || begins("do") || source.contains("\\;") || source.contains("and chain"))
+}
+
+pub(super) const NEVER_QUIET: Rule = Rule {
+    id: "never-quiet",
+    title: "The server never became quiet before the load",
+    severity: "Doubt when three looks in a row, 0.25 s apart, never found the server at rest within the time to settle",
+    source: "design: each run begins from the same state; what works before the load may work during it",
+    advice: "Stop what works on the server (see foreign-sessions and autovacuum-in-window), or let it end before the run.",
+    evidence: "The record of the phase `settle`: other active sessions, autovacuum, a checkpoint, or new WAL.",
+    why: "The load then shares the server with work that belongs to no run, for an unknown part of its time.",
+    tested: "A session that is always active, on a server by URL.",
+    check: Check::Run(never_quiet),
+};
+
+fn never_quiet(context: &RunContext) -> Option<Finding> {
+    let detail = &context.data.record.phase(Phase::Settle)?.detail;
+    let get = |name: &str| detail.get(name).map(String::as_str);
+    (get("quiet") == Some("false")).then_some(())?;
+    let busy =
+        get("still_busy").filter(|busy| !busy.is_empty()).or(get("waited_for")).unwrap_or("unknown work");
+    let evidence = format!("still busy after {} s: {busy}", get("seconds").unwrap_or("some"));
+    Some(NEVER_QUIET.finds(Severity::Doubt, evidence))
+}
+
 /// Whether a run's workload changes data. For the user's own scripts the server reported which tables they write; if it
 /// could not, they may write.
 pub(super) fn writes(kind: WorkloadKind, record: &RunRecord) -> bool {
@@ -286,4 +437,21 @@ fn events<'a>(context: &'a RunContext, kind: EventKind) -> impl Iterator<Item = 
 fn in_window<'a>(context: &'a RunContext, kind: &str) -> Vec<&'a Mark> {
     let Some(span) = context.line.measured_span() else { return Vec::new() };
     context.summary.marks.iter().filter(|mark| mark.kind == kind && marks::touches(mark, span)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_may_end_transactions_unseen_are_recognized() {
+        let check = |source: &str, expected: bool| assert_eq!(sees_each_end(source), expected, "{source}");
+        check("BEGIN;\nUPDATE t SET x = 1;\nEND;\n", true);
+        check("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING;", true);
+        check("SELECT call_center FROM t;", true);
+        check("\\set x 1\n  CALL neword(:x);", false);
+        check("do $$ begin commit; end $$;", false);
+        check("COMMIT AND CHAIN;", false);
+        check("SELECT 1\\; SELECT 2;", false);
+    }
 }

@@ -20,6 +20,9 @@ const MARGIN_S: f64 = 10.0;
 /// Sightings and losses no further apart than this are merged into one mark, seconds.
 const MERGE_S: f64 = 2.5;
 
+/// Most marks of one table and tick: a table is vacuumed at most once per `autovacuum_naptime`, at least 1 s.
+const COUNTED_MAX: f64 = 10.0;
+
 /// The marks of a run in order of their start.
 pub(crate) fn marks(data: &RunData, line: &Timeline) -> Vec<Mark> {
     let mut events: Vec<(f64, &Event)> =
@@ -78,7 +81,7 @@ fn checkpoint(from_s: f64, to_s: f64, start: &Event, end: Option<&Event>) -> Mar
     mark(CHECKPOINT, from_s, to_s, text)
 }
 
-/// Autovacuum from the log, and sightings without a line in the log.
+/// Autovacuum from the log, or else from the statistics, and sightings that neither explains.
 fn autovacuums(events: &[(f64, &Event)]) -> Vec<Mark> {
     let logged = events
         .iter()
@@ -88,16 +91,53 @@ fn autovacuums(events: &[(f64, &Event)]) -> Vec<Mark> {
             mark(AUTOVACUUM, t_s - length_s(event, "elapsed_s"), *t_s, autovacuum_text(event))
         })
         .collect();
-    let mut seen: Vec<Mark> = Vec::new();
+    let mut seen = sightings(events, &logged);
+    let counted = counted_autovacuums(events, &mut seen);
+    logged.into_iter().chain(counted).chain(seen.into_iter().map(|sighting| sighting.mark)).collect()
+}
+
+/// A worker at work, or several one after the other.
+struct Sighting<'a> {
+    mark: Mark,
+    /// Of the first.
+    table: Option<&'a String>,
+}
+
+/// Workers that were seen and are not in the log.
+fn sightings<'a>(events: &[(f64, &'a Event)], logged: &[Mark]) -> Vec<Sighting<'a>> {
+    let mut seen: Vec<Sighting> = Vec::new();
     for (t_s, event) in events.iter().filter(|(_, event)| event.kind == EventKind::AutovacuumSeen) {
         let explained = |mark: &Mark| (mark.from_s - 1.0..=mark.to_s + 1.0).contains(t_s);
         match seen.last_mut() {
             _ if logged.iter().any(explained) => {}
-            Some(last) if t_s - last.to_s <= MERGE_S => last.to_s = *t_s,
-            _ => seen.push(mark(AUTOVACUUM, *t_s, *t_s, event.text.clone())),
+            Some(Sighting { mark, .. }) if t_s - mark.to_s <= MERGE_S => mark.to_s = *t_s,
+            _ => seen.push(Sighting {
+                mark: mark(AUTOVACUUM, *t_s, *t_s, event.text.clone()),
+                table: event.detail.get("table"),
+            }),
         }
     }
-    logged.into_iter().chain(seen).collect()
+    seen
+}
+
+/// Vacuums and analyzes that the statistics counted when they ended, one mark for each. A sighting just before, or of the
+/// same table, is when it began.
+fn counted_autovacuums(events: &[(f64, &Event)], seen: &mut Vec<Sighting>) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    for (t_s, event) in events.iter().filter(|(_, event)| event.kind == EventKind::AutovacuumCounted) {
+        let table = event.detail.get("table");
+        let began = seen.iter().position(|Sighting { mark, table: seen }| {
+            let is_before = mark.from_s <= *t_s;
+            is_before && (mark.to_s >= t_s - 1.0 - MERGE_S || (table.is_some() && *seen == table))
+        });
+        // The counter grew some time during the tick that ended then.
+        let from_s = began.map_or(t_s - 1.0, |began| seen.remove(began).mark.from_s.min(t_s - 1.0));
+        let what = event.detail.get("what").map_or("autovacuum", String::as_str);
+        let text = table.map_or(event.text.clone(), |table| format!("{what} of {table}"));
+        let n = event.number("n").unwrap_or(1.0).clamp(1.0, COUNTED_MAX) as usize;
+        marks.extend((0..n).map(|_| mark(AUTOVACUUM, from_s, *t_s, text.clone())));
+    }
+    marks
 }
 
 fn autovacuum_text(event: &Event) -> String {

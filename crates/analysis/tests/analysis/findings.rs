@@ -11,8 +11,9 @@ use model::load::drive::Ending;
 use model::load::interval::Counts;
 use model::run::RunData;
 use model::run::host::MountRecord;
-use model::run::phase::Phase;
+use model::run::phase::{Phase, PhaseRecord};
 use model::telemetry::event::EventKind;
+use model::telemetry::reading::TickSource;
 
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -74,6 +75,54 @@ fn fail_each_second(data: &mut RunData, n: u64) {
 fn end_otherwise(data: &mut RunData, change: fn(&mut Counts)) {
     change(&mut data.intervals[10].counts);
     quiet::finish(data);
+}
+
+/// Each second: processor time of other sessions on the server, how many are at work (in even and odd seconds), and their
+/// transactions, while the load makes 1000.
+fn neighbour(data: &mut RunData, cpu_s: f64, working: [f64; 2], transactions: f64) {
+    for (n, tick) in data.ticks.iter_mut().enumerate() {
+        let mut put = |name: &str, value: f64| tick.values.insert(name.to_string(), value);
+        match tick.source {
+            TickSource::Host => drop(put("server.cpu.foreign", cpu_s)),
+            TickSource::Driver => drop(put("driver.server_transactions", 1000.0)),
+            TickSource::Server => {
+                put("server.foreign_sessions", 3.0);
+                put("server.foreign_working", working[n / 3 % 2]);
+                put("server.transactions", 1000.0 + transactions);
+                put("database.commits", 999.0 + transactions / 2.0);
+                put("database.rollbacks", 0.0);
+            }
+            TickSource::Remote => {}
+        }
+    }
+}
+
+fn settled(data: &mut RunData, quiet: &str) {
+    let detail = [("quiet", quiet), ("seconds", "10.003"), ("still_busy", "sessions")];
+    let detail = detail.map(|(name, value)| (name.to_string(), value.to_string()));
+    let phase = Phase::Settle;
+    data.record.phases.push(PhaseRecord { phase, start_unix_ns: 0, end_unix_ns: 0, detail: detail.into() });
+}
+
+/// Half of a processor for the server, of whose ten periods each second so many were throttled.
+fn quota(data: &mut RunData, throttled: f64) {
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Host) {
+        for (name, value) in
+            [("quota", 0.5), ("periods", 10.0), ("throttled_periods", throttled), ("throttled_time", 0.3)]
+        {
+            tick.values.insert(format!("cgroup.{name}[server:/db]"), value);
+        }
+    }
+}
+
+/// A clock is set by so many seconds between second 20 and 21, and read with an error of 5 ms.
+fn clock(data: &mut RunData, metric: &str, step_s: f64) {
+    let source = if metric.starts_with("host") { TickSource::Host } else { TickSource::Server };
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == source) {
+        let offset_s = if tick.end_unix_ns > quiet::at(20.5) { step_s } else { 0.0 };
+        tick.values.insert(metric.to_string(), offset_s);
+        tick.values.insert("server.clock_error".to_string(), 0.005);
+    }
 }
 
 /// Rule, weight, words that the evidence must contain, disturbance.
@@ -259,6 +308,43 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.events.push(event(12.0, EventKind::AutovacuumSeen, "1 autovacuum worker"));
         data.events.push(event(13.0, EventKind::AutovacuumSeen, "1 autovacuum worker"));
     }),
+    ("autovacuum-in-window", Severity::Doubt, "3 times during the measurement", |data| {
+        let counted = |n| {
+            let event = event(12.0, EventKind::AutovacuumCounted, "counted").with("what", "autovacuum");
+            event.with("table", "db.public.t").with("n", n)
+        };
+        data.events
+            .push(event(9.0, EventKind::AutovacuumSeen, "VACUUM public.t").with("table", "db.public.t"));
+        data.events.push(counted(2));
+        data.events.push(counted(1));
+    }),
+    ("foreign-sessions", Severity::Doubt, "used 7.5 % of the 4 processors", |data| {
+        neighbour(data, 0.3, [0.0, 0.0], 0.0);
+    }),
+    ("foreign-sessions", Severity::Doubt, "0.48 of them at work on average", |data| {
+        neighbour(data, 0.0, [0.0, 1.0], 0.0);
+    }),
+    ("foreign-sessions", Severity::Doubt, "made 500 transactions/s next to 1,000 of the load", |data| {
+        neighbour(data, 0.0, [0.0, 0.0], 500.0);
+    }),
+    ("never-quiet", Severity::Doubt, "still busy after 10.003 s: sessions", |data| {
+        settled(data, "false");
+    }),
+    ("cpu-quota", Severity::Doubt, "server's control group /db may use 50 % of a processor's time", |data| {
+        quota(data, 9.0);
+    }),
+    ("cpu-quota", Severity::Note, "throttled in 0 of 300 periods", |data| quota(data, 0.0)),
+    (
+        "clock-changed",
+        Severity::Doubt,
+        "moved by -3599.990 s against the driver's, most of it by 21 s",
+        |data| {
+            clock(data, "server.clock_offset", -3600.0);
+        },
+    ),
+    ("clock-changed", Severity::Note, "of the driver's machine was set by +0.500 s by 21 s", |data| {
+        clock(data, "host.clock_offset", 0.5);
+    }),
     ("not-durable", Severity::Doubt, "NOT DURABLE: fsync = off", |data| setting(data, "fsync", "off")),
     ("not-durable", Severity::Doubt, "full_page_writes = off", |data| {
         setting(data, "full_page_writes", "off")
@@ -402,6 +488,24 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
             checkpoint(data, 12.0, 16.0);
         },
         |data| pace(data, Pace::Constant { rate_per_s: 1006.0 }),
+        // A monitoring agent, and one that was seen once.
+        |data| neighbour(data, 0.05, [0.0, 0.0], 5.0),
+        |data| {
+            neighbour(data, 0.0, [0.0, 0.0], 0.0);
+            data.ticks[62].values.insert("server.foreign_working".to_string(), 9.0);
+        },
+        // Of a script that ends transactions on its own, nobody knows how many.
+        |data| {
+            neighbour(data, 0.0, [0.0, 0.0], 0.0);
+            data.record.load.as_mut().unwrap().scripts[0].source = "CALL p();".to_string();
+            for tick in &mut data.ticks {
+                tick.values.get_mut("database.commits").into_iter().for_each(|n| *n = 5000.0);
+                tick.values.get_mut("server.transactions").into_iter().for_each(|n| *n = 5000.0);
+            }
+        },
+        |data| settled(data, "true"),
+        |data| clock(data, "server.clock_offset", 0.1),
+        |data| clock(data, "host.clock_offset", -0.05),
         |data| cflags(data, "-O0 -Wall -O2 -g"),
         |data| cflags(data, "-Wall -O3"),
         |data| cflags(data, "-Wall -g"),

@@ -199,6 +199,11 @@ fn a_clock_that_is_set_back_and_forth_bends_no_run() {
     fs::remove_file(&back).unwrap();
     expect_made(running.wait_for_end(Duration::from_secs(80)));
     tell(&format!("two runs took {:?}", began.elapsed()));
+    let study = analysis::study(&place.results("out"));
+    for run in &study.runs {
+        let found = run.findings.iter().find(|finding| finding.id == "clock-changed");
+        assert!(found.is_some_and(|found| found.evidence.contains("3600.0")), "{:#?}", run.findings);
+    }
     for run in place.results("out").runs {
         expect_sound(&run);
         assert!(run.intervals.len() >= 5, "{}", run.intervals.len());

@@ -25,6 +25,7 @@ mod loading;
 mod matrix;
 mod named_files;
 mod neighbours;
+mod noticed;
 mod os;
 mod pace;
 mod phases;

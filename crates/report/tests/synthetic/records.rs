@@ -51,6 +51,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             rehearses: false,
             tls: None,
             statements: Vec::new(),
+            backend_pids: Vec::new(),
         }),
         course: None,
         repeat: None,
