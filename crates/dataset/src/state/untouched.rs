@@ -85,7 +85,7 @@ fn digest(session: &mut Session, schema: &Schema, tables: &[String]) -> Result<S
 fn state_sql(schema: &Schema, tables: &[String]) -> String {
     format!(
         "with tables as ( \
-           select c.* from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+           select c.oid from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
             where n.nspname = {} and c.relname in ({})), \
          files as (select oid from tables union all \
            select indexrelid from pg_catalog.pg_index where indrelid in (select oid from tables)) \
