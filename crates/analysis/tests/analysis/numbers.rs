@@ -168,6 +168,9 @@ fn resources_are_those_of_the_measure() {
     close(summary_of(data).resources.wal_bytes_per_s, 3e6 + 0.3 * 10e6 / 30.0);
 }
 
+/// Bytes of a MiB, the unit of series of sizes.
+const MIB: f64 = 1_048_576.0;
+
 #[test]
 fn series_lie_on_the_time_line_of_the_load() {
     let summary = summary_of(quiet::run(1));
@@ -179,14 +182,14 @@ fn series_lie_on_the_time_line_of_the_load() {
     assert_eq!(foreign.unit, "%");
     assert!(foreign.points.iter().all(|(_, value)| (*value - 1.0).abs() < 1e-6), "{:?}", foreign.points);
     assert_eq!(find("cpu", "cpu3").points.len(), foreign.points.len());
-    assert_eq!(find("wal", "WAL written").points[0], (-1.2, 3.0));
+    assert_eq!(find("wal", "WAL written").points[0], (-1.2, 3e6 / MIB));
     assert_eq!(find("disk", "data+wal write latency").points[0].1, 0.5);
     assert_eq!(find("server", "active").points[0].1, 6.0);
     assert_eq!(find("server", "waiting").points[0], (-0.7, 3.0));
     assert_eq!(find("driver", "in flight").points[0].1, 7.0);
     assert!(!summary.series.iter().any(|series| series.name == "due, not started"));
     assert_eq!(find("waits", "Lock:transactionid").points[0].1, 2.0);
-    assert_eq!(find("memory", "available").points[0].1, 8000.0);
+    assert_eq!(find("memory", "available").points[0].1, 8e9 / MIB);
     assert_eq!(find("psi", "I/O, some").points[0].1, 2.0);
     assert!(!summary.series.iter().any(|series| series.name.contains("vdb")));
 }

@@ -65,7 +65,7 @@ fn what_the_law_does_not_tell_is_said() {
     };
     remark(
         &[1, 4, 16].map(|n| runs(n, 0.05, 0.0004)),
-        "any 3 numbers of clients fit it, and there are only 3",
+        "needs at least 4 client counts",
         false,
     );
     remark(&[1, 4, 16, 64].map(|n| runs(n, 0.05, 0.0)), "kappa is at its bound of 0", true);

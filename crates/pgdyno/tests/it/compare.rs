@@ -18,7 +18,7 @@ fn two_settings_of_our_own_server_are_measured_in_pairs() {
     let sides = ["compare", "--b", "server.settings.jit=off", "--scale", "1", "--time", "1s", "-o", "out"];
     let ended = place.run(&[&sides[..], &SHORT].concat()).expect(0);
     assert!(ended.stdout.contains("A: jit not set\n"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("B: jit off\n\nno verdict: 1 pair"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("B: jit off\n\nprovisional: B is "), "{}", ended.stdout);
     let gate = place.run(&["compare", "out", "--fail-on", "slower"]).expect(2);
     assert!(gate.stderr.contains("no verdict"), "{}", gate.stderr);
     assert!(ended.stdout.contains("declared: setting jit: not set and off"), "{}", ended.stdout);
@@ -92,7 +92,7 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
     let own = place.run(&["compare", "out", "--report", "out"]).expect(1);
     assert!(own.stderr.contains("has an experiment with a report of its own"), "{}", own.stderr);
     let text = place.run(&["compare", "out:1", "out:2"]).expect(0).stdout;
-    assert!(text.contains("slower (95 % interval -") && text.contains("smallest difference"), "{text}");
+    assert!(text.contains("slower (95 % interval -") && text.contains("would probably be missed"), "{text}");
     // The other way round, the other end of the interval.
     place.run(&["compare", "out:2", "out:1", "--fail-on", "slower"]).expect(0);
     let back = place.run(&["compare", "out:2", "out:1", "--fail-on", "different", "--json"]).expect(4);
