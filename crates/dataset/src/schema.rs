@@ -58,6 +58,12 @@ fn named(session: &mut Session, name: &str) -> Result<Schema> {
 }
 
 fn first_searched(session: &mut Session) -> Result<Schema> {
+    if let Some(path) = session.search_path() {
+        return match path.schemas.iter().find(|name| expect_name(name).is_ok()) {
+            Some(name) => Ok(Schema::named(name)),
+            None => Err(none_searched(session)?),
+        };
+    }
     // The server omits schemas that do not exist or that the user may not use.
     let sql = "select s from pg_catalog.unnest(pg_catalog.current_schemas(false)) s \
                where s::text !~ '^pg_' and s::text <> 'information_schema' limit 1";

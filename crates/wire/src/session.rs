@@ -3,9 +3,11 @@
 
 mod hear;
 mod limit;
+mod search_path;
 mod vigil;
 
 pub use self::limit::{Entered, Limit};
+pub use self::search_path::{EMPTY_LOCAL_SQL, SearchPath};
 pub use crate::dial::CancelHandle;
 pub use crate::quote::{quote_ident, quote_literal};
 pub use crate::rows::Rows;
@@ -53,6 +55,8 @@ pub struct Session {
     stop: Option<&'static AtomicBool>,
     /// Watches the waits of a session that administers.
     vigil: Option<Box<Vigil>>,
+    /// What the session began with, once [`Session::empty_search_path`] has replaced it.
+    search_path: Option<SearchPath>,
     status: TransactionStatus,
     is_lost: bool,
 }
@@ -152,6 +156,7 @@ impl Session {
             timeout: None,
             stop: None,
             vigil: None,
+            search_path: None,
             status: TransactionStatus::Idle,
             is_lost: false,
         }

@@ -63,11 +63,7 @@ fn what_the_law_does_not_tell_is_said() {
             found.remarks
         );
     };
-    remark(
-        &[1, 4, 16].map(|n| runs(n, 0.05, 0.0004)),
-        "needs at least 4 client counts",
-        false,
-    );
+    remark(&[1, 4, 16].map(|n| runs(n, 0.05, 0.0004)), "needs at least 4 client counts", false);
     remark(&[1, 4, 16, 64].map(|n| runs(n, 0.05, 0.0)), "kappa is at its bound of 0", true);
     remark(&[1, 2, 4, 8].map(|n| runs(n, 0.05, 0.0004)), "beyond the 8 clients", true);
     let falls = [(1, 100.0), (2, 80.0), (4, 60.0), (8, 40.0)].map(|(n, tps)| (n, vec![tps]));

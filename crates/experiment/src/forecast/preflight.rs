@@ -51,7 +51,7 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
         match source {
             ServerSource::Url(keywords) => {
                 let problems = site.conninfo(keywords).and_then(|conninfo| {
-                    let look = || Ok(adopted::problems(&conninfo, cases, site));
+                    let look = || adopted::problems(&conninfo, cases, site);
                     limit::within(
                         "look at the server",
                         crate::site::phase_limit::of_questions(cases[0]),

@@ -9,7 +9,7 @@ use dataset::kind::DataSource;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::script::{CaseData, ScriptSurvey};
 use model::load::Protocol;
-use wire::session::{Session, SessionError};
+use wire::session::{EMPTY_LOCAL_SQL, SearchPath, Session, SessionError};
 use workload::script::sqlfile::line_and_column;
 use workload::{Bundle, Piece, Program, Statement};
 
@@ -25,7 +25,8 @@ const UNDEFINED_TABLE: &str = "42P01";
 /// Class of errors about syntax, names and rights.
 const SYNTAX_OR_ACCESS: &str = "42";
 
-/// The relations that this transaction has locked, including those behind views.
+/// The relations that this transaction has locked, including those behind views. With an empty search path all of them
+/// are named with their schemas.
 const LOCKED_SQL: &str = "
 with recursive found(oid, is_written) as (
     select l.relation, l.mode not in ('AccessShareLock') from pg_catalog.pg_locks l
@@ -95,11 +96,16 @@ fn ask(
     survey: &mut ScriptSurvey,
 ) -> std::result::Result<(), SessionError> {
     session.execute("begin")?;
+    let path = session.search_path().map(SearchPath::set_local_sql);
+    if let Some(sql) = &path {
+        session.query(sql)?;
+    }
     let asked = match &statement.copy_data {
         Some(_) if statement.parameters.is_empty() => session.copy_in(&statement.text, |_| false).map(drop),
         _ => session.prepare("", &statement.text),
     };
-    let result = asked.and_then(|()| session.query(LOCKED_SQL));
+    let emptied = asked.and_then(|()| path.map_or(Ok(()), |_| session.query(EMPTY_LOCAL_SQL).map(drop)));
+    let result = emptied.and_then(|()| session.query(LOCKED_SQL));
     session.execute("rollback")?;
     let rows = result?;
     for i in 0..rows.len() {

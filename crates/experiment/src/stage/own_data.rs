@@ -24,6 +24,8 @@ pub(crate) fn run_files(
 ) -> Result<String> {
     let begun = Instant::now();
     session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
+    // Their statements are the user's, and name tables as the user's sessions would.
+    session.restore_search_path()?;
     let mut n_statements = 0;
     for file in files {
         watch(Progress::Step(format!("running `{}`", file.name)));
@@ -32,6 +34,7 @@ pub(crate) fn run_files(
     }
     // The files' settings are theirs and may not persist: `pg_dump` empties the search path.
     session.execute("reset all")?;
+    session.administer()?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     Ok(format!("{}: {n_statements} statements in {:.3} s", names.join(", "), begun.elapsed().as_secs_f64()))
 }

@@ -302,6 +302,7 @@ impl ServerWatch {
         session.set_timeout(Some(ANSWER_LIMIT));
         let version_num = session.server_version_num();
         let words = |error: SessionError| error.to_string();
+        session.empty_search_path().map_err(words)?;
         let who = session.query(statistics::IDENTITY).map_err(words)?;
         let field = |name: &str| who.get(0, name).map(str::to_string);
         // A pooler shares the session with others, who would inherit our settings.

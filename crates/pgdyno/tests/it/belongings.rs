@@ -159,7 +159,7 @@ fn objects_that_depend_on_the_tables_are_named_and_kept() {
     );
     // `--replace` is no consent to drop these.
     for args in ["", "--replace"] {
-        database.expect_refusal("public", args, &["view totals", "notes"]);
+        database.expect_refusal("public", args, &["view public.totals", "notes"]);
     }
     assert_eq!(database.ask("select count(*) from totals, pgbench_accounts"), "100000");
 }

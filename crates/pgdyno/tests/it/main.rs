@@ -36,6 +36,7 @@ mod results;
 mod resume;
 mod schemas;
 mod scripts;
+mod search_path;
 mod secrets;
 mod signals;
 mod space;

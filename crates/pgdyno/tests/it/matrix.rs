@@ -75,12 +75,12 @@ fn a_large_matrix_needs_consent() {
     place.write("large.toml", &text);
     let plan = place.run(&["plan", "large.toml"]).expect(0);
     assert!(
-        plan.stdout.contains("101 runs are more than 100: `pgdyno run` requires --yes"),
+        plan.stdout.contains("This would make 101 runs, more than 100: `pgdyno run` asks for --yes"),
         "{}",
         plan.stdout
     );
     let ended = place.run(&["run", "large.toml", "-o", "out"]).expect(1);
-    assert!(ended.stderr.contains("add --yes if you mean it"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("confirm with --yes"), "{}", ended.stderr);
     assert!(!place.path("out").exists());
 }
 
@@ -167,7 +167,7 @@ fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_costs() {
     }
     let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
     for expected in
-        ["Transactions per unit of money", "0.5 EUR", "disk disk of second", "data-chart=\"bars\""]
+        ["Transactions per unit of money", "0.5 EUR", "disk disk of second", "data-chart=\"throughput\""]
     {
         assert!(page.contains(expected), "{expected}");
     }

@@ -37,13 +37,13 @@ fn expect(run: &RunSummary, id: &str, words: &[&str]) {
     }
 }
 
-/// A pgbench that reads from a server, 500 times a second, until it is dropped.
+/// A pgbench that reads from a server, 4,000 times a second, until it is dropped.
 struct Neighbour(Child);
 
 impl Neighbour {
     fn of(target: &BTreeMap<&str, &str>) -> Neighbour {
         let mut command = Command::new(bin_dir().join("pgbench"));
-        command.args(["-S", "-n", "-c", "2", "-R", "500", "-T", "120", "-s", "1"]);
+        command.args(["-S", "-n", "-c", "2", "-R", "4000", "-T", "120", "-s", "1"]);
         command.args(["-h", target["host"], "-p", target["port"], "-U", target["user"], target["dbname"]]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         as_server_user(&mut command);

@@ -55,8 +55,8 @@ fn every_problem_is_reported_at_once_and_before_a_load_is_announced() {
     let expected = [
         "may not replace table `public.pgbench_accounts`",
         "may not create tables in schema `public`",
-        "view balances",
-        "on table visits",
+        "view public.balances",
+        "on table public.visits",
         "--no-restore",
         "need 10001 connections",
     ];

@@ -87,15 +87,19 @@ fn weighted_scripts_run_on_the_data_that_their_files_create() {
     expect_sound(&run);
     let record = &run.record;
     let survey = record.survey.as_ref().unwrap();
-    assert_eq!(survey.tables.iter().collect::<Vec<_>>(), ["items", "orders"], "also behind a view");
-    assert_eq!(survey.written.iter().collect::<Vec<_>>(), ["items", "orders"]);
+    assert_eq!(
+        survey.tables.iter().collect::<Vec<_>>(),
+        ["public.items", "public.orders"],
+        "also behind a view"
+    );
+    assert_eq!(survey.written.iter().collect::<Vec<_>>(), ["public.items", "public.orders"]);
     assert_eq!(survey.unchecked, Vec::<String>::new());
     let mut committed = BTreeMap::new();
     for interval in &run.intervals {
         *committed.entry(interval.script).or_insert(0) += interval.counts.committed;
     }
-    let grown = record.rows_after["orders"] - record.rows_before["orders"];
-    assert_eq!((record.rows_before["items"], grown), (100, committed[&0]));
+    let grown = record.rows_after["public.orders"] - record.rows_before["public.orders"];
+    assert_eq!((record.rows_before["public.items"], grown), (100, committed[&0]));
     let share = committed[&0] as f64 / (committed[&0] + committed[&1]) as f64;
     assert!((0.7..0.8).contains(&share), "{committed:?}");
     let CaseData::Files(files) = &record.case.workload.data else { panic!("no files") };
@@ -172,7 +176,7 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
     place.run(&args).expect(0);
     let run = place.first_run("rows");
     let survey = run.record.survey.as_ref().unwrap();
-    assert!(survey.unchecked.is_empty() && survey.written.contains("u"), "{survey:?}");
+    assert!(survey.unchecked.is_empty() && survey.written.contains("public.u"), "{survey:?}");
     let n: u64 = pg.ask(&database, "select count(*) from u").parse().unwrap();
     assert_eq!(n, run.record.done.as_ref().unwrap().counts.committed);
     place.expect_clean();

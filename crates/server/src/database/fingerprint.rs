@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use model::run::fingerprint::{Fingerprint, RelationPrint};
-use wire::Session;
+use wire::{Session, quote_literal};
 
 use crate::database::relations::{Missing, with_parts};
 use crate::database::tend::quote_name;
@@ -31,12 +31,24 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String, 
     if tables.is_empty() {
         return Ok(BTreeMap::new());
     }
+    // Named as in the user's sessions, where the search path is not empty.
+    let searched = session.search_path().map(|path| path.schemas.as_slice()).unwrap_or_default();
+    let searched: Vec<String> = searched.iter().map(|schema| quote_literal(schema)).collect();
+    let name = |oid: &str| match searched.is_empty() {
+        true => format!("{oid}::regclass::text"),
+        false => format!(
+            "(select case when n.nspname in ({}) then quote_ident(r.relname) else r.oid::regclass::text end \
+                from pg_class r join pg_namespace n on n.oid = r.relnamespace where r.oid = {oid})",
+            searched.join(", ")
+        ),
+    };
+    let (of_table, of_index) = (name("t.oid"), name("x.indexrelid"));
     let sql = format!(
         "{}
-         select t.oid::regclass::text as name, pg_relation_size(t.oid) as bytes, '' as definition
+         select {of_table} as name, pg_relation_size(t.oid) as bytes, '' as definition
            from t join pg_class c on c.oid = t.oid where c.relkind in ('r', 'm')
          union all
-         select x.indexrelid::regclass::text, pg_relation_size(x.indexrelid), pg_get_indexdef(x.indexrelid)
+         select {of_index}, pg_relation_size(x.indexrelid), pg_get_indexdef(x.indexrelid)
            from t join pg_index x on x.indrelid = t.oid",
         with_parts(tables, Missing::Fails)
     );

@@ -53,7 +53,9 @@ impl Target {
 
     /// Adopts the server behind these connection settings.
     pub fn of(conninfo: Conninfo) -> Result<Target> {
-        Target::at(&mut Session::connect(&conninfo)?, conninfo)
+        let mut session = Session::connect(&conninfo)?;
+        session.empty_search_path()?;
+        Target::at(&mut session, conninfo)
     }
 
     /// Adopts the server that `session` was connected to by these settings.

@@ -45,7 +45,7 @@ struct Look {
 }
 
 impl Session {
-    /// Makes this a session that administers. The server is asked to give up waiting for locks that others hold, and
+    /// Makes this a session that administers. Its search path is emptied ([`Session::empty_search_path`]). The server is asked to give up waiting for locks that others hold, and
     /// settings of the role or the database that would end the session or its statements are lifted: the limit of the
     /// thread replaces them. Behind a pooler, which shares its sessions, no setting is touched, and only this end gives
     /// up.
@@ -54,6 +54,7 @@ impl Session {
     /// See [`SessionError`].
     pub fn administer(&mut self) -> Result<()> {
         let lock_wait_max = Limit::current().lock_wait_max;
+        self.empty_search_path()?;
         let pid = self.query("select pg_catalog.pg_backend_pid()")?;
         let is_direct = pid.scalar() == Some(&*self.backend_pid().to_string());
         if is_direct {

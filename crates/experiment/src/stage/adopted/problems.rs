@@ -21,12 +21,17 @@ use crate::site::requirements;
 use crate::stage::{connections, copies};
 
 /// One sentence for each problem of `cases`.
-pub(crate) fn find(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec<String> {
+///
+/// # Errors
+/// When the server fails before any problem was found.
+pub(crate) fn find(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Result<Vec<String>> {
     let mut found = Found::default();
-    if let Err(error) = examine(conninfo, cases, site, &mut found) {
-        found.add(error);
+    match examine(conninfo, cases, site, &mut found) {
+        Err(error) if found.0.is_empty() => return Err(error),
+        Err(error) => found.add(error),
+        Ok(()) => {}
     }
-    found.0
+    Ok(found.0)
 }
 
 #[derive(Default)]
