@@ -49,7 +49,7 @@ fn on_a_terminal_pgdyno_asks_before_it_uses_a_database_with_other_contents() {
     };
     let is_loaded = || pg.ask(&database, "select to_regclass('pgbench_accounts') is not null");
     let line = format!("loads 4 tables into schema public of database {database} on ");
-    let question = "the database also holds table diary, function f(); go on? [y/N]";
+    let question = "the database also holds table public.diary, function public.f(); go on? [y/N]";
 
     for no in ["n\n", "\n"] {
         let (code, shown) = on_terminal(&["-o", "no"], no);

@@ -194,8 +194,8 @@ fn a_database_that_pgdyno_made_is_replaced_by_copies_from_one_experiment_to_the_
 fn where_a_copy_would_lose_something_data_is_loaded_again_and_the_reason_reported() {
     let pg = Pg::shared();
     for (make, expected) in [
-        ("create table diary (t text)", "also holds table diary"),
-        ("create sequence numbers", "also holds sequence numbers"),
+        ("create table diary (t text)", "also holds table public.diary"),
+        ("create sequence numbers", "also holds sequence public.numbers"),
         ("alter database DB set work_mem = '8MB'", "settings of the database would be lost"),
         ("grant connect on database DB to bench", "privileges on the database would be lost"),
     ] {
