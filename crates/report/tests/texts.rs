@@ -530,7 +530,7 @@ fn a_change_against_the_medians_is_explained_in_every_form() {
             report::comparison_html(&input),
         ]
     };
-    let why = "not the ratio of the medians";
+    let why = "so it can disagree with the two medians";
     assert!(forms(&cases).iter().all(|text| !text.contains(why)));
     let figure = &mut cases[0].figures[0];
     figure.result = Some(Ratio {

@@ -103,7 +103,7 @@ fn a_server_that_sends_single_bytes_counts_as_silent() {
     let row = |n_bytes: u32| [&b"D"[..], &n_bytes.to_be_bytes(), &[b'x'; 100]].concat();
     for drops in [notice, row(1 << 20)] {
         // New connections are not let in either.
-        let says = [Say::Once(welcome()), Say::Once(answer()), Say::Dripping(drops)];
+        let says = [Say::Once(welcome()), Say::Once(answer()), Say::Once(answer()), Say::Dripping(drops)];
         let place = one_session(says.to_vec());
         let _limit =
             Limit { lock_wait_max: Duration::from_millis(200), ..Limit::of(Duration::from_secs(5)) }.enter();

@@ -1,11 +1,11 @@
 //! What a signal does: pgbench dies of it without results, by which shells and parsers know that there are none.
 
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigHandler, Signal, kill};
 use nix::unistd::Pid;
 
 use crate::cluster::{Cluster, Who, database};
@@ -13,12 +13,25 @@ use crate::cluster::{Cluster, Who, database};
 /// Longer than any of these loads is left alone.
 const LOAD: &str = "-S -n -T 60 -P 1";
 
+/// Signals that end pgbench.
+const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
 /// A load that is signalled once it makes progress: the signal that it died of, its output and its messages.
 fn signalled(cluster: &Cluster, who: Who, arguments: &str, signal: Signal) -> (Option<i32>, String, String) {
     let (out, err) = (cluster.dir().join("out"), cluster.dir().join("err"));
     let mut command = cluster.command(who, arguments);
     let file = |path| Stdio::from(File::create(path).expect("a new file"));
     command.stdin(Stdio::null()).stdout(file(&out)).stderr(file(&err));
+    // Whoever runs the tests may ignore signals (nohup), which children inherit.
+    let defaults = || {
+        for signal in SIGNALS {
+            // SAFETY: the default action is no function of ours.
+            unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: only sigaction is called between fork and exec.
+    unsafe { command.pre_exec(defaults) };
     let mut child = command.spawn().expect("both programs start");
     let began = Instant::now();
     while !read(&err).contains("progress: ") {
@@ -35,7 +48,7 @@ fn read(path: &std::path::Path) -> String {
 }
 
 pub(crate) fn signals_kill(cluster: &Cluster) {
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+    for signal in SIGNALS {
         for who in [Who::Genuine, Who::Ours] {
             let (died_of, stdout, stderr) = signalled(cluster, who, LOAD, signal);
             assert_eq!(died_of, Some(signal as i32), "{who:?}: {stderr}");

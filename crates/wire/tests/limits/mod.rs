@@ -48,7 +48,7 @@ fn behind_a_lock(cluster: &Cluster, place: &Conninfo, table: &str) -> (String, D
 #[test]
 fn the_wait_for_a_lock_has_a_limit_and_its_holder_is_named() {
     let cluster = Cluster::shared();
-    let (error, took) = behind_a_lock(&cluster, &cluster.socket("postgres"), "behind_a_lock");
+    let (error, took) = behind_a_lock(&cluster, &cluster.socket("postgres"), "public.behind_a_lock");
     assert!(error.contains("55P03"), "the server gives up: {error}");
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
