@@ -66,7 +66,7 @@ pub struct ObserveSpec {
     pub server_pid: Option<i32>,
     /// Process id of the load driver, once it runs.
     pub driver_pid: Option<i32>,
-    /// Backends of the load and of pgdyno's other sessions; `None` if unknown: then nobody's are told from others'.
+    /// Backends of the load and of pgdyno's other sessions; `None` if unknown: then foreign sessions are not distinguished.
     pub backends: Option<OurBackends>,
     /// Directories by role (`data`, `wal`, `results`): their devices and free space are observed.
     pub dirs: BTreeMap<String, PathBuf>,

@@ -212,7 +212,7 @@ impl Cluster {
         self.remove_files()
     }
 
-    /// Waits a little for the server's end: the server of a killed pgdyno is told to stop a moment later.
+    /// Waits a little for the server's end: the server of a killed pgdyno receives its signal a moment later.
     pub(crate) fn wait_until_stopped(&self, purpose: &str) -> Result<()> {
         let end = Instant::now() + PREDECESSOR_PATIENCE;
         while self.running_pid().is_some() && Instant::now() < end {

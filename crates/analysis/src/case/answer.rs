@@ -61,7 +61,7 @@ pub struct Group {
 pub struct LevelResult {
     /// The level, as text.
     pub level: String,
-    /// Its case.
+    /// Number of the case in the plan.
     pub case: u32,
     /// Median of the deciding figure.
     pub median: f64,

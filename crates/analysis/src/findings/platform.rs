@@ -48,7 +48,7 @@ pub(super) const CPU_QUOTA: Rule = Rule {
     evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the groups of the server's and the driver's processes and of the \
                groups above them, each second; those above a container are invisible.",
     why: "The processors look idle while the server may not use them: the number is that of the quota.",
-    tested: "A server by URL and one of ours in a control group of half a processor.",
+    tested: "A server by URL and an embedded one in a control group of half a processor.",
     check: Check::Run(cpu_quota),
 };
 
@@ -113,7 +113,7 @@ pub(super) const CLOCK_CHANGED: Rule = Rule {
                second.",
     why: "A step begins or delays what the server does by the wall clock, such as checkpoints and autovacuum; a wrong rate is a \
           wrong second, and so a wrong number.",
-    tested: "A wall clock that a preloaded library sets back by an hour, for pgdyno and a server of ours.",
+    tested: "A wall clock that a preloaded library sets back by an hour, for pgdyno and an embedded server.",
     check: Check::Run(clock_changed),
 };
 

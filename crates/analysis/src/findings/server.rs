@@ -271,7 +271,7 @@ const FOREIGN_CPU_MEAN: f64 = 0.02;
 /// Sessions at work that are not ours, mean over the ticks: at most a tenth of one processor, or of one disk's time. The
 /// first sighting may be chance.
 const FOREIGN_WORKING: f64 = 0.1;
-/// Transactions of others as a share of ours, which cost about as much, and their smallest rate: the transactions of
+/// Foreign transactions as a share of our own, which cost about as much, and their smallest rate: the transactions of
 /// autovacuum and of a monitoring agent are fewer.
 const FOREIGN_TRANSACTIONS: f64 = 0.02;
 const FOREIGN_TRANSACTIONS_PER_S_MIN: f64 = 10.0;
@@ -289,7 +289,7 @@ pub(super) const FOREIGN_SESSIONS: Rule = Rule {
                pg_stat_activity, the processor time of each (on this machine), and the transactions of all databases \
                against those that the driver saw end. Autovacuum, replication and other background work do not count.",
     why: "Their work takes processors, buffers, locks and disk from the load, and all of it looks like the server's own.",
-    tested: "pgbench -S next to the load, on a server by URL, on one of ours, and on one side of a comparison.",
+    tested: "pgbench -S next to the load, on a server by URL, on an embedded one, and on one side of a comparison.",
     check: Check::Run(foreign_sessions),
 };
 
@@ -304,7 +304,7 @@ struct ForeignWork {
 }
 
 impl ForeignWork {
-    /// `None` if sessions could not be told apart, as behind a pooler and in older results.
+    /// `None` if sessions could not be distinguished, as behind a pooler and in older results.
     fn of(context: &RunContext) -> Option<ForeignWork> {
         let (from_s, to_s) = context.line.measured_span()?;
         context.usage.with_metric("server.foreign_sessions").next()?;

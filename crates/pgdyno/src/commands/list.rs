@@ -15,7 +15,7 @@ use crate::{Exit, print, print_exact, say};
 /// The file that keeps the answer of an experiment, so that a list need not read all its records.
 pub(crate) const ANSWER: &str = "answer.json";
 
-/// A longer file is not one of ours.
+/// pgdyno writes no longer file.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The experiments in a directory, oldest first. Damaged ones are reported on stderr. The default directory need not

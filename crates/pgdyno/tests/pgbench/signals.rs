@@ -25,7 +25,7 @@ fn signalled(cluster: &Cluster, who: Who, arguments: &str, signal: Signal) -> (O
     // Whoever runs the tests may ignore signals (nohup), which children inherit.
     let defaults = || {
         for signal in SIGNALS {
-            // SAFETY: the default action is no function of ours.
+            // SAFETY: the default action runs no code of this program.
             unsafe { nix::sys::signal::signal(signal, SigHandler::SigDfl) }?;
         }
         Ok(())
