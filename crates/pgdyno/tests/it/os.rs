@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLockWriteGuard};
 
 use model::run::phase::Phase;
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
-use crate::tool::{Place, tell, wait_until};
+use crate::tool::{Ended, KERNEL_VALUES, Place, tell, wait_until};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
@@ -30,13 +30,12 @@ fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 /// The right to set values, one test at a time; none where they cannot be set at all: a container may have its kernel's
 /// files closed.
-fn may_set() -> Option<MutexGuard<'static, ()>> {
-    static ALONE: Mutex<()> = Mutex::new(());
+fn may_set() -> Option<RwLockWriteGuard<'static, ()>> {
     let may = geteuid().is_root() && fs::OpenOptions::new().write(true).open(HUGE_PAGES).is_ok();
     if !may {
         tell("skipped: values of the kernel can be written by root alone, and not in every container");
     }
-    may.then(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner))
+    may.then(|| KERNEL_VALUES.write().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[test]
@@ -100,16 +99,21 @@ fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released_even_afte
     killed.signal(Signal::SIGKILL);
     killed.wait();
     assert_eq!(value(SWAPPINESS), "7", "nobody was there to put it back");
-    let cleaned = place.run(&["clean"]).expect(0);
+    let cleaned = clean(&place).expect(0);
     assert!(cleaned.stderr.contains("put back `/proc/sys/vm/swappiness`"), "{}", cleaned.stderr);
     assert_eq!((value(SWAPPINESS), value(HUGE_PAGES)), before);
-    let again = place.run(&["clean"]).expect(0).stderr;
+    let again = clean(&place).expect(0).stderr;
     assert!(again.starts_with("nothing was left behind"), "{again}");
     place.expect_clean();
 }
 
+/// `pgdyno clean` of a test that already holds the right to change values.
+fn clean(place: &Place) -> Ended {
+    place.start(place.command(&["clean"])).wait()
+}
+
 /// `pgdyno clean` where the kernel refuses to take a value: its file is mounted read-only, which only this process sees.
-fn clean_where_swappiness_is_read_only(place: &Place) -> crate::tool::Ended {
+fn clean_where_swappiness_is_read_only(place: &Place) -> Ended {
     let mounts = format!("mount --bind {SWAPPINESS} {SWAPPINESS} && mount -o remount,bind,ro {SWAPPINESS}");
     let script = format!("{mounts} && exec {} clean", env!("CARGO_BIN_EXE_pgdyno"));
     let unshare = std::path::Path::new("/usr/bin/unshare");
@@ -132,11 +136,11 @@ fn a_value_that_cannot_be_restored_is_kept_and_reported_until_it_is() {
         assert!(refused.stderr.contains(&format!("it was {before}; ")), "{}", refused.stderr);
         assert_eq!(value(SWAPPINESS), "7");
     }
-    let cleaned = place.run(&["clean"]).expect(0);
+    let cleaned = clean(&place).expect(0);
     assert!(cleaned.stderr.contains(&format!("put back `{SWAPPINESS}` to {before}")), "{}", cleaned.stderr);
     assert_eq!(value(SWAPPINESS), before);
     assert!(!std::path::Path::new("/run/pgdyno/os-undo.jsonl").exists());
-    place.run(&["clean"]).expect(0);
+    clean(&place).expect(0);
     place.expect_clean();
 }
 
@@ -156,7 +160,7 @@ fn a_panic_restores_values_and_ends_every_process() {
     assert_eq!(value(SWAPPINESS), before);
     assert!(!std::path::Path::new("/run/pgdyno/os-undo.jsonl").exists());
     wait_until("the end of its server", || {
-        place.run(&["clean"]);
+        clean(&place);
         fs::read_dir(place.path("tmp")).unwrap().next().is_none()
     });
     place.expect_clean();
