@@ -55,6 +55,6 @@ pub struct Finding {
     pub severity: Severity,
     /// What was found: one sentence with the measured figure.
     pub evidence: String,
-    /// What to do: one sentence.
+    /// Advice: one sentence.
     pub advice: String,
 }

@@ -1,7 +1,7 @@
 //! The rules that judge a number: their catalogue, and the data that each sees.
 //!
-//! A rule is one row in one of the files below, listed in [`CATALOGUE`], next to the function that judges. It looks at one
-//! run, case, experiment or comparison, and either is silent or reports what it found with the measured figure.
+//! A rule is one row in one of the files below, listed in [`CATALOGUE`], next to the function that judges. It looks at
+//! one run, case, experiment or comparison, and either is silent or reports what it found with the measured figure.
 
 mod builds;
 mod capacity;
@@ -34,13 +34,13 @@ use crate::summary::{CaseSummary, RunSummary};
 pub struct Rule {
     /// Identifier, as in findings: `checkpoint-in-window`.
     pub id: &'static str,
-    /// What was found, in short.
+    /// The finding in a few words.
     pub title: &'static str,
     /// When the rule fires, with its threshold, and the severity.
     pub severity: &'static str,
     /// Where rule and threshold come from.
     pub source: &'static str,
-    /// What to do: one sentence.
+    /// Advice: one sentence.
     pub advice: &'static str,
     /// The records and statistics behind the evidence.
     pub evidence: &'static str,
@@ -172,7 +172,7 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| rule.id == id)
 }
 
-/// What the rules for runs see.
+/// The input of the rules for runs.
 pub(crate) struct RunContext<'a> {
     pub(crate) data: &'a RunData,
     pub(crate) line: &'a Timeline,
@@ -185,7 +185,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) recorded: &'a Recorded,
 }
 
-/// What the rules for cases see.
+/// The input of the rules for cases.
 pub(crate) struct CaseContext<'a> {
     pub(crate) case: &'a Case,
     /// Complete except for findings and grade.
@@ -220,8 +220,8 @@ pub(crate) struct ComparisonContext<'a> {
 /// How many times the threshold of a rule is exceeded.
 type Excess = fn(&RunContext) -> Option<f64>;
 
-/// The rules that detect something else on the machine or in the server, for which a run is repeated. Pressure on processors, devices
-/// and memory is not among them: the load itself waits for these.
+/// The rules that detect something else on the machine or in the server, for which a run is repeated. Pressure on
+/// processors, devices and memory is not among them: the load itself waits for these.
 pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
     (host::FOREIGN_CPU.id, host::foreign_excess),
     (host::STEAL.id, host::steal_excess),

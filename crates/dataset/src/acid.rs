@@ -67,7 +67,7 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcidResult {
     pub clause: &'static str,
-    /// What the test checks.
+    /// The requirement that the test checks.
     pub title: &'static str,
     /// Isolation level of its transactions, if it matters.
     pub isolation: Option<&'static str>,
@@ -98,7 +98,7 @@ impl Seen {
 /// Kills the server and starts it again; returns its new address, and a description.
 pub type Crash<'a> = &'a mut dyn FnMut() -> Result<(Conninfo, String)>;
 
-/// What to test, and how.
+/// The database to test, and options of the tests.
 #[allow(missing_docs, reason = "the names say it")]
 pub struct AcidRequest<'a> {
     /// The schema of the tables; by default the first of the search path.

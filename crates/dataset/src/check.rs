@@ -8,7 +8,7 @@ use wire::session::Session;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckResult {
     pub id: String,
-    /// What has to hold.
+    /// The invariant.
     pub title: String,
     /// Violating rows as `column=value` text; the query returns no more than 100.
     pub violations: Vec<String>,

@@ -52,8 +52,8 @@ pub(crate) enum State {
         /// When the script goes on.
         until: Nanos,
     },
-    /// A statement failed inside a transaction block and ROLLBACK was sent; its answer decides whether the transaction has
-    /// failed or is tried again. In flight.
+    /// A statement failed inside a transaction block and ROLLBACK was sent; its answer decides whether the transaction
+    /// has failed or is tried again. In flight.
     RollingBack,
     /// The client has made all its transactions, or an error ended it.
     Gone,
@@ -64,7 +64,7 @@ pub(crate) struct Client {
     /// Number in the whole load, from 0.
     pub(crate) id: usize,
     pub(crate) state: State,
-    /// What it does next.
+    /// Produces the client's next step.
     pub(crate) emulator: Emulator,
     pub(crate) transaction: CurrentTransaction,
     pub(crate) record: Record,

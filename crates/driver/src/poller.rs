@@ -21,13 +21,12 @@ use self::uring::Uring;
 use crate::client::Client;
 use crate::clock::{self, Nanos};
 
-/// One piece of news that a wait has found.
-/// What it is.
+/// One event that a wait has found.
 #[derive(Debug)]
 pub(crate) struct Woken {
     /// The client's index in its thread.
     pub(crate) client: usize,
-    /// What it is.
+    /// The kind of event.
     pub(crate) signal: Signal,
 }
 
@@ -188,7 +187,7 @@ impl Poller {
     /// Reports the client's connection again after the next wait, as one that can be read.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn look_again(&mut self, index: usize, closing: bool) -> io::Result<()> {
         match &mut self.way {
             Way::Epoll(epoll) => {

@@ -20,7 +20,8 @@ pub(crate) struct ScriptTally {
     pub(crate) latency: Times,
     /// End minus sent.
     pub(crate) service: Times,
-    /// Latency and service at once, of transactions that began when they were due: counted once, and added to both in the end.
+    /// Latency and service at once, of transactions that began when they were due: counted once, and added to both in
+    /// the end.
     punctual: Times,
     /// Sent minus due; all zero in a closed loop, so only there in an open one.
     pub(crate) lag: Option<Times>,
@@ -39,7 +40,7 @@ pub(crate) struct ScriptTally {
     noted: Vec<Noted>,
 }
 
-/// What a recorded time measures.
+/// The kinds of recorded times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Latency,
@@ -94,7 +95,8 @@ impl Noted {
     }
 }
 
-/// Times that are noted before they are counted: 8 KiB, which fit into a processor's first cache and take some 20 us to count.
+/// Times that are noted before they are counted: 8 KiB, which fit into a processor's first cache and take some 20 us to
+/// count.
 const NOTED_MAX: usize = 1024;
 
 /// SQLSTATEs that are counted separately: PostgreSQL has some 260, and functions raise their own.
@@ -209,13 +211,14 @@ impl Tally {
         self.scripts.iter_mut().for_each(ScriptTally::count);
     }
 
-    /// Adds the punctual times to latency and service. Left to the control loop, because it walks through whole histograms.
+    /// Adds the punctual times to latency and service. Left to the control loop, because it walks through whole
+    /// histograms.
     pub(crate) fn complete(&mut self) {
         self.scripts.iter_mut().for_each(ScriptTally::complete);
     }
 
-    /// Counts the noted times of scripts that have many. Called when the loop is about to wait: done when there is no room
-    /// left, it would delay the statement that follows an answer.
+    /// Counts the noted times of scripts that have many. Called when the loop is about to wait: done when there is no
+    /// room left, it would delay the statement that follows an answer.
     #[inline]
     pub(crate) fn count_much(&mut self) {
         self.scripts
@@ -231,9 +234,9 @@ impl Tally {
 }
 
 impl ScriptTally {
-    /// Notes a time in nanoseconds, to be counted with others. The server's work drives a histogram out of the processor's
-    /// caches between two turns of the driver: counted one by one, each time waits for memory; counted in a row, their waits
-    /// overlap.
+    /// Notes a time in nanoseconds, to be counted with others. The server's work drives a histogram out of the
+    /// processor's caches between two turns of the driver: counted one by one, each time waits for memory; counted in a
+    /// row, their waits overlap.
     #[inline]
     pub(crate) fn note(&mut self, kind: Kind, ns: u64) {
         match Noted::new(kind, ns) {

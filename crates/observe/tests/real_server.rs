@@ -1,4 +1,4 @@
-//! The observer beside a real PostgreSQL.
+//! The observer with a real PostgreSQL.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic")]
 
@@ -326,7 +326,7 @@ fn time_limits_of_the_role_do_not_end_the_observation() {
 fn throttling_by_a_quota_is_counted() {
     let server = Server::start(&OPTIONS);
     let Ok(group) = QuotaGroup::of(0.05) else {
-        // Only version 1 lets root make one beside a running system's.
+        // Only version 1 of control groups lets root create one while the system uses its own.
         return;
     };
     server.pids().into_iter().for_each(|pid| group.take(pid));

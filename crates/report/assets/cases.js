@@ -108,7 +108,7 @@ function boxes(name, cases, group, colour) {
       }
       children.push(line(x - half, at(item.median), x + half, at(item.median), 2.5));
       if (data.cases.length <= 12 && data.axis.groups.length === 1) {
-        // Above the dots, or beside the bar where they are far from it.
+        // Above the dots, or next to the bar where they are far from it.
         const isFar = at(item.median) - at(item.range[1]) > 14;
         const place = isFar ? { x: x + half + 6, y: at(item.median), align: 'left', verticalAlign: 'middle' }
           : { x, y: at(item.range[1]) - 9, align: 'center', verticalAlign: 'bottom' };
@@ -128,7 +128,7 @@ function caseTip(item) {
   return lines(item.label, rows);
 }
 
-// Each run a dot beside its box, in the order of execution; runs that do not count are hollow.
+// Each run a dot next to its box, in the order of execution; runs that do not count are hollow.
 function dots(name, group, colour) {
   const points = data.points
     .map((p) => ({ ...p, place: data.cases.find((c) => c.id === p.case) }))

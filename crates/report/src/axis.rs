@@ -19,7 +19,7 @@ pub(crate) struct Axis {
     pub(crate) numeric: bool,
     /// Names of the groups; a single empty name if only the axis varies.
     pub(crate) groups: Vec<String>,
-    /// What distinguishes the groups.
+    /// Name of the factors that distinguish the groups.
     pub(crate) groups_title: String,
     /// Place of each case, by case number.
     pub(crate) places: BTreeMap<u32, AxisPlace>,

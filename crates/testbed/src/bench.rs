@@ -1,4 +1,4 @@
-//! The server against which the program and the driver run: TLS, and a role `bench` beside the superuser.
+//! The server against which the program and the driver run: TLS, and a role `bench` in addition to the superuser.
 //!
 //! The superuser `postgres` comes in by the unix socket, `bench` by TCP with a password (SCRAM), with TLS or without.
 

@@ -30,7 +30,7 @@ impl QuotaGroup {
         Ok(group)
     }
 
-    /// Its directory.
+    /// The directory of the control group.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

@@ -93,7 +93,7 @@ pub struct Against {
     pub n_better: usize,
     /// Two-sided chance of such a difference between equal levels, after Holm's correction.
     pub p_adjusted: f64,
-    /// What follows.
+    /// The conclusion about the level.
     pub standing: Standing,
     /// How many more blocks would settle how large a difference; none if that is more than [`MORE_BLOCKS_MAX`].
     pub would_settle: Option<Settles>,

@@ -33,7 +33,7 @@ pub(super) fn wal_directory(directory: Option<&Path>) -> String {
     directory.map_or("with the data".to_string(), |path| path.display().to_string())
 }
 
-/// What initdb is asked for.
+/// The request to initdb for checksums.
 pub(super) fn data_checksums(asked: Option<bool>) -> String {
     asked.map_or("the server's default".to_string(), switch)
 }

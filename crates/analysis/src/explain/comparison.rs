@@ -57,7 +57,7 @@ fn lead(a: Side) -> Figure {
     }
 }
 
-/// What was paired, and how.
+/// The pairs of a comparison, and how they were formed.
 pub(super) struct Pairs {
     pub(super) pairing: Pairing,
     pub(super) n_pairs: usize,

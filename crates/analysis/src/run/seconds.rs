@@ -207,7 +207,7 @@ fn add_histograms(
     by_t
 }
 
-/// What a histogram describes.
+/// The kind of time in a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Latency { script: usize },

@@ -78,7 +78,7 @@ pub struct RunSummary {
     pub phases: Vec<(String, f64)>,
     /// Jain's fairness index over the clients' committed transactions, 1 is even.
     pub fairness: Option<f64>,
-    /// What was found.
+    /// Findings of the run.
     pub findings: Vec<Finding>,
     /// The worst grade that follows from the findings.
     pub grade: Grade,

@@ -46,7 +46,7 @@ pub(crate) enum FetchError {
         query: usize,
         /// Prefix and column.
         name: String,
-        /// What is wrong with it.
+        /// The problem with the value.
         cause: String,
     },
 }

@@ -11,7 +11,7 @@ pub(crate) struct Pipeline {
     pub(crate) is_ending: bool,
     /// Syncs that were sent and not answered.
     n_syncs: u32,
-    /// What was sent, in order.
+    /// Messages that were sent, in order.
     sent: Vec<Sent>,
     /// The first entry of `sent` that is not answered.
     next: usize,
@@ -97,8 +97,8 @@ impl Pipeline {
         }
     }
 
-    /// The first statement that failed, and its number among the results that libpq returns together: those of Syncs count
-    /// with the statement that follows.
+    /// The first statement that failed, and its number among the results that libpq returns together: those of Syncs
+    /// count with the statement that follows.
     pub(crate) fn failure(&self) -> Option<(usize, u32)> {
         self.failure
     }

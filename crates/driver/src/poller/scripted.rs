@@ -1,7 +1,7 @@
 //! The poller of unit tests: a server that does what a script says, at moments of a clock that only this poller moves.
 //!
-//! A wait takes no time: it sets the test's clock to the moment of the next news, or to the end of the wait. So a load of
-//! a minute takes milliseconds, and every latency is exactly what the script says.
+//! A wait takes no time: it sets the test's clock to the moment of the next news, or to the end of the wait. So a load
+//! of a minute takes milliseconds, and every latency is exactly what the script says.
 
 use std::collections::VecDeque;
 use std::io;
@@ -46,7 +46,7 @@ pub(crate) type Script = Box<dyn FnMut(Sent) -> io::Result<Vec<Act>> + Send>;
 pub(crate) struct Scripted {
     script: Script,
     n_sent: usize,
-    /// What is to come, in no order.
+    /// Events that are to come, unordered.
     coming: Vec<(Nanos, usize, What)>,
     found: VecDeque<(usize, What)>,
     /// Every piece of input that was handed out, by its number.

@@ -26,7 +26,7 @@ pub(crate) struct Log {
     error: Option<io::Error>,
 }
 
-/// What lines contain.
+/// The optional fields of lines.
 #[derive(Debug, Clone, Copy)]
 struct Format {
     has_lag: bool,

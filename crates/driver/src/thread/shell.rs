@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A command under way.
 pub(crate) struct Shell(Receiver<io::Result<Ran>>);
 
-/// What a command did.
+/// The result of a command.
 pub(crate) struct Ran {
     /// Whether it ended with exit code 0.
     pub(crate) is_success: bool,

@@ -59,7 +59,7 @@ impl TurnClock {
         }
     }
 
-    /// What was committed, by slice.
+    /// Committed transactions by slice.
     pub(crate) fn into_committed(self) -> Vec<u64> {
         self.committed
     }

@@ -31,7 +31,7 @@ pub const RUNS_MAX: usize = 100;
 /// Plans that take longer need consent, seconds.
 pub const LENGTH_S_MAX: f64 = 86_400.0;
 
-/// What a plan will take.
+/// Time, memory and disk space that a plan will need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
     /// Seconds for all runs.

@@ -21,7 +21,7 @@ use crate::stage::disk::Peak;
 pub struct Obstacle {
     /// Numbers of the cases that it affects.
     pub cases: Vec<u32>,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub reason: String,
 }
 
@@ -34,8 +34,8 @@ pub struct Look {
     pub peak: Option<Peak>,
 }
 
-/// Looks for obstacles to a plan whose results go to `results`. Fetches binaries if they have to be queried and the plan
-/// fits on disk; examines servers by URL without changing them.
+/// Looks for obstacles to a plan whose results go to `results`. Fetches binaries if they have to be queried and the
+/// plan fits on disk; examines servers by URL without changing them.
 pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look {
     let mut found = Found::default();
     let peak = space(plan, site, results, &mut found);

@@ -20,7 +20,7 @@ pub(crate) struct Next {
 /// Consequence of a run that has ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum After {
-    /// Its turn has more runs.
+    /// More runs of the turn are still to come.
     Within,
     /// The turn was disturbed, for this reason, and is repeated.
     Again(String),

@@ -44,7 +44,7 @@ pub enum Progress {
         run: u32,
         /// Additional runs.
         n: u32,
-        /// What disturbed it.
+        /// The disturbance.
         reason: String,
     },
     RunEnds {

@@ -85,7 +85,7 @@ pub(crate) fn statement<'a>(version_num: u32, parts: impl Iterator<Item = &'a Pa
     format!("with a as ({}) {}", activity(version_num), parts.join(" union all "))
 }
 
-/// What a server is asked for.
+/// The statistics that this server and database need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// The database under load.

@@ -34,13 +34,13 @@ const AUTOVACUUMS_MAX: usize = 1000;
 /// autovacuum grow with the number of tables; 10 ms a second are 1 % of a processor.
 const PART_LIMIT: Duration = Duration::from_millis(10);
 
-/// What to observe of a server.
+/// The statistics and logs to observe of a server.
 pub(crate) struct Wanted {
     /// The database under load; empty: that of the connection.
     pub(crate) database: String,
     /// Whether its log is followed too.
     pub(crate) has_log: bool,
-    /// Whether our backends are known, so that those of others can be told from them.
+    /// Whether our backends are known: only then can foreign sessions be recognized.
     pub(crate) has_backends: bool,
 }
 
@@ -324,7 +324,7 @@ impl ServerWatch {
         let log_tells_checkpoints = has_log && field("log_checkpoints").as_deref() == Some("on");
         let log_tells_autovacuum = has_log && field("log_autovacuum").as_deref() == Some("0");
         if self.wanted.has_backends && !is_direct {
-            let reason = "a pooler is in between: our sessions cannot be told from others";
+            let reason = "a pooler is in between: our sessions cannot be distinguished from foreign ones";
             self.out.unavailable("server.foreign_sessions", reason.to_string());
         }
         let scope = Scope {

@@ -14,7 +14,7 @@ use wire::Conninfo;
 
 use crate::{say, signals};
 
-/// What the user has agreed to.
+/// Destructive steps that the user has agreed to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Consent<'a> {
     /// Whether to ask nothing.

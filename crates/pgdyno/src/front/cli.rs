@@ -17,7 +17,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The commands of pgdyno.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure an experiment and write a report.
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Print a commented experiment file to start from: pgdyno new versions > exp.toml.
     New {
-        /// What to ask.
+        /// Question that the new experiment asks.
         #[arg(value_enum, value_name = "QUESTION", default_value_t)]
         template: Template,
     },
@@ -102,7 +102,7 @@ pub(crate) struct CleanArgs {
     pub(crate) timeout: model::text::units::Span,
 }
 
-/// What to do with clusters.
+/// Subcommands of `pgdyno server`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerCommand {
     /// List them with their sizes.

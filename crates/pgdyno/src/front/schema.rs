@@ -96,7 +96,7 @@ fn with_words(mut value: Value, row: &Row) -> Value {
     value
 }
 
-/// What a value may be.
+/// Kinds of values.
 enum Kind {
     Text,
     Pattern(&'static str),

@@ -1,6 +1,6 @@
 //! Templates of experiment files, by what they ask.
 
-/// What a new experiment asks.
+/// Questions for which there is a template.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Template {
     /// Throughput by number of clients.

@@ -41,7 +41,7 @@ fn every_test_of_clause_3_holds_on_a_given_server_except_durability_which_is_ski
         assert_eq!(verdicts(&report, &format!("3.4.2.{test}")), expected, "test {test}: {report:#}");
     }
     assert_eq!(verdicts(&report, "3.5.3"), [(String::new(), "skipped".to_string())]);
-    // Writers were seen waiting, readers were not.
+    // Writers waited, readers did not.
     let seen = |clause: &str| {
         let found = report["acid"].as_array().unwrap().iter().find(|result| result["clause"] == clause);
         found.unwrap()["seen"].as_str().unwrap().to_string()
@@ -52,7 +52,7 @@ fn every_test_of_clause_3_holds_on_a_given_server_except_durability_which_is_ski
     }
     place.run(&["check", "-w", "tpcc", "--server", &server]).expect(0);
 
-    // Tests 7 and 8 were cut off: what they took is put back before anything is judged.
+    // Tests 7 and 8 were interrupted: their rows are restored before anything is judged.
     let mut admin = pg.admin(&database);
     admin
         .execute(
@@ -66,7 +66,7 @@ fn every_test_of_clause_3_holds_on_a_given_server_except_durability_which_is_ski
         .unwrap();
     place.run(&["check", "-w", "tpcc", "--server", &server]).expect(1);
 
-    // A trigger that eats payments of the district, and a customer's balance that only half changes.
+    // A trigger that discards payments to the district, and a customer's balance that changes by half.
     admin
         .execute(
             "create function eat() returns trigger language plpgsql as 'begin new.d_ytd := old.d_ytd; return new; end'; \
@@ -103,12 +103,12 @@ fn acknowledged_orders_survive_a_kill_unless_commits_do_not_wait_for_the_wal() {
     let again = place.run(&["check", "--acid", "--ledger", "durable.csv"]).expect(1);
     assert!(again.stderr.contains("name a file that does not exist yet"), "{}", again.stderr);
 
-    // The writer of the WAL comes too late for everything.
+    // The WAL writer is too slow for all of these commits.
     let late = ["--setting", "synchronous_commit=off", "--setting", "wal_writer_delay=10s"];
     let late = [&late[..], &["--setting", "wal_writer_flush_after=1GB"]].concat();
     let args = [&["check", "--acid", "--json", "--acid-load", "2s"][..], &late].concat();
     let report = || -> Value { serde_json::from_str(&place.run(&args).stdout).unwrap() };
-    // Now and then a page that is written takes the WAL with it just before the kill, and nothing is lost.
+    // Occasionally a dirty page that is written flushes the WAL just before the kill, and nothing is lost.
     let is_lossy = |report: &Value| verdicts(report, "3.5.3")[0].1 == "violated";
     let lossy = (0..3).map(|_| report()).find(is_lossy).expect("nothing was lost three times");
     let result = lossy["acid"].as_array().unwrap().iter().find(|r| r["clause"] == "3.5.3").unwrap();
@@ -117,7 +117,7 @@ fn acknowledged_orders_survive_a_kill_unless_commits_do_not_wait_for_the_wal() {
     let faults: BTreeSet<&str> =
         result["faults"].as_array().unwrap().iter().map(|fault| fault.as_str().unwrap()).collect();
     assert!(faults.iter().any(|fault| fault.contains("of warehouse 1 is missing")), "{faults:?}");
-    // The ledger says which they were, and is kept.
+    // The ledger names them, and is kept.
     let ledger = std::path::PathBuf::from(lossy["ledger"].as_str().unwrap());
     assert!(read_ledger(&ledger).unwrap().len() >= faults.len());
     std::fs::remove_file(&ledger).unwrap();

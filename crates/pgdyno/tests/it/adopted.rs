@@ -1,4 +1,4 @@
-//! `init`, `check` and `run` on a server that was there before: what is loaded, refused, and found out.
+//! `init`, `check` and `run` on an existing server: what they load, refuse and find.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What is said and asked before a server by URL is touched.
+//! Announcements and questions before a server by URL is touched.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,10 +8,10 @@ use testbed::Pg;
 
 use crate::tool::Place;
 
-/// One run that is over soon.
+/// One short run.
 const BRIEF_RUN: &str = "run -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
 
-/// pgdyno on a terminal, with what is typed there: its exit code, and all that it shows.
+/// Runs pgdyno on a terminal with this input; returns its exit code and its output.
 fn on_terminal(place: &Place, args: &[&str], typed: &str) -> (Option<i32>, String) {
     let program = env!("CARGO_BIN_EXE_pgdyno");
     let quoted = args.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
@@ -21,7 +21,7 @@ fn on_terminal(place: &Place, args: &[&str], typed: &str) -> (Option<i32>, Strin
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(typed.as_bytes()).unwrap();
-    // The end of its input would end the terminal.
+    // Closing the input would close the terminal.
     let output = child.wait_with_output().unwrap();
     drop(stdin);
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
@@ -64,7 +64,7 @@ fn on_a_terminal_pgdyno_asks_before_it_uses_a_database_with_other_contents() {
     let (code, shown) = on_terminal(&["-o", "asked"], "y\n");
     assert_eq!(code, Some(0), "{shown}");
     assert_eq!(is_loaded(), "t");
-    // Nobody is asked who said so before, or cannot answer.
+    // There is no question if consent was given before, or nobody can answer.
     let (code, shown) = on_terminal(&["-o", "yes", "--yes"], "");
     assert_eq!((code, shown.contains("go on?")), (Some(0), false), "{shown}");
     let args = with(&["-o", "piped"]);

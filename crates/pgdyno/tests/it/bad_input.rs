@@ -26,7 +26,7 @@ fn check(place: &Place, line: &str, expected: &[&str]) {
     assert_eq!(files(place), before, "{line} leaves nothing behind");
 }
 
-/// What is in the place, the cache aside.
+/// The files in the place, except for the cache.
 fn files(place: &Place) -> Vec<String> {
     let entries = fs::read_dir(place.path("")).unwrap().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
@@ -99,7 +99,7 @@ fn impossible_versions_and_settings_are_reported() {
     check("run -o out --version abc", &["`abc` is not a PostgreSQL version"]);
     check("run -o out --version 19", &["no server binaries for `19`", "9.6, 10, 11", "18"]);
     check("run -o out --version 12 --server x", &["'--version", "cannot be used with '--server"]);
-    // Nothing is fetched for that.
+    // This fetches nothing.
     check(
         "run -o out --version 10 --set workload.partitions=2",
         &["partitions with a primary key need PostgreSQL 11; the server is version 10"],
@@ -136,7 +136,7 @@ fn impossible_versions_and_settings_are_reported() {
             "did you mean `shared_buffers`?",
         ],
     );
-    // Also with data that is there already.
+    // Also with existing data.
     place.run(&["init", "--scale", "1"]).expect(0);
     check(&unknown, &["unrecognized configuration parameter \"shared_bufers\"", "FATAL:"]);
     check(
@@ -182,7 +182,7 @@ fn unreachable_servers_are_reported() {
         &["does not speak PostgreSQL's protocol", "HTTP port?"],
     );
 
-    // Contradictions are reported without asking any server.
+    // Contradictions are reported without connecting to a server.
     place.write(
         "both.toml",
         "[experiment]\nname = \"x\"\n[server]\nversion = \"18\"\nurl = \"host=dbhots.invalid\"\n",
@@ -214,7 +214,7 @@ fn results_that_cannot_be_written_are_a_failure() {
     let output = plan(full.into());
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("No space left on device"));
-    // A reader that has seen enough is no failure.
+    // It is no failure if the reader of a pipe stops early.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     assert_eq!(plan(writer.into()).status.code(), Some(0));
@@ -228,7 +228,7 @@ fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A port that answers one visitor as a web server does.
+/// A port that answers one client as a web server does.
 fn web_server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,5 @@
-//! What loading may drop: tables, partitions and routines that carry pgdyno's own mark, in one schema, and nothing else.
+//! What loading may drop: tables, partitions and routines that carry pgdyno's own mark, in one schema, and nothing
+//! else.
 
 use testbed::Pg;
 use wire::Session;
@@ -42,7 +43,7 @@ impl Database {
         self.place.run(&all.into_iter().chain(args.split_whitespace()).collect::<Vec<_>>())
     }
 
-    /// Waits until `init` waits for a lock of `locker`, executes `sql`, and gives the lock free.
+    /// Waits until `init` waits for a lock of `locker`, executes `sql`, and releases the lock.
     #[track_caller]
     fn change_behind_the_lock(&self, locker: &mut Session, sql: &str) {
         let waiting = "select count(*) from pg_locks where not granted and database = (select oid from pg_database \
@@ -79,7 +80,7 @@ fn routines_of_users_with_other_arguments_or_in_other_schemas_survive() {
                   ('app'::regnamespace, 'public'::regnamespace)";
     let before = database.ask(theirs);
     for workload in ["tproc-c", "tpcc"] {
-        // Twice: the second load drops what the first one has made.
+        // Twice: the second load drops the tables of the first.
         database.init("app,public", &format!("-w {workload} --replace")).expect(0);
         assert_eq!(database.ask(theirs), before, "{workload}");
     }
@@ -143,7 +144,7 @@ fn acid_tests_restore_only_rows_that_they_set_aside() {
     assert_eq!(database.ask("select i_price from pgdyno_acid_item"), "7");
     database.execute("drop table pgdyno_acid_item");
     database.place.run(&check).expect(0);
-    // They write into each of the tables: all must be pgdyno's.
+    // The tests write to every table, so all must be pgdyno's.
     database.execute("comment on table new_order is null");
     let refused = database.place.run(&check).expect(1);
     assert!(refused.stderr.contains("`public.new_order`"), "{}", refused.stderr);
@@ -157,7 +158,7 @@ fn objects_that_depend_on_the_tables_are_named_and_kept() {
         "create view totals as select sum(bbalance) from pgbench_branches; \
          create table notes (bid int references pgbench_branches, note text)",
     );
-    // `--replace` is no consent to drop these.
+    // `--replace` does not permit dropping these.
     for args in ["", "--replace"] {
         database.expect_refusal("public", args, &["view public.totals", "notes"]);
     }
@@ -185,7 +186,7 @@ fn objects_that_would_be_dropped_silently_with_the_tables_are_named_and_kept() {
     }
     assert_eq!(database.ask("select bid from ledger"), "7");
     database.execute("alter table ledger detach partition pgbench_history");
-    // What serves the default of a column goes with the column, as in any table.
+    // A sequence for a column's default is dropped with the column, as for any table.
     database.execute("alter table pgbench_history add id serial");
     database.init("public", "").expect(0);
     database.place.expect_clean();
@@ -195,7 +196,7 @@ fn objects_that_would_be_dropped_silently_with_the_tables_are_named_and_kept() {
 fn additions_of_others_to_the_tables_are_named_and_kept() {
     let database = Database::new();
     database.init("public", "").expect(0);
-    // What comes with each new table is no reason.
+    // Privileges that every new table gets are no reason to refuse.
     let role = format!("reader_{}", database.name);
     database.execute(&format!(
         "create role {role}; alter default privileges in schema public grant select on tables to {role}"
@@ -257,7 +258,7 @@ fn additions_of_others_to_the_tables_are_named_and_kept() {
         assert_eq!(database.ask("select trim(filler) from pgbench_history"), "there", "{what}");
         database.execute(undo);
     }
-    // With consent they go.
+    // With consent they are dropped.
     database.execute("create statistics related on bid, abalance from pgbench_accounts");
     database.init("public", "--replace").expect(0);
     assert_eq!(database.ask("select count(*) from pg_statistic_ext"), "0");
@@ -274,7 +275,7 @@ fn a_load_adds_no_key_to_a_table_that_somebody_creates_meanwhile() {
     let copying = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' \
                    and query ~ '^copy .*pgbench_accounts'";
     wait_until("the rows of accounts", || database.ask(copying) == "1");
-    // Comes between the rows, whose lock it waits for, and the key.
+    // Runs after the rows, whose lock it waits for, and before the key.
     database.execute(
         "begin; lock table pgbench_accounts in share update exclusive mode; \
          alter table pgbench_accounts rename to former; \
@@ -311,7 +312,7 @@ fn a_load_neither_marks_nor_empties_a_table_that_somebody_creates_meanwhile() {
     );
     assert_eq!(database.ask("select obj_description('pgbench_branches'::regclass) is null"), "t");
     assert_eq!(database.ask("select note from heir"), "mine");
-    // So the next load leaves it alone.
+    // The next load therefore leaves it alone.
     database.expect_refusal("public", "", &["`public.pgbench_branches`", "--replace"]);
     assert_eq!(database.ask("select note from pgbench_branches"), "mine");
 }

@@ -21,7 +21,7 @@ fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn the_wal_of_the_ramp_up_decides_its_size_and_two_checkpoints_lie_in_the_measure() {
     let place = Place::new();
-    // As much WAL each second however fast the machine is, and no full pages after a checkpoint.
+    // The same amount of WAL each second on any machine, and no full-page images after a checkpoint.
     place.write("fill.sql", "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000));\n");
     let load = ["-f", "fill.sql", "--set", "workload.data=\"none\"", "--set", "workload.pace=constant 60/s"];
     let policy = ["--set", "run.wal=[\"two-checkpoints\", \"no-checkpoint\"]"];
@@ -49,7 +49,7 @@ fn the_wal_of_the_ramp_up_decides_its_size_and_two_checkpoints_lie_in_the_measur
     place.expect_clean();
 }
 
-/// A small file system mounted on a directory, taken away when dropped.
+/// A small file system mounted on a directory, unmounted when dropped.
 struct Mount(std::path::PathBuf);
 
 impl Drop for Mount {
@@ -81,7 +81,7 @@ fn a_run_ends_cleanly_before_the_device_of_its_wal_is_full() {
     let running = place.start(place.command(&run));
     let intervals = place.path("out/runs/0001/intervals.jsonl");
     wait_until("the load", || intervals.metadata().is_ok_and(|facts| facts.len() > 0));
-    // Somebody else takes the space.
+    // Another program uses up the space.
     let left_bytes = server::cluster::space::free_bytes(&mount.0).unwrap() - (180 << 20);
     let length = format!("{left_bytes}");
     let filled = Command::new("fallocate").args(["-l", &length]).arg(mount.0.join("somebody")).status();

@@ -59,7 +59,7 @@ fn check_looks_into_the_cluster_with_the_workloads_data() {
 #[test]
 fn root_runs_nothing_for_a_marker_that_the_servers_user_replaced() {
     let account = server::Account::choose().unwrap();
-    // Another user's marker is a danger to root only.
+    // Another user's marker is dangerous only to root.
     if !account.is_switched {
         return;
     }
@@ -93,7 +93,7 @@ fn root_runs_nothing_for_a_marker_that_the_servers_user_replaced() {
     checked.expect(0);
 }
 
-/// The one cluster of a place: its name and its directory.
+/// Name and directory of the only cluster of a place.
 fn only_cluster(place: &Place) -> (String, std::path::PathBuf) {
     let list = place.run(&["server", "list", "--json"]).expect(0);
     let entry: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
@@ -128,7 +128,7 @@ fn a_marker_that_a_power_failure_left_empty_blocks_nothing() {
     place.run(&["server", "remove", &name]).expect(0);
     assert!(!root.exists());
 
-    // Without any marker only by force, and not with what is in no cluster.
+    // Without a marker it is removed only by force, and not if it has files that are in no cluster.
     let (name, root) = break_marker();
     std::fs::remove_file(root.join("pgdyno-cluster.json")).unwrap();
     std::fs::write(root.join("thesis.txt"), "precious").unwrap();
@@ -141,7 +141,7 @@ fn a_marker_that_a_power_failure_left_empty_blocks_nothing() {
     place.run(&["server", "remove", "--force", &name]).expect(0);
     assert!(!root.exists());
 
-    // The WAL on a device of its own goes with it, by the marker that it has.
+    // A WAL on another device is removed with it, because it has its own marker.
     let run = [
         &["run", "--set", &wal, "--measure", "2s", "--ramp-up", "0s", "--repeats", "1", "-c", "1"],
         &init[1..],
@@ -156,7 +156,7 @@ fn a_marker_that_a_power_failure_left_empty_blocks_nothing() {
     place.expect_clean();
 }
 
-/// A kill between the making of the directory and of its marker once blocked every later `init` and `run`.
+/// A kill between the creation of the directory and of its marker may not block later `init`s and `run`s.
 #[test]
 fn a_cluster_whose_creation_or_removal_was_interrupted_before_or_after_its_marker_blocks_nothing() {
     let place = Place::new();

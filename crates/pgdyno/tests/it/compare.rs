@@ -1,4 +1,4 @@
-//! `compare` of results that are there, and of servers that it measures itself.
+//! `compare` of existing results, and of servers that it measures itself.
 
 use serde_json::Value;
 use testbed::Pg;
@@ -55,7 +55,7 @@ fn sides_that_cannot_be_measured_are_refused_and_leave_nothing() {
     refused(&format!("compare --duet {short}"), least);
 }
 
-/// A comparison of two scripts that sleep, on a server that is there.
+/// A comparison of two scripts that sleep, on an existing server.
 fn sleepers(place: &Place, pg: &Pg, output: &str, more: &[&str]) -> Ended {
     let script = place.write("sleep.sql", "SELECT pg_sleep(:delay / 1000.0);\n").display().to_string();
     let target = format!("server.url={}", pg.admin_target(&pg.database()));
@@ -78,7 +78,7 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
 
     let again = place.run(&["compare", "out", "--json"]).expect(0);
     assert_eq!(json(&again.stdout)["comparisons"][0], *case, "the same numbers from the directory");
-    // The page says the verdict, and the command that makes both sides again.
+    // The page has the verdict, and the command that measures both sides again.
     let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
     let page = read("out/report.html");
     assert!(page.contains("<p class=\"verdict slower\">") && page.contains("Repeat this comparison"));
@@ -93,7 +93,7 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
     assert!(own.stderr.contains("has an experiment with a report of its own"), "{}", own.stderr);
     let text = place.run(&["compare", "out:1", "out:2"]).expect(0).stdout;
     assert!(text.contains("slower (95 % interval -") && text.contains("would probably be missed"), "{text}");
-    // The other way round, the other end of the interval.
+    // With the sides swapped, the other end of the interval decides.
     place.run(&["compare", "out:2", "out:1", "--fail-on", "slower"]).expect(0);
     let back = place.run(&["compare", "out:2", "out:1", "--fail-on", "different", "--json"]).expect(4);
     let inverse = json(&back.stdout)["comparisons"][0]["figures"][0]["result"]["low"].as_f64().unwrap();

@@ -1,4 +1,5 @@
-//! What pgdyno does not do to a server of somebody else: destroy data unasked, disturb another pgdyno, wait for ever.
+//! What pgdyno does not do on somebody else's server: destroy data without consent, disturb another pgdyno, wait for
+//! ever.
 
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use testbed::bin_dir;
 
 use crate::tool::Place;
 
-/// Seconds that count in a run of `statement`, as its record tells them, with those that were measured.
+/// Seconds that count in a run of `statement`, by its record, and those that were measured.
 fn course_of(statement: &str, set: &[&str]) -> (Course, f64) {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();

@@ -1,4 +1,4 @@
-//! `run` on servers of its own, then `check`, `report`, and a second run without a network.
+//! `run` on embedded servers, then `check`, `report`, and a second run without a network.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,7 +61,7 @@ fn an_experiment_on_the_default_server_ends_with_a_report_and_balances() {
     place.expect_clean();
 }
 
-/// The files are there, and the page asks nobody for anything.
+/// The files exist, and the page loads nothing from elsewhere.
 fn expect_report(place: &Place) {
     let html = fs::read_to_string(place.path("out/report.html")).unwrap();
     for outside in ["src=\"http", "href=\"http", "src='http", "@import", "url(http", "src=\"//"] {
@@ -99,7 +99,7 @@ fn expect_same_order(place: &Place) {
     assert_eq!((again.runs, again.cases, again.seed), (first.runs, first.cases, first.seed));
 }
 
-/// Binaries and data are there; as root, the kernel takes the network away.
+/// Binaries and data are cached; as root, the process gets a namespace without a network.
 fn expect_no_network_needed(place: &Place) {
     let args = [&["run", "-c", "1", "-o", "offline"], &SHORT[..]].concat();
     let unshare = Command::new("unshare").args(["-n", "true"]).output();

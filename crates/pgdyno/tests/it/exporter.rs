@@ -12,7 +12,7 @@ use testbed::Pg;
 
 use crate::tool::Place;
 
-/// Answers each request with a text in the shape of node_exporter's, until dropped.
+/// Answers each request with text in node_exporter's format, until dropped.
 struct Exporter {
     port: u16,
     stop: Arc<AtomicBool>,

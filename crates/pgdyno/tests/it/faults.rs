@@ -10,7 +10,7 @@ use testbed::Pg;
 
 use crate::tool::{Ended, Place, Running, expect_identity, history_growth};
 
-/// A run of `measure_s` seconds on a server of the test's own.
+/// A run of `measure_s` seconds on the test's own server.
 struct Faulty {
     place: Place,
     pg: Pg,
@@ -66,7 +66,7 @@ fn a_crash_of_the_server_voids_the_run() {
     expect_identity(&run);
     let done = run.record.done.as_ref().unwrap();
     assert_eq!(done.clients_lost, 3);
-    // What the server acknowledged is there; of the unknown, some may be.
+    // All acknowledged transactions are there; some of the unknown ones may be.
     let growth = history_growth(&run);
     assert!(
         (done.counts.committed..=done.counts.committed + done.counts.unknown).contains(&growth),
@@ -106,7 +106,7 @@ fn a_server_that_hangs_for_good_does_not_hang_the_run() {
     let running = faulty.start("--measure 4s");
     let began = Instant::now();
     faulty.pg.signal_all(Signal::SIGSTOP);
-    // Window 4 s, grace 2 s, time for cancels, and for giving up.
+    // 4 s of window, 2 s of grace, and time for cancelling and for giving up.
     let ended = running.wait_for_end(Duration::from_secs(4 + 2 + 15));
     let took = began.elapsed();
     faulty.pg.signal_all(Signal::SIGCONT);

@@ -1,6 +1,5 @@
-//! What happens to a machine, with the real thing: processes that are killed or stop for a while, disks that are full,
-//! files that run out, a clock that is set. docs/faults.md is the table. Nothing is lost that was measured, and nothing
-//! is left.
+//! Faults of a real machine: processes that are killed or stop for a while, disks that are full, file descriptors that
+//! run out, a clock that is set. docs/faults.md has the table. No measurement is lost, and nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +16,7 @@ use testbed::run;
 
 use crate::tool::{Ended, Place, Running, expect_identity, expect_sound, tell, wait_until};
 
-/// Short runs on a server of our own.
+/// Short runs on our own server.
 const RUNS: &str = "run --version 18 --scale 1 -c 2 --ramp-up 0s --set prepare.settle=false \
                     --set prepare.prewarm=false --set run.grace=1s";
 
@@ -66,8 +65,8 @@ fn processes_that_are_killed_leave_nothing_and_the_experiment_goes_on() {
     let place = Place::with_binaries(&["18"]);
     place.run(&["init", "--version", "18", "--scale", "1"]).expect(0);
     let cases = [
-        // While the server is started and its data is tended: no driver is there yet. Tests of `stops` and `resume` kill
-        // pgdyno itself.
+        // While the server is started and its data is tended: no driver is there yet. Tests of `stops` and `resume`
+        // kill pgdyno itself.
         (Victim::Postmaster, false),
         (Victim::Postmaster, true),
         (Victim::Backend, true),
@@ -118,7 +117,7 @@ fn stand_still(victim: Victim, length: Duration) {
     let pid = Pid::from_raw(victim.pid(&running));
     kill(pid, Signal::SIGSTOP).unwrap();
     std::thread::sleep(length);
-    // One that pgdyno has given up is gone.
+    // A process that pgdyno has given up is gone.
     let is_gone = kill(pid, Signal::SIGCONT).is_err();
     let ended = running.wait_for_end(Duration::from_secs(90));
     let data = place.results("out");
@@ -231,7 +230,7 @@ fn clients_that_need_more_files_than_there_are_are_refused_before_anything_begin
     let expected = "300 clients need 372 open files, but the system limit is 256; raise it (ulimit -Hn)";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     assert!(!place.path("out").exists());
-    // A soft limit is raised: there are no binaries, and that is all there is to say.
+    // A soft limit is raised, so that the only error is that there are no binaries.
     let raised = limited(256, 1024, "run -c 300 --bin-dir /nonexistent -o out").expect(1);
     assert!(!raised.stderr.contains("open files"), "{}", raised.stderr);
     assert!(raised.stderr.contains("/nonexistent"), "{}", raised.stderr);
@@ -270,7 +269,7 @@ impl Mount {
         Some(Mount { dir })
     }
 
-    /// Leaves no room.
+    /// Fills it up.
     fn fill(&self) {
         let path = self.dir.join("filler");
         let free = run(Command::new("df").args(["--output=avail", "-B1"]).arg(&self.dir));
@@ -313,7 +312,7 @@ fn results_on_a_disk_that_becomes_full_keep_what_was_measured() {
 fn a_server_whose_disk_becomes_full_ends_the_run_and_the_next_one_is_well() {
     let place = Place::with_binaries(&["18"]);
     let Some(mount) = Mount::ext4(&place.path("image"), 4, place.path("disk")) else { return };
-    // The server's user must get through.
+    // The server's user must be able to pass.
     fs::set_permissions(place.path("disk"), fs::Permissions::from_mode(0o755)).unwrap();
     let with_cache = |args: &[&str]| {
         let mut command = place.command(args);

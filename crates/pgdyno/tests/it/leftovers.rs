@@ -26,7 +26,7 @@ fn ours(pg: &Pg) -> String {
     pg.ask("postgres", r"select coalesce(string_agg(datname, ' ' order by 1), '') from pg_database where datname like 'pgdyno\_%'")
 }
 
-/// `clean --server`: its exit code, and what it says.
+/// Exit code and output of `clean --server`.
 fn clean(place: &Place, server: &str, code: i32) -> String {
     place.run(&["clean", "--server", server]).expect(code).stderr
 }
@@ -55,7 +55,7 @@ fn exactly_the_databases_that_a_killed_pgdyno_made_are_removed() {
     assert_eq!(ours(&pg), "pgdyno_mine");
     assert_eq!(pg.ask(&database, sums), "1000000 0");
 
-    // Killed within the load: there is a template.
+    // Killed during the load: there is a template.
     std::fs::remove_dir_all(place.path("out")).unwrap();
     let killed = start(&place, &server, &database, "10");
     place.wait_for_load("out", 1);

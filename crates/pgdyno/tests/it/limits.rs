@@ -1,5 +1,5 @@
 //! Nothing waits for ever: administration behind a lock, a server that is stopped in part or as a whole, a host that
-//! takes connections and says nothing.
+//! accepts connections and says nothing.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ fn a_vacuum_behind_a_lock_ends_and_its_holder_is_named() {
         &ended,
         &["VACUUM of `public.pgbench_accounts` failed", "lock timeout", &held, "lock table pgbench_accounts"],
     );
-    // None of our sessions keeps waiting, and all goes well if nobody is in the way.
+    // None of our sessions keeps waiting, and the command succeeds if no lock is in the way.
     let waiting = "select count(*) from pg_locks where not granted";
     assert_eq!(pg.ask(&database, waiting), "0");
     holder.execute("rollback").unwrap();
@@ -150,7 +150,7 @@ fn a_host_that_says_nothing_ends_every_command() {
     for args in ["check", "init --scale 1"] {
         expect_failure(&place, args, &format!("{server}2"));
     }
-    // The user's own settings set no limit, as far as a connection goes.
+    // The user's own settings set no limit for a connection.
     let ended = expect_failure(&place, &run("out", "3s", ""), &format!("{server}0"));
     expect_words(&ended, &["no answer", "has not ended after 3 s (run.phase_timeout)"]);
     place.expect_clean();

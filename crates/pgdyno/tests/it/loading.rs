@@ -1,5 +1,5 @@
 //! Loading over several streams: the same tables, rows and pages as pgbench's, whatever the number of streams; and
-//! what is left when one of them is lost.
+//! the state of the tables when one of them is lost.
 
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ fn schema(pg: &Pg, database: &str) -> String {
     text.lines().filter(|line| !line.contains("restrict ")).collect::<Vec<_>>().join("\n")
 }
 
-/// A server that writes nothing by itself: VACUUM does not mark a page as visible to all that another process is writing.
+/// A server that writes nothing by itself: VACUUM does not mark a page as visible to all that another process is
+/// writing.
 fn quiet_server() -> Pg {
     let pg = Pg::start();
     let mut admin = pg.admin("postgres");
@@ -79,7 +80,7 @@ fn tables_are_pgbenchs_with_any_number_of_streams() {
     place.expect_clean();
 }
 
-/// A load that two streams are in the middle of.
+/// Loading with two streams, in progress.
 fn loading(place: &Place, pg: &Pg, database: &str) -> Running {
     let target = pg.admin_target(database);
     let args = ["init", "--server", &target, "--scale", "40", "--partitions", "2", "--streams", "2"];

@@ -1,5 +1,5 @@
 //! The program as people run it, against real servers: embedded ones that it fetches (over the network once, then
-//! from a cache in the build directory), and Debian's, started here. They fail, not skip, when these cannot be had.
+//! from a cache in the build directory), and Debian's, started here. They fail, not skip, when these are not available.
 
 // Clippy knows test functions, not the helpers of tests.
 #![allow(clippy::unwrap_used)]

@@ -7,7 +7,7 @@ use testbed::{Pg, bin_dir};
 
 use crate::tool::{Place, expect_sound};
 
-/// `[server]` with the binaries of the machine: nothing is fetched.
+/// `[server]` with the installed binaries, so that nothing is fetched.
 fn own_binaries() -> String {
     format!("[server]\nbin_dir = \"{}\"\n", bin_dir().display())
 }
@@ -53,7 +53,7 @@ fn the_plan_reports_that_a_user_may_not_create_tables() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let mut admin = pg.admin(&database);
-    // Nobody but the superuser may make tables there.
+    // Only the superuser may create tables there.
     admin
         .execute("revoke create on schema public from public; alter schema public owner to postgres")
         .unwrap();
@@ -201,7 +201,7 @@ fn targets_by_url_are_separate_servers() {
 #[test]
 fn a_study_is_scaled_to_the_machine_and_says_how() {
     let place = Place::new();
-    // Nothing is asked of binaries, so that nothing is fetched.
+    // No binaries are needed, so nothing is fetched.
     let args = ["plan", "iops", "--fit=10min", "--set", "server.settings={}"];
     let ended = place.run(&args).expect(0);
     assert!(ended.stderr.contains("fit: workload.clients 16, 32, 48, 64, 80, 96 -> "), "{}", ended.stderr);

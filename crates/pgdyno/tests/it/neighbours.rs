@@ -1,4 +1,4 @@
-//! What root has open or writes, and whoever else is on the machine: the server's user, and owners of directories of
+//! Files that root has open or writes, and other users of the machine: the server's user, and owners of directories of
 //! results.
 
 use std::fs;
@@ -69,7 +69,7 @@ fn root_reads_results_of_another_user_and_writes_nothing_there() {
     let files = ["report.html", "compared.html"].map(|name| place.path("out").join(name).exists());
     assert_eq!(files, [false, false]);
 
-    // Nothing of an experiment is believed before it is known whose it is.
+    // No file of an experiment is read before its owner is known.
     let experiment = place.path("out/experiment.toml");
     fs::remove_file(&experiment).unwrap();
     mkfifo(&experiment, Mode::S_IRWXU).unwrap();

@@ -1,4 +1,4 @@
-//! Values of the operating system: refused, set, verified, and put back, also after a kill. These tests change the
+//! Values of the operating system: refused, set, verified, and restored, even after a kill. These tests change the
 //! machine for some seconds, so they need root and run one after the other.
 
 use std::collections::BTreeMap;
@@ -28,8 +28,8 @@ fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
-/// The right to set values, one test at a time; none where they cannot be set at all: a container may have its kernel's
-/// files closed.
+/// The right to set values, one test at a time; `None` where they cannot be set at all, as in a container that has its
+/// kernel's files closed.
 fn may_set() -> Option<RwLockWriteGuard<'static, ()>> {
     let may = geteuid().is_root() && fs::OpenOptions::new().write(true).open(HUGE_PAGES).is_ok();
     if !may {
@@ -112,7 +112,7 @@ fn clean(place: &Place) -> Ended {
     place.start(place.command(&["clean"])).wait()
 }
 
-/// `pgdyno clean` where the kernel refuses to take a value: its file is mounted read-only, which only this process sees.
+/// `pgdyno clean` where the kernel refuses a value: its file is mounted read-only, for this process only.
 fn clean_where_swappiness_is_read_only(place: &Place) -> Ended {
     let mounts = format!("mount --bind {SWAPPINESS} {SWAPPINESS} && mount -o remount,bind,ro {SWAPPINESS}");
     let script = format!("{mounts} && exec {} clean", env!("CARGO_BIN_EXE_pgdyno"));
@@ -164,6 +164,6 @@ fn a_panic_restores_values_and_ends_every_process() {
         fs::read_dir(place.path("tmp")).unwrap().next().is_none()
     });
     place.expect_clean();
-    // What was measured until then is there, and goes on.
+    // What was measured until then is kept, and the experiment can be resumed.
     place.run(&["run", "--resume", "out"]).expect(0);
 }

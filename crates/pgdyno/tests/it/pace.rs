@@ -1,4 +1,4 @@
-//! Open and closed loop: the pace is kept, and a stall is in the latency of the one and not of the other.
+//! Open and closed loop: the pace is kept, and a stall shows in the latency of the open loop only.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use testbed::Pg;
 
 use crate::tool::{Place, expect_sound};
 
-/// A run of 6 s whose backends do not run for one second of it; p99 of its latency in seconds, and its rate. It only reads:
-/// how soon a disk that others use too takes the commits of that second is not the question.
+/// A run of 6 s whose backends are stopped for one second; p99 of its latency in seconds, and its rate. It only reads,
+/// because how fast a shared disk takes the commits of that second does not matter here.
 fn stalled(place: &Place, pg: &Pg, options: &[&str]) -> (f64, f64) {
     let database = pg.database();
     let server = pg.admin_target(&database);
@@ -47,7 +47,7 @@ fn latency_counts_from_the_schedule() {
     let (place, pg) = (Place::new(), Pg::start());
     let (p99_s, tps) = stalled(&place, &pg, &["--pace", "200/s"]);
     assert!(p99_s >= 0.8, "open loop: p99 {p99_s} s");
-    // Poisson: the number of transactions due in 6 s varies by 3 % (1 sigma); what was due was done.
+    // Poisson: the number of transactions due in 6 s varies by 3 % (1 sigma); all that were due were executed.
     assert!((150.0..250.0).contains(&tps), "{tps}");
     let (p99_s, tps) = stalled(&place, &pg, &["--pace", "constant 200/s"]);
     assert!(p99_s >= 0.8, "open loop: p99 {p99_s} s");

@@ -1,5 +1,5 @@
-//! A signal in each phase of an experiment, one after the other. Phases are distinguished by what pgdyno and its server write, and
-//! by the processes that there are: no moment is left to chance.
+//! A signal in each phase of an experiment, one after the other. Phases are distinguished by what pgdyno and its server
+//! write, and by the processes that there are: no moment is left to chance.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::harm::named;
 use crate::resume::{completed, expect_exactly_the_plan, plan_of};
 use crate::tool::{Place, Running, tell};
 
-/// No phase is longer in coming.
+/// Longest wait for a phase to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const EXPERIMENT: &str = "[experiment]\nname = \"phases\"\nrepeats = 2\n[server]\nversion = \"18\"\n[workload]\nscale = 1\n\
@@ -22,7 +22,7 @@ const EXPERIMENT: &str = "[experiment]\nname = \"phases\"\nrepeats = 2\n[server]
 /// Seconds of a run's load.
 const LOAD_S: usize = 3;
 
-/// A pgdyno at work, and where it works.
+/// A running pgdyno, and its directories.
 struct Scene<'a> {
     place: &'a Place,
     running: &'a Running,
@@ -30,7 +30,7 @@ struct Scene<'a> {
     left: Option<u64>,
 }
 
-/// Whether the phase goes on now.
+/// Whether the phase is under way.
 type Seen = fn(&Scene) -> bool;
 
 /// Phases in their order, each with how it is recognized.
@@ -87,7 +87,7 @@ fn first_run(place: &Place) -> Option<u64> {
     fs::metadata(place.path("out/runs/0001")).ok().map(|facts| facts.ino())
 }
 
-/// Begins the experiment or goes on with it, until it is in a phase.
+/// Begins or resumes the experiment, until it is in a phase.
 fn go_on_until(place: &Place, phase: &str, is_there: fn(&Scene) -> bool) -> Running {
     let args: &[&str] = match plan_of(place) {
         Some(_) => &["run", "--resume", "out"],
@@ -103,7 +103,7 @@ fn go_on_until(place: &Place, phase: &str, is_there: fn(&Scene) -> bool) -> Runn
     running
 }
 
-/// Signals pgdyno in each phase, and goes on with the experiment each time.
+/// Signals pgdyno in each phase, and resumes the experiment each time.
 fn signal_in_each_phase(signal: Signal) {
     let place = Place::with_binaries(&["18"]);
     place.write("phases.toml", EXPERIMENT);
@@ -125,7 +125,7 @@ fn signal_in_each_phase(signal: Signal) {
         );
         kept = now;
         plan = plan.or_else(|| plan_of(&place));
-        // What a kill leaves is removed by this command or by the next run: each has its turn.
+        // Either this command or the next run removes what a kill leaves; they take turns.
         if signal != Signal::SIGKILL {
             place.expect_clean();
         } else if n % 2 == 0 {

@@ -15,7 +15,7 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     let lengths = ["--ramp-up", "1s", "--measure", "3s"];
     let is_over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
-        // More than the 2 % of all processors that are allowed, whatever the machine.
+        // More than the allowed 2 % of all processors, on any machine.
         let n = std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(4));
         for _ in 0..n {
             scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! How data on a server by URL is put back before each run, and the proof that it was.
+//! How data on a server by URL is restored before each run, and the proof that it was.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn restores(place: &Place, out: &str) -> Vec<BTreeMap<String, String>> {
     data.runs.iter().map(|run| run.record.phase(Phase::Restore).unwrap().detail.clone()).collect()
 }
 
-/// The same of a database that may be replaced by a copy.
+/// The same for a database that may be replaced by a copy.
 fn run_by_copies(place: &Place, server: &str, database: &str, more: &[&str]) -> Ended {
     run(place, server, &[&["--replace-database", database], more].concat())
 }
@@ -124,7 +124,7 @@ fn objects_that_another_session_creates_between_two_runs_are_kept_and_the_report
     place.expect_clean();
 }
 
-/// Names of templates of one database alone: other tests use the server at the same time.
+/// Names of the templates of one database: other tests use the server at the same time.
 fn of(ours: &str, database: &str) -> String {
     format!("{ours} and shobj_description(oid, 'pg_database') like '%\"{database}\"%'")
 }
@@ -221,12 +221,12 @@ fn where_only_the_next_template_fails_the_run_has_its_data_and_the_next_one_load
     let server = pg.admin_target(&database);
     let runs = place.start(command(&place, &server, "4s", &["--replace-database", &database, "-o", "out"]));
     wait_for_load(&pg, &database);
-    // Whoever is connected to the database while it is copied keeps it from being copied.
+    // A session that is connected to the database prevents the copy.
     let oid = format!("select oid from pg_database where datname = '{database}'");
     let (before, mut admin) = (pg.ask("postgres", &oid), pg.admin("postgres"));
     wait_until("the copy in place of the database", || admin.query(&oid).unwrap().scalar() != Some(&before));
     let visitor = pg.admin(&database);
-    // Which is given up before the next load begins.
+    // The copy is given up before the next load begins.
     wait_for_load(&pg, &database);
     drop(visitor);
     runs.wait().expect(0);
@@ -243,7 +243,7 @@ fn where_only_the_next_template_fails_the_run_has_its_data_and_the_next_one_load
 fn another_pgdyno_does_not_get_a_database_that_is_released_for_a_copy() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
-    // Each session takes a second to begin, so that the others get in before it.
+    // Each session takes a second to begin, so that the others are faster.
     let server = pg.admin_target(&database);
     let slow = format!("{server} options='-c post_auth_delay=1'");
     let runs = place.start(command(&place, &slow, "2s", &["--replace-database", &database, "-o", "out"]));

@@ -1,4 +1,4 @@
-//! What becomes of results that cannot be used or cannot be written: exit codes, and the order of table and page.
+//! Results that cannot be used or cannot be written: exit codes, and the order of table and page.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use testbed::Pg;
 
 use crate::tool::{Ended, Place};
 
-/// The shortest experiment with a script of the user's own.
+/// The shortest experiment with the user's own script.
 fn run_script(place: &Place, script: &str, more: &[&str]) -> Ended {
     let pg = Pg::shared();
     let server = pg.admin_target(&pg.database());

@@ -1,5 +1,5 @@
-//! What was cut off goes on: after SIGKILL at any moment, after Ctrl-C, and after a notice that the machine will be
-//! taken away. Finished runs are never made again, and the order and seeds stay.
+//! Interrupted experiments are resumed: after SIGKILL at any moment, after Ctrl-C, and after a notice that the machine
+//! will be taken away. Finished runs are never repeated, and the order and seeds stay the same.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ fn experiment(repeats: u32) -> String {
     )
 }
 
-/// Random enough for moments; printed, so that a failure can be understood.
+/// Seed of the moments of kills; printed, so that a failure can be reproduced.
 struct Moments(u64);
 
 impl Moments {
@@ -44,7 +44,7 @@ pub(crate) fn plan_of(place: &Place) -> Option<Plan> {
     store::read_plan(&place.path("out")).ok()
 }
 
-/// Record and intervals of each completed run: byte for byte what must stay.
+/// Record and intervals of each completed run, which must stay the same byte for byte.
 pub(crate) fn completed(place: &Place) -> BTreeMap<u32, (Vec<u8>, Vec<u8>)> {
     let records = store::read_records(&place.path("out")).unwrap_or_default();
     let done = records.into_iter().filter(|record| record.state == RunState::Completed);
@@ -146,7 +146,7 @@ fn a_notice_that_the_machine_goes_stops_the_run_which_resumes() {
     place.write("kills.toml", &text);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/spot", listener.local_addr().unwrap());
-    // The first question is too early for a notice, the second is not.
+    // The first query is too early for a notice, the second is not.
     let cloud = std::thread::spawn(move || {
         for answer in ["HTTP/1.1 404 Not Found\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n{\"action\": \"stop\"}"] {
             let (mut stream, _) = listener.accept().unwrap();
@@ -164,7 +164,7 @@ fn a_notice_that_the_machine_goes_stops_the_run_which_resumes() {
     let ended = place.run(&["run", "--resume", "out"]).expect(0);
     assert!(ended.stderr.contains("resuming out"), "{}", ended.stderr);
     expect_exactly_the_plan(&place, None);
-    // A whole experiment has nothing left to do, and says so by its report.
+    // A complete experiment has nothing left to do, and shows its report.
     let again = place.run(&["run", "--resume", "out"]).expect(0);
     assert!(again.stderr.contains("2 of 2 runs are done"), "{}", again.stderr);
     place.expect_clean();

@@ -1,4 +1,4 @@
-//! Workloads in a schema of one's choice: whatever it is called, and whether or not a search path has it.
+//! Workloads in a given schema: whatever its name, and whether or not it is on the search path.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl OtherSchema {
         self.place.run(&args.collect::<Vec<_>>())
     }
 
-    /// Runs a workload for two seconds, and checks what it left.
+    /// Runs a workload for two seconds, and checks the tables afterwards.
     #[track_caller]
     fn run(&self, workload: &str, more: &str) {
         let out = format!("{workload}{more}").replace(|c: char| !c.is_ascii_alphanumeric(), "_");
@@ -47,7 +47,7 @@ impl OtherSchema {
         self.pgdyno(&format!("check -w {workload}")).expect(0);
     }
 
-    /// Nothing is anywhere else.
+    /// Checks that no other schema has a table.
     #[track_caller]
     fn expect_alone(&self) {
         let elsewhere = "select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace \
@@ -134,7 +134,7 @@ fn on_an_embedded_server_the_schema_is_created() {
     let more = ["--bin-dir", &bin, "--schema", QUOTED];
     place.run(&args.split_whitespace().chain(more).collect::<Vec<_>>()).expect(0);
     expect_sound(&place.first_run("out"));
-    // The cluster says which schema it has.
+    // The cluster's labels name its schema.
     place.run(&["check"]).expect(0);
     place.expect_clean();
 }
@@ -145,7 +145,7 @@ fn data_of_an_older_version_is_measured_and_replaced_only_on_request() {
     let (place, database) = (Place::new(), pg.database());
     let server = pg.admin_target(&database);
     place.run(&["init", "-s", "1", "--server", &server]).expect(0);
-    // It marked one table.
+    // An older version marked only one table.
     let unmark = "comment on table pgbench_accounts is null; comment on table pgbench_tellers is null; \
                   comment on table pgbench_history is null";
     pg.admin(&database).execute(unmark).unwrap();

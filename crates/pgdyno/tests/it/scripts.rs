@@ -116,7 +116,7 @@ fn weighted_scripts_run_on_the_data_that_their_files_create() {
     place.expect_clean();
 }
 
-/// The results make the same runs again when the files are gone.
+/// The results are enough to repeat the runs when the files are gone.
 fn expect_self_contained(place: &Place, own: &[&str]) {
     let first = place.results("out").plan;
     fs::remove_dir_all(place.path("shop")).unwrap();
@@ -165,7 +165,7 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
         "SELECT n FROM t WHERE id = 1;\nSELECT :n, m\n  FROM t;\n",
         "typo.sql:2:12: column \"m\" does not exist (42703)\n  SELECT :n, m\n             ^",
     );
-    // Rows are sent by the load alone, but where they go must be there.
+    // Only the load sends rows, but their table must exist.
     let rows = |table: &str| format!("SELECT 1;\nCOPY {table} FROM STDIN;\n\\copydata\n7\t:n\n\\.\n");
     refused(&rows("nowhere"), "typo.sql:2:1: relation \"nowhere\" does not exist (42P01)");
     refused(&rows("t (id, x)"), "typo.sql:2:1: column \"x\" of relation \"t\" does not exist (42703)");

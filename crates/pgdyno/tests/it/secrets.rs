@@ -14,7 +14,7 @@ use crate::tool::{Ended, Place, Running};
 
 const CANARY: &str = "S3cretPw-canary";
 
-/// An experiment on a server of its own: the canary is in its description, its settings and its script.
+/// An experiment on an embedded server, with the canary in its description, its settings and its script.
 const EXPERIMENT: &str = r#"
 [experiment]
 name = "canary"
@@ -69,7 +69,7 @@ fn expect_quiet(ended: &Ended) {
     expect_no_canary("standard error", ended.stderr.as_bytes());
 }
 
-/// Every file below `path`, unpacked, is closed to others and without the canary; their names.
+/// Checks that every file below `path`, unpacked, is closed to others and without the canary; returns their names.
 #[track_caller]
 fn expect_closed(path: &Path) -> Vec<PathBuf> {
     let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;

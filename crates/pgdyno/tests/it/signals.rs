@@ -31,7 +31,7 @@ fn a_second_signal_of_another_kind_ends_at_once() {
     let running = place.start(place.command(&LOAD));
     running.wait_for("loading scale 200");
     running.signal(Signal::SIGINT);
-    // Of two that are pending at once the kernel may hand either over first.
+    // The kernel may deliver either of two pending signals first.
     wait_until("the first signal to be taken", || !running.has_pending_signals());
     running.signal(Signal::SIGTERM);
     let ended = running.wait();

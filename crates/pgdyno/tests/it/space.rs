@@ -1,4 +1,4 @@
-//! Space on disk: what plans and runs refuse, what the cache keeps, and experiments on disks that are nearly full.
+//! Disk space: what plans and runs refuse, what the cache keeps, and experiments on disks that are nearly full.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,11 +12,11 @@ use crate::tool::{Ended, Place, expect_sound, tell};
 
 const BIN_DIR: &str = "/usr/lib/postgresql/15/bin";
 
-/// A file system in memory on a directory of a place; gone when dropped.
+/// A file system in memory on a directory of a place; unmounted when dropped.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None` where this user may not mount: what needs one is skipped.
+    /// `None` where this user may not mount: tests that need one are skipped.
     fn at(place: &Place, name: &str, megabytes: u32) -> Option<SmallDisk> {
         let dir = place.path(name);
         fs::create_dir_all(&dir).unwrap();
@@ -38,7 +38,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A short experiment on PostgreSQL 15, and what else it says.
+/// A short experiment on PostgreSQL 15, with further lines.
 fn short<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let base =
         "--bin-dir /usr/lib/postgresql/15/bin -c 2 --ramp-up 0s --measure 2s --set prepare.settle=false";
@@ -66,7 +66,7 @@ fn scales(place: &Place) -> Vec<String> {
     scales
 }
 
-/// Plan and run must refuse with one text, which has `words`.
+/// Checks that plan and run refuse with the same text, which contains `words`.
 #[track_caller]
 fn expect_refused_alike(place: &Place, more: &[&str], words: &[&str]) {
     let plan = place.run(&short("plan", more)).expect(1).stdout;
@@ -85,7 +85,7 @@ fn expect_refused_alike(place: &Place, more: &[&str], words: &[&str]) {
 #[test]
 fn plan_and_run_refuse_by_the_same_figures() {
     let place = Place::new();
-    // 250 TB of WAL are beyond every disk that this will be tested on.
+    // 250 TB of WAL are more than any disk on which this is tested.
     let wal = ["--scale", "1", "--set", "server.settings.max_wal_size=250TB"];
     expect_refused_alike(&place, &wal, &["WAL 312", "prepare.wal_headroom", "are missing"]);
     let data = ["--scale", "1000000", "--set", "server.settings.max_wal_size=1GB"];
@@ -179,7 +179,7 @@ fn the_cache_removes_the_least_recently_used_and_nothing_in_use() {
     // Used again.
     place.run(&init("1")).expect(0);
     let bytes: u64 = clusters(&place).iter().map(|cluster| cluster["bytes"].as_u64().unwrap()).sum();
-    // A new one comes with a few hundred MB at the most: one of the two must go, and then there is room.
+    // A new one has a few hundred MB at most: one of the two must be removed, and then there is room.
     let budget = format!("{}MB", (bytes >> 20) + 320);
     let made = with_budget(&place, &budget, &init("3")).expect(0);
     assert!(made.stderr.contains("removed cluster `") && made.stderr.contains(&budget), "{made:?}");
@@ -256,7 +256,7 @@ fn snapshots_are_kept_on_another_device_and_removed_with_their_cluster() {
     let held = || fs::read_dir(&disk.0).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
     let [holder] = held().try_into().unwrap();
     assert!(holder.join("loaded/data/PG_VERSION").is_file());
-    // Only whom pgdyno runs as can replace what is put back.
+    // Only the user that pgdyno runs as can replace what is restored.
     assert_eq!(fs::metadata(&holder).unwrap().uid(), nix::unistd::geteuid().as_raw());
     assert_eq!(fs::metadata(&holder).unwrap().mode() & 0o777, 0o700);
     place.run(&["server", "remove", cluster["name"].as_str().unwrap()]).expect(0);

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGKILL at every stage of a run: what is left is readable, and nothing lives on.
+//! Ctrl-C and SIGKILL at every stage of a run: results are readable, and no process is left.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Every way to name a server and its password; the password itself is nowhere afterwards.
+//! Every way to name a server and its password; afterwards the password is nowhere to be found.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ fn a_password_in_a_url_is_used_and_never_seen() {
     let running = place.start(place.command(&args));
     place.wait_for_load("out", 1);
     for pid in all_pids() {
-        // That of the tests themselves has a child's arguments between fork and exec.
+        // Between fork and exec, a child has the arguments of the test process.
         let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let text = String::from_utf8_lossy(&command_line);
         assert!(!text.contains(PASSWORD), "process {pid}: {text}");
@@ -119,7 +119,7 @@ fn expect_absent(dir: &Path) {
     }
 }
 
-/// Through the reader of the store, which knows how readings are kept.
+/// Read by the store, which knows the format of readings.
 fn zstd_text(path: &Path) -> Vec<u8> {
     let experiment = path.ancestors().nth(3).unwrap();
     format!("{:?}", store::load_experiment(experiment).unwrap()).into_bytes()

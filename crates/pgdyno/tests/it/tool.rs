@@ -1,4 +1,4 @@
-//! pgdyno as a child process in a place of its own: a temporary directory that is its home, its working directory,
+//! pgdyno as a child process in its own place: a temporary directory that is its home, its working directory,
 //! its cache and its directory of temporary files, so that whatever it leaves behind is found there.
 
 use std::fs::{self, Permissions};
@@ -26,7 +26,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 /// every pgdyno that was killed, also those that another test has yet to look at.
 pub(crate) static KERNEL_VALUES: RwLock<()> = RwLock::new(());
 
-/// Where a test's pgdyno lives.
+/// The directory of a test's pgdyno.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
 }
@@ -58,7 +58,7 @@ impl Place {
     /// A place with nothing in it.
     pub(crate) fn new() -> Place {
         let dir = tempfile::Builder::new().prefix("pgdyno-it-").tempdir().unwrap();
-        // The server's user, who is not root, must get to the cluster.
+        // The server's user, who is not root, must be able to reach the cluster.
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         for name in ["cache", "tmp", "home"] {
             fs::create_dir(dir.path().join(name)).unwrap();
@@ -86,12 +86,12 @@ impl Place {
         path
     }
 
-    /// pgdyno with `args`, deaf to the PG* environment of the test.
+    /// pgdyno with `args`, without the PG* environment of the test.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         self.command_of(Path::new(env!("CARGO_BIN_EXE_pgdyno")), args)
     }
 
-    /// `program` in pgdyno's place.
+    /// The same for another program instead of pgdyno.
     pub(crate) fn command_of(&self, program: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
@@ -126,7 +126,7 @@ impl Place {
         Running { child, stdout, stderr, is_reaped: false }
     }
 
-    /// What a results directory holds.
+    /// The contents of a results directory.
     #[track_caller]
     pub(crate) fn results(&self, name: &str) -> ExperimentData {
         let data = store::load_experiment(&self.path(name)).unwrap();
@@ -150,7 +150,7 @@ impl Place {
         });
     }
 
-    /// Fails the test if anything lives or lies around that belongs to no finished pgdyno.
+    /// Fails the test if a process or a file is left that a finished pgdyno should have removed.
     #[track_caller]
     pub(crate) fn expect_clean(&self) {
         let processes = || processes_of(self.dir.path());
@@ -196,7 +196,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A pgdyno at work; killed when dropped.
+/// A running pgdyno; killed when dropped.
 pub(crate) struct Running {
     child: Child,
     stdout: Collected,
@@ -210,7 +210,7 @@ impl Running {
         self.child.id() as i32
     }
 
-    /// Signals it, and nobody else.
+    /// Signals only this process.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
@@ -243,12 +243,12 @@ impl Running {
         found
     }
 
-    /// Whether it has said `text` on standard error.
+    /// Whether it has printed `text` on standard error.
     pub(crate) fn has_said(&self, text: &str) -> bool {
         self.stderr.text().contains(text)
     }
 
-    /// Waits until it has said `text` on standard error.
+    /// Waits until it has printed `text` on standard error.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
         wait_until(text, || self.has_said(text));
@@ -288,7 +288,7 @@ impl Drop for Running {
     }
 }
 
-/// What came out of a pipe so far.
+/// The output from a pipe so far.
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
@@ -312,7 +312,7 @@ impl Collected {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// All of it, once the other end is closed.
+    /// The complete output, once the other end is closed.
     fn all(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
@@ -333,7 +333,7 @@ fn shared_binaries(series: &[&str]) -> Cache {
     cache
 }
 
-/// In the build directory; where the server's user cannot get to that, where pgdyno has it for root.
+/// In the build directory; if the server's user cannot reach that, where root's pgdyno has its cache.
 fn shared_cache() -> Cache {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     fs::create_dir_all(&dir).unwrap();
@@ -376,12 +376,12 @@ pub(crate) fn history_growth(run: &RunData) -> u64 {
     rows(&run.record.rows_after) - rows(&run.record.rows_before)
 }
 
-/// A line for who runs a test with `--nocapture`.
+/// A line for those who run a test with `--nocapture`.
 pub(crate) fn tell(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Whether these arguments plan runs, and say nothing of repeats.
+/// Whether these arguments plan runs, and do not mention repeats.
 fn measures_alone(args: &[&str]) -> bool {
     let has = |words: &[&str]| args.iter().any(|arg| words.iter().any(|word| arg.contains(word)));
     match args.first() {

@@ -1,4 +1,4 @@
-//! TPC-C from the command line: load, run in its own words, check, and what is refused.
+//! TPC-C from the command line: loading, running with its own keys, checking, and what is refused.
 
 use testbed::Pg;
 

@@ -1,8 +1,8 @@
-//! The driver's quantiles against a server whose service times are programmed, and which records each of them.
+//! The driver's quantiles against a server that has programmed service times and records each of them.
 //!
-//! What the driver may say is bounded, transaction by transaction, by what the server saw: a client has its answer neither
-//! before it was written nor after its next statement arrived. Both hold however late the kernel wakes anyone, so that the
-//! test cannot fail on a busy machine; and where nobody is late the bounds are a few tens of microseconds apart.
+//! The server's record bounds what the driver may report for each transaction: a client gets its answer neither before
+//! it was written nor after its next statement arrived. Both hold however late the kernel wakes a process, so the test
+//! cannot fail on a busy machine; where nothing is late, the bounds are a few tens of microseconds apart.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -20,12 +20,12 @@ use workload::Prng;
 use crate::tool::{Place, tell, wait_until};
 
 const SEED: u64 = 5;
-/// Both clocks are read by two processes: what the readings may differ by, nanoseconds.
+/// How much the readings of both clocks by two processes may differ, nanoseconds.
 const CLOCKS_NS: i64 = 200_000;
 /// The precision of three significant digits, as a share.
 const PRECISION: f64 = 0.001;
 
-/// A statement as the server saw it, nanoseconds of the monotonic clock.
+/// The server's record of a statement, nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 struct Passage {
     connection: u64,
@@ -33,7 +33,7 @@ struct Passage {
     leaving: i64,
 }
 
-/// A load as both sides saw it.
+/// Both sides' records of a load.
 struct Seen {
     passages: Vec<Passage>,
     latency: HistogramSum,
@@ -57,14 +57,14 @@ impl Bounds {
         Bounds { least, most }
     }
 
-    /// The quantile's, with one rank to spare for how quantiles are counted, nanoseconds.
+    /// Bounds of the quantile, with a margin of one rank for how quantiles are counted, nanoseconds.
     fn at(&self, q: f64) -> (f64, f64) {
         let n = self.least.len();
         let rank = ((q * n as f64).ceil() as usize).clamp(1, n) - 1;
         (self.least[rank.saturating_sub(1)] as f64, self.most[(rank + 1).min(n - 1)] as f64)
     }
 
-    /// Is the driver's value possible?
+    /// Whether the driver's value is possible.
     fn allow(&self, q: f64, driver_ns: f64) -> bool {
         let (least, most) = self.at(q);
         (least * (1.0 - PRECISION)..=most * (1.0 + PRECISION)).contains(&driver_ns)
@@ -76,7 +76,7 @@ fn monotonic_now() -> i64 {
     t.tv_sec() * 1_000_000_000 + t.tv_nsec()
 }
 
-/// Wall clock minus monotonic clock, from the reading of several that took least time.
+/// Wall clock minus monotonic clock, from the fastest of several readings.
 fn clock_offset_ns() -> i64 {
     let read = |_| {
         let before = monotonic_now();
@@ -240,12 +240,12 @@ fn quantiles_of_known_distributions_are_recovered() {
         let bounds = closed_bounds(&seen);
         expect_true(&name, service, &seen, &bounds);
         if service == "10ms" {
-            // What is allowed is narrow enough to refuse a driver that is wrong by half.
+            // The bounds are narrow enough to refuse a driver that is wrong by half.
             let median = seen.latency.quantile_ns(0.5).unwrap() as f64;
             assert!(!bounds.allow(0.5, median * 1.5) && !bounds.allow(0.5, median / 1.5), "{name}: no power");
         }
     }
-    // The first is overloaded: transactions wait ever longer for their turn.
+    // The first is overloaded: transactions wait longer and longer for their turn.
     for (service, rate_per_s) in [("5ms", 300.0), ("exp:4ms", 200.0), ("1ms,20ms@8%", 250.0)] {
         let seen = measure(service, &format!("constant {rate_per_s}/s"), 1);
         let bounds = open_bounds(&seen, rate_per_s);

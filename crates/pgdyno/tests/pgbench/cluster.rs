@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testbed::{Options, Server, as_server_user, bin_dir};
 
-/// The longest time until what a session did is in the server's log.
+/// The longest time until a session's statements are in the server's log.
 const LOG_MAX: Duration = Duration::from_secs(60);
 
 /// The server logs every statement as JSON, which it can from release 15 on.
@@ -35,7 +35,7 @@ pub(crate) enum Who {
     Ours,
 }
 
-/// What a program said, and the code that it ended with.
+/// A program's output and exit code.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
@@ -76,7 +76,7 @@ impl Cluster {
         self.server.dir()
     }
 
-    /// Puts a command into the place of both programs: its directory, its server, and no other PG* variable.
+    /// Gives a command the environment of both programs: directory, server, and no other PG* variable.
     pub(crate) fn surround(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PG") {
@@ -117,7 +117,7 @@ impl Cluster {
         self.finish(self.command(who, arguments))
     }
 
-    /// Runs a program to its end with more in its environment.
+    /// Runs a program to its end with additional variables.
     pub(crate) fn run_in(&self, environment: &[(&str, &str)], who: Who, arguments: &str) -> Said {
         let mut command = self.command(who, arguments);
         command.envs(environment.iter().copied());
@@ -150,7 +150,7 @@ impl Cluster {
         Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// Runs a program and gives what reached the server, by connection: each statement with its parameters. The
+    /// Runs a program and returns what reached the server, by connection: each statement with its parameters. The
     /// connections are in alphabetical order, for they may be made in any.
     pub(crate) fn statements(&self, who: Who, arguments: &str) -> (Said, Vec<Vec<String>>) {
         let run = self.n_runs.get() + 1;
@@ -159,7 +159,7 @@ impl Cluster {
         let mut command = self.command(who, arguments);
         command.env("PGAPPNAME", &name);
         let said = self.finish(command);
-        // What a session said is in the log before it ends, and this comes last.
+        // A session's statements are logged before it ends, and this is logged last.
         let end = format!("end of {name}");
         self.sql("postgres", &format!("select '{end}'"));
         (said, self.logged(&name, &end))

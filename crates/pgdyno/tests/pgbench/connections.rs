@@ -1,4 +1,4 @@
-//! What environment and connection strings do to a connection, and what is said when there is none.
+//! Effects of the environment and of connection strings, and messages when a connection fails.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -45,7 +45,7 @@ pub(crate) fn settings_have_the_same_effect(cluster: &Cluster) {
     }
 }
 
-/// Words about settings that cannot be, and about passwords.
+/// Messages about impossible settings, and about passwords.
 pub(crate) fn failures_have_the_same_words(cluster: &Cluster) {
     let check = |environment: &[(&str, &str)], arguments: &str| {
         let said = [Who::Genuine, Who::Ours].map(|who| cluster.run_in(environment, who, arguments));
@@ -79,12 +79,13 @@ pub(crate) fn failures_have_the_same_words(cluster: &Cluster) {
     cluster.write("passwords", "*:*:*:*:wrong\n");
     let passwords = cluster.dir().join("passwords");
     for mode in [0o644, 0o600] {
-        std::fs::set_permissions(&passwords, PermissionsExt::from_mode(mode)).expect("a file of ours");
+        std::fs::set_permissions(&passwords, PermissionsExt::from_mode(mode))
+            .expect("the test's own file gets other permissions");
         check(&[("PGPASSFILE", &passwords.display().to_string())], "-n -t 1 -U asked -p 1");
     }
     check(&[("PGPASSFILE", &passwords.display().to_string())], "-n -t 1 -U asked");
     cluster.write("one", "SELECT 1;\n");
-    // Options beside a text with a password say where the server is.
+    // Options next to a connection string with a password say where the server is.
     let by_options = format!("-n -t 1 -f one -U asked -h {} postgres:///postgres", cluster.dir().display());
     for password in ["secret", "wrong"] {
         check(&[("PGHOST", "/nowhere")], &format!("{by_options}?password={password}"));

@@ -1,4 +1,4 @@
-//! `-i --streams`: what is left behind is what the genuine pgbench leaves, whatever the options ask for.
+//! `-i --streams`: the resulting tables are those of the genuine pgbench, whatever the options.
 
 use crate::cluster::{Cluster, Who, database};
 

@@ -1,4 +1,4 @@
-//! pgdyno in pgbench's place, next to the pgbench that is installed: the same statements reach the server, and the
+//! pgdyno called as pgbench, compared with the installed pgbench: the same statements reach the server, and the
 //! same words the user.
 
 mod cluster;

@@ -1,4 +1,4 @@
-//! What the user sees: the same words in the same order, on the same stream, with the same exit code. Figures differ,
+//! The user's view: the same words in the same order, on the same stream, with the same exit code. Figures differ,
 //! so each number becomes a `#`.
 
 use regex_lite::Regex;
@@ -27,14 +27,14 @@ fn normal(text: &str, who: Who) -> String {
         .lines()
         .map(|line| if line.starts_with("pgbench (") { "pgbench (...)\n".into() } else { mask(line) + "\n" })
         .collect();
-    // It is chance whether the last second of a load is reported, and how often a socket is waited for. Our driver
-    // parses a statement with its first execution, not apart.
+    // Whether the last second of a load is reported, and how often a socket is waited for, varies by chance. Our driver
+    // parses a statement with its first execution, not separately.
     lines.retain(|line| !line.contains(" preparing "));
     lines.dedup_by(|a, b| a == b && (a.starts_with("progress") || a.ends_with("receiving\n")));
     lines.concat()
 }
 
-/// The command lines of which the two programs make something else.
+/// Command lines that the two programs interpret differently.
 #[derive(Default)]
 struct Differences(String);
 
@@ -91,7 +91,7 @@ pub(crate) fn results_have_the_same_form(cluster: &Cluster) {
     assert!(differences.0.is_empty(), "{}", differences.0);
 }
 
-/// Scripts in which something goes wrong or is remarked, by the name of their file.
+/// Scripts with errors or warnings, by the name of their file.
 const SCRIPTS_WITH_ERRORS: &[(&str, &str)] = &[
     ("syntax", "SELECT 1 + ;\n"),
     ("division", "\\set x 1 / 0\n"),
@@ -128,7 +128,7 @@ const SCRIPTS_WITH_ERRORS: &[(&str, &str)] = &[
     ("debug", "\\set x debug(1 + 1.5)\n\\set y debug(true)\n"),
 ];
 
-/// How they are run, and arguments that are wrong themselves.
+/// Command lines for them, and command lines that are themselves wrong.
 const ARGUMENTS_WITH_ERRORS: &[&str] = &[
     "-n -t 2 -f syntax",
     "-n -t 2 -f syntax -M extended",
@@ -237,7 +237,7 @@ pub(crate) fn logs_have_the_same_form(cluster: &Cluster) {
                 let kinds: std::collections::BTreeSet<String> = lines.iter().cloned().collect();
                 let n = if arguments.contains("aggregate") { 0 } else { lines.len() };
                 logs.push(format!("{} {n} {kinds:?}", mask(rest)));
-                std::fs::remove_file(entry.path()).expect("a file of ours");
+                std::fs::remove_file(entry.path()).expect("the test's own file can be removed");
             }
         }
         logs.sort();

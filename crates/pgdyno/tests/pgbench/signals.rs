@@ -1,4 +1,4 @@
-//! What a signal does: pgbench dies of it without results, by which shells and parsers know that there are none.
+//! Signals: pgbench dies of one without results, so that shells and parsers know that there are none.
 
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 use crate::cluster::{Cluster, Who, database};
 
-/// Longer than any of these loads is left alone.
+/// Longer than any of these loads runs before its signal.
 const LOAD: &str = "-S -n -T 60 -P 1";
 
 /// Signals that end pgbench.
@@ -67,7 +67,7 @@ pub(crate) fn signals_kill(cluster: &Cluster) {
     assert!(stderr.contains("\"is_complete\":false"), "{stderr}");
 }
 
-/// The loop of a shell script goes on after a program that handled SIGINT, and ends with one that died of it.
+/// The loop of a shell script continues after a program that handled SIGINT, and ends with one that died of it.
 pub(crate) fn ctrl_c_ends_the_loop_of_a_shell(cluster: &Cluster) {
     for who in [Who::Genuine, Who::Ours] {
         let program = cluster.command(who, LOAD);

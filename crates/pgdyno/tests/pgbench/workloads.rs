@@ -1,4 +1,4 @@
-//! Scripts of the kinds that people write: what they leave in the tables is the same.
+//! Scripts of the kinds that users write: they leave the same rows in the tables.
 
 use crate::cluster::{Cluster, Who, database};
 use crate::statements::check;

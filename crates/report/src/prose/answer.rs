@@ -394,7 +394,7 @@ fn in_blocks(against: &Against) -> String {
     }
 }
 
-/// What is missing for a verdict.
+/// The blocks or runs that a verdict still needs.
 fn provisional(against: &Against) -> String {
     let missing = stats::PAIRS_MIN.saturating_sub(against.n_blocks);
     match against.standing {

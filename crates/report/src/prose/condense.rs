@@ -19,14 +19,14 @@ pub(crate) struct FindingGroup<'a> {
 /// One occurrence of a finding.
 #[derive(Debug, Clone)]
 pub(crate) struct Found<'a> {
-    /// What the finding is about.
+    /// The run, case or experiment of the finding.
     pub(crate) about: About<'a>,
     pub(crate) finding: &'a Finding,
     /// Severity here.
     pub(crate) severity: Severity,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone)]
 pub(crate) enum About<'a> {
     /// The experiment as a whole.

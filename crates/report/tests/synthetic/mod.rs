@@ -19,7 +19,7 @@ use model::load::Window;
 use model::load::interval::Counts;
 use model::run::ExperimentData;
 
-/// What to make up.
+/// The shape of the made-up experiment.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     /// Numbers of clients; more than one makes them a factor.

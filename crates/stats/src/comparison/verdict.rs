@@ -36,7 +36,7 @@ impl Design {
     }
 }
 
-/// What a comparison says of B.
+/// The verdict on B in a comparison with A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The figure is higher: the interval is above 1 and not all of it within the margin.
@@ -82,9 +82,9 @@ pub fn compare_pairs(log_ratios: &[f64], margin: f64, design: Design) -> Option<
     Some(Comparison { ratio: logs.map(f64::exp), verdict, n_pairs, df: n_pairs as f64 - 1.0, margin, spread })
 }
 
-/// Compares runs that were not made in pairs, by the logarithms of their figures: the shift with the interval of the rank
-/// sum test ([`shift`]). Whatever changed between the runs of A and those of B is part of it: no statistic can separate it.
-/// `None` below [`UNPAIRED_MIN`] runs on each side.
+/// Compares runs that were not made in pairs, by the logarithms of their figures: the shift with the interval of the
+/// rank sum test ([`shift`]). Whatever changed between the runs of A and those of B is part of it: no statistic can
+/// separate it. `None` below [`UNPAIRED_MIN`] runs on each side.
 pub fn compare_unpaired(a_logs: &[f64], b_logs: &[f64], margin: f64) -> Option<Comparison> {
     if a_logs.len().min(b_logs.len()) < UNPAIRED_MIN {
         return None;
@@ -105,7 +105,8 @@ impl Comparison {
     }
 
     /// About how many more pairs would give a verdict if the estimate stays where it is: the interval must then either
-    /// leave 1 outside or fit into the margin, whichever is easier. `None` where there is a verdict, and beyond 100,000.
+    /// leave 1 outside or fit into the margin, whichever is easier. `None` where there is a verdict, and beyond
+    /// 100,000.
     pub fn more_pairs(&self) -> Option<usize> {
         if self.verdict != Verdict::Unsure {
             return None;
@@ -133,9 +134,9 @@ fn judge(logs: &Estimate, margin: f64) -> Verdict {
 /// When pairs suffice: stop on the width of the interval, then test once.
 ///
 /// The width says nothing about the sign of the difference, so looking at it keeps the error rate of the test, where
-/// looking at the test itself does not (8 to 19 % instead of 5 %). It is looked at seldom, after 6, 8, 11, 15, 20, 27 pairs
-/// and so on, and the interval is that of [`Design::Sequential`]: both together keep the error rate in every world of the
-/// simulation.
+/// looking at the test itself does not (8 to 19 % instead of 5 %). It is looked at seldom, after 6, 8, 11, 15, 20, 27
+/// pairs and so on, and the interval is that of [`Design::Sequential`]: both together keep the error rate in every
+/// world of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Precision {
     /// Largest half width of the ratio's interval, as a share: 0.01 for ±1 %.

@@ -84,7 +84,7 @@ pub enum ConnectError {
     #[error("cannot set up TLS with `{place}`: {reason}")]
     Tls {
         place: String,
-        /// What failed.
+        /// The failed step and its cause.
         reason: String,
     },
     /// The server requires a password and none was given.
@@ -111,7 +111,7 @@ pub enum ConnectError {
     #[error("cannot authenticate with `{place}`: {reason}")]
     AuthMethod {
         place: String,
-        /// What is missing.
+        /// The method or option that is missing.
         reason: String,
         /// libpq's message, if it has one.
         libpq_reason: Option<String>,

@@ -1,5 +1,5 @@
-//! The search path of a session that administers: empty, so that no statement of ours calls a function, an operator or a
-//! type that somebody put where the server looks first. Whoever owns a database or a role may set its path, and a
+//! The search path of a session that administers: empty, so that none of our statements calls a function, an operator or
+//! a type that somebody put where the server looks first. Whoever owns a database or a role may set its path, and a
 //! superuser who administers there would run their functions (as CVE-2018-1058, which made pg_dump do the same).
 
 use super::{Result, Session, SessionError};

@@ -37,7 +37,7 @@ pub(super) struct Vigil {
     blocked_since: Option<Instant>,
 }
 
-/// What a look found.
+/// What the watched session is doing, as another session reports it.
 struct Look {
     /// Description for messages.
     text: String,
@@ -45,10 +45,10 @@ struct Look {
 }
 
 impl Session {
-    /// Makes this a session that administers. Its search path is emptied ([`Session::empty_search_path`]). The server is asked to give up waiting for locks that others hold, and
-    /// settings of the role or the database that would end the session or its statements are lifted: the limit of the
-    /// thread replaces them. Behind a pooler, which shares its sessions, no setting is touched, and only this end gives
-    /// up.
+    /// Makes this a session that administers. Its search path is emptied ([`Session::empty_search_path`]). The server
+    /// is asked to give up waiting for locks that others hold, and settings of the role or the database that would end
+    /// the session or its statements are lifted: the limit of the thread replaces them. Behind a pooler, which shares
+    /// its sessions, no setting is touched, and only this end gives up.
     ///
     /// # Errors
     /// See [`SessionError`].

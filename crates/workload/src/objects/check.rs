@@ -5,7 +5,7 @@
 pub struct Check {
     /// A short name.
     pub id: &'static str,
-    /// What must hold.
+    /// The invariant.
     pub title: &'static str,
     /// Returns at most 100 rows that violate it; none if all is well.
     pub sql: String,

@@ -1,8 +1,9 @@
 //! Marks that say what pgdyno made: comments, so that the layout stays pgbench's own.
 //!
-//! Each begins with the word `pgdyno`, `key=value` pairs follow. One table of a workload has the [`Marker`]: what was loaded,
-//! how much of it, and whether loading finished; without it an interrupted load would pass for a small one. Every other
-//! table, partition and routine has a [`part_mark`] that names it: only what has its own mark may be dropped without asking.
+//! Each begins with the word `pgdyno`, `key=value` pairs follow. One table of a workload has the [`Marker`]: what was
+//! loaded, how much of it, and whether loading finished; without it an interrupted load would pass for a small one.
+//! Every other table, partition and routine has a [`part_mark`] that names it: only what has its own mark may be
+//! dropped without asking.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +11,8 @@ use std::fmt::Write;
 /// The word that a marker starts with.
 const PREFIX: &str = "pgdyno";
 
-/// The comment on an object that belongs to a workload's tables: `part` is the object's name, so that the mark is invalid elsewhere.
+/// The comment on an object that belongs to a workload's tables: `part` is the object's name, so that the mark is
+/// invalid elsewhere.
 pub fn part_mark(workload: &str, part: &str) -> String {
     pairs_text([("workload", workload), ("part", part)].into_iter())
 }
@@ -25,7 +27,7 @@ pub fn is_part_mark(comment: &str, workload: &str, part: &str) -> bool {
     comment == part_mark(workload, part)
 }
 
-/// What a marker says.
+/// The contents of a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
     /// The workload that the tables are for.

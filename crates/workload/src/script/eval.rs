@@ -39,7 +39,7 @@ pub struct Scope<'a> {
     pub debug: &'a mut Vec<DebugLine>,
 }
 
-/// What one call of `debug` saw.
+/// The arguments of one call of `debug`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DebugLine {
     /// Command of the script, from 0.

@@ -1,7 +1,7 @@
 //! pgbench scripts, compiled: SQL statements and backslash commands in order.
 //!
-//! Compiling does all that can be done once: splitting, parsing, resolving names, pairing `\if` with its ends. `interpreter`
-//! runs programs, and `bundle` lets them share variables.
+//! Compiling does all that can be done once: splitting, parsing, resolving names, pairing `\if` with its ends.
+//! `interpreter` runs programs, and `bundle` lets them share variables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::script::variables::{VariableId, VariableTable};
 pub struct Program {
     /// File name or description, for messages and reports.
     pub name: String,
-    /// What to do, in order.
+    /// The steps, in order.
     pub commands: Vec<Step>,
     /// The SQL statements, in order; commands refer to them by index.
     pub statements: Vec<Statement>,
@@ -32,7 +32,7 @@ pub struct Program {
 /// One command of a script and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What it does.
+    /// The command of the step.
     pub command: Command,
     /// Line of the script, from 1.
     pub line: usize,

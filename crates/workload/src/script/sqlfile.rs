@@ -7,7 +7,7 @@ use crate::script::sqlscan::{SqlScanner, Stop};
 
 /// psql's commands that change nothing for us.
 const PASSED_OVER: [&str; 2] = ["restrict", "unrestrict"];
-/// What ends the rows of a COPY.
+/// The line that ends the rows of a COPY.
 const END_OF_ROWS: &str = "\\.";
 
 /// One thing to do.
@@ -21,12 +21,12 @@ pub struct SqlStep<'a> {
     pub rows: Option<&'a str>,
 }
 
-/// What is not SQL.
+/// An error in a file of SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotSql {
     /// Offset in the file.
     pub start: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 

@@ -6,7 +6,7 @@
 use crate::number;
 use crate::script::variables::{is_name_byte, is_name_start};
 
-/// What ended a piece of SQL.
+/// The end of a piece of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Semicolon,

@@ -24,7 +24,7 @@ pub struct Statement {
     pub parameters: Vec<VariableId>,
     /// The original, cut at variables, for the simple protocol.
     pub pieces: Vec<Piece>,
-    /// What to do with the rows.
+    /// The use of the rows.
     pub fetch: Fetch,
     /// `\copydata`: what a `COPY FROM STDIN` is given, cut at variables.
     pub copy_data: Option<Vec<Piece>>,
@@ -52,7 +52,7 @@ impl Piece {
 /// What happens to the rows of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fetch {
-    /// They are read and dropped.
+    /// Rows are read and discarded.
     #[default]
     Discard,
     /// `\gset`: the one row of the last query goes to variables named prefix + column.

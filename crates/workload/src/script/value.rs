@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::number;
 
-/// What an expression yields.
+/// The value of an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Value {
     /// SQL's NULL.

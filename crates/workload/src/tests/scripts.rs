@@ -208,7 +208,7 @@ fn a_single_script_draws_nothing_to_choose() {
     assert_eq!((bundle.choose(&mut prng), prng), (0, before));
 }
 
-/// What scripts are made of.
+/// Fragments of which scripts are made up.
 const FRAGMENTS: [&str; 50] = [
     "\\",
     "\\set ",

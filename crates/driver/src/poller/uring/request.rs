@@ -45,7 +45,7 @@ pub(super) enum Watch {
     },
 }
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Receive = 1,

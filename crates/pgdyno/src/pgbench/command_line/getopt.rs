@@ -10,8 +10,8 @@ pub(crate) struct Spec<Id> {
     pub(crate) long: &'static str,
     /// Whether a value follows.
     pub(crate) takes_value: bool,
-    /// Whether an abbreviation prefers other options: ours must not make an abbreviation ambiguous that pgbench
-    /// accepts.
+    /// Whether pgdyno adds the option to pgbench's: an abbreviation that pgbench accepts stays unambiguous, so it prefers
+    /// pgbench's options.
     pub(crate) is_added: bool,
     pub(crate) id: Id,
 }

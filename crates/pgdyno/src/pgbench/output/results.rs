@@ -19,11 +19,11 @@ pub(crate) const PERCENTILES: [(f64, &str); 6] =
 pub(crate) struct Results<'a> {
     /// The release whose format is used.
     pub(crate) compat: Compat,
-    /// What was asked.
+    /// The load that the user asked for.
     pub(crate) plan: &'a BenchPlan,
     /// The tables the load ran on.
     pub(crate) tables: Tables,
-    /// What was counted.
+    /// Counts and times of all transactions.
     pub(crate) totals: &'a Totals,
     /// From the beginning to the end of the last transaction, nanoseconds.
     pub(crate) duration_ns: u64,

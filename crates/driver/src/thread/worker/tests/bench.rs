@@ -37,11 +37,11 @@ pub(super) struct Bench {
     conninfo: Conninfo,
     /// Clients have their connections when the load begins.
     is_connected: bool,
-    /// They can be cancelled.
+    /// Whether the sessions can be cancelled.
     can_cancel: bool,
 }
 
-/// What came of it.
+/// The counts, errors and events of a load.
 pub(super) struct Run {
     pub(super) counts: Counts,
     pub(super) errors: Vec<(SqlState, u64)>,
