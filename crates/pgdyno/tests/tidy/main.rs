@@ -8,6 +8,7 @@
 
 mod assets;
 mod documents;
+mod english;
 mod experiments;
 mod floors;
 mod folders;

@@ -1,0 +1,89 @@
+//! Plain English: turns of phrase that a native PostgreSQL engineer would not write stay out of code and documents.
+//!
+//! A pattern is a symptom: the sentence around it usually needs to be rewritten.
+
+use regex_lite::Regex;
+
+use super::tree::{self, SourceFile};
+use super::{assert_none, assert_one};
+
+/// A word of each such turn (matching patterns is slow), its pattern, and what to write instead.
+const TURNS: &[(&str, &str, &str)] = &[
+    ("told", r"\b(is|are|was|were|be) told\b", "`reported`, `said` or `distinguished`"),
+    ("tells", r"\btells of\b", "`says` or `reports`"),
+    ("told", r"\btold (apart|of|to|from)\b", "`distinguished` or `reported`"),
+    ("ours", r"\b(of|from) ours\b", "`our`"),
+    ("own", r"\bof one.s own\b", "`your own`"),
+    ("lot", r"\bby lot\b", "`in random order`"),
+    ("seen", r"\bseen to\b", "`ensured`, or who sees it"),
+    ("anew", r"\banew\b", "`again`"),
+    ("disorder", r"\bin disorder\b", "`out of order`, or what is wrong"),
+    ("not", r"\bnot one\b", "`no`, `none`"),
+    ("must", r"\bmust not\b", "`may not`, or `does not need to`"),
+    ("///", r"/// (By|Its|Their|They|What|Whose) [^.]{0,24}\.$", "a noun that names the thing"),
+];
+
+/// In comments and documents only, where it is not an identifier.
+const BESIDE: &str = r"\bbeside\b";
+
+/// Legitimate uses: end of the path (empty: any), words of the line, and the reason.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    ("", "not one of", "a negated `one of`"),
+    ("model/src/text/units.rs", "is not one release series", "a number, literally"),
+    ("", "must not be zero", "pgbench's message"),
+    ("", "must not be higher than", "pgbench's message"),
+    ("", "stands-beside-the-verdict", "a file's name"),
+    ("tests/tidy/english.rs", "", "the table and its tests"),
+];
+
+/// Files with text that we wrote.
+const ENDINGS: &[&str] = &[".rs", ".md", ".toml", ".css", ".js", ".sql", ".py", ".yml", "/check"];
+
+fn turns(file: &SourceFile) -> Vec<String> {
+    let is_ours = ENDINGS.iter().any(|ending| format!("/{}", file.path).ends_with(ending));
+    if !is_ours || file.path.ends_with(".min.js") {
+        return Vec::new();
+    }
+    let patterns = TURNS.iter().filter(|(word, ..)| file.text.contains(word));
+    let patterns = patterns.map(|(word, pattern, better)| (*word, Regex::new(pattern).unwrap(), *better));
+    let patterns: Vec<(&str, Regex, &str)> = patterns.collect();
+    let beside = Regex::new(BESIDE).unwrap();
+    let mut found = Vec::new();
+    for (n, line) in (1..).zip(file.text.lines()) {
+        let is_exempt = |words: &str| {
+            let applies =
+                |(path, part, _): &&(&str, &str, &str)| file.path.ends_with(path) && words.contains(part);
+            EXCEPTIONS.iter().any(|exception| applies(&exception))
+        };
+        if is_exempt(line) {
+            continue;
+        }
+        let matches =
+            |(word, pattern, _): &&(&str, Regex, &str)| line.contains(word) && pattern.is_match(line);
+        let better = patterns.iter().find(matches).map(|(.., better)| *better);
+        let is_code = file.path.ends_with(".rs") || file.path.ends_with(".js");
+        let prose = if is_code { line.split_once("//").map_or("", |(_, prose)| prose) } else { line };
+        let is_beside = prose.contains("beside") && beside.is_match(prose);
+        let better = better.or(is_beside.then_some("`next to`, `with` or `in addition to`"));
+        found.extend(better.map(|better| format!("{}:{n}: `{}`: write {better}", file.path, line.trim())));
+    }
+    found
+}
+
+#[test]
+fn texts_are_plain_english() {
+    assert_none(&tree::all().iter().flat_map(turns).collect::<Vec<String>>());
+}
+
+#[test]
+fn quaint_turns_are_found() {
+    let found = |path: &str, text: &str| turns(&SourceFile::new(path, text));
+    assert_one(&found("a.md", "The user is told so."), "a.md:1: `The user is told so.`: write `reported`");
+    assert_one(&found("a.rs", "fn a();\n// A file of ours."), "a.rs:2");
+    assert_one(&found("a.rs", "    /// Its counts."), "a noun");
+    assert_one(&found("a.rs", "// It is beside the cluster."), "`next to`");
+    assert_none(&found("a.rs", "    /// Its counts, which are those of the second that ends with the tick."));
+    assert_none(&found("a.rs", "let beside = beside(case);"));
+    assert_none(&found("a.md", "It is not one of these."));
+    assert_none(&found("a.lock", "anew"));
+}
