@@ -20,6 +20,7 @@ mod exporter;
 mod faults;
 mod harm;
 mod leftovers;
+mod lies;
 mod limits;
 mod loading;
 mod matrix;
