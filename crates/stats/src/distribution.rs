@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// The value that a standard normal value stays below with chance `p`; `None` unless `0 < p < 1`.
+/// The quantile `p` of the standard normal distribution; `None` unless `0 < p < 1`.
 pub fn normal_quantile(p: f64) -> Option<f64> {
     if !(p > 0.0 && p < 1.0) {
         return None;
@@ -58,7 +58,7 @@ pub fn student_t_cdf(t: f64, df: f64) -> Option<f64> {
     Some(if t > 0.0 { 1.0 - tail } else { tail })
 }
 
-/// The value that Student's t distribution with `df` degrees of freedom stays below with chance `p`.
+/// The quantile `p` of Student's t distribution with `df` degrees of freedom.
 ///
 /// Bisection of [`student_t_cdf`] to the last bit that matters; `None` unless `0 < p < 1` and
 /// `df >= 1`.
@@ -76,7 +76,7 @@ pub fn student_t_quantile(p: f64, df: f64) -> Option<f64> {
     Some(where_reached(0.0, high, |t| student_t_cdf(t, df).is_none_or(|chance| chance >= p)))
 }
 
-/// The value that a chi-squared distribution with `df` degrees of freedom stays below with chance `p`; `None` unless
+/// The quantile `p` of the chi-squared distribution with `df` degrees of freedom; `None` unless
 /// `0 < p < 1` and `df > 0`.
 pub fn chi_squared_quantile(p: f64, df: f64) -> Option<f64> {
     if !(p > 0.0 && p < 1.0) || df.is_nan() || df <= 0.0 {
@@ -95,8 +95,8 @@ pub fn binomial_cdf(k: u64, n: u64, q: f64) -> f64 {
     if k >= n { 1.0 } else { incomplete_beta((n - k) as f64, k as f64 + 1.0, 1.0 - q) }
 }
 
-/// The smallest value between `low` and `high` at which `reached` holds, which must hold from some value on: bisection
-/// to the last bit that matters.
+/// The smallest value between `low` and `high` at which `reached` holds, by bisection to the last bit that matters.
+/// `reached` must hold for every larger value too.
 pub(crate) fn where_reached(low: f64, high: f64, reached: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (low, high);
     for _ in 0..200 {

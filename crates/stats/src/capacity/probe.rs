@@ -36,10 +36,10 @@ pub struct Judged {
 
 /// Judges the seconds of a probe that offered `rate_per_s` and may have the share `allowed` of late transactions.
 ///
-/// The interval is that of Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", 1927, for the
-/// number of transactions divided by the dispersion of the seconds: late ones come together, so they are fewer facts than
-/// they are transactions (McCullagh and Nelder, "Generalized Linear Models", 4.5: `X^2 / (n - 1)`, here never below 1).
-/// `None` without a second, or unless `0 < allowed < 1`.
+/// The interval is that of Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", 1927, for
+/// the number of transactions divided by the dispersion of the seconds: late ones come in bursts, so they are less
+/// evidence than as many independent ones (McCullagh and Nelder, "Generalized Linear Models", 4.5: `X^2 / (n - 1)`,
+/// here never below 1). `None` without a second, or unless `0 < allowed < 1`.
 pub fn judge(seconds: &[ProbeSecond], rate_per_s: f64, allowed: f64, level: f64) -> Option<Judged> {
     if seconds.is_empty() || !(allowed > 0.0 && allowed < 1.0) {
         return None;

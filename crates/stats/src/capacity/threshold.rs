@@ -8,9 +8,9 @@ const GRID: usize = 300;
 /// How far the grid goes beyond the rates that are offered, as a factor: what lies there can only be called "above" or
 /// "below".
 const MARGIN: f64 = 2.0;
-/// By how many per cent the late share grows with one per cent of rate, near the threshold: in a queue with one server the
-/// limit in service times less `ln(1 / allowed)` (at p99: 1.4 with a limit of six service times, 5.4 with one of ten). A
-/// server that falls over has more; one whose latency hardly asks for the rate has less than 1.
+/// By how many per cent the late share grows with one per cent of rate, near the threshold: in a queue with one server
+/// the limit in service times less `ln(1 / allowed)` (at p99: 1.4 with a limit of six service times, 5.4 with one of
+/// ten). A server that collapses has more; one whose latency hardly depends on the rate has less than 1.
 const SLOPES: [f64; 9] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 /// Slopes below this one are less likely beforehand.
 const FLAT: f64 = 4.0;
@@ -23,26 +23,26 @@ const ASIDE_LOG: f64 = 2.0;
 const SCALES: [f64; 6] = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2];
 /// Share of probes that have nothing to do with their rate: a stall, a neighbour.
 const LAPSES: f64 = 0.03;
-/// Shares that are more than this many times above or below what is allowed are only known to be so: the curve is one
+/// Of a share that is more than this many times above or below the allowed one, only that is used: the curve holds
 /// near the threshold.
 const NEAR: f64 = 5.0;
 /// Late transactions below which their number says little more than "few".
 const FEW: f64 = 3.0;
-/// Largest relative variance of a late share that is believed.
+/// Largest relative variance that is assumed for a late share.
 const VARIANCE_MAX: f64 = 3.0;
 
 /// What is known of a threshold: a distribution over rates, slopes and noise.
 ///
-/// The logarithm of a probe's late share is `ln allowed + slope (rate / threshold - 1)` with logistic noise, which is exact
-/// for a queue with one server. Shares far from
-/// the allowed one are censored (Tobin, "Estimation of Relationships for Limited Dependent Variables", 1958). Bayes' rule
-/// over a grid of all three unknowns, and all probes but two at the median of the threshold: a stochastic bisection as that
-/// of Watson and Pelli, "QUEST: A Bayesian Adaptive Psychometric Method", 1983, with slope and noise unknown as in
-/// Kontsevich and Tyler, "Bayesian Adaptive Estimation of Psychometric Slope and Threshold", 1999.
+/// The logarithm of a probe's late share is `ln allowed + slope (rate / threshold - 1)` with logistic noise, which is
+/// exact for a queue with one server. Shares far from the allowed one are censored (Tobin, "Estimation of Relationships
+/// for Limited Dependent Variables", 1958). Bayes' rule over a grid of all three unknowns, and all probes but two at
+/// the median of the threshold: a stochastic bisection as that of Watson and Pelli, "QUEST: A Bayesian Adaptive
+/// Psychometric Method", 1983, with slope and noise unknown as in Kontsevich and Tyler, "Bayesian Adaptive Estimation
+/// of Psychometric Slope and Threshold", 1999.
 ///
-/// A short probe has fewer late transactions than its rate has in the long run more often than more of them, because they
-/// come together. The mean of a logarithm lies below the logarithm of the mean by half of the relative variance, which is
-/// the dispersion of the probe's seconds over the number of its late transactions; so much is added.
+/// A short probe more often has fewer late transactions than its rate has in the long run than more of them, because
+/// they come in bursts. The mean of a logarithm lies below the logarithm of the mean by half of the relative variance,
+/// which is the dispersion of the probe's seconds over the number of its late transactions; that much is added.
 #[derive(Debug, Clone)]
 pub struct Threshold {
     allowed: f64,
@@ -55,7 +55,7 @@ pub struct Threshold {
     n_seen: u32,
 }
 
-/// What a probe says of the logarithm of its late share.
+/// The evidence of a probe about the logarithm of its late share.
 #[derive(Debug, Clone, Copy)]
 enum Seen {
     Below(f64),
@@ -173,8 +173,8 @@ impl Threshold {
 }
 
 impl Seen {
-    /// How likely it is where the logarithm of the share is `mean` and logistic noise of this scale. A lapse is as likely
-    /// anywhere.
+    /// How likely the probe is where the logarithm of the share is `mean` and logistic noise of this scale. A lapse is
+    /// as likely anywhere.
     fn likelihood(self, mean: f64, scale: f64) -> f64 {
         let below = |x: f64| 1.0 / (1.0 + ((mean - x) / scale).exp());
         let (usual, lapse) = match self {

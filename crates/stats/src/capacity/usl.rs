@@ -10,9 +10,9 @@ use crate::{Estimate, finite, mean, median};
 pub struct Scalability {
     /// Throughput of one client.
     pub lambda: f64,
-    /// Share of the work that is done one after the other.
+    /// Share of the work that is done serially.
     pub sigma: f64,
-    /// Cost of keeping clients in step with each other.
+    /// Cost of coherency between clients.
     pub kappa: f64,
     /// Share of the variance of throughput that the law explains; below zero when it explains less than the mean would.
     pub explained: f64,
@@ -118,11 +118,11 @@ pub struct Parameters<T> {
 
 /// Intervals of the law's parameters from numbers of clients with the throughput of their runs.
 ///
-/// Bootstrap of residuals: Efron and Tibshirani, "An Introduction to the Bootstrap", 9.4. Each run is drawn again around its
-/// level from the relative deviations of all runs from the means of theirs, widened by `sqrt(r / (r - 1))` for the mean
-/// that `r` runs gave; the law is fitted to the medians. This is the noise between runs: if the law itself is wrong,
-/// no interval shows it. `None` with fewer than [`BOOTSTRAP_MIN`] runs beyond one for each level, or where the fit has no
-/// answer.
+/// Bootstrap of residuals: Efron and Tibshirani, "An Introduction to the Bootstrap", 9.4. Each run is drawn again
+/// around its level from the relative deviations of all runs from the means of theirs, widened by `sqrt(r / (r - 1))`
+/// for the mean that `r` runs gave; the law is fitted to the medians. This is the noise between runs: if the law itself
+/// is wrong, no interval shows it. `None` with fewer than [`BOOTSTRAP_MIN`] runs beyond one for each level, or where
+/// the fit has no answer.
 pub fn parameters_bootstrap(
     levels: &[(f64, &[f64])],
     level: f64,

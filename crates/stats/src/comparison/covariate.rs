@@ -6,10 +6,10 @@ use crate::{finite, mean, mean_interval, student_t_cdf, student_t_quantile};
 /// Chance of so close a relation to a covariate that has none, above which nothing is adjusted.
 const RELATION_P_MAX: f64 = 0.01;
 
-/// A mean difference after what the covariate explains was taken out.
+/// A mean difference without the part that a covariate explains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adjusted {
-    /// What remains where the covariate does not differ.
+    /// The difference that remains if the covariate does not differ.
     pub estimate: Estimate,
     /// Change of the difference for each unit of the covariate.
     pub slope: f64,
@@ -18,8 +18,8 @@ pub struct Adjusted {
 }
 
 /// The mean of paired differences, adjusted by the paired differences of a covariate that the treatment cannot change
-/// (foreign CPU): the intercept of least squares with its t interval (Cochran, "Analysis of Covariance", 1957; Lavenberg
-/// and Welch, "A Perspective on the Use of Control Variables", 1981).
+/// (foreign CPU): the intercept of least squares with its t interval (Cochran, "Analysis of Covariance", 1957;
+/// Lavenberg and Welch, "A Perspective on the Use of Control Variables", 1981).
 ///
 /// A covariate that the treatment changes would take the effect out with it. `None` below five pairs, for samples of
 /// unequal length, and for a covariate that does not vary.
@@ -50,11 +50,11 @@ pub fn control_variate(differences: &[f64], covariate: &[f64], level: f64) -> Op
     Some(Adjusted { estimate, slope, explained })
 }
 
-/// The control variate of [`control_variate`] where it is honest to show it with the plain interval: the relation to the
-/// covariate is closer than chance would make it (p < 0.01), the interval is narrower than that of the plain mean, and the
+/// The control variate of [`control_variate`] if it may be shown with the plain interval: the relation to the covariate
+/// is closer than chance would make it (p < 0.01), the interval is narrower than that of the plain mean, and the
 /// covariate itself does not differ between the sides by its own interval, or else the treatment may have changed it.
 ///
-/// That the better of two intervals is shown costs no coverage, which the simulation of comparisons holds it to.
+/// Showing the better of two intervals costs no coverage: the simulation of comparisons verifies that.
 pub fn narrowed(differences: &[f64], covariate: &[f64], level: f64) -> Option<Adjusted> {
     let adjusted = control_variate(differences, covariate, level)?;
     let df = differences.len() as f64 - 2.0;

@@ -68,8 +68,8 @@ pub struct Comparison {
 
 /// Compares by the logarithms of B over A, one for each pair.
 ///
-/// The ratio is the Hodges-Lehmann estimate with the interval of the signed rank test ([`centre`]), which asks of noise
-/// only that it is symmetric: with a random order of A and B in each pair, it is, whatever drifts or disturbs.
+/// The ratio is the Hodges-Lehmann estimate with the interval of the signed rank test ([`centre`]), which assumes
+/// only that noise is symmetric: with a random order of A and B in each pair it is, whatever drifts or disturbs.
 /// `margin` (0.02) is the share up to which a difference does not matter. `None` below [`PAIRS_MIN`] pairs.
 pub fn compare_pairs(log_ratios: &[f64], margin: f64, design: Design) -> Option<Comparison> {
     if log_ratios.len() < PAIRS_MIN {
@@ -134,7 +134,7 @@ fn judge(logs: &Estimate, margin: f64) -> Verdict {
 /// When pairs suffice: stop on the width of the interval, then test once.
 ///
 /// The width says nothing about the sign of the difference, so looking at it keeps the error rate of the test, where
-/// looking at the test itself does not (8 to 19 % instead of 5 %). It is looked at seldom, after 6, 8, 11, 15, 20, 27
+/// looking at the test itself does not (8 to 19 % instead of 5 %). It is only looked at after 6, 8, 11, 15, 20, 27
 /// pairs and so on, and the interval is that of [`Design::Sequential`]: both together keep the error rate in every
 /// world of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]

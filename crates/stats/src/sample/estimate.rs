@@ -26,7 +26,7 @@ impl Estimate {
         self.low > value || self.high < value
     }
 
-    /// Point and ends put through a function that never falls, as `exp` to come from logarithms of ratios to ratios.
+    /// Applies a function that never falls to the figure and both ends: `exp` turns logarithms of ratios into ratios.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Estimate {
         Estimate { point: f(self.point), low: f(self.low), high: f(self.high), ..self }
     }

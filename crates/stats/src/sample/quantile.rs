@@ -42,7 +42,7 @@ const BINOMIAL_MAX: u64 = 10_000;
 /// whatever the distribution: of `n` sorted values, or of a histogram's counts.
 ///
 /// The binomial interval of Conover, "Practical Nonparametric Statistics", 3.2, for values that do not depend on each
-/// other. `None` where not even all values reach so far, and unless `0 < q < 1` and `0 < level < 1`.
+/// other. `None` where the sample is too small for that, and unless `0 < q < 1` and `0 < level < 1`.
 pub fn quantile_ranks(n: u64, q: f64, level: f64) -> Option<(u64, u64)> {
     if !(q > 0.0 && q < 1.0 && level > 0.0 && level < 1.0) {
         return None;

@@ -2,12 +2,12 @@
 
 use crate::mean;
 
-/// Variance that each level adds of its own, from the outermost (restarts) to the innermost (spans of one run), given
+/// Variance that each level itself adds, from the outermost (restarts) to the innermost (spans of one run), given
 /// values as restarts of runs of spans. A level that adds less than chance would is zero.
 ///
-/// The nested analysis of Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", 2013, 6.2:
-/// `T[i] = S[i] - S[i-1] / n[i-1]`, with the harmonic mean of the group sizes where they differ. `None` unless there are
-/// two restarts, and somewhere two runs and two spans in a group.
+/// The nested analysis of Kalibera and Jones, "Rigorous Benchmarking in Reasonable Time", 2013, 6.2: `T[i] = S[i] -
+/// S[i-1] / n[i-1]`, with the harmonic mean of the group sizes where they differ. `None` unless there are two restarts,
+/// and somewhere two runs and two spans in a group.
 pub fn nested_variance(restarts: &[Vec<Vec<f64>>]) -> Option<[f64; 3]> {
     let runs: Vec<&Vec<f64>> = restarts.iter().flatten().collect();
     let of_spans = pooled(&runs)?;
@@ -25,8 +25,9 @@ pub fn nested_variance(restarts: &[Vec<Vec<f64>>]) -> Option<[f64; 3]> {
     ])
 }
 
-/// Variance that runs add of their own, and that of the spans within them, given values as runs of spans: the two inner
-/// levels of [`nested_variance`] where there is no outer one. `None` unless there are two runs, and somewhere two spans.
+/// Variance that runs themselves add, and that of the spans within them, given values as runs of spans: the two inner
+/// levels of [`nested_variance`] where there is no outer one. `None` unless there are two runs, and somewhere two
+/// spans.
 pub fn variance_of_runs(runs: &[Vec<f64>]) -> Option<[f64; 2]> {
     let of_spans = pooled(&runs.iter().collect::<Vec<_>>())?;
     let of_runs = pooled(&[&means(runs)])?;

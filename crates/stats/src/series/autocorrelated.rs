@@ -34,15 +34,15 @@ pub fn effective_sample_size(series: &[f64]) -> Option<f64> {
 }
 
 /// The mean of a series with its interval by Student's t on the means of `n_batches` consecutive batches (Law and
-/// Kelton, "Simulation Modeling and Analysis", 9.5.3). Batches should be ten times as long as values resemble each
-/// other. `None` with fewer than two batches or fewer values than batches.
+/// Kelton, "Simulation Modeling and Analysis", 9.5.3). Batches should be ten times as long as the span over which
+/// values resemble each other. `None` with fewer than two batches or fewer values than batches.
 pub fn batch_means_interval(series: &[f64], n_batches: usize, level: f64) -> Option<Estimate> {
     mean_interval(&batch_means(series, n_batches)?, level)
 }
 
-/// Length of blocks for [`block_bootstrap`], at most half of the series: `1.1447 (a n)^(1/3)` with
-/// `a = 4 r^2 / (1 - r^2)^2`, after the autocorrelation `r` at lag 1 (Andrews, "Heteroskedasticity and Autocorrelation
-/// Consistent Covariance Matrix Estimation", 1991, formula 6.4; the bootstrap's variance is that of Bartlett's weights).
+/// Length of blocks for [`block_bootstrap`], at most half of the series: `1.1447 (a n)^(1/3)` with `a = 4 r^2 / (1 -
+/// r^2)^2`, after the autocorrelation `r` at lag 1 (Andrews, "Heteroskedasticity and Autocorrelation Consistent
+/// Covariance Matrix Estimation", 1991, formula 6.4; the bootstrap's variance is that of Bartlett's weights).
 pub fn block_length(series: &[f64]) -> usize {
     let r = autocorrelation_lag_1(series).unwrap_or(0.0).clamp(-0.97, 0.97);
     let a = 4.0 * r * r / (1.0 - r * r).powi(2);

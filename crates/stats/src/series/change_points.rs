@@ -35,10 +35,10 @@ pub struct ChangePoint {
 
 /// The changes of a series, in its order.
 ///
-/// E-divisive (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis", 2014, with exponent 1),
-/// with a t test in place of the permutation test so that the answer is always the same, and weak points taken out again
-/// at the end (Fleming et al., "Hunter: Using Change Point Detection to Hunt for Performance Regressions", 2023).
-/// Values that are not numbers give no change at all.
+/// E-divisive (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis", 2014, with exponent
+/// 1), with a t test in place of the permutation test so that the answer is always the same, and weak points taken out
+/// again at the end (Fleming et al., "Hunter: Using Change Point Detection to Hunt for Performance Regressions", 2023).
+/// A series with a value that is not a number has no changes.
 pub fn change_points(series: &[f64], rule: ChangeRule) -> Vec<ChangePoint> {
     let mut found = Vec::new();
     if series.iter().all(|x| x.is_finite()) {
@@ -101,7 +101,7 @@ fn sides<'a>(series: &'a [f64], found: &[usize], i: usize) -> (&'a [f64], &'a [f
     (&series[from..found[i]], &series[found[i]..to])
 }
 
-/// Takes out the weakest change that no longer passes between its neighbours, again and again.
+/// Removes the weakest change that no longer passes between its neighbours, until all pass.
 fn drop_weak(series: &[f64], rule: ChangeRule, found: &mut Vec<usize>) {
     loop {
         let p_of = |i: usize| {

@@ -28,11 +28,11 @@ impl Default for WarmUpRule {
 /// Fewest values that [`mser_cut`] keeps: the variance of fewer means nothing.
 const MSER_KEPT_MIN: usize = 5;
 
-/// How many of the first values should be left out for the mean of the others to be known best: the `d` that minimizes
+/// How many of the first values to leave out so that the mean of the others is known best: the `d` that minimizes
 /// `sum((x[i] - m)^2) / (n - d)^2` over `i >= d`, `m` their mean. `None` below ten values.
 ///
 /// The marginal standard error rule of White, "An effective truncation heuristic for bias reduction in simulation
-/// output", Simulation 69, 1997. The last five values are never left out: few values that happen to be close to each
+/// output", Simulation 69, 1997. The last five values are never left out: a few values that happen to be close to each
 /// other would win.
 pub fn mser_cut(series: &[f64]) -> Option<usize> {
     let n = series.len();
@@ -53,15 +53,15 @@ pub fn mser_cut(series: &[f64]) -> Option<usize> {
     Some(best.1)
 }
 
-/// Whether a warm-up is over after the values of `series`: the last [`WarmUpRule::n_confirm`] judgements must say so. Each
-/// judges the values up to its own: the cut of [`mser_cut`] must lie before the recent ones, and these must keep their
-/// level. The level must be above zero, and the default rule needs fourteen values.
+/// Whether a warm-up is over after the values of `series`: the last [`WarmUpRule::n_confirm`] judgements must say so.
+/// Each judges the values up to its own: the cut of [`mser_cut`] must lie before the recent ones, and these must keep
+/// their level. The level must be above zero, and the default rule needs fourteen values.
 ///
-/// That the cut must leave enough behind it is the sequential use of MSER (Hoad, Robinson and Davies, "Automating warm-up
-/// length estimation", Journal of the Operational Research Society 61, 2010). The level is kept when the halves of the
-/// recent values differ by the floor or less, or neither Mann-Kendall on 12 batch means nor a t test on 10 is
-/// significant, as in [`crate::steadiness`]. A slow warm-up is judged by more values than a fast one, because the recent
-/// ones are a share of all.
+/// That the cut must leave enough behind it is the sequential use of MSER (Hoad, Robinson and Davies, "Automating
+/// warm-up length estimation", Journal of the Operational Research Society 61, 2010). The level is kept when the halves
+/// of the recent values differ by the floor or less, or neither Mann-Kendall on 12 batch means nor a t test on 10 is
+/// significant, as in [`crate::steadiness`]. A slow warm-up is judged by more values than a fast one, because the
+/// recent ones are a share of all.
 pub fn is_warm(series: &[f64], rule: &WarmUpRule) -> bool {
     let mut judged = (0..rule.n_confirm).map(|back| series.len().checked_sub(back));
     judged.all(|n| n.is_some_and(|n| is_settled(&series[..n], rule)))

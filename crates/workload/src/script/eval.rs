@@ -13,7 +13,7 @@ use crate::script::variables::{VariableId, VariableTable};
 /// Most arguments a function accepts, as in pgbench.
 pub const ARGUMENTS_MAX: usize = 16;
 
-/// What one variable of one client holds.
+/// The value of one variable of one client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Slot {
     /// Nothing was assigned yet.
@@ -25,7 +25,7 @@ pub enum Slot {
     Text(Box<[u8]>, Option<Value>),
 }
 
-/// What an expression may read and change.
+/// The state that an expression may read and change.
 pub struct Scope<'a> {
     /// Names, for messages.
     pub names: &'a VariableTable,
@@ -58,7 +58,7 @@ impl DebugLine {
 /// The value of `expr`.
 ///
 /// # Errors
-/// What has no value, in pgbench's words.
+/// When the expression has no value; the text is pgbench's.
 pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
     match expr {
         Expr::Constant(value) => Ok(*value),
@@ -88,7 +88,7 @@ pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> 
     }
 }
 
-/// As [`evaluate`]; what is most of any expression, constants and variables, costs no call.
+/// As [`evaluate`], but constants and variables, of which expressions mostly consist, cost no call.
 #[inline(always)]
 fn leaf_or_tree(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
     match expr {
@@ -284,7 +284,7 @@ fn arithmetic(function: Function, values: &[Value]) -> Result<Value, EvalError> 
     }))
 }
 
-/// Whether one can draw from `lo..=hi`.
+/// Whether a number can be drawn from `lo..=hi`.
 pub(crate) fn check_range(lo: i64, hi: i64) -> Result<(), EvalError> {
     if lo > hi {
         return Err(EvalError::EmptyRange);

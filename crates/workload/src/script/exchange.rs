@@ -1,5 +1,5 @@
-//! What scripts exchange with the world outside: command lines for a shell, the numbers that they print, and the
-//! columns of results. The caller runs the commands and reads the results; this only knows the words.
+//! What scripts exchange with the outside world: command lines for a shell, the numbers that they print, and the
+//! columns of results. The caller runs the commands and reads the results; this file only formats and parses text.
 
 use crate::number;
 use crate::script::interpreter::{Interpreter, RunError};
@@ -69,7 +69,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// That the shell failed in a way that only the caller has seen.
+    /// The error for a shell that failed in a way that only the caller has seen.
     pub fn shell_error(&self, program: &Program, what: &str) -> RunError {
         let cause = format!("{}: {what}", self.shell_name(program));
         self.failed(program, FAILED, cause)

@@ -186,7 +186,7 @@ impl<'s> Parser<'_, 's, '_> {
         Ok((negated, depth + 1))
     }
 
-    /// `[NOT] NULL | TRUE | FALSE` behind IS.
+    /// `[NOT] NULL | TRUE | FALSE` after IS.
     fn is_suffix(&mut self, left: Expr) -> Result<Expr, SyntaxError> {
         let is_negated = self.token == Token::Not;
         if is_negated {

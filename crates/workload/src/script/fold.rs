@@ -1,7 +1,7 @@
-//! What comes to the same each time is worked out once: expressions of constants, and of variables that nobody assigns.
+//! Evaluates once what has the same value each time: expressions of constants, and of variables that nobody assigns.
 //!
-//! Only values, and draws from known ranges, are put in their places. What fails stays as it is, so that it fails when and as pgbench does, and
-//! nothing is drawn before its time.
+//! Only values, and draws from known ranges, replace expressions. An expression that fails stays as it is, so that it
+//! fails when and as it does in pgbench, and nothing is drawn early.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ impl Folder<'_> {
         }
     }
 
-    /// Whether all of them have become constants.
+    /// Whether all arguments have become constants.
     fn fold_all(&self, operands: &mut [Expr]) -> bool {
         operands.iter_mut().for_each(|operand| self.fold(operand));
         operands.iter().all(|operand| matches!(operand, Expr::Constant(_)))

@@ -1,7 +1,8 @@
 //! One client's interpreter: its variables, its random stream, and its place in the running script.
 //!
 //! It decides what comes next and never waits: SQL and sleeping are returned to the caller as [`Action`]s; everything
-//! else happens inside [`Interpreter::step`]. Nothing is allocated per transaction by scripts that only compute numbers.
+//! else happens inside [`Interpreter::step`]. Nothing is allocated per transaction by scripts that only compute
+//! numbers.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::script::statement::Piece;
 use crate::script::value::{EvalError, Value};
 use crate::script::variables::{VariableId, VariableTable};
 
-/// Why a client cannot go on with its script.
+/// Why a client cannot continue its script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{script}:{line}: {cause} in command \"{command_name}\"")]
 pub struct RunError {
@@ -96,8 +97,8 @@ impl Interpreter {
         self.debug.clear();
     }
 
-    /// Starts the transaction over with the same random values. Variables keep the values that the failed try assigned, as in
-    /// pgbench.
+    /// Starts the transaction over with the same random values. Variables keep the values that the failed try assigned,
+    /// as in pgbench.
     pub fn rewind(&mut self) {
         self.prng.clone_from(&self.prng_at_begin);
         self.command = 0;

@@ -37,7 +37,7 @@ pub(crate) enum Parsed {
 /// A word and its offset in the script.
 type Word<'a> = (&'a str, usize);
 
-/// Parses the command behind the backslash at `place`; also gives the offset at which SQL goes on.
+/// Parses the command after the backslash at `place`; also returns the offset at which SQL continues.
 pub(crate) fn parse(
     place: &CommandPlace<'_>,
     variables: &mut VariableTable,
@@ -99,7 +99,7 @@ enum Worded {
     CopyData,
 }
 
-/// The lines from the end of the command's line to one that is `\.`, and the offset behind that.
+/// The lines from the end of the command's line to one that is `\.`, and the offset after that.
 fn copy_data<'a>(
     fault: &Fault<'_>,
     source: &'a str,
@@ -151,7 +151,7 @@ fn word_command(
     Ok(Worded::Command(command))
 }
 
-/// `n`, `:variable`, with a unit behind a blank, or glued to a number.
+/// `n`, `:variable`, with a unit after a blank, or immediately after a number.
 fn delay(fault: &Fault<'_>, words: &[Word<'_>], variables: &mut VariableTable) -> Result<Delay, ScriptError> {
     let (amount, offset) = *words.first().ok_or_else(|| fault.error("missing argument", None))?;
     if let Some((_, offset)) = words.get(2) {
@@ -217,7 +217,7 @@ struct Fault<'a> {
 }
 
 impl Fault<'_> {
-    /// `at`: the word at fault, if it shall be named, and its offset in the script.
+    /// `at`: the word at fault, if the message names one, and its offset in the script.
     fn error(&self, message: &str, at: Option<(Option<&str>, usize)>) -> ScriptError {
         let detail = at.and_then(|(word, _)| word);
         let column = at.map(|(_, offset)| offset - self.place.start);
@@ -230,7 +230,8 @@ impl CommandPlace<'_> {
         self.error_at(name, message, None, None, None)
     }
 
-    /// pgbench reads on to the end of the line, to show it. If it cannot read that, this becomes the error that it reports.
+    /// pgbench reads on to the end of the line, to show it. If it cannot read that, this becomes the error that it
+    /// reports.
     fn syntax_error(&self, name: &str, first: SyntaxError, mut lexer: Lexer<'_>) -> ScriptError {
         let mut error = first;
         loop {

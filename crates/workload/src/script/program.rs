@@ -50,7 +50,7 @@ pub enum Command {
     },
     /// `\set`.
     Set {
-        /// Assigned to.
+        /// The assigned variable.
         variable: VariableId,
         /// The value.
         expr: Expr,
@@ -89,7 +89,7 @@ pub enum Command {
     },
     /// `\setshell`.
     SetShell {
-        /// Assigned to: the integer that the command prints.
+        /// The variable that gets the integer that the command prints.
         variable: VariableId,
         /// The command line, word by word.
         words: Vec<ShellWord>,
@@ -155,7 +155,7 @@ pub struct ScriptError {
     pub file: String,
     /// Line from 1, or 0 when the whole script is meant.
     pub line: usize,
-    /// Column from 1 within `source_line`, in bytes as pgbench counts; behind it when its end was not expected.
+    /// Column from 1 within `source_line`, in bytes as pgbench counts; after it when its end was not expected.
     pub column: Option<usize>,
     /// What is wrong and where: pgbench's message.
     pub message: String,
@@ -191,7 +191,7 @@ impl ScriptError {
 }
 
 impl Program {
-    /// Compiles one script with variables of its own. Several scripts of one run are compiled by
+    /// Compiles one script with its own variables. Several scripts of one run are compiled by
     /// [`Bundle`](crate::Bundle).
     pub fn compile(name: &str, source: &str) -> Result<Program, ScriptError> {
         Program::compile_without(name, source, &[])

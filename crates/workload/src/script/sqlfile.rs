@@ -5,12 +5,12 @@
 
 use crate::script::sqlscan::{SqlScanner, Stop};
 
-/// psql's commands that change nothing for us.
+/// psql's commands that make no difference here.
 const PASSED_OVER: [&str; 2] = ["restrict", "unrestrict"];
 /// The line that ends the rows of a COPY.
 const END_OF_ROWS: &str = "\\.";
 
-/// One thing to do.
+/// One step of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlStep<'a> {
     /// The statement.

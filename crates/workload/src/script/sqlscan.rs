@@ -1,6 +1,6 @@
 //! Where one SQL statement of a script ends and the next begins, by psql's lexical rules.
 //!
-//! It splits and nothing more: semicolons inside quotes, dollar quotes, comments, parentheses and SQL function bodies
+//! It only splits: semicolons inside quotes, dollar quotes, comments, parentheses and SQL function bodies
 //! do not count; a backslash outside of quotes starts a command, but `\;` is a semicolon that does not split.
 
 use crate::number;
@@ -10,7 +10,7 @@ use crate::script::variables::{is_name_byte, is_name_start};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Semicolon,
-    /// The position is just behind the backslash.
+    /// The position is just after the backslash.
     Backslash,
     EndOfScript,
 }
@@ -146,7 +146,7 @@ fn quoted_len(rest: &str, quote: u8, has_escapes: bool) -> usize {
     let mut at = 1;
     while at < bytes.len() {
         if has_escapes && bytes[at] == b'\\' {
-            // The byte behind a backslash never is the first of several, or it cannot equal a quote.
+            // The byte after a backslash is never the first of several, or it cannot equal a quote.
             at += 2;
         } else if bytes[at] == quote {
             if bytes.get(at + 1) != Some(&quote) {
@@ -196,15 +196,15 @@ fn colon_len(rest: &str) -> usize {
     1 + rest[1..].bytes().take_while(|byte| is_name_byte(*byte)).count()
 }
 
-/// Length of `:{?name}`, which in psql tells whether a variable is set. pgbench answers FALSE for all of them.
+/// Length of `:{?name}`, which in psql says whether a variable is set. pgbench answers FALSE for all of them.
 fn test_len(rest: &str) -> Option<usize> {
     let name = rest.strip_prefix(":{?")?;
     let len = name.bytes().take_while(|byte| is_name_byte(*byte)).count();
     (len > 0 && name[len..].starts_with('}')).then(|| ":{?}".len() + len)
 }
 
-/// Length of digits and of a word glued to them, which is no prefix of a string. The sign of an exponent is a part of
-/// the number, and so begins no comment.
+/// Length of digits and of a word that follows without a blank, which is no prefix of a string. The sign of an exponent
+/// is a part of the number, and so begins no comment.
 fn number_len(rest: &str) -> usize {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     if let [b'e' | b'E', b'+' | b'-', ..] = rest.as_bytes()[digits..] {

@@ -1,7 +1,7 @@
 //! One SQL statement of a script, ready for either protocol.
 //!
-//! As in pgbench, a variable is any `:name` that is not part of `::`, wherever it stands: quotes and comments are no
-//! shelter. Each occurrence becomes a parameter of its own.
+//! As in pgbench, a variable is any `:name` that is not part of `::`, even within quotes and comments. Each occurrence
+//! becomes a separate parameter.
 
 use crate::script::variables::{VariableId, VariableTable, is_name_byte, is_name_start};
 
@@ -26,7 +26,7 @@ pub struct Statement {
     pub pieces: Vec<Piece>,
     /// The use of the rows.
     pub fetch: Fetch,
-    /// `\copydata`: what a `COPY FROM STDIN` is given, cut at variables.
+    /// `\copydata`: the rows for a `COPY FROM STDIN`, cut at variables.
     pub copy_data: Option<Vec<Piece>>,
 }
 
@@ -40,7 +40,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// What the script has in place of some pieces.
+    /// The text of these pieces as it is in the script.
     pub fn original(pieces: &[Piece], variables: &VariableTable) -> String {
         pieces.iter().fold(String::new(), |text, piece| match piece {
             Piece::Text(plain) => text + plain,

@@ -1,6 +1,6 @@
 //! Values of expressions, their conversions, and what can go wrong with them.
 //!
-//! Booleans are no numbers: they convert to nothing, and only conditions (`\if`, CASE) accept numbers as truth.
+//! Booleans are not numbers and convert to nothing else; only conditions (`\if`, CASE) accept a number as a boolean.
 
 use std::fmt;
 

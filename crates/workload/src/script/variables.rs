@@ -68,7 +68,7 @@ pub(crate) fn is_name_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
 
-/// Whether a variable name may go on with this byte.
+/// Whether a variable name may continue with this byte.
 pub(crate) fn is_name_byte(byte: u8) -> bool {
     is_name_start(byte) || byte.is_ascii_digit()
 }
