@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_server_says_rows_with_numbers_count_and_not_without_end() {
+    fn of_a_servers_rows_only_those_with_numbers_count_and_only_so_many() {
         let mut gather = Gather::new(Backwards::Reset);
         let long = "x".repeat(INSTANCE_BYTES_MAX + 1);
         for (name, instance, value) in [

@@ -230,7 +230,7 @@ fn check_checkpoint(events: &[Event], during: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_server_that_goes_and_comes_back_is_told() {
+fn a_server_that_goes_away_and_comes_back_is_reported() {
     let server = Server::start(&OPTIONS);
     let seen = Seen::default();
     let observer = seen.observe(spec(&server));
@@ -284,7 +284,7 @@ fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
 }
 
 #[test]
-fn work_of_sessions_that_are_not_ours_is_told_apart() {
+fn work_of_foreign_sessions_is_distinguished() {
     let server = Server::start(&OPTIONS);
     let (mut ours, holder) = (server.wait_ready(), server.wait_ready());
     let backends = OurBackends { load: [ours.backend_pid()].into(), others: [holder.backend_pid()].into() };
@@ -370,7 +370,7 @@ fn a_role_without_privileges_sees_what_it_may_and_says_so() {
 }
 
 #[test]
-fn a_crash_is_told_and_ticks_go_on_afterwards() {
+fn a_crash_is_reported_and_ticks_continue_afterwards() {
     let server = Server::start(&OPTIONS);
     let seen = Seen::default();
     let observer = seen.observe(spec(&server));

@@ -63,7 +63,7 @@ fn a_study_in_which_nothing_counts_is_drawn() {
 }
 
 #[test]
-fn a_search_is_drawn_and_told() {
+fn a_search_is_drawn_and_described() {
     let (mut study, data) = synthetic::make(&Shape { clients: vec![8], ..Shape::default() });
     for (i, run) in study.runs.iter_mut().enumerate() {
         run.capacity = Some(search(if i == 1 { 0 } else { 5 }));

@@ -217,7 +217,7 @@ fn no_two_cases_look_alike() {
 }
 
 #[test]
-fn what_is_found_of_an_attempt_that_another_one_replaces_is_a_note() {
+fn findings_of_an_attempt_that_was_repeated_are_notes() {
     let (mut study, _) = synthetic::make(&Shape::default());
     let evidence = "the run ended early".to_string();
     let finding = Finding { id: "run-incomplete", severity: Severity::Void, evidence, advice: String::new() };
@@ -464,7 +464,7 @@ fn search(rate: Option<f64>) -> Capacity {
 }
 
 #[test]
-fn searches_that_disagree_are_told_the_same_everywhere() {
+fn searches_that_disagree_are_reported_the_same_everywhere() {
     let check = |rates: [Option<f64>; 3], expected: &str| {
         let (mut study, data) = synthetic::make(&Shape { clients: vec![8], ..Shape::default() });
         for (run, rate) in study.runs.iter_mut().zip(rates) {

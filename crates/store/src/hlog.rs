@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_the_line_is_refused() {
+    fn tags_that_would_break_the_line_are_refused() {
         for (tag, data) in [("", "x"), ("a,b", "x"), ("a b", "x"), ("a\n", "x"), ("a", ""), ("a", "x\ny")] {
             let line = HistogramLine { tag: tag.into(), max_ns: 1, data: data.into() };
             assert!(write_line(&mut String::new(), 0, 1, &line).is_err(), "{tag:?} {data:?}");

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_threads_never_two_hold_the_lock_at_once() {
+    fn two_threads_never_hold_the_lock_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let held = std::sync::atomic::AtomicU32::new(0);
         std::thread::scope(|scope| {

@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_protocol_is_an_error() {
+    fn bytes_that_are_not_the_protocol_are_an_error() {
         let check = |input: &[u8], expected: ProtocolError| {
             for chunk in [1, input.len()] {
                 let mut scanner = Scanner::new();

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_told() {
+    fn only_differences_are_reported() {
         for (a, b, expected) in [
             (&["-O2"][..], &["-O2"][..], ["", ""]),
             (&["-O2", "-flto"], &["-O3", "-flto"], ["-O2", "-O3"]),

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_never_cut_off() {
+    fn differences_are_never_cut_off() {
         let long = "word ".repeat(50);
         let [a, b] = excerpts(&format!("{long}one"), &format!("{long}two"));
         assert_eq!([a.as_str(), b.as_str()], ["…word word word word one", "…word word word word two"]);

@@ -88,7 +88,7 @@ fn the_rate_is_between_the_probes_that_held_and_those_that_missed() {
 }
 
 #[test]
-fn what_a_search_cannot_tell_is_a_finding() {
+fn the_limits_of_a_search_are_a_finding() {
     let id = |data: RunData| {
         let run = explained(data);
         about_search(&run).iter().map(|finding| finding.id).collect::<Vec<_>>().join(" ")

@@ -63,7 +63,8 @@ fn duet(n: usize, effect: f64, carried: f64) -> Duet {
     Duet { format: model::FORMAT, slicing: Slicing::default(), rounds: Vec::new(), pairs }
 }
 
-/// A duet of rounds of 12 pairs; in each, B commits another multiple of what A does, as the start of its server decided.
+/// A duet of rounds of 12 pairs; in each, B commits another multiple of what A does, as the start of its server
+/// decided.
 fn duet_of_rounds(effects: &[f64]) -> Duet {
     let mut whole = duet(0, 1.0, 1.0);
     for (round, effect) in (1..).zip(effects) {
@@ -170,7 +171,7 @@ fn found(comparison: &CaseComparison) -> Vec<(&str, Severity)> {
 }
 
 #[test]
-fn a_turn_that_weighs_on_the_next_is_told() {
+fn a_turn_that_weighs_on_the_next_is_reported() {
     let severity = |carried: f64| {
         let comparison = compare_duet_of(100, 1.0, carried);
         comparison.findings.iter().find(|finding| finding.id == "turns-weigh").map(|finding| finding.severity)
@@ -303,7 +304,7 @@ fn setting(run: &mut RunData, name: &str, value: &str) {
 }
 
 #[test]
-fn what_casts_doubt_on_a_comparison_is_found() {
+fn doubts_about_a_comparison_are_found() {
     assert_eq!(compare_cases(&pairs(10, 1.0)).findings, []);
     for (id, severity, words, disturb) in TABLE {
         let mut data = pairs(10, 1.0);
@@ -315,7 +316,7 @@ fn what_casts_doubt_on_a_comparison_is_found() {
 }
 
 #[test]
-fn of_builds_only_what_changes_code_is_a_difference() {
+fn builds_differ_only_in_options_that_change_code() {
     let build = |data: &mut ExperimentData, case: u32, what: &str, text: &str| {
         for run in data.runs.iter_mut().filter(|run| run.record.spec.case == case) {
             run.record.server.as_mut().unwrap().build.insert(what.to_string(), text.to_string());
@@ -336,7 +337,7 @@ fn of_builds_only_what_changes_code_is_a_difference() {
 }
 
 #[test]
-fn what_was_asked_for_is_declared() {
+fn requested_differences_are_declared() {
     let mut data = pairs(6, 1.0);
     data.plan.cases[1].server.settings.insert("fsync".to_string(), "off".to_string());
     each_b(&mut data, |run| setting(run, "fsync", "off"));
@@ -370,7 +371,7 @@ fn a_run_without_a_figure_costs_its_pair_and_not_the_verdict() {
 }
 
 #[test]
-fn what_is_left_of_searches_that_found_no_rate_is_no_comparison() {
+fn searches_that_found_no_rate_are_not_compared() {
     let mut data = pairs(8, 1.0);
     data.runs.iter_mut().for_each(find_a_rate);
     let pace = data.runs[0].record.case.workload.pace;
@@ -416,7 +417,7 @@ fn with_system(data: &mut ExperimentData) {
 }
 
 #[test]
-fn what_follows_from_the_system_and_the_wal_that_were_asked_for_is_declared() {
+fn consequences_of_requested_system_and_wal_values_are_declared() {
     let whats = |list: &[Difference]| list.iter().map(|d| d.what.clone()).collect::<Vec<String>>();
     let mut data = pairs(6, 1.0);
     with_system(&mut data);
@@ -435,7 +436,7 @@ fn what_follows_from_the_system_and_the_wal_that_were_asked_for_is_declared() {
 }
 
 #[test]
-fn what_the_server_computes_from_a_setting_that_was_asked_for_is_declared() {
+fn values_that_the_server_computes_from_a_requested_setting_are_declared() {
     let mut data = pairs(6, 1.0);
     data.runs.iter_mut().for_each(|run| setting(run, "wal_buffers", "4MB"));
     each_b(&mut data, |run| {

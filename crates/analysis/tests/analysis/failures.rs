@@ -76,7 +76,7 @@ fn where_all_transactions_fail_their_error_is_the_cause() {
 }
 
 #[test]
-fn an_error_is_told_without_the_code_that_stands_beside_it() {
+fn an_error_is_reported_without_the_code_next_to_it() {
     let mut data = two_scripts(ended(1, 2));
     let messages = &mut data.record.done.as_mut().unwrap().messages;
     messages.insert("lost".to_string(), "server closed the connection: 57P01: going down".to_string());

@@ -68,7 +68,7 @@ fn a_level_that_stays_has_no_change_and_other_loads_have_other_histories() {
 }
 
 #[test]
-fn a_server_by_url_has_a_history_of_its_own_and_builds_of_ours_share_one() {
+fn a_server_by_url_has_its_own_history_and_our_builds_share_one() {
     fn by_url(data: &mut ExperimentData, port: &str) {
         let keywords = [("host", "db1"), ("port", port), ("dbname", "bench")];
         let keywords = keywords.map(|(key, value)| (key.to_string(), value.to_string()));

@@ -79,7 +79,7 @@ fn the_least_disturbed_attempt_counts_and_stays_doubtful() {
 }
 
 #[test]
-fn an_attempt_that_does_not_count_is_told_as_such() {
+fn an_attempt_that_does_not_count_is_reported_as_such() {
     let mut data = one(&[0.0, 0.0]);
     set_committed(&mut data.runs[0], 0..35, |_| 1);
     let study = study(&data);
@@ -105,7 +105,7 @@ fn a_repeat_that_was_cut_short_voids_nothing_and_is_no_run_of_the_plan() {
 }
 
 #[test]
-fn what_voids_a_run_that_stands_or_the_experiment_voids_the_study() {
+fn a_void_finding_of_a_counting_run_or_the_experiment_voids_the_study() {
     let mut cut = one(&[0.0]);
     cut.runs[0].record.state = RunState::Partial;
     let cut = study(&cut);
@@ -131,7 +131,7 @@ fn a_run_that_was_not_repeated_stands_alone() {
 }
 
 #[test]
-fn nothing_is_told_of_what_a_run_repeats_where_that_is_not_among_the_records() {
+fn no_repeat_is_reported_if_the_repeated_run_is_not_among_the_records() {
     let mut data = one(&[0.0, 0.0]);
     data.runs.remove(0);
     let study = study(&data);

@@ -53,7 +53,7 @@ fn the_law_is_recovered_with_intervals_around_it() {
 }
 
 #[test]
-fn what_the_law_does_not_tell_is_said() {
+fn the_limits_of_the_scalability_law_are_stated() {
     let remark = |levels: &[(u32, Vec<f64>)], expected: &str, fits: bool| {
         let found = one(levels);
         assert_eq!(found.fit.is_some(), fits, "{found:?}");

@@ -25,7 +25,7 @@ fn where_nothing_can_be_restored_other_data_is_a_note_with_advice_that_helps() {
 }
 
 #[test]
-fn runs_that_begin_alike_are_not_told_apart() {
+fn runs_that_begin_alike_are_not_distinguished() {
     let mut data = quiet_experiment();
     begin_with(&mut data, &[100, 100, 100], &[8192, 8192, 8192]);
     let ids: Vec<&str> = study(&data).findings.iter().map(|finding| finding.id).collect();

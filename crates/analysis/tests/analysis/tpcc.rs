@@ -87,7 +87,7 @@ fn summary(data: RunData) -> TpccSummary {
 }
 
 #[test]
-fn throughput_is_told_per_minute_with_and_without_rollbacks() {
+fn throughput_is_reported_per_minute_with_and_without_rollbacks() {
     let tpcc = summary(run(1));
     assert_eq!((tpcc.nopm, tpcc.orders_per_min, tpcc.tpm), (60_000.0, 59_400.0, 138_000.0));
     assert_eq!((tpcc.nopm_per_warehouse, tpcc.nopm_runs), (6000.0, vec![60_000.0]));
@@ -147,7 +147,7 @@ fn terminals_that_think_are_not_too_few_transactions() {
 }
 
 #[test]
-fn what_is_not_met_is_listed() {
+fn requirements_that_are_not_met_are_listed() {
     let check = |change: &dyn Fn(&mut RunData), expected: &str, is_there: bool| {
         let mut data = run(1);
         change(&mut data);

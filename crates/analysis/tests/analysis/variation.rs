@@ -25,7 +25,7 @@ fn variation(data: &ExperimentData) -> Variation {
 }
 
 #[test]
-fn restarts_runs_and_seconds_are_told_apart() {
+fn variation_of_restarts_runs_and_seconds_is_distinguished() {
     let restarts = [(0, 1), (6, 1), (100, 2), (104, 2), (210, 3), (205, 3)];
     let data = runs(&restarts);
     let of = variation(&data);
@@ -49,7 +49,7 @@ fn restarts_runs_and_seconds_are_told_apart() {
 }
 
 #[test]
-fn work_for_each_cpu_second_is_told_where_it_was_seen() {
+fn work_per_cpu_second_is_reported_where_it_was_measured() {
     let mut data = runs(&[(0, 1), (0, 2), (0, 3)]);
     let of = variation(&data);
     // About 1006 transactions a second by 1.5 processors.
@@ -73,7 +73,7 @@ fn compared(data: &ExperimentData) -> CaseComparison {
 }
 
 #[test]
-fn what_foreign_cpu_explains_stands_beside_the_verdict() {
+fn the_share_that_foreign_cpu_explains_is_reported_with_the_verdict() {
     let quiet = compared(&pairs(12, 1.05));
     assert!(quiet.beside.without_foreign_cpu.is_none(), "it did not differ: {:?}", quiet.beside);
     let per_cpu_s = quiet.beside.per_cpu_s.unwrap();

@@ -194,7 +194,7 @@ fn odd_records_are_explained_without_a_panic() {
 }
 
 #[test]
-fn scripts_are_told_apart_and_what_they_only_read_is_no_write() {
+fn scripts_are_distinguished_and_reading_counts_as_no_write() {
     let mut run = quiet::run(1);
     let load = run.record.load.as_mut().unwrap();
     let first = &mut load.scripts[0];

@@ -317,7 +317,7 @@ fn every_damage_to_a_database_is_found_and_named() {
 }
 
 #[test]
-fn what_loading_leaves_is_the_population_of_the_specification() {
+fn loading_leaves_the_population_of_the_specification() {
     let supplier = Supplier::shared();
     supplier.copy("fresh");
     let mut session = supplier.session("fresh");

@@ -145,7 +145,7 @@ fn without_clients_the_load_is_over() {
 }
 
 #[test]
-fn what_the_server_may_have_committed_is_unknown() {
+fn a_transaction_that_the_server_may_have_committed_is_unknown() {
     let pg = Pg::shared();
     let database = pg.database();
     pg.admin(&database)

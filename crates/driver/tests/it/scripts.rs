@@ -153,7 +153,7 @@ fn large_replies_and_many_rows_are_read_to_their_end() {
 }
 
 #[test]
-fn what_no_driver_can_run_is_refused_before_the_load() {
+fn scripts_that_no_driver_can_run_are_refused_before_the_load() {
     let pg = Pg::shared();
     let refused = |protocol: Protocol, source: &str| {
         let mut load = load(&pg.socket("postgres"), source);

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_nothing_or_does_not_fit_is_refused() {
+    fn selections_that_are_empty_or_do_not_fit_are_refused() {
         let check = |zip: &[&[&str]], exclude: &[&str], expected: &str| {
             let message = combined(Design::Grid, zip, exclude).unwrap_err();
             assert!(message.contains(expected), "{message}\nexpected: {expected}");

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_found_is_refused() {
+    fn windows_that_cannot_be_found_are_refused() {
         let check = |text: &str, expected: &str| {
             let text = format!("[experiment]\nname = \"x\"\nseed = 1\n{text}");
             let experiment = crate::plan::file::parse("x.toml", &text, &[]);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_or_may_not_be_repeated_is_not() {
+    fn runs_that_failed_or_may_not_be_repeated_are_not_repeated() {
         let mut plan = plan(2, false);
         let mut of_plan = agenda(&plan);
         let next = of_plan.take().unwrap();

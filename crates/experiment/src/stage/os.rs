@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_of_others_or_one_node_cannot_have_is_refused_with_the_reason() {
+    fn values_that_need_our_own_server_or_several_nodes_are_refused_with_the_reason() {
         let check = |place: ServerPlace, key: &str, level: &str, expected: &str| {
             let reason = refusal(place, key, level, &[]).unwrap_or_default();
             assert!(reason.contains(expected), "{key} = {level}: {reason}");

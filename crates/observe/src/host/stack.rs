@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layers_and_nodes_are_told_in_words() {
+    fn layers_and_nodes_are_described_in_words() {
         let sys = tempfile::tempdir().unwrap();
         for (path, text) in [
             ("block/dm-0/dm/uuid", "CRYPT-LUKS2-abc-name\n"),

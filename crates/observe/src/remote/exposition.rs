@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_disks_and_networks_are_rows_of_ours() {
+    fn processors_disks_and_networks_become_our_metrics() {
         let text = "node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 10\nnode_cpu_seconds_total{cpu=\"0\",mode=\"nice\"} 1\n\
                     node_cpu_seconds_total{cpu=\"0\",mode=\"steal\"} 0.5\nnode_disk_read_bytes_total{device=\"sda\"} 4096\n\
                     node_disk_read_bytes_total{device=\"loop0\"} 1\nnode_network_transmit_bytes_total{device=\"eth0\"} 7\n\

@@ -1,5 +1,5 @@
-//! Client sessions that are not pgdyno's, as `pg_stat_activity` shows them. Background work is not among them: autovacuum,
-//! replication, parallel workers of our own sessions.
+//! Client sessions that are not pgdyno's, as `pg_stat_activity` shows them. Background work is not among them:
+//! autovacuum, replication, parallel workers of our own sessions.
 //!
 //! Pure. The server returns all client backends as one string, because it would compare the process ids of a thousand
 //! clients with a list of as many more slowly than we do.
@@ -21,8 +21,8 @@ pub(crate) struct Foreign {
     pub(crate) n_working: u32,
 }
 
-/// SQL for one row that lists client backends and parallel workers: process id, `<` and its leader for a worker, and `*`
-/// if it is at work. Another pgdyno's observer is left out: it costs what ours does.
+/// SQL for one row that lists client backends and parallel workers: process id, `<` and its leader for a worker, and
+/// `*` if it is at work. Another pgdyno's observer is left out: it costs what ours does.
 pub(crate) fn sql(observer: &str) -> String {
     format!(
         "select '{CLIENTS}', '', coalesce(string_agg(pid::text || coalesce('<' || leader_pid, '') \
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_of_others_are_told_from_ours() {
+    fn foreign_sessions_are_distinguished() {
         let backends = Backends { load: [10, 11].into(), own: [20].into(), ..Backends::default() };
         let check = |row: &str, pids: &[i32], n_sessions, n_working| {
             let expected = Foreign { pids: pids.to_vec(), n_sessions, n_working };

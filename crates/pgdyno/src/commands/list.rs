@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_one_unit() {
+    fn ages_are_shown_in_one_unit() {
         for (s, expected) in [
             (-5, "just now"),
             (59, "just now"),

@@ -264,7 +264,7 @@ mod tests {
     use model::experiment::case::WorkloadKind;
 
     #[test]
-    fn the_space_of_the_wal_is_told_with_its_quarter() {
+    fn the_space_of_the_wal_is_reported_with_its_quarter() {
         let check = |versions: &[&str], max_wal_size: Option<&str>, expected: &str| {
             let versions = versions.iter().map(ToString::to_string).collect();
             let server = ServerArgs { server: None, versions, bin_dir: Vec::new() };

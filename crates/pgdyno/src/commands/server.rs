@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_told_with_its_origin() {
+    fn the_budget_is_reported_with_its_origin() {
         let budget = |bytes| Budget { bytes, origin: "PGDYNO_CACHE_SIZE=x".to_string() };
         let text = of_budget(1 << 30, &budget(Some(2 << 30)));
         assert!(

@@ -13,7 +13,7 @@ fn own_binaries() -> String {
 }
 
 #[test]
-fn whatever_would_make_a_run_fail_is_reported_before_anything_begins() {
+fn everything_that_would_make_a_run_fail_is_reported_before_the_first_run() {
     let place = Place::new();
     let text = format!(
         "[experiment]\nname = \"bad\"\nrepeats = 1\nexclude = [{{wal_compression = \"off\", clients = 200}}]\n{}\

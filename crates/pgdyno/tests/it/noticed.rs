@@ -1,5 +1,5 @@
-//! Situations in which a number misleads, built for real: others who work on the server, a quota, autovacuum that nobody
-//! sees. A run says so.
+//! Situations in which a number misleads, built for real: others who work on the server, a quota, autovacuum that
+//! nobody sees. A run says so.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -99,7 +99,7 @@ fn work_of_others_on_a_server_by_url_is_noticed_and_our_own_is_not() {
 }
 
 #[test]
-fn work_of_others_on_a_server_of_ours_is_noticed() {
+fn foreign_work_on_our_server_is_noticed() {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();
     let args = run(&["--measure", "6s", "--bin-dir", &bin_dir]);
@@ -147,7 +147,7 @@ fn a_quota_of_a_server_by_url_is_noticed() {
 }
 
 #[test]
-fn a_quota_of_pgdyno_with_a_server_of_ours_is_noticed() {
+fn a_quota_of_pgdyno_with_our_own_server_is_noticed() {
     let Ok(group) = QuotaGroup::of(0.5) else {
         return tell("skipped: no control group with a quota can be made here");
     };

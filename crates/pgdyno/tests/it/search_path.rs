@@ -50,7 +50,7 @@ end $do$;
 "#;
 
 #[test]
-fn nothing_of_the_databases_owner_runs_with_the_rights_of_who_administers() {
+fn no_function_of_the_databases_owner_runs_with_the_administrators_rights() {
     let (place, pg) = (Place::new(), Pg::start());
     let (database, server) = {
         let database = pg.database();

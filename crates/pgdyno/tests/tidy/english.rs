@@ -2,6 +2,8 @@
 //!
 //! A pattern is a symptom: the sentence around it usually needs to be rewritten.
 
+use std::borrow::Cow;
+
 use regex_lite::Regex;
 
 use super::tree::{self, SourceFile};
@@ -50,19 +52,19 @@ fn turns(file: &SourceFile) -> Vec<String> {
     let beside = Regex::new(BESIDE).unwrap();
     let mut found = Vec::new();
     for (n, line) in (1..).zip(file.text.lines()) {
-        let is_exempt = |words: &str| {
-            let applies =
-                |(path, part, _): &&(&str, &str, &str)| file.path.ends_with(path) && words.contains(part);
-            EXCEPTIONS.iter().any(|exception| applies(&exception))
-        };
-        if is_exempt(line) {
+        // Names of tests are sentences.
+        let is_name = line.trim_start().starts_with("fn ");
+        let line: Cow<str> = if is_name { line.replace('_', " ").into() } else { line.into() };
+        let applies =
+            |(path, part, _): &&(&str, &str, &str)| file.path.ends_with(path) && line.contains(part);
+        if EXCEPTIONS.iter().any(|exception| applies(&exception)) {
             continue;
         }
         let matches =
-            |(word, pattern, _): &&(&str, Regex, &str)| line.contains(word) && pattern.is_match(line);
+            |(word, pattern, _): &&(&str, Regex, &str)| line.contains(word) && pattern.is_match(&line);
         let better = patterns.iter().find(matches).map(|(.., better)| *better);
         let is_code = file.path.ends_with(".rs") || file.path.ends_with(".js");
-        let prose = if is_code { line.split_once("//").map_or("", |(_, prose)| prose) } else { line };
+        let prose = if is_code { line.split_once("//").map_or("", |(_, prose)| prose) } else { &line };
         let is_beside = prose.contains("beside") && beside.is_match(prose);
         let better = better.or(is_beside.then_some("`next to`, `with` or `in addition to`"));
         found.extend(better.map(|better| format!("{}:{n}: `{}`: write {better}", file.path, line.trim())));
@@ -81,6 +83,7 @@ fn quaint_turns_are_found() {
     assert_one(&found("a.md", "The user is told so."), "a.md:1: `The user is told so.`: write `reported`");
     assert_one(&found("a.rs", "fn a();\n// A file of ours."), "a.rs:2");
     assert_one(&found("a.rs", "    /// Its counts."), "a noun");
+    assert_one(&found("a.rs", "    fn users_are_told_of_it() {"), "a.rs:1");
     assert_one(&found("a.rs", "// It is beside the cluster."), "`next to`");
     assert_none(&found("a.rs", "    /// Its counts, which are those of the second that ends with the tick."));
     assert_none(&found("a.rs", "let beside = beside(case);"));

@@ -183,7 +183,7 @@ fn a_table_is_read_and_wrong_edges_are_found() {
 }
 
 #[test]
-fn what_only_tests_use_is_not_in_the_program() {
+fn dependencies_of_tests_are_not_in_the_program() {
     let text = "| floor | crate | one duty | may use | outside world |\n|---|---|---|---|---|\n\
                 | 0 | `testbed` | a | - | files |\n| 1 | `top` | b | all | files |\n";
     let edges = |used: &[&str]| {

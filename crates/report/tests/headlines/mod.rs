@@ -143,7 +143,7 @@ fn clients_have_a_peak_with_its_plateau() {
 }
 
 #[test]
-fn of_two_factors_the_one_that_is_not_the_clients_is_answered_at_each_client_count() {
+fn with_clients_as_second_factor_the_first_is_answered_at_each_client_count() {
     let rows =
         [[500.0, 505.0, 498.0], [4000.0, 4010.0, 3990.0], [501.0, 500.0, 503.0], [4400.0, 4420.0, 4390.0]];
     let of: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();

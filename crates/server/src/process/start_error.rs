@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_crash_the_first_words_are_given() {
+    fn the_first_words_of_a_crash_are_reported() {
         let full = "PANIC:  could not write to file \"pg_wal/xlogtemp.5\": No space left on device";
         let ended = "LOG:  server process (PID 5) was terminated by signal 6: Aborted";
         let time = "2026-01-01 00:00:00.000 UTC [5] ";

@@ -131,7 +131,8 @@ fn rms(world: &World, found: impl Iterator<Item = f64>) -> f64 {
     mean(&squares).unwrap().sqrt()
 }
 
-/// 95 % of 30 less three standard deviations is 24.9, of 12 is 9.1; p99.9 has 86 %: its rate is a seventh of the server's.
+/// 95 % of 30 less three standard deviations is 24.9, of 12 is 9.1; p99.9 has 86 %: its rate is a seventh of the
+/// server's.
 #[test]
 fn a_search_finds_the_rate_and_knows_how_well() {
     let worlds = [
@@ -175,7 +176,7 @@ fn plain_bisection_is_fooled_by_stalls() {
 }
 
 #[test]
-fn what_is_never_held_or_always_held_is_known_to_be_so() {
+fn targets_that_are_always_or_never_met_are_recognized() {
     let mut known = Threshold::between(20.0, 1250.0, ALLOWED).unwrap();
     let second = |ended: u64, late: u64| ProbeSecond { ended, late };
     let mut held = known.clone();

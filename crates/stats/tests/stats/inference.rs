@@ -1,5 +1,5 @@
-//! Tests, intervals and fits against figures computed with numpy and scipy (`inference_vectors.py`), and on samples that
-//! are too small for them.
+//! Tests, intervals and fits against figures computed with numpy and scipy (`inference_vectors.py`), and on samples
+//! that are too small for them.
 
 use stats::sample::bootstrap::Resampling;
 use stats::*;
@@ -203,7 +203,7 @@ fn holm_keeps_the_order_of_its_input() {
 }
 
 #[test]
-fn what_is_too_small_is_refused() {
+fn samples_that_are_too_small_are_refused() {
     assert_eq!(centre(&LOGS_6[..5], 0.95), None);
     assert!(centre(LOGS_6, 0.95).is_some());
     assert_eq!(compare_pairs(&LOGS_6[..5], 0.02, Design::Fixed), None);

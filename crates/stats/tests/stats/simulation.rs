@@ -281,8 +281,8 @@ fn a_control_variate_narrows_the_interval_and_keeps_its_coverage() {
     assert!(adjusted(1).half_width() < 0.4 * plain.half_width());
 }
 
-/// Pairs with the difference of foreign CPU that goes with each, as shares of the machine: it shows the neighbour, and is
-/// noise where nothing of the world comes from neighbours.
+/// Pairs with the difference of foreign CPU that goes with each, as shares of the machine: it shows the neighbour, and
+/// is noise where nothing of the world comes from neighbours.
 fn pairs_with_foreign(world: World, seed: u64, effect: f64) -> (Vec<f64>, Vec<f64>) {
     let mut runs = Runs::new(world, seed);
     let mut meter = Random::new(seed ^ 0x00f0_0d5e);
@@ -297,7 +297,7 @@ fn pairs_with_foreign(world: World, seed: u64, effect: f64) -> (Vec<f64>, Vec<f6
 }
 
 #[test]
-fn what_foreign_cpu_explains_may_be_taken_out_in_any_world() {
+fn the_effect_of_foreign_cpu_can_be_subtracted_in_any_world() {
     // Always, and as the product shows it: where it narrows the interval, the plain one elsewhere.
     let always = |logs: &[f64], foreign: &[f64]| control_variate(logs, foreign, 0.95).unwrap().estimate;
     let shown = |logs: &[f64], foreign: &[f64]| match narrowed(logs, foreign, 0.95) {

@@ -80,7 +80,7 @@ fn a_step_that_was_seen_is_waited_out() {
 }
 
 #[test]
-fn what_never_settles_has_no_end() {
+fn a_series_that_never_settles_has_no_end_of_warm_up() {
     let (without_end, ..) = ends(never, 0.02);
     assert!(without_end >= 0.98, "{without_end}");
     assert_eq!(end(&[0.0; 60]), None, "nothing committed is not a level");

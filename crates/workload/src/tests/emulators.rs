@@ -97,7 +97,7 @@ select :i, :d, :t, :n, :s, ':s', :unset, :i::int;";
 }
 
 #[test]
-fn sleeping_is_told_in_nanoseconds() {
+fn sleeping_times_are_in_nanoseconds() {
     let source = "\\sleep 2\n\\sleep 3 ms\n\\sleep -1\n\\set a 4\n\\sleep :a us\n\\set a 1.9\n\\sleep :a";
     let bundle = bundle(source);
     let mut emulator = emulator(&bundle, 1, &defines(&[]));

@@ -21,7 +21,7 @@ fn last_set(bundle: &Bundle) -> Expr {
 }
 
 #[test]
-fn what_is_the_same_each_time_is_worked_out_once() {
+fn constant_expressions_are_evaluated_once() {
     let check = |expr: &str, value: Value| {
         assert_eq!(folded(&format!("\\set x {expr}")), Expr::Constant(value), "{expr}");
     };
@@ -51,7 +51,7 @@ fn a_draw_has_a_range_that_is_known_and_good() {
 }
 
 #[test]
-fn what_fails_draws_or_tells_is_left_for_its_time() {
+fn expressions_that_fail_draw_or_print_are_evaluated_when_run() {
     for expr in [
         "1 / 0",
         ":bad + 1",

@@ -176,7 +176,7 @@ fn bundles_refuse_what_cannot_run() {
 }
 
 #[test]
-fn too_many_parameters_are_told_when_asked() {
+fn too_many_parameters_are_reported_on_request() {
     let source = format!("select 1{};", ",\n:a".repeat(256));
     let error = compile(&source).check_parameter_counts().expect_err("256 parameters");
     assert_eq!(error.message, format!("statement has too many arguments (maximum is 255): {source}"));

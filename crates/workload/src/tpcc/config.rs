@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
+    fn missing_and_wrong_keys_are_named() {
         let config = Config {
             warehouses: 7,
             calls: Calls::Statements,

@@ -122,7 +122,7 @@ fn the_rest_of_a_message_is_sent_and_its_reply_counts_once() {
 }
 
 #[test]
-fn what_was_not_asked_for_ends_the_client_even_where_lost_ones_return() {
+fn an_unrequested_answer_ends_the_client_even_where_lost_clients_return() {
     let surplus = [done(), ready(), done()].concat();
     let before = Act { after_ns: MS, what: What::SaysEarly([done(), ready()].concat()) };
     for (what, act, n_committed) in [("surplus", says(MS, surplus), 0), ("early", before, 0)] {

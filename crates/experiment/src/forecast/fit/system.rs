@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selects_levels_that_are_refused_is_dropped_with_them() {
+    fn selections_of_refused_levels_are_dropped_with_them() {
         let text = "[experiment]\nname = \"x\"\nbaseline = {numa = \"local\"}\nexclude = [{numa = \"remote\", \
                     swappiness = 1}, {swappiness = 201}]\n[workload]\nscale = 10\n[run]\nmeasure = \"10s\"\n\
                     [os]\nnuma = [\"local\", \"remote\"]\nswappiness = [1, 10, 201]\n";

@@ -90,7 +90,7 @@ fn clients_that_are_not_varied_do_not_queue_for_the_processors() {
 }
 
 #[test]
-fn what_fits_is_not_touched() {
+fn a_plan_that_fits_is_not_changed() {
     let text =
         "[experiment]\nname = \"x\"\n[workload]\nscale = 10\nclients = [1, 4]\n[run]\nmeasure = \"10s\"\n";
     let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_value_may_be_sent() {
+    fn variables_with_a_value_may_be_sent() {
         for scripts in [
             &["\\set a 1\nselect :a, :given, :scale, :client_id;"][..],
             &["select :a;", "\\set a 1\nselect 1;"],

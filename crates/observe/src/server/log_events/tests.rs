@@ -105,7 +105,7 @@ fn maintenance_of_all_versions_is_recognised() {
 }
 
 #[test]
-fn trouble_is_told_from_order() {
+fn trouble_is_distinguished_from_normal_messages() {
     use EventKind::{ServerLog, ServerTrouble};
     for (line, expected) in [
         ("LOG:  server process (PID 4711) was terminated by signal 9: Killed", Some(ServerTrouble)),

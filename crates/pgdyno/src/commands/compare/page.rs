@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_it_again_has_no_place_and_the_same_seed() {
+    fn the_command_that_repeats_has_the_same_seed_and_no_directory() {
         let check = |args: &str, seed, expected: &str| {
             assert_eq!(again(args.split(' ').map(str::to_string), seed).join(" "), expected, "{args}");
         };

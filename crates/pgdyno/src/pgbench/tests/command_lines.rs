@@ -111,7 +111,7 @@ fn the_database_is_found_as_pgbench_finds_it() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_pgbenchs_words() {
+fn mistakes_are_reported_in_pgbenchs_words() {
     let check = |line: &str, expected: &str| {
         let (request, text) = read(line, Compat::V18, &[]);
         assert!(request.is_none(), "{line}: {request:?}");
@@ -147,7 +147,7 @@ fn ambiguous_names_are_listed_in_the_order_of_the_release() {
 }
 
 #[test]
-fn seeds_are_told_when_they_are_given() {
+fn seeds_are_reported_when_they_are_given() {
     let check = |line, environment: &[(&str, &str)], expected: &str| {
         assert_eq!(read(line, Compat::V18, environment).1, expected, "{line}");
     };

@@ -159,7 +159,7 @@ statement latencies in milliseconds, failures and retries:
 }
 
 #[test]
-fn scripts_are_told_one_by_one() {
+fn scripts_are_reported_one_by_one() {
     let mut plan = BenchPlan { per_command: true, ..plain() };
     scripts::add(&mut plan.scripts, "x.sql", "SELECT 1;\n", 3, Compat::V18).expect("a script");
     let tail = |text: String| text.split_once("time)\n").expect("the end of the common part").1.to_string();
@@ -209,7 +209,7 @@ fn a_load_without_a_transaction_ends_early() {
 }
 
 #[test]
-fn what_was_added_is_told_only_when_asked_for() {
+fn our_additions_are_reported_only_on_request() {
     let added = Added {
         percentiles: true,
         on_disconnect: model::load::OnDisconnect::Reconnect,
@@ -236,7 +236,7 @@ fn what_was_added_is_told_only_when_asked_for() {
 }
 
 #[test]
-fn progress_is_told_as_pgbench_tells_it() {
+fn progress_is_reported_as_pgbench_reports_it() {
     let mut totals = Totals::new(1);
     totals.add(&interval(0));
     let check = |plan: &BenchPlan, expected: &str| {

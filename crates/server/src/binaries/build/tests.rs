@@ -138,7 +138,7 @@ fn a_repository_on_another_machine_is_built_with_the_rights_of_the_servers_user(
 }
 
 #[test]
-fn what_would_change_a_build_is_taken_from_the_environment() {
+fn variables_that_would_change_a_build_are_removed_from_its_environment() {
     let check = |variable: &str, expected: bool| assert_eq!(changes_builds(variable), expected, "{variable}");
     for variable in ["CC", "CPATH", "MAKEFLAGS", "MAKEOVERRIDES", "LIBS", "GIT_DIR", "GIT_CONFIG_COUNT"] {
         check(variable, true);

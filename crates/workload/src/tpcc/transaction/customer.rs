@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_namesakes_the_one_in_the_middle_is_chosen() {
+    fn the_middle_one_of_namesakes_is_chosen() {
         for (n, expected) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
             let mut sought = Sought { by_name: Some(0), namesakes: (1..=n).collect(), ..Sought::default() };
             sought.choose().unwrap();
