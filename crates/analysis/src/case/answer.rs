@@ -263,13 +263,9 @@ fn of_case(study: &Study, case: &CaseSummary, level: String, by: Decider) -> Opt
         Decider::Rate(_) => case.tps_median?,
         _ => stats::median(&values)?,
     };
-    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let centre = stats::centre(&logs, LEVEL)
-        .or_else(|| stats::mean_interval(&logs, LEVEL))
-        .filter(|_| logs.len() >= crate::case::variation::RUNS_MIN);
     let interval = match &case.capacity {
         Some(capacity) => Some((capacity.rate.low, capacity.rate.high)),
-        None => centre.map(|centre| (centre.low.exp().min(median), centre.high.exp().max(median))),
+        None => interval(&values, median),
     };
     Some(LevelResult {
         level,
@@ -281,6 +277,27 @@ fn of_case(study: &Study, case: &CaseSummary, level: String, by: Decider) -> Opt
         against_best: None,
         grade: case.grade,
     })
+}
+
+/// The 95 % interval of the centre of a case's throughput; of a search, that of its rate. `None` below three runs.
+pub fn interval_of(case: &CaseSummary) -> Option<(f64, f64)> {
+    match &case.capacity {
+        Some(capacity) => Some((capacity.rate.low, capacity.rate.high)),
+        None => interval(&case.tps, case.tps_median?),
+    }
+}
+
+/// By the signed rank test of the logarithms from six values on, else by Student's t. It is that of the Hodges-Lehmann
+/// centre or of the mean, so it is widened to the median where that lies outside.
+fn interval(values: &[f64], median: f64) -> Option<(f64, f64)> {
+    if values.iter().any(|value| *value <= 0.0) {
+        return None;
+    }
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let centre = stats::centre(&logs, LEVEL)
+        .or_else(|| stats::mean_interval(&logs, LEVEL))
+        .filter(|_| logs.len() >= crate::case::variation::RUNS_MIN)?;
+    Some((centre.low.exp().min(median), centre.high.exp().max(median)))
 }
 
 /// Compares each level with the best one of its group, with a correction for all pairs of all groups.

@@ -26,7 +26,8 @@ pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: 
     let Some((from_s, to_s)) = line.measured_span() else {
         return Resources { n_cpus, ..Resources::default() };
     };
-    let share = |processors: f64| n_cpus.map(|n| (processors / f64::from(n)).max(0.0));
+    // The kernel counts in steps of 10 ms, which may add up to more than the time that passed.
+    let share = |processors: f64| n_cpus.map(|n| (processors / f64::from(n)).clamp(0.0, 1.0));
     let cpu = usage.cpu(from_s, to_s);
     let ended = (counts.ended() > 0).then_some(counts.ended() as f64);
     let us_each = |cpu: Option<f64>| Some(cpu? * line.measured_s() * 1e6 / ended?);
@@ -96,7 +97,7 @@ fn busiest_thread(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
     let busy = threads.iter().filter_map(|thread| {
         let of_thread = |metric: &str| usage.rate_of_key(&key(metric, thread), from_s, to_s);
         let polling = of_thread("driver.thread_polling").unwrap_or(0.0);
-        Some((of_thread("driver.thread_cpu")? - polling).max(0.0))
+        Some((of_thread("driver.thread_cpu")? - polling).clamp(0.0, 1.0))
     });
     busy.max_by(f64::total_cmp)
 }

@@ -1,11 +1,9 @@
 //! One row per case: its levels as columns, its figures, how far to trust them.
 
+use analysis::case::answer;
 use analysis::summary::{CaseSummary, Study};
 
 use super::{latency, line, number};
-
-/// Confidence level of the interval.
-const LEVEL: f64 = 0.95;
 
 /// The whole table. All cases have the same columns.
 pub(crate) fn table(study: &Study) -> String {
@@ -29,7 +27,7 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
     for factor in &study.plan.factors {
         put(factor, case.case.levels.get(factor).cloned().unwrap_or_default());
     }
-    put("verdict", case.grade.as_str().to_string());
+    put("verdict", case.verdict().to_string());
     let findings = || case.findings.iter().map(|finding| finding.id);
     let of_runs = study.runs.iter().filter(|run| run.case == case.case.id && run.counts());
     let mut ids: Vec<&str> =
@@ -39,11 +37,7 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
     put("findings", ids.join(" "));
     put("runs", case.n_runs.to_string());
     put("tps", number(case.tps_median));
-    // Of a search the interval is that of the rate that it found.
-    let interval = match &case.capacity {
-        Some(found) => Some((found.rate.low, found.rate.high)),
-        None => stats::mean_interval(&case.tps, LEVEL).map(|mean| (mean.low.max(0.0), mean.high)),
-    };
+    let interval = answer::interval_of(case);
     put("tps_low", number(interval.map(|(low, _)| low)));
     put("tps_high", number(interval.map(|(_, high)| high)));
     put("tps_cv", number(case.tps_cv));
