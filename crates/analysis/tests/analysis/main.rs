@@ -4,12 +4,14 @@
 
 mod capacity;
 mod catalogue;
+mod chance;
 mod comparison;
 mod experiments;
 mod failures;
 mod findings;
 mod history;
 mod numbers;
+mod possible;
 mod quiet;
 mod records;
 mod repeats;
