@@ -4,20 +4,12 @@
 
 mod synthetic;
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
 use analysis::finding::Grade;
 use analysis::summary::Study;
 use analysis::summary::capacity::{Capacity, CaseCapacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
 use model::run::ExperimentData;
 use report::Input;
 use synthetic::Shape;
-
-/// Longest time that a page may take.
-const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
 fn a_factor_with_trouble_and_hostile_labels_is_drawn() {
@@ -144,7 +136,7 @@ fn drawn(name: &str, page: &str) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(format!("{name}.html"));
     std::fs::write(&file, page).unwrap();
-    let document = open(&file, directory.path());
+    let document = testbed::browser::document(&file, directory.path(), &[]);
     let body = document.split("<body").nth(1).unwrap_or_else(|| panic!("{name}: no body in\n{document}"));
     let attributes = body.split('>').next().unwrap();
     assert!(!attributes.contains("data-errors"), "{name}: {attributes}");
@@ -161,45 +153,4 @@ fn n_charts(page: &str) -> usize {
     let first = data["runs"].as_array().unwrap().iter().find(|run| run["run"] == data["first"]);
     let n_panels = first.map_or(0, |run| run["panels"].as_array().unwrap().len());
     markup.matches("<div class=\"chart ").count() + n_panels
-}
-
-/// The document after its scripts have run.
-fn open(page: &Path, directory: &Path) -> String {
-    let output = directory.join("dom");
-    let mut browser = Command::new(chromium())
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"])
-        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
-        .args(["--window-size=1280,2000", "--virtual-time-budget=5000", "--dump-dom"])
-        .arg(format!("file://{}", page.display()))
-        .stdin(Stdio::null())
-        .stdout(File::create(&output).unwrap())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let start = Instant::now();
-    while browser.try_wait().unwrap().is_none() {
-        if start.elapsed() > LIMIT {
-            browser.kill().unwrap();
-            browser.wait().unwrap();
-            panic!("the browser did not end within {} s", LIMIT.as_secs());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::fs::read_to_string(output).unwrap()
-}
-
-/// The browser of `PGDYNO_CHROMIUM`, or the first one on the path.
-fn chromium() -> PathBuf {
-    if let Some(named) = std::env::var_os("PGDYNO_CHROMIUM") {
-        return named.into();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    std::env::split_paths(&path)
-        .flat_map(|directory| names.map(|name| directory.join(name)))
-        .find(|candidate| candidate.is_file())
-        .expect(
-            "no chromium on the path: run `./check`, which says what the tests need, or set PGDYNO_CHROMIUM",
-        )
 }

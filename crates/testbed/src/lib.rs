@@ -8,6 +8,7 @@
 mod access;
 mod bench;
 mod binaries;
+pub mod browser;
 mod certificates;
 mod cluster;
 pub mod hostile;

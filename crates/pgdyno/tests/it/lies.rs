@@ -78,7 +78,7 @@ struct Known {
 }
 
 impl Proxy {
-    /// Its port.
+    /// Starts it, and returns the port that it listens on.
     fn start(self) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

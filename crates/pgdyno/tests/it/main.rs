@@ -29,6 +29,7 @@ mod neighbours;
 mod noticed;
 mod os;
 mod pace;
+mod pages;
 mod phases;
 mod preflight;
 mod repeats;
