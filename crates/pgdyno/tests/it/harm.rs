@@ -34,7 +34,7 @@ pub(crate) fn named(running: &Running, name: &str) -> Vec<i32> {
 
 /// pgdyno, the first process of its server, a session of the load, the driver.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Victim {
+pub(crate) enum Victim {
     Pgdyno,
     Postmaster,
     Backend,
@@ -42,13 +42,15 @@ enum Victim {
 }
 
 impl Victim {
-    fn pid(self, running: &Running) -> i32 {
-        match self {
-            Victim::Pgdyno => running.pid(),
-            Victim::Postmaster => named(running, "postgres")[0],
-            Victim::Backend => *named(running, "postgres").last().unwrap(),
-            Victim::Driver => named(running, "pgdyno")[0],
-        }
+    /// `None` while there is none.
+    pub(crate) fn find(self, running: &Running) -> Option<Pid> {
+        let pid = match self {
+            Victim::Pgdyno => Some(running.pid()),
+            Victim::Postmaster => named(running, "postgres").first().copied(),
+            Victim::Backend => named(running, "postgres").last().copied(),
+            Victim::Driver => named(running, "pgdyno").first().copied(),
+        };
+        pid.map(Pid::from_raw)
     }
 }
 
@@ -81,7 +83,7 @@ fn processes_that_are_killed_leave_nothing_and_the_experiment_goes_on() {
             || place.path(&output).join("runs/0002").exists() && !named(&running, "postgres").is_empty();
         wait_until("the second run", || if in_load { has_load() } else { is_tended() });
         let pids: BTreeSet<i32> = running.descendants().into_iter().collect();
-        kill(Pid::from_raw(victim.pid(&running)), Signal::SIGKILL).unwrap();
+        kill(victim.find(&running).unwrap(), Signal::SIGKILL).unwrap();
         let ended = running.wait_for_end(Duration::from_secs(60));
         tell(&format!("{victim:?} killed, in load {in_load}: {:?}", ended.status));
         assert!(matches!(ended.code(), Some(1 | 2)), "{victim:?}: {ended:?}");
@@ -102,7 +104,7 @@ fn processes_that_are_killed_leave_nothing_and_the_experiment_goes_on() {
 
 /// On a machine that is busy, a short run may have too few transactions for a number.
 #[track_caller]
-fn expect_made(ended: Ended) -> Ended {
+pub(crate) fn expect_made(ended: Ended) -> Ended {
     let has_none = ended.stderr.contains("no case has a number that counts");
     assert!(ended.code() == Some(0) || has_none && ended.code() == Some(1), "{ended:?}");
     ended
@@ -114,7 +116,7 @@ fn stand_still(victim: Victim, length: Duration) {
     place.run(&["init", "--version", "18", "--scale", "1"]).expect(0);
     let running = start(&place, &format!("-o out --repeats 1 --measure {}s", length.as_secs() + 6));
     place.wait_for_load("out", 2);
-    let pid = Pid::from_raw(victim.pid(&running));
+    let pid = victim.find(&running).unwrap();
     kill(pid, Signal::SIGSTOP).unwrap();
     std::thread::sleep(length);
     // A process that pgdyno has given up is gone.

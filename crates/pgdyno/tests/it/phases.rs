@@ -1,4 +1,4 @@
-//! A signal in each phase of an experiment, one after the other. Phases are distinguished by what pgdyno and its server
+//! A signal in each phase of an experiment, one after the other: it ends, or stands still for a while. Phases are distinguished by what pgdyno and its server
 //! write, and by the processes that there are: no moment is left to chance.
 
 use std::collections::BTreeMap;
@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 
-use crate::harm::named;
+use crate::harm::{Victim, expect_made, named};
 use crate::resume::{completed, expect_exactly_the_plan, plan_of};
-use crate::tool::{Place, Running, tell};
+use crate::tool::{Place, Running, expect_sound, history_growth, tell};
 
 /// Longest wait for a phase to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,9 +43,9 @@ const PHASES: [(&str, Seen); 12] = [
     ("vacuum and checkpoint", |scene| {
         scene.has_begun() && scene.reads("data/postmaster.pid", "ready") && !scene.runs("pgdyno")
     }),
-    ("connect", |scene| scene.runs("pgdyno")),
+    ("connect", |scene| scene.has_begun() && scene.runs("pgdyno")),
     ("ramp-up", |scene| scene.n_seconds() == 1),
-    ("measure", |scene| scene.n_seconds() == 2),
+    ("measure", |scene| scene.n_seconds() >= 2 && scene.runs("pgdyno")),
     ("stop", |scene| scene.n_seconds() >= LOAD_S && !scene.runs("pgdyno")),
     ("record of a run", |scene| completed(scene.place).len() == 1),
     ("report", |scene| completed(scene.place).len() == 2),
@@ -149,4 +149,62 @@ fn killed_in_each_phase_it_leaves_nothing_and_resumes_to_exactly_the_planned_run
 #[test]
 fn stopped_in_each_phase_it_leaves_nothing_and_resumes_to_exactly_the_planned_runs() {
     signal_in_each_phase(Signal::SIGTERM);
+}
+
+/// Longer than a tick of telemetry, and shorter than the silence after which a driver is given up (`harm`).
+const STANDSTILL: Duration = Duration::from_millis(1200);
+
+/// Stops `victim` for a while in each phase in which there is one; findings of the first run.
+fn stand_still_in_each_phase(victim: Victim, phases: &[&str]) -> Vec<&'static str> {
+    let place = Place::with_binaries(&["18"]);
+    let longer = EXPERIMENT.replace("measure = \"2s\"", "measure = \"5s\"");
+    place.write("phases.toml", &longer.replace("repeats = 2", "repeats = 1"));
+    let running = place.start(place.command(&["run", "phases.toml", "-o", "out"]));
+    let mut ahead: Vec<_> = PHASES.into_iter().filter(|(phase, _)| phases.contains(phase)).collect();
+    let begun = Instant::now();
+    while !ahead.is_empty() && fs::read_link(format!("/proc/{}/exe", running.pid())).is_ok() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {}", ahead[0].0);
+        let scene = Scene { place: &place, running: &running, left: None };
+        let now = ahead.iter().position(|(_, is_there)| is_there(&scene));
+        if let Some((n, pid)) = now.zip(victim.find(&running)) {
+            tell(&format!("{:?}: {victim:?} stands still in {}", begun.elapsed(), ahead.remove(n).0));
+            // One that was about to end is gone by now. One that pgdyno gives up fails the run.
+            let _ = kill(pid, Signal::SIGSTOP);
+            std::thread::sleep(STANDSTILL);
+            let _ = kill(pid, Signal::SIGCONT);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let ended = expect_made(running.wait());
+    assert!(
+        ahead.is_empty(),
+        "{victim:?} ran on in {:?}\n{ended:?}",
+        ahead.iter().map(|(phase, _)| phase).collect::<Vec<_>>()
+    );
+    let data = place.results("out");
+    let run = &data.runs[0];
+    expect_sound(run);
+    assert_eq!(history_growth(run), run.record.done.as_ref().unwrap().counts.committed, "{victim:?}");
+    place.expect_clean();
+    let study = analysis::study(&data);
+    study.runs[0].findings.iter().map(|finding| finding.id).collect()
+}
+
+#[test]
+fn each_process_may_stand_still_for_a_while_in_each_phase() {
+    let with_server = ["load", "start", "vacuum and checkpoint", "connect", "ramp-up", "measure", "stop"];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The last phase of two runs is the one after the record of the first.
+            let every: Vec<&str> =
+                PHASES.iter().map(|(phase, _)| *phase).filter(|&p| p != "report").collect();
+            let found = stand_still_in_each_phase(Victim::Pgdyno, &every);
+            assert!(found.contains(&"telemetry-missing"), "seconds that it missed are named: {found:?}");
+        });
+        scope.spawn(|| {
+            let found = stand_still_in_each_phase(Victim::Driver, &["connect", "ramp-up", "measure"]);
+            assert!(found.contains(&"driver-paused"), "{found:?}");
+        });
+        scope.spawn(|| stand_still_in_each_phase(Victim::Postmaster, &with_server));
+    });
 }
