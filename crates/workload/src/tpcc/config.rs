@@ -6,86 +6,68 @@ use std::str::FromStr;
 
 use super::Constants;
 
-/// How a transaction's SQL is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Calls {
-    /// Statement by statement, with a round trip for each.
-    #[default]
-    Statements,
-    /// One call of a PL/pgSQL function.
-    Functions,
-    /// One CALL of a PL/pgSQL procedure, which ends its transaction itself (PostgreSQL 11 and later).
-    Procedures,
-}
-
-impl Calls {
-    /// All ways.
-    pub const ALL: [Calls; 3] = [Calls::Statements, Calls::Functions, Calls::Procedures];
-
-    /// The word used in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Calls::Statements => "statements",
-            Calls::Functions => "functions",
-            Calls::Procedures => "procedures",
+/// Defines an enum whose variants are words in a load's definitions; `model` does the same for words in files.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $what:literal {
+        $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
         }
-    }
-}
 
-impl fmt::Display for Calls {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+        impl $name {
+            /// All variants, in order.
+            pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
 
-impl FromStr for Calls {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Calls, String> {
-        Calls::ALL
-            .into_iter()
-            .find(|calls| calls.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is not a way to call; use statements, functions or procedures"))
-    }
-}
-
-/// Whether terminals wait between transactions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Think {
-    /// They do not: this departs from the specification, but is what most measurements do.
-    #[default]
-    None,
-    /// Keying and think times of clause 5.2.5, and deliveries deferred (clause 2.7.2).
-    Spec,
-}
-
-impl Think {
-    /// Both.
-    pub const ALL: [Think; 2] = [Think::None, Think::Spec];
-
-    /// The word used in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Think::None => "none",
-            Think::Spec => "spec",
+            /// The word used in definitions.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)+
+                }
+            }
         }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$name, String> {
+                $name::ALL.into_iter().find(|word| word.as_str() == text).ok_or_else(|| {
+                    format!("`{text}` is not {}; use one of: {}", $what, [$($word),+].join(", "))
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// How a transaction's SQL is sent.
+    Calls, "a way to call" {
+        /// Statement by statement, with a round trip for each.
+        #[default]
+        Statements = "statements",
+        /// One call of a PL/pgSQL function.
+        Functions = "functions",
+        /// One CALL of a PL/pgSQL procedure, which ends its transaction itself (PostgreSQL 11 and later).
+        Procedures = "procedures",
     }
 }
 
-impl fmt::Display for Think {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Think {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Think, String> {
-        Think::ALL
-            .into_iter()
-            .find(|think| think.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is not a think time; use none or spec"))
+words! {
+    /// Whether terminals wait between transactions.
+    Think, "a think time" {
+        /// Without waits: this departs from the specification, but most measurements do it.
+        #[default]
+        None = "none",
+        /// Keying and think times of clause 5.2.5, and deliveries deferred (clause 2.7.2).
+        Spec = "spec",
     }
 }
 
