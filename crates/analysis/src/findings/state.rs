@@ -139,14 +139,17 @@ fn wal_policy(context: &RunContext) -> Option<Finding> {
         context.summary.marks.iter().filter(of_kind).filter(|mark| marks::touches(mark, span)).count();
     let whole = |mark: &&crate::summary::Mark| mark.from_s >= span.0 && mark.to_s <= span.1;
     let whole = context.summary.marks.iter().filter(of_kind).filter(whole).count();
-    let told = |name: &str| {
-        record.phase(Phase::RampUp).and_then(|phase| phase.detail.get(name)).map_or("unknown", String::as_str)
-    };
+    let recorded = |name: &str| record.phase(Phase::RampUp).and_then(|phase| phase.detail.get(name));
+    let or_unknown = |name: &str| recorded(name).map_or("unknown", String::as_str);
+    let rate = recorded("wal_mb_per_s").and_then(|text| text.parse::<f64>().ok());
     let advice = format!(
-        "at {} MB/s of WAL no checkpoint needs max_wal_size = {}, two need a measurement of {}",
-        told("wal_mb_per_s"),
-        told("max_wal_size_for_no_checkpoint"),
-        told("measure_for_two_checkpoints")
+        "at {} of WAL no checkpoint needs max_wal_size = {}, two need a measurement of {}",
+        rate.map_or("an unknown rate".to_string(), |mb_per_s| format!(
+            "{}/s",
+            bytes((mb_per_s * 1e6) as u64)
+        )),
+        or_unknown("max_wal_size_for_no_checkpoint"),
+        or_unknown("measure_for_two_checkpoints")
     );
     match record.case.wal {
         WalPolicy::NoCheckpoint if touching > 0 => Some(WAL_POLICY.finds(

@@ -380,7 +380,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     (
         "wal-policy",
         Severity::Note,
-        "WAL requested a checkpoint; at 12.5 MB/s of WAL no checkpoint needs",
+        "WAL requested a checkpoint; at 11.9 MiB/s of WAL no checkpoint needs",
         |data| {
             data.events.push(
                 event(9.0, EventKind::CheckpointStart, "checkpoint starting: wal").with("cause", "wal"),

@@ -8,6 +8,7 @@ use model::experiment::wal::{SPANS_FOR_TWO, max_wal_size_for, wal_between_checkp
 use model::load::Window;
 use model::run::server::ServerRecord;
 use model::telemetry::reading::Tick;
+use model::text::prose::bytes;
 use model::text::units::Span;
 use server::settings::defaults::{CHECKPOINT_COMPLETION_TARGET, max_wal_bytes};
 
@@ -104,9 +105,9 @@ impl Meter {
         let least = FREE_BYTES_MIN.max(STOP_S * recent_rate);
         if free_bytes < least && self.full.is_none() {
             self.full = Some(format!(
-                "stopped before the device of the WAL is full: {:.0} MB are free, and the load writes {:.1} MB/s of WAL",
-                free_bytes / 1e6,
-                recent_rate / 1e6
+                "stopped before the device of the WAL is full: {} are free, and the load writes {}/s of WAL",
+                bytes(free_bytes),
+                bytes(recent_rate)
             ));
         }
     }
@@ -276,6 +277,6 @@ mod tests {
         meter.take(&tick(11, &[("disk.free_bytes[data]", 1e6), ("disk.free_bytes[wal]", 300e6)]));
         assert_eq!(meter.full, None);
         meter.take(&tick(12, &[("disk.free_bytes[wal]", 260e6)]));
-        assert!(meter.full.unwrap().contains("260 MB are free, and the load writes 10.0 MB/s"));
+        assert!(meter.full.unwrap().contains("248 MiB are free, and the load writes 9.54 MiB/s"));
     }
 }
