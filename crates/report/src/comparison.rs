@@ -186,23 +186,23 @@ pub(crate) fn value(figure: Figure, value: Option<f64>) -> String {
 
 /// Figures printed next to the verdict: name, and change with interval.
 pub(crate) fn beside(case: &CaseComparison) -> Vec<(String, String)> {
-    let mut told = Vec::new();
+    let mut figures = Vec::new();
     if let Some(ratio) = &case.beside.per_cpu_s {
         let change = format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio));
-        told.push(("transactions per CPU second of the server".to_string(), change));
+        figures.push(("transactions per CPU second of the server".to_string(), change));
     }
     if let Some(adjusted) = &case.beside.without_foreign_cpu {
         let low = signed(adjusted.low - 1.0);
         let change = format!(
-            "{} ({} to {}); not the verdict; foreign CPU explains {:.0} % of the variation between pairs",
+            "{} ({} to {}); not the verdict; foreign CPU explains {} of the variation between pairs",
             signed(adjusted.ratio - 1.0),
             low.trim_end_matches(" %"),
             signed(adjusted.high - 1.0),
-            100.0 * adjusted.explained
+            format::percent(adjusted.explained)
         );
-        told.push(("throughput, adjusted for foreign CPU (control variate)".to_string(), change));
+        figures.push(("throughput, adjusted for foreign CPU (control variate)".to_string(), change));
     }
-    told
+    figures
 }
 
 /// The change with its interval, and a short verdict.

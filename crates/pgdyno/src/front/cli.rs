@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use model::text::share::Share;
 
 use crate::front::template::Template;
 
@@ -438,13 +439,11 @@ pub(crate) enum FailOn {
     Different,
 }
 
-/// `2%`, `0.5 %` or `0.02` as a share.
+/// A share below 100 %: `2%`, `0.5 %` or `0.02`.
 fn share(text: &str) -> Result<f64, String> {
-    let number = text.trim();
-    let (digits, unit) = number.strip_suffix('%').map_or((number, 1.0), |rest| (rest.trim(), 100.0));
-    match digits.parse::<f64>().map(|value| value / unit) {
-        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
-        _ => Err(format!("`{text}` is not a share between 0 and 100 % (example: 2%)")),
+    match text.parse::<Share>()?.value() {
+        share if share < 1.0 => Ok(share),
+        _ => Err(format!("`{text}` is not below 100 % (example: 2%)")),
     }
 }
 

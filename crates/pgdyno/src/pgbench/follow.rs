@@ -156,7 +156,7 @@ impl Follower<'_> {
         self.stall.seconds += 1;
         if self.stall.seconds == limit_s {
             let n = self.stall.in_flight;
-            let message = format!("no transaction has ended for {limit_s} s, {n} are under way");
+            let message = format!("no transaction has ended for {limit_s} s, {n} are in flight");
             self.log.say(Kind::Warning, &message);
         }
     }

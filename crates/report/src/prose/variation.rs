@@ -22,13 +22,13 @@ pub(crate) fn percent(share: f64) -> String {
     if share.abs() < 0.00995 { format!("{:.2} %", 100.0 * share) } else { format::percent(share) }
 }
 
-/// `81 % between restarts, 12 % between runs, 7 % within them`.
+/// `81 % between restarts, 12 % between runs, 7.0 % within them`.
 pub(crate) fn origin(origin: &Origin) -> String {
-    let share = |share: f64| format!("{:.0} %", 100.0 * share);
     let restarts =
-        origin.restarts.map_or(String::new(), |part| format!("{} between restarts, ", share(part)));
+        origin.restarts.map_or(String::new(), |part| format!("{} between restarts, ", format::percent(part)));
     let each = if origin.is_each_restarted { " with their restarts" } else { "" };
-    format!("{restarts}{} between runs{each}, {} within them", share(origin.runs), share(origin.within))
+    let [runs, within] = [origin.runs, origin.within].map(format::percent);
+    format!("{restarts}{runs} between runs{each}, {within} within them")
 }
 
 /// One line per case whose variation is known.
@@ -61,7 +61,7 @@ mod tests {
         let shares = |restarts, is_each_restarted| {
             origin(&Origin { restarts, runs: 0.12, within: 0.07, is_each_restarted })
         };
-        assert_eq!(shares(Some(0.81), false), "81 % between restarts, 12 % between runs, 7 % within them");
-        assert_eq!(shares(None, true), "12 % between runs with their restarts, 7 % within them");
+        assert_eq!(shares(Some(0.81), false), "81 % between restarts, 12 % between runs, 7.0 % within them");
+        assert_eq!(shares(None, true), "12 % between runs with their restarts, 7.0 % within them");
     }
 }
