@@ -1,7 +1,7 @@
 //! `docs/tour.md` is true: its commands run in order, with shorter times, and print the words that the page shows.
 //!
 //! The output in the page is refreshed, with the times as written (about 25 minutes), by
-//! `cargo test -p pgdyno --test it -- --ignored tour`. `PGDYNO_TOUR_BINARY` names a release build to measure with.
+//! `cargo test -p pgdyno --test it -- --ignored tour`. `PGDYNO_TOUR_BINARY` names a release build to measure with, by an absolute path.
 
 use std::fs;
 use std::ops::RangeInclusive;
