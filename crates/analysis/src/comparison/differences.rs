@@ -30,8 +30,8 @@ pub struct Difference {
     pub severity: Severity,
 }
 
-/// Settings that say where a server is or what it logs, or that follow from other settings: no two servers agree in
-/// them.
+/// Settings that say where a server is or where its log goes, or that follow from other settings: no two servers agree
+/// in them, and none changes what a statement costs.
 const UNCOMPARED_SETTINGS: &[&str] = &[
     "allow_system_table_mods",
     "application_name",
@@ -46,6 +46,14 @@ const UNCOMPARED_SETTINGS: &[&str] = &[
     "in_hot_standby",
     "listen_addresses",
     "lc_messages",
+    "log_directory",
+    "log_file_mode",
+    "log_filename",
+    "log_line_prefix",
+    "log_rotation_age",
+    "log_rotation_size",
+    "log_timezone",
+    "log_truncate_on_rotation",
     "num_os_semaphores",
     "port",
     "primary_conninfo",
@@ -312,7 +320,7 @@ impl List {
     fn settings(&mut self, a: &ServerRecord, b: &ServerRecord) {
         for (name, setting) in &a.settings {
             let Some(other) = b.settings.get(name) else { continue };
-            let is_uncompared = UNCOMPARED_SETTINGS.contains(&name.as_str()) || name.starts_with("log_");
+            let is_uncompared = UNCOMPARED_SETTINGS.contains(&name.as_str());
             if is_uncompared || self.set.contains(name) || name == DATA_CHECKSUMS {
                 continue;
             }

@@ -1,5 +1,7 @@
 //! Findings about a comparison of two cases.
 
+pub(super) mod sides;
+
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
 use super::format::{excerpts, list, span};

@@ -285,6 +285,19 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
             model::experiment::case::ServerSource::Version("17".parse().unwrap());
         each_b(data, |run| setting(run, "shared_buffers", "1GB"));
     }),
+    ("undeclared-difference", Severity::Doubt, "setting log_statement: none and all", |data| {
+        data.runs.iter_mut().for_each(|run| setting(run, "log_statement", "none"));
+        each_b(data, |run| setting(run, "log_statement", "all"));
+    }),
+    ("one-sided", Severity::Void, "not-durable in 0 of 10 runs of A and 10 of 10 of B", |data| {
+        each_b(data, |run| setting(run, "synchronous_commit", "off"));
+    }),
+    ("doubtful-runs", Severity::Doubt, "not-durable in 10 of 10 runs of A and 10 of 10 of B", |data| {
+        data.runs.iter_mut().for_each(|run| setting(run, "fsync", "off"));
+    }),
+    ("doubtful-runs", Severity::Note, "not-durable in 1 of 10 runs of A and 0 of 10 of B", |data| {
+        setting(&mut data.runs[0], "fsync", "off");
+    }),
     ("too-few-pairs", Severity::Doubt, "only 5 of 6 pairs", |data| data.runs.truncate(10)),
     ("pairs-excluded", Severity::Note, "runs 2 do not count", |data| {
         data.runs[1].events.push(event(12.0, EventKind::ConnectionLost, "57P01"));

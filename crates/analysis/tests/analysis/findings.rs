@@ -12,6 +12,7 @@ use model::load::interval::Counts;
 use model::run::RunData;
 use model::run::host::MountRecord;
 use model::run::phase::{Phase, PhaseRecord};
+use model::run::server::Setting;
 use model::telemetry::event::EventKind;
 use model::telemetry::reading::TickSource;
 
@@ -364,6 +365,10 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     }),
     ("not-durable", Severity::Doubt, "is mounted with barrier=0", |data| {
         mount(data, "data", "ext4", "rw,barrier=0");
+    }),
+    ("statements-logged", Severity::Doubt, "log_statement = all", |data| {
+        let all = Setting { value: "all".to_string(), source: "database".to_string() };
+        data.record.server.as_mut().unwrap().settings.insert("log_statement".to_string(), all);
     }),
     ("assertions-on", Severity::Doubt, "debug_assertions", |data| setting(data, "debug_assertions", "on")),
     ("build-not-optimized", Severity::Doubt, "compiled with -O0", |data| cflags(data, "-O2 -Wall -O0")),

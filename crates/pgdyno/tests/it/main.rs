@@ -19,6 +19,7 @@ mod embedded;
 mod exporter;
 mod faults;
 mod harm;
+mod judge;
 mod leftovers;
 mod lies;
 mod limits;

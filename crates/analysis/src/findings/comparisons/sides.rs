@@ -1,0 +1,138 @@
+//! Findings about a comparison that come from findings of its runs.
+
+use std::collections::BTreeMap;
+
+use crate::comparison::Side;
+use crate::finding::{Finding, Severity};
+use crate::findings::format::list;
+use crate::findings::server::NOT_DURABLE;
+use crate::findings::server::logging::{STATEMENTS_LOGGED, is_about_statements};
+use crate::findings::{Check, ComparisonContext, Rule};
+
+/// Settings that decide what a commit promises.
+const PROMISES: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
+
+pub(in crate::findings) const ONE_SIDED: Rule = Rule {
+    id: "one-sided",
+    title: "Only one side's runs have a finding",
+    severity: "Fires when the share of runs that have a finding differs by more than one half between the sides. Void when only one \
+               side is not durable; otherwise the severity that the finding has in the runs; Note when the comparison varies the \
+               settings that cause it (durability, logging)",
+    source: "Raasveldt et al. 2018, fair benchmarking: what only one side does is part of the difference; one half is our convention",
+    advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
+    evidence: "The findings of the runs that count: in how many of A's, and in how many of B's.",
+    why: "Whatever happened on one side only (a checkpoint in each run, commits that promise less) is part of the difference.",
+    tested: "fsync = off and log_statement = all on one of two servers by URL.",
+    check: Check::Comparison(one_sided),
+};
+
+fn one_sided(context: &ComparisonContext) -> Vec<Finding> {
+    by_severity(context, &ONE_SIDED, Tally::is_one_sided, |tally| match tally.id {
+        id if is_asked_for(context, id) => Severity::Note,
+        id if id == NOT_DURABLE.id => Severity::Void,
+        _ => tally.severity,
+    })
+}
+
+pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
+    id: "doubtful-runs",
+    title: "The compared runs are doubtful themselves",
+    severity: "Doubt when at least half of the runs of a side have the same doubt; Note when fewer have it",
+    source: "design: a comparison is no better than its runs; one half is our convention",
+    advice: "Read pgdyno explain for each finding named, and the findings of the runs.",
+    evidence: "The doubts about the runs that count: in how many of A's, and in how many of B's.",
+    why: "A cause that slows both sides down also hides or dilutes the difference between them.",
+    tested: "fsync = off on both sides of a comparison.",
+    check: Check::Comparison(doubtful_runs),
+};
+
+fn doubtful_runs(context: &ComparisonContext) -> Vec<Finding> {
+    let shared = |tally: &Tally| !tally.is_one_sided() && tally.severity >= Severity::Doubt;
+    by_severity(context, &DOUBTFUL_RUNS, shared, |tally| {
+        match tally.shares().into_iter().fold(0.0, f64::max) {
+            share if share >= 0.5 => Severity::Doubt,
+            _ => Severity::Note,
+        }
+    })
+}
+
+/// Whether the comparison itself varies settings that cause the finding.
+fn is_asked_for(context: &ComparisonContext, id: &str) -> bool {
+    let causes = |name: &str| match id {
+        id if id == NOT_DURABLE.id => PROMISES.contains(&name),
+        id if id == STATEMENTS_LOGGED.id => is_about_statements(name),
+        _ => false,
+    };
+    let settings = |side: Side| side.data.plan.case(side.case).map(|case| case.server.settings.clone());
+    let (Some(a), Some(b)) = (settings(context.a), settings(context.b)) else { return false };
+    a.keys().chain(b.keys()).any(|name| causes(name) && a.get(name) != b.get(name))
+}
+
+/// In how many counting runs of each side a finding occurs.
+struct Tally {
+    id: &'static str,
+    /// The highest severity that it has in a run.
+    severity: Severity,
+    /// The evidence of the first run that has it.
+    evidence: String,
+    /// Runs of A and of B that have it.
+    n: [usize; 2],
+    /// Runs of A and of B that count.
+    of: [usize; 2],
+}
+
+impl Tally {
+    fn shares(&self) -> [f64; 2] {
+        [0, 1].map(|side| self.n[side] as f64 / self.of[side].max(1) as f64)
+    }
+
+    fn is_one_sided(&self) -> bool {
+        let [a, b] = self.shares();
+        (a - b).abs() > 0.5
+    }
+
+    fn words(&self) -> String {
+        let [a, b] = self.n;
+        format!(
+            "{} in {a} of {} runs of A and {b} of {} of B ({})",
+            self.id, self.of[0], self.of[1], self.evidence
+        )
+    }
+}
+
+/// One finding of the rule per severity, of the tallies that are chosen.
+fn by_severity(
+    context: &ComparisonContext,
+    rule: &Rule,
+    is_chosen: impl Fn(&Tally) -> bool,
+    weigh: impl Fn(&Tally) -> Severity,
+) -> Vec<Finding> {
+    let mut found: BTreeMap<Severity, Vec<String>> = BTreeMap::new();
+    for tally in tallies(context).iter().filter(|tally| is_chosen(tally)) {
+        found.entry(weigh(tally)).or_default().push(tally.words());
+    }
+    found.into_iter().rev().map(|(severity, words)| rule.finds(severity, list(&words, 4))).collect()
+}
+
+fn tallies(context: &ComparisonContext) -> Vec<Tally> {
+    let sides = [context.a, context.b];
+    let of = sides.map(|side| side.counting().count());
+    let mut tallies: Vec<Tally> = Vec::new();
+    for (side, runs) in sides.into_iter().enumerate() {
+        for finding in runs.counting().flat_map(|run| &run.findings) {
+            let i = tallies.iter().position(|tally| tally.id == finding.id).unwrap_or_else(|| {
+                tallies.push(Tally {
+                    id: finding.id,
+                    severity: finding.severity,
+                    evidence: finding.evidence.clone(),
+                    n: [0, 0],
+                    of,
+                });
+                tallies.len() - 1
+            });
+            tallies[i].severity = tallies[i].severity.max(finding.severity);
+            tallies[i].n[side] += 1;
+        }
+    }
+    tallies
+}

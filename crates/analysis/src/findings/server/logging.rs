@@ -1,0 +1,183 @@
+//! Findings about what the server records of each statement: logs, plans, statistics of statements.
+
+use model::run::server::ServerRecord;
+
+use crate::finding::{Finding, Severity};
+use crate::findings::format::list;
+use crate::findings::{Check, Rule, RunContext};
+
+/// Statements that take longer are rare enough that logging them costs little, milliseconds.
+const SLOW_MS: f64 = 10.0;
+
+/// Libraries that work on each statement, and how much that weighs: those that write or sum up plans cost most.
+const TRACERS: &[(&str, Severity)] = &[
+    ("auto_explain", Severity::Doubt),
+    ("pgaudit", Severity::Doubt),
+    ("pg_stat_monitor", Severity::Doubt),
+    ("pg_tracing", Severity::Doubt),
+    ("plprofiler", Severity::Doubt),
+    ("pg_show_plans", Severity::Doubt),
+    ("pg_store_plans", Severity::Doubt),
+    ("pg_qualstats", Severity::Doubt),
+    ("pg_stat_statements", Severity::Note),
+    ("pg_stat_kcache", Severity::Note),
+    ("pg_wait_sampling", Severity::Note),
+];
+
+/// Settings that name libraries for every session of the load.
+const PRELOADS: [&str; 3] =
+    ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"];
+
+/// Switches that write text for each statement into the log.
+const SWITCHES: [&str; 8] = [
+    "log_duration",
+    "log_parser_stats",
+    "log_planner_stats",
+    "log_executor_stats",
+    "log_statement_stats",
+    "debug_print_parse",
+    "debug_print_rewritten",
+    "debug_print_plan",
+];
+
+pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
+    id: "statements-logged",
+    title: "The server records each statement",
+    severity: "Doubt when statements, their durations or their plans are logged (log_statement = all or mod, log_duration, \
+               log_min_duration_statement below 10 ms, samples of more than 1 %, statistics of the executor, auto_explain, or a library \
+               that audits or traces statements is loaded); Note for pg_stat_statements and its like",
+    source: "PostgreSQL documentation, runtime-config-logging and auto_explain; 10 ms and 1 % are our convention",
+    advice: "Turn it off for the measurement, unless the server in question works with it all the time: then it belongs to \
+             the number.",
+    evidence: "Settings of the server, as a session of the load's role and database sees them, and the libraries that they load.",
+    why: "Each statement then also writes to the log or updates a shared hash table, which slows short transactions most.",
+    tested: "log_statement = all on one side of a comparison and in a run by URL (set for the database), and log_duration \
+             = on with auto_explain in session_preload_libraries on a server that pgdyno runs.",
+    check: Check::Run(statements_logged),
+};
+
+fn statements_logged(context: &RunContext) -> Option<Finding> {
+    let found = recorded(context.data.record.server.as_ref()?);
+    let severity = found.iter().map(|(_, severity)| *severity).max()?;
+    let texts: Vec<String> = found.into_iter().map(|(text, _)| text).collect();
+    Some(STATEMENTS_LOGGED.finds(severity, format!("each statement is recorded: {}", list(&texts, 5))))
+}
+
+/// What makes the server record statements, and how much each weighs.
+fn recorded(server: &ServerRecord) -> Vec<(String, Severity)> {
+    let is = |name: &str, values: &[&str]| server.setting(name).is_some_and(|value| values.contains(&value));
+    let mut found: Vec<(String, Severity)> = Vec::new();
+    let mut doubt = |name: &str| {
+        let value = server.setting(name).unwrap_or_default();
+        found.push((format!("{name} = {value}"), Severity::Doubt));
+    };
+    if is("log_statement", &["all", "mod"]) {
+        doubt("log_statement");
+    }
+    SWITCHES.into_iter().filter(|name| is(name, &["on"])).for_each(&mut doubt);
+    if logs_faster_than(server, "log_min_duration_statement", SLOW_MS) {
+        doubt("log_min_duration_statement");
+    }
+    if sampled(server, "log_statement_sample_rate")
+        && logs_faster_than(server, "log_min_duration_sample", SLOW_MS)
+    {
+        doubt("log_min_duration_sample");
+    }
+    if sampled(server, "log_transaction_sample_rate") {
+        doubt("log_transaction_sample_rate");
+    }
+    for (preload, library) in PRELOADS.iter().flat_map(|name| libraries(server, name)) {
+        let known = TRACERS.iter().find(|(name, _)| *name == library);
+        // Loaded, but logging no plan.
+        let is_idle = library == "auto_explain" && is("auto_explain.log_min_duration", &["-1"]);
+        if let Some((name, severity)) = known {
+            let severity = if is_idle { Severity::Note } else { *severity };
+            found.push((format!("{name} in {preload}"), severity));
+        }
+    }
+    found
+}
+
+/// Whether a setting decides what is recorded of statements.
+pub(in crate::findings) fn is_about_statements(name: &str) -> bool {
+    PRELOADS.contains(&name)
+        || SWITCHES.contains(&name)
+        || name.starts_with("log_")
+        || name.starts_with("auto_explain.")
+}
+
+/// Whether a threshold of durations is on and lower than `limit_ms`.
+fn logs_faster_than(server: &ServerRecord, name: &str, limit_ms: f64) -> bool {
+    server.setting(name).and_then(milliseconds).is_some_and(|ms| (0.0..limit_ms).contains(&ms))
+}
+
+/// More than 1 %.
+fn sampled(server: &ServerRecord, name: &str) -> bool {
+    server.setting(name).and_then(|value| value.parse::<f64>().ok()).is_some_and(|share| share > 0.01)
+}
+
+/// Milliseconds as `SHOW` prints them: `-1`, `0`, `250ms`, `2s`, `1min`.
+fn milliseconds(text: &str) -> Option<f64> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let number: f64 = text[..split].trim().parse().ok()?;
+    let unit = match &text[split..] {
+        "" | "ms" => 1.0,
+        "s" => 1e3,
+        "min" => 60e3,
+        "h" => 3600e3,
+        "d" => 86_400e3,
+        _ => return None,
+    };
+    Some(number * unit)
+}
+
+/// The libraries that a setting names, without directory and suffix.
+fn libraries<'a>(server: &'a ServerRecord, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let names = server.setting(name).unwrap_or_default().split(',');
+    names.filter_map(move |path| {
+        let file = path.trim().trim_matches('"').rsplit('/').next()?;
+        Some((name, file.strip_suffix(".so").unwrap_or(file)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::run::server::Setting;
+
+    use super::*;
+
+    #[test]
+    fn settings_that_record_statements_are_found() {
+        let check = |settings: &[(&str, &str)], expected: &[(&str, Severity)]| {
+            let setting = |(name, value): &(&str, &str)| {
+                (name.to_string(), Setting { value: value.to_string(), source: "database".to_string() })
+            };
+            let server =
+                ServerRecord { settings: settings.iter().map(setting).collect(), ..ServerRecord::default() };
+            let found = recorded(&server);
+            let found: Vec<(&str, Severity)> =
+                found.iter().map(|(text, severity)| (text.as_str(), *severity)).collect();
+            assert_eq!(found, expected, "{settings:?}");
+        };
+        use Severity::{Doubt, Note};
+        check(&[("log_statement", "ddl"), ("log_duration", "off")], &[]);
+        check(&[("log_statement", "all")], &[("log_statement = all", Doubt)]);
+        check(&[("log_duration", "on")], &[("log_duration = on", Doubt)]);
+        check(&[("log_min_duration_statement", "0")], &[("log_min_duration_statement = 0", Doubt)]);
+        check(&[("log_min_duration_statement", "-1")], &[]);
+        check(&[("log_min_duration_statement", "1s")], &[]);
+        check(&[("log_min_duration_sample", "0"), ("log_statement_sample_rate", "0.001")], &[]);
+        check(&[("log_transaction_sample_rate", "1")], &[("log_transaction_sample_rate = 1", Doubt)]);
+        check(
+            &[("shared_preload_libraries", "pg_stat_statements, \"$libdir/auto_explain.so\"")],
+            &[
+                ("pg_stat_statements in shared_preload_libraries", Note),
+                ("auto_explain in shared_preload_libraries", Doubt),
+            ],
+        );
+        check(
+            &[("session_preload_libraries", "auto_explain"), ("auto_explain.log_min_duration", "-1")],
+            &[("auto_explain in session_preload_libraries", Note)],
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! Situations in which a number misleads, built on real servers: what the judge says of each, in a run and on one side of a
+//! comparison.
+
+use serde_json::Value;
+use testbed::{Options, Pg, Server, bin_dir};
+
+use crate::tool::{Ended, Place};
+
+/// Options of a run as short as possible, on tables as they are.
+fn as_is() -> Vec<&'static str> {
+    let options = "-c 2 --measure 2s --ramp-up 0s --set workload.data=\"none\" --set prepare.settle=false \
+                   --set prepare.checkpoint=false --json -o";
+    options.split(' ').collect()
+}
+
+/// All that was found, as `id severity: evidence`.
+fn words(findings: &Value) -> Vec<String> {
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_string();
+    let all = findings.as_array().unwrap().iter();
+    all.map(|f| format!("{} {}: {}", text(f, "id"), text(f, "severity"), text(f, "evidence"))).collect()
+}
+
+#[track_caller]
+fn expect(found: &[String], id_and_severity: &str, evidence: &str) {
+    let fits = |text: &&String| text.starts_with(&format!("{id_and_severity}: ")) && text.contains(evidence);
+    assert!(found.iter().any(|text| fits(&text)), "no {id_and_severity} with `{evidence}` in {found:#?}");
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+/// What is found in one run of scripts.
+fn run_of(place: &Place, output: &str, args: &[&str]) -> Vec<String> {
+    let all = [&["run", "--repeats", "1"], args, &as_is(), &[output]].concat();
+    let ended = place.run(&all);
+    words(&json(&ended)["runs"][0]["findings"])
+}
+
+/// What is found in a comparison of one pair, and its grade.
+fn compare(place: &Place, output: &str, args: &[&str]) -> (Vec<String>, String) {
+    let all = [&["compare", "--time", "1s"], args, &as_is(), &[output]].concat();
+    let ended = place.run(&all);
+    let case = &json(&ended)["comparisons"][0];
+    (words(&case["findings"]), case["grade"].as_str().unwrap().to_string())
+}
+
+/// pgbench's tables at scale 1 in a new database of a server.
+fn loaded(place: &Place, server: &Server) -> (String, String) {
+    let database = server.database_of("postgres");
+    let target = server.admin_target(&database);
+    place.run(&["init", "--server", &target, "--scale", "1"]).expect(0);
+    (database, target)
+}
+
+const READ: &str = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
+const WRITE: &str = "\\set aid random(1, 100000)\n\
+                     UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
+
+#[test]
+fn a_server_by_url_that_logs_statements_is_doubted_and_one_that_does_not_is_not() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let (database, target) = loaded(&place, &pg);
+    let read = place.write("read.sql", READ);
+    let args = ["--server", &target, "-f", read.to_str().unwrap()];
+    let found = run_of(&place, "plain", &args);
+    assert!(!found.iter().any(|text| text.starts_with("statements-logged")), "{found:#?}");
+    pg.execute("postgres", &format!("alter database {database} set log_statement = 'all'"));
+    let found = run_of(&place, "logged", &args);
+    expect(&found, "statements-logged doubt", "log_statement = all");
+    place.expect_clean();
+}
+
+#[test]
+fn a_server_of_ours_that_logs_durations_is_doubted() {
+    let place = Place::new();
+    let bin_dir = bin_dir().display().to_string();
+    let options = "run --repeats 1 -w tpcb-select -s 1 -c 2 --measure 2s --ramp-up 0s --json -o out \
+                   --set server.settings.session_preload_libraries=auto_explain \
+                   --set server.settings.log_duration=on --bin-dir";
+    let args: Vec<&str> =
+        options.split(' ').filter(|word| !word.is_empty()).chain([bin_dir.as_str()]).collect();
+    let found = words(&json(&place.run(&args))["runs"][0]["findings"]);
+    expect(&found, "statements-logged doubt", "log_duration = on, auto_explain in session_preload_libraries");
+    place.expect_clean();
+}
+
+#[test]
+fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
+    let place = Place::new();
+    let servers = ["on", "off"].map(|fsync| {
+        Server::start(&Options { settings: &[&format!("fsync={fsync}")], ..Options::default() })
+    });
+    let [(_, a), (database, b)] = [0, 1].map(|side| loaded(&place, &servers[side]));
+    let write = place.write("write.sql", WRITE);
+    let sides = [format!("server.url={a}"), format!("server.url={b}")];
+    let sides = ["--a", &sides[0], "--b", &sides[1], "-f", write.to_str().unwrap()];
+    servers[1].execute("postgres", &format!("alter database {database} set log_statement = 'all'"));
+    let (found, grade) = compare(&place, "out", &sides);
+    expect(&found, "undeclared-difference void", "setting fsync: on and off");
+    expect(&found, "undeclared-difference doubt", "setting log_statement: none and all");
+    expect(&found, "one-sided void", "not-durable in 0 of ");
+    expect(&found, "one-sided doubt", "statements-logged in 0 of ");
+    assert_eq!(grade, "void");
+    place.expect_clean();
+}
+
+#[test]
+fn doubts_about_both_sides_are_doubts_about_their_comparison() {
+    let place = Place::new();
+    let server = Server::start(&Options { settings: &["fsync=off"], ..Options::default() });
+    let [a, b] = [0, 1].map(|_| format!("server.url={}", loaded(&place, &server).1));
+    let write = place.write("write.sql", WRITE);
+    let (found, grade) = compare(&place, "out", &["--a", &a, "--b", &b, "-f", write.to_str().unwrap()]);
+    expect(&found, "doubtful-runs doubt", "not-durable in ");
+    assert!(!found.iter().any(|text| text.starts_with("one-sided void")), "{found:#?}");
+    assert_eq!(grade, "doubtful");
+    place.expect_clean();
+}
