@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
 use dataset::kind::Dataset;
-use dataset::load::LoadRequest;
+use dataset::load::{self, LoadRequest};
 use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
@@ -69,6 +69,7 @@ impl Order<'_> {
         let Order { args, dataset, scale, layout, stop } = self;
         let mut screen = Screen::of_one();
         let conninfo = setup::resolve(target)?;
+        let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
         let (mut session, schema) = limit::within("look at the server", limit::QUESTIONS, || {
             if args.create_database {
                 create_database(&conninfo, stop)?;
@@ -77,6 +78,10 @@ impl Order<'_> {
             adopted::expect_primary(&conninfo, &mut session)?;
             lock::take(&mut session, template::keeper)?;
             let schema = schema::find(&mut session, args.schema.as_deref())?;
+            let mut problems = load::problems(&mut session, &case.workload, &schema, args.replace)?;
+            let may_not = schema::expect_creatable(&mut session, &schema, &conninfo.to_string()).err();
+            problems.extend(may_not.map(|error| format!("{error:#}")));
+            ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
             say(&Intent::to_load(&conninfo, dataset, &schema));
             Ok((session, schema))
         })?;
@@ -91,7 +96,6 @@ impl Order<'_> {
             stop,
         };
         let mut show = |load| screen.show(Progress::Load(load));
-        let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
         let report = limit::within("load", experiment::site::phase_limit::of(&case), || {
             loading::load(&mut session, dataset, &request, &mut show)
         });

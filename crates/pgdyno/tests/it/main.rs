@@ -37,6 +37,7 @@ mod repeats;
 mod restore;
 mod results;
 mod resume;
+mod roles;
 mod schemas;
 mod scripts;
 mod search_path;

@@ -1,0 +1,119 @@
+//! Roles without rights on a server by URL: `plan` and `run` name all that is missing at once, each command says it in the words of
+//! whom it concerns, and nothing in the database changes.
+
+use model::run::phase::Phase;
+use testbed::{PASSWORD, Pg, run};
+
+use crate::tool::{Ended, Place, expect_sound};
+
+const MAY_NOT_CREATE: &str = "`bench` may not create tables in schema `public` of database";
+const MAY_NOT_REPLACE: &str = "`bench` may not replace table `public.pgbench_accounts`";
+
+/// A server whose role `bench` has the rights that a test gives it.
+struct Server {
+    place: Place,
+    pg: Pg,
+    database: String,
+}
+
+impl Server {
+    /// A database of `owner`.
+    fn new(owner: &str) -> Server {
+        let pg = Pg::start();
+        let database = pg.database_of(owner);
+        pg.execute("postgres", "revoke pg_checkpoint from bench");
+        Server { place: Place::new(), pg, database }
+    }
+
+    /// Loads scale 1 as superuser.
+    fn load(&self) {
+        let server = self.pg.admin_target(&self.database);
+        self.place.run(&["init", "-s", "1", "--server", &server]).expect(0);
+    }
+
+    fn execute(&self, sql: &str) {
+        self.pg.execute(&self.database, &sql.replace("DATABASE", &self.database));
+    }
+
+    /// Everything in the database.
+    fn dump(&self) -> String {
+        let mut dump = self.pg.client("pg_dump", &self.database);
+        let text = run(dump.arg("--create"));
+        // Newer releases protect a dump from being fed to psql by a random word.
+        text.lines().filter(|line| !line.starts_with('\\')).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A command as `bench`.
+    fn pgdyno(&self, command: &str) -> Ended {
+        let server = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", self.pg.port, self.database);
+        let options = match command {
+            "plan" | "run" => "-s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false",
+            "init" | "check" => "-s 1",
+            _ => "",
+        };
+        let mut args: Vec<&str> = [command].into_iter().chain(options.split_whitespace()).collect();
+        if command == "run" {
+            args.extend(["--yes", "-o", "out"]);
+        }
+        args.extend(["--server", &server]);
+        self.place.run(&args)
+    }
+
+    /// Each of the commands must end like this, and leave the database as it is.
+    #[track_caller]
+    fn expect(&self, commands: &[&str], code: i32, words: &[&str]) {
+        let before = self.dump();
+        for command in commands {
+            let ended = self.pgdyno(command).expect(code);
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            for words in words {
+                assert!(said.contains(words), "{command}: {words}\n{said}");
+            }
+            assert!(!said.contains("loads 4 tables"), "{command} announces what it may not do\n{said}");
+            assert!(!said.contains(PASSWORD), "{command}\n{said}");
+            assert!(!self.place.path("out").exists(), "{command}");
+        }
+        assert!(self.dump() == before, "{commands:?} changed the database");
+        self.place.expect_clean();
+    }
+}
+
+#[test]
+fn what_a_role_lacks_is_reported_at_once_and_nothing_changes() {
+    let server = Server::new("postgres");
+    server.expect(&["plan", "run", "init"], 1, &[MAY_NOT_CREATE, "grant create on it"]);
+    server.expect(&["check"], 1, &["schema `public` has no TPC-B-like tables"]);
+
+    server.load();
+    server.expect(&["plan", "run", "init"], 1, &[MAY_NOT_CREATE, MAY_NOT_REPLACE, "belong to `postgres`"]);
+    server.expect(&["check"], 1, &["permission denied for table pgbench_"]);
+    server.execute("grant select on all tables in schema public to bench");
+    server.expect(&["plan", "run", "init"], 1, &[MAY_NOT_CREATE, MAY_NOT_REPLACE, "privileges of bench"]);
+    server.expect(&["check"], 0, &["each table has the rows of its scale"]);
+    server.expect(&["clean"], 0, &["no databases left behind"]);
+
+    server.execute("revoke all on schema public from public");
+    let none = "none of the schemas in the search path of `bench`";
+    server.expect(&["plan", "run", "init", "check"], 1, &[none]);
+    server.execute("revoke connect on database DATABASE from public");
+    server.expect(&["plan", "run", "init", "check"], 1, &["permission denied for database"]);
+    server.execute("alter role bench nologin");
+    let refused = "refused user `bench` (28000): role \"bench\" is not permitted to log in";
+    server.expect(&["plan", "run", "init", "check", "clean"], 1, &[refused]);
+}
+
+#[test]
+fn an_owner_without_pg_monitor_and_pg_checkpoint_measures_and_the_report_says_what_is_missing() {
+    let server = Server::new("bench");
+    server.pgdyno("run").expect(0);
+    let run = server.place.first_run("out");
+    expect_sound(&run);
+    let missing = &run.record.telemetry_unavailable["server.waiting of other roles"];
+    assert!(missing.contains("grant it pg_read_all_stats"), "{missing}");
+    let checkpoint = format!("{:?}", run.record.phase(Phase::Checkpoint).unwrap().detail);
+    assert!(
+        checkpoint.contains("neither superuser nor, since 15, in the role pg_checkpoint"),
+        "{checkpoint}"
+    );
+    server.place.expect_clean();
+}
