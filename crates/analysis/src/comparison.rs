@@ -184,6 +184,9 @@ pub struct CaseComparison {
     pub beside: Beside,
     /// Differences that the experiment asked for.
     pub declared: Vec<Difference>,
+    /// Defaults in which the servers differ that the experiment asked for, such as checksums from 18 on: part of what is
+    /// compared.
+    pub defaults: Vec<Difference>,
     /// Other differences.
     pub undeclared: Vec<Difference>,
     /// What casts doubt on the comparison, or is worth knowing; findings of the runs are with the runs.

@@ -56,6 +56,9 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
         let sides = [&difference.a, &difference.b].map(|side| phrases::one_line(side));
         lines.push(format!("declared: {}: {} and {}", difference.what, sides[0], sides[1]));
     }
+    if !case.defaults.is_empty() {
+        lines.push(format!("{}: {}", DEFAULTS, phrases::one_line(&defaults(case, DEFAULTS_MAX))));
+    }
     for finding in &case.findings {
         let weight = match finding.severity {
             Severity::Void => "void",
@@ -70,6 +73,24 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
         ));
     }
     visible(&(lines.join("\n") + "\n")).into_owned()
+}
+
+/// Before the defaults in which the compared servers differ.
+pub(crate) const DEFAULTS: &str = "defaults of the servers, which are part of the comparison";
+/// Defaults that a terminal names; pages name all.
+const DEFAULTS_MAX: usize = 4;
+
+/// At most so many differing defaults, as one line.
+pub(crate) fn defaults(case: &CaseComparison, n_max: usize) -> String {
+    let of = |d: &analysis::comparison::Difference| {
+        format!("{} {} and {}", d.what.trim_start_matches("setting "), d.a, d.b)
+    };
+    let mut parts: Vec<String> = case.defaults.iter().take(n_max).map(of).collect();
+    let n_more = case.defaults.len() - parts.len();
+    if n_more > 0 {
+        parts.push(format!("{n_more} more"));
+    }
+    parts.join(", ")
 }
 
 /// The verdict in one line.
@@ -297,6 +318,7 @@ mod tests {
             carry_over: None,
             beside: Default::default(),
             declared: Vec::new(),
+            defaults: Vec::new(),
             undeclared: Vec::new(),
             findings: Vec::new(),
             grade: Grade::Valid,

@@ -138,10 +138,21 @@ fn following(name: &str) -> impl Iterator<Item = &'static str> {
 const DECIDED_BY_WAL_POLICY: &[&str] =
     &["checkpoint_segments", "checkpoint_timeout", "max_wal_size", "min_wal_size"];
 
-/// Declared and undeclared differences.
-pub(crate) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
+/// What differs between A and B, by why it does.
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    /// Differences that the experiment asked for.
+    pub(crate) declared: Vec<Difference>,
+    /// Defaults that the servers bring which the experiment asked for.
+    pub(crate) defaults: Vec<Difference>,
+    /// All others.
+    pub(crate) undeclared: Vec<Difference>,
+}
+
+/// All recorded differences.
+pub(crate) fn between(a: Side, b: Side) -> Differences {
     let (Some(a_case), Some(b_case)) = (a.data.plan.case(a.case), b.data.plan.case(b.case)) else {
-        return (Vec::new(), Vec::new());
+        return Differences::default();
     };
     let mut list = List::default();
     let is_one_experiment = std::ptr::eq(a.data, b.data);
@@ -149,7 +160,7 @@ pub(crate) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
     if let (Some(a), Some(b)) = (a.first(), b.first()) {
         list.records(&a.record, &b.record);
     }
-    (list.declared, list.undeclared)
+    Differences { declared: list.declared, defaults: list.defaults, undeclared: list.undeclared }
 }
 
 /// Differences in what two cases ask for.
@@ -162,6 +173,7 @@ pub(crate) fn asked(a: &Case, b: &Case) -> Vec<Difference> {
 #[derive(Default)]
 struct List {
     declared: Vec<Difference>,
+    defaults: Vec<Difference>,
     undeclared: Vec<Difference>,
     /// Names of settings that the cases set differently, or that follow from such settings.
     set: BTreeSet<String>,
@@ -169,6 +181,8 @@ struct List {
     implied_facts: BTreeSet<&'static str>,
     /// Whether the cases name different servers.
     is_other_server: bool,
+    /// Whether initdb decides about checksums on both sides.
+    is_checksums_default: bool,
     /// Whether the cases name different pollers.
     is_other_poller: bool,
 }
@@ -183,6 +197,14 @@ impl List {
         list.push(Difference { what: what.to_string(), a: a.to_string(), b: b.to_string(), severity });
     }
 
+    /// Notes a default that differs, if it does: it is part of the servers that are compared.
+    fn server_default(&mut self, what: &str, a: &str, b: &str) {
+        if a != b {
+            let (what, a, b) = (what.to_string(), a.to_string(), b.to_string());
+            self.defaults.push(Difference { what, a, b, severity: Severity::Note });
+        }
+    }
+
     fn number(&mut self, is_declared: bool, severity: Severity, what: &str, a: u32, b: u32) {
         self.note(is_declared, severity, what, &a.to_string(), &b.to_string());
     }
@@ -195,6 +217,10 @@ impl List {
         let wal = |case: &Case| wording::wal_directory(case.server.wal_directory.as_deref());
         self.note(true, Severity::Note, "WAL directory", &wal(a), &wal(b));
         let checksums = |case: &Case| wording::data_checksums(case.server.data_checksums);
+        self.is_checksums_default = self.is_other_server
+            && [a, b]
+                .iter()
+                .all(|case| case.server.source.is_embedded() && case.server.data_checksums.is_none());
         if a.server.data_checksums != b.server.data_checksums {
             self.set.insert(DATA_CHECKSUMS.to_string());
         }
@@ -280,11 +306,13 @@ impl List {
     fn servers(&mut self, a: &ServerRecord, b: &ServerRecord) {
         let other = self.is_other_server;
         self.note(other, Severity::Doubt, "release", &a.release(), &b.release());
-        let unless_other = |severity| if other { Severity::Doubt } else { severity };
         let switches = |of: fn(&ServerRecord) -> bool| [a, b].map(|server| wording::switch(of(server)));
         let [of_a, of_b] = switches(|server| server.data_checksums);
-        if !self.set.contains(DATA_CHECKSUMS) {
-            self.note(false, unless_other(Severity::Void), "data checksums", &of_a, &of_b);
+        let severity = if other { Severity::Doubt } else { Severity::Void };
+        match self.set.contains(DATA_CHECKSUMS) {
+            true => {}
+            false if self.is_checksums_default => self.server_default("data checksums", &of_a, &of_b),
+            false => self.note(false, severity, "data checksums", &of_a, &of_b),
         }
         let [of_a, of_b] = switches(|server| server.in_recovery);
         self.note(false, Severity::Void, "standby", &of_a, &of_b);
@@ -325,12 +353,12 @@ impl List {
                 continue;
             }
             let is_default = self.is_other_server && setting.source == "default" && other.source == "default";
-            let severity = match name.as_str() {
-                name if DURABILITY.contains(&name) => Severity::Void,
-                _ if is_default => Severity::Note,
-                _ => Severity::Doubt,
-            };
-            self.note(false, severity, &format!("setting {name}"), &setting.value, &other.value);
+            let what = format!("setting {name}");
+            match DURABILITY.contains(&name.as_str()) {
+                true => self.note(false, Severity::Void, &what, &setting.value, &other.value),
+                false if is_default => self.server_default(&what, &setting.value, &other.value),
+                false => self.note(false, Severity::Doubt, &what, &setting.value, &other.value),
+            }
         }
     }
 

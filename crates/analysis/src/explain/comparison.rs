@@ -72,7 +72,7 @@ pub(super) struct Pairs {
 /// A comparison of these figures, with other differences and findings.
 pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
     let Pairs { pairing, n_pairs, without_figure, margin, carry_over, beside } = pairs;
-    let (declared, undeclared) = differences::between(a, b);
+    let differences::Differences { declared, defaults, undeclared } = differences::between(a, b);
     let context = ComparisonContext {
         a,
         b,
@@ -95,6 +95,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
         carry_over,
         beside,
         declared,
+        defaults,
         undeclared,
         grade: Grade::of(&findings),
         findings,

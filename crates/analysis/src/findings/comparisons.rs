@@ -14,7 +14,8 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",
     title: "A and B differ in more than was asked for",
     severity: "Void when the load, the scale of the data, durability, checksums, assertions or the machine differ; Doubt \
-               for other settings, builds, kernels and devices; Note for defaults of different versions",
+               for other settings, builds, kernels and devices; Note for data whose size differs between servers. Defaults of the servers \
+               that are compared are part of them",
     source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
     advice: "Make A and B equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
              --force shows the comparison anyway.",

@@ -4,7 +4,7 @@ use analysis::comparison::{CaseComparison, Difference, Figure, MARGIN, Pairing, 
 use analysis::explain::{compare, compare_duet};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
-use model::experiment::case::Case;
+use model::experiment::case::{Case, ServerSource};
 use model::experiment::os::WalPolicy;
 use model::experiment::plan::{RunSpec, RunState, StateLine};
 use model::load::duet::{Duet, Round, SlicePair, Slicing};
@@ -280,10 +280,9 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("undeclared-difference", Severity::Doubt, "size of the database", |data| {
         each_b(data, |run| run.record.server.as_mut().unwrap().database_bytes *= 2);
     }),
-    ("undeclared-difference", Severity::Note, "setting shared_buffers", |data| {
-        data.plan.cases[1].server.source =
-            model::experiment::case::ServerSource::Version("17".parse().unwrap());
-        each_b(data, |run| setting(run, "shared_buffers", "1GB"));
+    ("undeclared-difference", Severity::Note, "size of the database", |data| {
+        data.plan.cases[1].server.source = version("17");
+        each_b(data, |run| run.record.server.as_mut().unwrap().database_bytes *= 2);
     }),
     ("undeclared-difference", Severity::Doubt, "setting log_statement: none and all", |data| {
         data.runs.iter_mut().for_each(|run| setting(run, "log_statement", "none"));
@@ -314,6 +313,43 @@ fn each_b(data: &mut ExperimentData, change: fn(&mut RunData)) {
 fn setting(run: &mut RunData, name: &str, value: &str) {
     let setting = Setting { value: value.to_string(), source: "default".to_string() };
     run.record.server.as_mut().unwrap().settings.insert(name.to_string(), setting);
+}
+
+fn version(name: &str) -> ServerSource {
+    ServerSource::Version(name.parse().unwrap())
+}
+
+#[test]
+fn defaults_that_a_version_brings_are_part_of_it() {
+    let brought = |change: fn(&mut ExperimentData)| {
+        let mut data = pairs(10, 1.0);
+        data.plan.cases[0].server.source = version("13");
+        data.plan.cases[1].server.source = version("18");
+        data.runs.iter_mut().for_each(|run| setting(run, "effective_io_concurrency", "1"));
+        each_b(&mut data, |run| {
+            run.record.server.as_mut().unwrap().data_checksums = true;
+            setting(run, "effective_io_concurrency", "16");
+        });
+        change(&mut data);
+        let compared = compare_cases(&data);
+        let names =
+            |list: &[Difference]| list.iter().map(|d| d.what.clone()).collect::<Vec<String>>().join(", ");
+        (names(&compared.defaults), names(&compared.undeclared), compared.grade)
+    };
+    let [checksums, concurrency] = ["data checksums", "setting effective_io_concurrency"].map(str::to_string);
+    let nothing = String::new;
+    assert_eq!(brought(|_| {}), (format!("{checksums}, {concurrency}"), nothing(), Grade::Valid));
+    let by_hand = brought(|data| {
+        each_b(data, |run| {
+            let settings = &mut run.record.server.as_mut().unwrap().settings;
+            settings.get_mut("effective_io_concurrency").unwrap().source = "configuration file".to_string();
+        });
+    });
+    assert_eq!(by_hand, (checksums.clone(), concurrency.clone(), Grade::Doubtful), "somebody set it");
+    let by_url = brought(|data| data.plan.cases[1].server.source = ServerSource::Url(Default::default()));
+    assert_eq!(by_url, (concurrency, checksums, Grade::Doubtful), "who ran initdb there is not known");
+    let (_, undeclared, grade) = brought(|data| each_b(data, |run| setting(run, "fsync", "off")));
+    assert_eq!((undeclared.as_str(), grade), ("setting fsync", Grade::Void), "what a commit promises");
 }
 
 #[test]

@@ -203,20 +203,20 @@ pub(super) fn differences(input: &ComparisonInput) -> String {
 }
 
 fn difference_table(case: &CaseComparison) -> String {
-    let row = |difference: &Difference, is_declared: bool| {
-        let weight = match (is_declared, difference.severity) {
-            (true, _) => "declared",
-            (false, Severity::Note) => "not declared: note",
-            (false, Severity::Doubt) => "not declared: doubt",
-            (false, Severity::Void) => "not declared: void",
-        };
+    let row = |difference: &Difference, why: &str| {
         let cells = [&difference.what, &difference.a, &difference.b];
         let mut cells: Vec<String> = cells.map(|cell| text(&phrases::one_line(cell))).to_vec();
-        cells.push(weight.to_string());
+        cells.push(why.to_string());
         cells
     };
-    let mut rows: Vec<Vec<String>> = case.undeclared.iter().map(|d| row(d, false)).collect();
-    rows.extend(case.declared.iter().map(|d| row(d, true)));
+    let undeclared = |difference: &Difference| match difference.severity {
+        Severity::Note => "not declared: note",
+        Severity::Doubt => "not declared: doubt",
+        Severity::Void => "not declared: void",
+    };
+    let mut rows: Vec<Vec<String>> = case.undeclared.iter().map(|d| row(d, undeclared(d))).collect();
+    rows.extend(case.declared.iter().map(|d| row(d, "declared")));
+    rows.extend(case.defaults.iter().map(|d| row(d, "default of the server")));
     if rows.is_empty() {
         return "<p class=\"quiet\">No recorded fact differs between A and B.</p>\n".to_string();
     }

@@ -71,6 +71,10 @@ fn of_case(case: &CaseComparison) -> String {
         list.iter().map(line).collect::<String>()
     };
     text.push_str(&listed("Declared", &case.declared));
+    if !case.defaults.is_empty() {
+        let all = phrases::one_line(&comparison::defaults(case, usize::MAX));
+        text.push_str(&format!("- {}: {}\n", phrases::capital(comparison::DEFAULTS), escape(&all)));
+    }
     text.push_str(&listed("Not declared", &case.undeclared));
     for finding in &case.findings {
         text.push_str(&format!(
