@@ -4,13 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::experiment::plan::RunState;
-use nix::sys::signal::Signal;
-use nix::unistd::{User, chown, geteuid};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, User, chown, geteuid};
 use testbed::Pg;
 
-use crate::tool::{Ended, Place, Running};
+use crate::tool::{Ended, Place, Running, tell};
 
 const CANARY: &str = "S3cretPw-canary";
 
@@ -48,9 +49,28 @@ fn place() -> Place {
     place
 }
 
+/// Where libpq would connect, as whom and how: nothing of it is meant for a server that pgdyno runs itself.
+const NOT_FOR_OUR_SERVER: [(&str, &str); 10] = [
+    ("PGHOST", "/nowhere"),
+    ("PGPORT", "1"),
+    ("PGUSER", "nobody"),
+    ("PGDATABASE", "nowhere"),
+    ("PGDATA", "/nowhere"),
+    ("PGPASSWORD", CANARY),
+    ("PGSERVICE", "nowhere"),
+    ("PGSSLMODE", "verify-full"),
+    ("PGOPTIONS", "-c default_transaction_read_only=on"),
+    ("PGTARGETSESSIONATTRS", "standby"),
+];
+
 /// Starts pgdyno with the canary in variables that hold passwords and keys.
 fn start(place: &Place, args: &[&str]) -> Running {
+    start_with(place, args, &[])
+}
+
+fn start_with(place: &Place, args: &[&str], environment: &[(&str, &str)]) -> Running {
     let mut command = place.command(args);
+    command.envs(environment.iter().copied());
     for name in ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGSSLKEYLOGFILE_TOKEN"] {
         command.env(name, CANARY);
     }
@@ -111,7 +131,7 @@ fn a_password_in_settings_script_and_environment_gets_nowhere() {
     for json in [&["plan", "canary.toml", "--json"][..], &["plan", "canary.toml"]] {
         expect_quiet(&place.run(json).expect(0));
     }
-    let running = start(&place, &["run", "canary.toml", "-o", "out"]);
+    let running = start_with(&place, &["run", "canary.toml", "-o", "out"], &NOT_FOR_OUR_SERVER);
     place.wait_for_load("out", 1);
     expect_processes_closed(&running);
     expect_quiet(&running.wait().expect(0));
@@ -225,6 +245,62 @@ fn a_password_among_the_options_is_refused_and_not_repeated() {
     }
     let torn = place.write("torn.toml", &EXPERIMENT.replace("port=1 ", "\" ")).display().to_string();
     expect_quiet(&place.run(&["plan", &torn]).expect(1));
+}
+
+/// Files below `dir` that are core files, or have the canary in them.
+fn left_by_a_crash(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let found = entries.flat_map(|entry| {
+        let path = entry.path();
+        if entry.file_type().unwrap().is_dir() {
+            return left_by_a_crash(&path);
+        }
+        // Sockets and links have no content.
+        let bytes = if entry.file_type().unwrap().is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        let has_canary = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+        let is_core =
+            bytes.starts_with(b"\x7fELF") && entry.file_name().to_string_lossy().starts_with("core");
+        Vec::from_iter((has_canary || is_core).then_some(path))
+    });
+    found.collect()
+}
+
+#[test]
+fn a_crash_leaves_neither_a_core_file_nor_the_password() {
+    let (place, pg) = (Place::new(), Pg::start());
+    let database = pg.database();
+    pg.admin("postgres").execute(&format!("alter role bench password '{CANARY}'")).unwrap();
+    place.write("one.sql", "SELECT 1;\n");
+    let unlimited =
+        |what: &str| place.command_of(Path::new("bash"), &["-c", &format!("ulimit -c unlimited && {what}")]);
+    // What the kernel leaves of others here.
+    place.start(unlimited("kill -SEGV $$")).wait();
+    let of_bash = left_by_a_crash(&place.path("."));
+    if of_bash.is_empty() {
+        tell("core files go elsewhere on this machine: only the limits are tested");
+    }
+    of_bash.iter().for_each(|core| fs::remove_file(core).unwrap());
+
+    let url = format!("postgres://bench:{CANARY}@127.0.0.1:{}/{database}", pg.port);
+    for (name, of_driver) in [("driver", true), ("parent", false)] {
+        let run = format!(
+            "exec {} run -f one.sql -c 1 --set workload.data=none --ramp-up 0s --measure 30s --repeats 1 --set run.repeat_disturbed=0 -o {name} --server {url}",
+            env!("CARGO_BIN_EXE_pgdyno")
+        );
+        let running = place.start(unlimited(&run));
+        place.wait_for_load(name, 1);
+        let victim = if of_driver { running.descendants()[0] } else { running.pid() };
+        // The first one ends Rust's own handling of the signal; a fault would come again by itself.
+        for _ in 0..2 {
+            kill(Pid::from_raw(victim), Signal::SIGSEGV).unwrap();
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let ended = running.wait();
+        expect_quiet(&ended);
+        assert_ne!(ended.code(), Some(0), "{name}: {ended:?}");
+        place.expect_clean();
+        assert_eq!(left_by_a_crash(&place.path(".")), Vec::<PathBuf>::new(), "{name}");
+    }
 }
 
 /// The memory of a process that holds a password is closed to other processes of its user; its usage is still seen.
