@@ -127,6 +127,7 @@ pub const CATALOGUE: &[Rule] = &[
     server::DISK_NEARLY_FULL,
     state::WAL_POLICY,
     state::DATABASE_CHANGED,
+    state::tables::TABLES_ALTERED,
     host::FOREIGN_CPU,
     host::STEAL,
     host::DRIVER_SATURATED,

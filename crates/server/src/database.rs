@@ -1,5 +1,6 @@
 //! A database of a running server: what it contains, and how it is brought into a known state.
 
+pub mod definitions;
 pub mod facts;
 pub mod fingerprint;
 pub mod prewarm;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::os::WalPolicy;
 use model::run::RunRecord;
+use model::run::fingerprint::Fingerprint;
 use model::run::host::HostRecord;
 use model::run::server::ServerRecord;
 use model::text::prose::bytes;
@@ -185,6 +186,8 @@ struct List {
     is_checksums_default: bool,
     /// Whether the cases name different pollers.
     is_other_poller: bool,
+    /// Whether the cases ask for different tables.
+    is_other_data: bool,
 }
 
 impl List {
@@ -263,6 +266,7 @@ impl List {
     fn load(&mut self, a: &Case, b: &Case, asked: bool) {
         let (x, y) = (&a.workload, &b.workload);
         self.is_other_poller = asked && x.poller != y.poller;
+        self.is_other_data = asked && (&x.data, x.layout) != (&y.data, y.layout);
         self.note(asked, Severity::Void, "workload", x.kind.as_str(), y.kind.as_str());
         self.number(asked, Severity::Void, "scale", x.scale, y.scale);
         self.number(asked, Severity::Void, "clients", x.n_clients, y.n_clients);
@@ -297,6 +301,9 @@ impl List {
         self.note(self.is_other_poller, Severity::Doubt, "poller", &pollers[0], &pollers[1]);
         if let (Some(a), Some(b)) = (&a.server, &b.server) {
             self.servers(a, b);
+        }
+        if let (Some(a), Some(b), false) = (&a.fingerprint, &b.fingerprint, self.is_other_data) {
+            self.definitions(a, b);
         }
         if let (Some(a), Some(b)) = (&a.host, &b.host) {
             self.hosts(a, b);
@@ -359,6 +366,23 @@ impl List {
                 false if is_default => self.server_default(&what, &setting.value, &other.value),
                 false => self.note(false, Severity::Doubt, &what, &setting.value, &other.value),
             }
+        }
+    }
+
+    /// Compares how tables are defined. A key's constraint is not listed next to its index.
+    fn definitions(&mut self, a: &Fingerprint, b: &Fingerprint) {
+        let is_key = |text: &str| text.starts_with("PRIMARY KEY") || text.starts_with("UNIQUE");
+        for (what, of_a, of_b) in a.definitions_differ(b) {
+            let texts = [of_a, of_b].map(|text| text.unwrap_or("none"));
+            let is_missing = of_a.is_none() || of_b.is_none();
+            if is_missing && texts.into_iter().any(is_key) {
+                continue;
+            }
+            let [is_unlogged, is_other] = texts.map(|text| text.starts_with("UNLOGGED"));
+            let is_unique_index = texts.iter().any(|text| text.starts_with("CREATE UNIQUE INDEX"));
+            let weighs = is_unlogged != is_other || (is_missing && is_unique_index);
+            let severity = if weighs { Severity::Void } else { Severity::Doubt };
+            self.note(false, severity, &what, texts[0], texts[1]);
         }
     }
 

@@ -13,15 +13,15 @@ use crate::summary::RunSummary;
 pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",
     title: "A and B differ in more than was asked for",
-    severity: "Void when the load, the scale of the data, durability, checksums, assertions or the machine differ; Doubt \
-               for other settings, builds, kernels and devices; Note for data whose size differs between servers. Defaults of the servers \
-               that are compared are part of them",
+    severity: "Void when the load, the scale of the data, durability (also of a table), unique indexes, checksums, assertions or the \
+               machine differ; Doubt for other settings, other definitions of tables, builds, kernels and devices; Note for data whose \
+               size differs between servers. Defaults of the servers that are compared are part of them",
     source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
     advice: "Make A and B equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
              --force shows the comparison anyway.",
-    evidence: "Load, settings, builds, data, durability, checksums and machine of A and B, from plan.json and run.json.",
+    evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of A and B, from plan.json and run.json.",
     why: "If two things differ, a difference in speed belongs to neither of them.",
-    tested: ON_RECORDS,
+    tested: "Settings, tables, indexes, row security and a publication that only one of two servers by URL had.",
     check: Check::Comparison(undeclared_differences),
 };
 

@@ -1,5 +1,7 @@
 //! Findings about the state in which runs began: the same data, the requested checkpoints.
 
+pub(super) mod tables;
+
 use model::experiment::case::Case;
 use model::experiment::os::WalPolicy;
 use model::experiment::script::CaseData;
@@ -81,8 +83,15 @@ fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String
             format!("{what} differ between the beginnings of runs {} and {}", runs.0, runs.1),
         ));
     }
-    // Another server may have another layout of the same rows.
+    // Another server may lay out the same rows differently, and print definitions differently.
     let same_server = first.case.server.source == record.case.server.source;
+    if let Some((what, ..)) = begun.definitions_differ(print).next().filter(|_| same_server) {
+        let how = format!(
+            "the definition of {what} differs between the beginnings of runs {} and {}",
+            runs.0, runs.1
+        );
+        return Some((Severity::Doubt, how));
+    }
     let (relation, of_first, n) = begun.sizes_differ(print).filter(|_| same_server)?;
     let how = format!(
         "`{relation}` had {} when run {} began, {} when run {} did",

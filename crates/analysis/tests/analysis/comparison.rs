@@ -288,6 +288,14 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.runs.iter_mut().for_each(|run| setting(run, "log_statement", "none"));
         each_b(data, |run| setting(run, "log_statement", "all"));
     }),
+    ("undeclared-difference", Severity::Void, "table t: logged and UNLOGGED", |data| {
+        data.runs.iter_mut().for_each(|run| define(run, "table", "logged"));
+        each_b(data, |run| define(run, "table", "UNLOGGED"));
+    }),
+    ("undeclared-difference", Severity::Doubt, "index more of t: none and CREATE INDEX", |data| {
+        data.runs.iter_mut().for_each(|run| define(run, "table", "logged"));
+        each_b(data, |run| define(run, "index more", "CREATE INDEX"));
+    }),
     ("one-sided", Severity::Void, "not-durable in 0 of 10 runs of A and 10 of 10 of B", |data| {
         each_b(data, |run| setting(run, "synchronous_commit", "off"));
     }),
@@ -308,6 +316,12 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
 
 fn each_b(data: &mut ExperimentData, change: fn(&mut RunData)) {
     data.runs.iter_mut().filter(|run| run.record.spec.case == 2).for_each(change);
+}
+
+/// An object of table `t`.
+fn define(run: &mut RunData, object: &str, text: &str) {
+    let print = run.record.fingerprint.get_or_insert_default();
+    print.definitions.entry("t".to_string()).or_default().insert(object.to_string(), text.to_string());
 }
 
 fn setting(run: &mut RunData, name: &str, value: &str) {

@@ -10,6 +10,7 @@ use model::load::course::RampUpEnd;
 use model::load::drive::Ending;
 use model::load::interval::Counts;
 use model::run::RunData;
+use model::run::fingerprint::Fingerprint;
 use model::run::host::MountRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use model::run::server::Setting;
@@ -369,6 +370,11 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("statements-logged", Severity::Doubt, "log_statement = all", |data| {
         let all = Setting { value: "all".to_string(), source: "database".to_string() };
         data.record.server.as_mut().unwrap().settings.insert("log_statement".to_string(), all);
+    }),
+    ("tables-altered", Severity::Void, "`pgbench_tellers` has no primary key", |data| {
+        let table = [("table".to_string(), "logged".to_string())].into();
+        let definitions = [("pgbench_tellers".to_string(), table)].into();
+        data.record.fingerprint = Some(Fingerprint { definitions, ..Fingerprint::default() });
     }),
     ("assertions-on", Severity::Doubt, "debug_assertions", |data| setting(data, "debug_assertions", "on")),
     ("build-not-optimized", Severity::Doubt, "compiled with -O0", |data| cflags(data, "-O2 -Wall -O0")),

@@ -16,7 +16,7 @@ use model::experiment::script::CaseData;
 use model::run::RunRecord;
 use server::database::facts::{self, LocalFacts};
 use server::database::fingerprint::fingerprint;
-use server::database::{prewarm, tend};
+use server::database::{definitions, prewarm, tend};
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
@@ -134,7 +134,15 @@ impl Ground for Live<'_> {
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let checksums = self.run.case.prepare.checksums;
         let mut print = fingerprint(session, &tables, checksums)?;
+        match definitions::of_tables(session, &tables) {
+            Ok(all) => print.definitions = all,
+            Err(error) => {
+                record.telemetry_unavailable.insert("definitions".to_string(), format!("{error:#}"));
+            }
+        }
         if let Some(home) = &place.home {
+            let all = print.definitions.into_iter();
+            print.definitions = all.map(|(table, of)| (home.recorded(&table).to_string(), of)).collect();
             let sums = print.checksums.into_iter();
             print.checksums = sums.map(|(table, sum)| (home.recorded(&table).to_string(), sum)).collect();
         }

@@ -1,6 +1,6 @@
 //! The state of a run's data before vacuum and analyze: the proof that every run began from the same data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,10 @@ pub struct Fingerprint {
     /// Checksum over the rows of each table, in any order; empty unless asked for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,
+    /// Definitions by table, then by kind and name of the object: `index t_pkey`, `trigger audit`; the table itself is
+    /// `table`. Names of schemas are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub definitions: BTreeMap<String, BTreeMap<String, String>>,
     /// Time to take the fingerprint, seconds.
     pub seconds: f64,
 }
@@ -44,6 +48,29 @@ impl Fingerprint {
         })
     }
 
+    /// Objects of tables that both fingerprints contain and that are defined differently: the object with its table, and
+    /// its two definitions.
+    pub fn definitions_differ<'a>(
+        &'a self,
+        other: &'a Fingerprint,
+    ) -> impl Iterator<Item = (String, Option<&'a str>, Option<&'a str>)> {
+        let both = self
+            .definitions
+            .iter()
+            .filter_map(|(table, ours)| Some((table, ours, other.definitions.get(table)?)));
+        both.flat_map(|(table, ours, theirs)| {
+            let objects: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+            objects.into_iter().filter_map(move |object| {
+                let of = |all: &'a BTreeMap<String, String>| all.get(object).map(String::as_str);
+                let name = match object.as_str() {
+                    "table" => format!("table {table}"),
+                    object => format!("{object} of {table}"),
+                };
+                (of(ours) != of(theirs)).then(|| (name, of(ours), of(theirs)))
+            })
+        })
+    }
+
     /// The first relation whose size differs, with both sizes in bytes.
     pub fn sizes_differ(&self, other: &Fingerprint) -> Option<(String, u64, u64)> {
         let bytes = |print: &Fingerprint, name: &str| print.relations.get(name).map_or(0, |r| r.bytes);
@@ -65,7 +92,26 @@ mod tests {
             relations: relations.iter().map(relation).collect(),
             checksums: checksums.iter().map(|(name, sum)| (name.to_string(), sum.to_string())).collect(),
             seconds: 0.1,
+            ..Fingerprint::default()
         }
+    }
+
+    #[test]
+    fn definitions_are_compared_by_name_where_both_have_the_table() {
+        let of = |table: &str, objects: &[(&str, &str)]| {
+            let objects = objects.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+            Fingerprint { definitions: [(table.to_string(), objects)].into(), ..Fingerprint::default() }
+        };
+        let one = of("t", &[("table", "logged"), ("index t_pkey", "(a)")]);
+        let other = of("t", &[("table", "UNLOGGED"), ("trigger x", "f()")]);
+        let found: Vec<_> = one.definitions_differ(&other).collect();
+        let expected = [
+            ("index t_pkey of t", Some("(a)"), None),
+            ("table t", Some("logged"), Some("UNLOGGED")),
+            ("trigger x of t", None, Some("f()")),
+        ];
+        assert_eq!(found, expected.map(|(name, a, b)| (name.to_string(), a, b)));
+        assert_eq!(one.definitions_differ(&of("u", &[("table", "logged")])).count(), 0);
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn a_server_by_url_that_logs_statements_is_doubted_and_one_that_does_not_is_not(
 }
 
 #[test]
-fn a_server_of_ours_that_logs_durations_is_doubted() {
+fn our_server_that_logs_durations_is_doubted() {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();
     let options = "run --repeats 1 -w tpcb-select -s 1 -c 2 --measure 2s --ramp-up 0s --json -o out \
@@ -82,6 +82,40 @@ fn a_server_of_ours_that_logs_durations_is_doubted() {
         options.split(' ').filter(|word| !word.is_empty()).chain([bin_dir.as_str()]).collect();
     let found = words(&json(&place.run(&args))["runs"][0]["findings"]);
     expect(&found, "statements-logged doubt", "log_duration = on, auto_explain in session_preload_libraries");
+    place.expect_clean();
+}
+
+#[test]
+fn tables_by_url_that_init_would_not_make_are_named() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let (database, target) = loaded(&place, &pg);
+    let built_in = ["--server", &target, "--set", "prepare.restore=false", "-s", "1"];
+    let built_in = |output: &'static str| {
+        let options = "run --repeats 1 -w tpcb-simple -c 2 --measure 2s --ramp-up 0s --set prepare.settle=false --json -o";
+        let args: Vec<&str> = options.split(' ').chain([output]).chain(built_in).collect();
+        words(&json(&place.run(&args))["runs"][0]["findings"])
+    };
+    let found = built_in("usual");
+    assert!(!found.iter().any(|text| text.starts_with("tables-altered")), "{found:#?}");
+
+    let mut admin = pg.admin(&database);
+    for sql in [
+        "alter table pgbench_accounts set unlogged",
+        "alter table pgbench_tellers drop constraint pgbench_tellers_pkey",
+        "alter table pgbench_branches set (fillfactor = 50)",
+        "create index most on pgbench_accounts (bid)",
+        "create function pass() returns trigger language plpgsql as 'begin return new; end'",
+        "create trigger audit before update on pgbench_accounts for each row execute function pass()",
+    ] {
+        admin.execute(sql).unwrap();
+    }
+    let found = built_in("altered");
+    expect(&found, "tables-altered void", "`pgbench_tellers` has no primary key");
+    let write = place.write("write.sql", WRITE);
+    let found = run_of(&place, "scripts", &["--server", &target, "-f", write.to_str().unwrap()]);
+    for evidence in ["index most", "trigger audit", "UNLOGGED"] {
+        expect(&found, "tables-altered doubt", evidence);
+    }
     place.expect_clean();
 }
 
@@ -96,9 +130,24 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
     let sides = [format!("server.url={a}"), format!("server.url={b}")];
     let sides = ["--a", &sides[0], "--b", &sides[1], "-f", write.to_str().unwrap()];
     servers[1].execute("postgres", &format!("alter database {database} set log_statement = 'all'"));
+    let mut admin = servers[1].admin(&database);
+    for sql in [
+        "alter table pgbench_history set unlogged",
+        "create index more on pgbench_accounts (bid)",
+        "alter table pgbench_tellers drop constraint pgbench_tellers_pkey",
+        "alter table pgbench_accounts enable row level security",
+        "create publication everything for table pgbench_accounts",
+    ] {
+        admin.execute(sql).unwrap();
+    }
     let (found, grade) = compare(&place, "out", &sides);
     expect(&found, "undeclared-difference void", "setting fsync: on and off");
     expect(&found, "undeclared-difference doubt", "setting log_statement: none and all");
+    expect(
+        &found,
+        "undeclared-difference doubt",
+        "index more of public.pgbench_accounts: none and CREATE INDEX",
+    );
     expect(&found, "one-sided void", "not-durable in 0 of ");
     expect(&found, "one-sided doubt", "statements-logged in 0 of ");
     assert_eq!(grade, "void");

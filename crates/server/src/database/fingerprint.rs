@@ -24,7 +24,12 @@ pub fn fingerprint(session: &mut Session, tables: &[&str], with_checksums: bool)
             checksums.insert(table.to_string(), checksum(session, table)?);
         }
     }
-    Ok(Fingerprint { relations, checksums, seconds: began.elapsed().as_secs_f64() })
+    Ok(Fingerprint {
+        relations,
+        checksums,
+        definitions: BTreeMap::new(),
+        seconds: began.elapsed().as_secs_f64(),
+    })
 }
 
 fn relations(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String, RelationPrint>> {

@@ -1,0 +1,148 @@
+//! Findings about tables that differ from those that `pgdyno init` creates.
+
+use std::collections::BTreeMap;
+
+use model::experiment::script::CaseData;
+use model::run::RunRecord;
+
+use crate::finding::{Finding, Severity};
+use crate::findings::format::list;
+use crate::findings::{Check, Rule, RunContext};
+
+/// Tables of pgbench, which own scripts may use too. Names of TPC-C's tables are too common for that.
+const PGBENCH_TABLES: [&str; 4] =
+    ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
+/// The one table of each dataset that has no primary key.
+const HISTORIES: [&str; 2] = ["pgbench_history", "history"];
+/// Indexes other than primary keys, of the datasets TPC-C and TPROC-C.
+const INDEXES: [&str; 4] = ["customer_name", "orders_customer", "customer_i2", "orders_i2"];
+
+pub(in crate::findings) const TABLES_ALTERED: Rule = Rule {
+    id: "tables-altered",
+    title: "Tables are not those that pgdyno init makes",
+    severity: "Doubt when a table of a dataset is UNLOGGED or lacks its primary key, or has further indexes, foreign keys, checks, \
+               triggers, rules, policies or publications; Void when a primary key is missing and the workload is built in; \
+               Note for a fill factor and other storage parameters",
+    source: "pgbench documentation, initialization; TPC-C 1.3 and 1.4",
+    advice: "Load the tables again (pgdyno init --replace), or report with the number how they differ.",
+    evidence: "The catalog before the load: definitions of tables, columns, constraints, indexes, triggers, rules, policies and \
+               publications.",
+    why: "Statements on such a table do more or less work than on the table that others measure.",
+    tested: "UNLOGGED, a missing primary key, another index, a trigger and a fill factor on tables that pgdyno init had made, by URL, with \
+             own scripts and a built-in workload, and on one side of a comparison.",
+    check: Check::Run(tables_altered),
+};
+
+fn tables_altered(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let definitions = &record.fingerprint.as_ref()?.definitions;
+    // Tables of the user's scripts are recorded with their schemas.
+    let plain = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
+    let known = definitions.iter().filter(|(name, _)| is_known(record, &plain(name)));
+    let mut found: Vec<(Severity, String)> =
+        known.flat_map(|(name, objects)| unusual(&plain(name), objects, is_built_in(record))).collect();
+    found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
+    let severity = found.first()?.0;
+    let texts: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
+    Some(TABLES_ALTERED.finds(severity, list(&texts, 6)))
+}
+
+fn is_built_in(record: &RunRecord) -> bool {
+    record.survey.is_none()
+}
+
+/// Whether pgdyno knows how the table should be. Tables that the user's own files make are the user's.
+fn is_known(record: &RunRecord, table: &str) -> bool {
+    match record.case.workload.data {
+        CaseData::Files(_) => false,
+        CaseData::Tpcc | CaseData::TprocC => true,
+        CaseData::Tpcb | CaseData::None => PGBENCH_TABLES.contains(&table),
+    }
+}
+
+/// What is unusual about a table, each with its weight.
+fn unusual(table: &str, objects: &BTreeMap<String, String>, is_built_in: bool) -> Vec<(Severity, String)> {
+    let mut found = Vec::new();
+    let primary: Vec<&str> = objects
+        .iter()
+        .filter(|(_, definition)| definition.starts_with("PRIMARY KEY"))
+        .filter_map(|(object, _)| object.strip_prefix("constraint "))
+        .collect();
+    if primary.is_empty() && !HISTORIES.contains(&table) {
+        let severity = if is_built_in { Severity::Void } else { Severity::Doubt };
+        found.push((severity, format!("`{table}` has no primary key")));
+    }
+    for (object, definition) in objects {
+        let (kind, name) = object.split_once(' ').unwrap_or((object, ""));
+        let doubt = match kind {
+            "table" | "part" => {
+                found.extend(storage(table, definition));
+                continue;
+            }
+            "index" => !primary.contains(&name) && !INDEXES.contains(&name),
+            "constraint" => !definition.starts_with("PRIMARY KEY"),
+            "trigger" | "rule" | "policy" | "publication" | "foreign" => true,
+            _ => false,
+        };
+        if doubt {
+            found.push((Severity::Doubt, format!("{object} on `{table}`")));
+        }
+        if definition.ends_with("(invalid)") {
+            found.push((Severity::Doubt, format!("{object} on `{table}` is invalid")));
+        }
+    }
+    found
+}
+
+/// What is unusual about how a table is stored.
+fn storage(table: &str, definition: &str) -> Vec<(Severity, String)> {
+    let words = definition.split(", ").filter_map(|word| match word {
+        "logged" | "partitioned" | "fillfactor=100" => None,
+        "UNLOGGED" | "temporary" | "row security" | "foreign" | "view" | "materialized view" => {
+            Some((Severity::Doubt, word))
+        }
+        word if word.starts_with("using ") => Some((Severity::Doubt, word)),
+        word => Some((Severity::Note, word)),
+    });
+    words.map(|(severity, word)| (severity, format!("`{table}` is stored with: {word}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_as_init_makes_it_is_usual_and_others_are_named() {
+        let usual = [
+            ("table", "logged, fillfactor=100"),
+            ("columns of pgbench_tellers", "tid integer not null"),
+            ("constraint pgbench_tellers_pkey", "PRIMARY KEY (tid)"),
+            ("index pgbench_tellers_pkey", "CREATE UNIQUE INDEX"),
+        ];
+        let check = |without: &str, with: &[(&str, &str)], expected: &[(Severity, &str)]| {
+            let all =
+                usual.iter().filter(|(name, _)| without.is_empty() || !name.contains(without)).chain(with);
+            let objects = all.map(|(name, text)| (name.to_string(), text.to_string())).collect();
+            let found = unusual("pgbench_tellers", &objects, true);
+            let found: Vec<(Severity, &str)> = found.iter().map(|(s, text)| (*s, text.as_str())).collect();
+            assert_eq!(found, expected, "{with:?}");
+        };
+        use Severity::{Doubt, Note, Void};
+        check("", &[], &[]);
+        check("_pkey", &[], &[(Void, "`pgbench_tellers` has no primary key")]);
+        check("", &[("table", "UNLOGGED")], &[(Doubt, "`pgbench_tellers` is stored with: UNLOGGED")]);
+        check(
+            "",
+            &[("table", "logged, fillfactor=50")],
+            &[(Note, "`pgbench_tellers` is stored with: fillfactor=50")],
+        );
+        check("", &[("index more", "CREATE INDEX")], &[(Doubt, "index more on `pgbench_tellers`")]);
+        check("", &[("trigger audit", "f()")], &[(Doubt, "trigger audit on `pgbench_tellers`")]);
+        check(
+            "",
+            &[("constraint fk", "FOREIGN KEY (bid)")],
+            &[(Doubt, "constraint fk on `pgbench_tellers`")],
+        );
+        check("", &[("statistics s", "s")], &[]);
+    }
+}
