@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use model::experiment::Prepare;
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::load::Window;
@@ -18,18 +17,12 @@ pub(crate) const GO_UNIX_NS: u64 = 1_700_000_000_123_456_789;
 
 pub(crate) fn case() -> Case {
     Case {
-        id: 1,
         levels: BTreeMap::from([("workload.clients".to_string(), "8".to_string())]),
-        server: ServerSpec::of(ServerSource::Version("15".parse().unwrap())),
-        workload: WorkloadSpec { n_clients: 8, ..WorkloadSpec::of(WorkloadKind::Tpcb, 1) },
-        window: Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
-        prepare: Prepare::default(),
-        space: Default::default(),
-        os: Default::default(),
-        wal: Default::default(),
-        adapt: Default::default(),
-        phase_timeout_s: None,
-        max_failed: None,
+        ..Case::of(
+            ServerSpec::of(ServerSource::Version("15".parse().unwrap())),
+            WorkloadSpec { n_clients: 8, ..WorkloadSpec::of(WorkloadKind::Tpcb, 1) },
+            Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
+        )
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use model::experiment::Prepare;
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::plan::{Plan, RunSpec, RunState};
 use model::load::course::{Course, RampUpEnd};
@@ -40,16 +39,11 @@ pub(crate) fn case(id: u32) -> Case {
     Case {
         id,
         levels: BTreeMap::from([("workload.clients".to_string(), N_CLIENTS.to_string())]),
-        server: ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
-        workload: WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
-        window: WINDOW,
-        prepare: Prepare::default(),
-        space: Default::default(),
-        phase_timeout_s: None,
-        max_failed: None,
-        os: Default::default(),
-        wal: Default::default(),
-        adapt: Default::default(),
+        ..Case::of(
+            ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
+            WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
+            WINDOW,
+        )
     }
 }
 

@@ -54,6 +54,24 @@ pub struct Case {
 }
 
 impl Case {
+    /// The only case of an experiment, with defaults for everything else.
+    pub fn of(server: ServerSpec, workload: WorkloadSpec, window: Window) -> Case {
+        Case {
+            id: 1,
+            levels: BTreeMap::new(),
+            server,
+            workload,
+            window,
+            prepare: Prepare::default(),
+            space: SpaceSpec::default(),
+            os: OsSpec::default(),
+            wal: WalPolicy::default(),
+            adapt: Adapt::default(),
+            phase_timeout_s: None,
+            max_failed: None,
+        }
+    }
+
     /// Short name for tables: the levels that vary, or the number of clients if nothing does.
     pub fn label(&self) -> String {
         if self.levels.is_empty() {

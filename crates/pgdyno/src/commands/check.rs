@@ -92,20 +92,9 @@ pub(crate) fn embedded_case(
 ) -> Result<Case> {
     let default =
         ServerSource::Version(experiment::plan::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
-    Ok(Case {
-        id: 1,
-        levels: Default::default(),
-        server: ServerSpec::of(embedded_source(args)?.unwrap_or(default)),
-        workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) },
-        window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
-        prepare: Default::default(),
-        space: Default::default(),
-        os: Default::default(),
-        wal: Default::default(),
-        adapt: Default::default(),
-        phase_timeout_s: None,
-        max_failed: None,
-    })
+    let server = ServerSpec::of(embedded_source(args)?.unwrap_or(default));
+    let workload = WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) };
+    Ok(Case::of(server, workload, Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 }))
 }
 
 fn text(place: &str, report: &CheckReport) -> String {

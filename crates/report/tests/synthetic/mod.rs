@@ -100,19 +100,15 @@ fn cases(shape: &Shape) -> Vec<Case> {
             cases.push(Case {
                 id: cases.len() as u32 + 1,
                 levels,
-                server: ServerSpec {
-                    settings: BTreeMap::from([("shared_buffers".to_string(), "4GB".to_string())]),
-                    ..ServerSpec::of(ServerSource::Version("18".parse().expect("18 is a version")))
-                },
-                workload: WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
-                window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
                 prepare: Prepare { prewarm: false, ..Prepare::default() },
-                space: Default::default(),
-                os: Default::default(),
-                wal: Default::default(),
-                adapt: Default::default(),
-                phase_timeout_s: None,
-                max_failed: None,
+                ..Case::of(
+                    ServerSpec {
+                        settings: BTreeMap::from([("shared_buffers".to_string(), "4GB".to_string())]),
+                        ..ServerSpec::of(ServerSource::Version("18".parse().expect("18 is a version")))
+                    },
+                    WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
+                    Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
+                )
             });
         }
     }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::levels::Levels;
-use model::experiment::os::{OsSection, WalPolicy};
+use model::experiment::os::OsSection;
 use model::experiment::selector::names;
-use model::experiment::{Experiment, Prepare};
 use model::load::Window;
 
 use super::Change;
@@ -32,22 +32,14 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
     let mut cases = Vec::new();
     for (key, levels) in experiment.os.levels() {
         for (level, dir) in levels.iter().flat_map(|level| dirs.iter().map(move |dir| (level, dir))) {
+            let server = ServerSpec {
+                wal_directory: dir.clone(),
+                ..ServerSpec::of(ServerSource::BinDir(PathBuf::new()))
+            };
+            let window = Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 };
             cases.push(Case {
-                id: 1,
-                levels: Default::default(),
-                server: ServerSpec {
-                    wal_directory: dir.clone(),
-                    ..ServerSpec::of(ServerSource::BinDir(PathBuf::new()))
-                },
-                workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
-                window: Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 },
-                prepare: Prepare::default(),
-                space: Default::default(),
                 os: [(key.to_string(), level.clone())].into(),
-                wal: WalPolicy::AsIs,
-                adapt: Default::default(),
-                phase_timeout_s: None,
-                max_failed: None,
+                ..Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window)
             });
         }
     }
