@@ -3,19 +3,19 @@
 //! Runs of one experiment are paired by block. `stats::compare_pairs` gives the verdict; `differences` lists what else
 //! differs between A and B; what casts doubt on the comparison is a finding like any other.
 
-pub(crate) mod beside;
 pub(crate) mod build;
 pub(crate) mod differences;
 mod sample;
+pub(crate) mod supplement;
 mod wording;
 
 use model::run::{ExperimentData, RunData};
 use serde::Serialize;
 use stats::{Comparison, Design};
 
-pub use beside::{Adjusted, Beside};
 pub use differences::Difference;
 pub use sample::Sample;
+pub use supplement::{Adjusted, Supplement};
 
 use crate::finding::{Finding, Grade};
 use crate::summary::{RunSummary, Study};
@@ -181,7 +181,8 @@ pub struct CaseComparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carry_over: Option<Ratio>,
     /// Ratios that are shown with the verdict and never decide it.
-    pub beside: Beside,
+    #[serde(rename = "beside")]
+    pub supplement: Supplement,
     /// Differences that the experiment asked for.
     pub declared: Vec<Difference>,
     /// Defaults in which the servers differ that the experiment asked for, such as checksums from 18 on: part of what is

@@ -44,7 +44,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     if let Some(floor) = floor {
         lines.push(noise_floor(floor));
     }
-    lines.extend(beside(case).into_iter().map(|(what, value)| format!("{what}: {value}")));
+    lines.extend(supplement(case).into_iter().map(|(what, value)| format!("{what}: {value}")));
     if let Some(ratio) = &case.carry_over {
         lines.push(format!(
             "second slice of a pair against the first: {} ({}); near 0 unless a slice affects the next",
@@ -206,13 +206,13 @@ pub(crate) fn value(figure: Figure, value: Option<f64>) -> String {
 }
 
 /// Figures printed next to the verdict: name, and change with interval.
-pub(crate) fn beside(case: &CaseComparison) -> Vec<(String, String)> {
+pub(crate) fn supplement(case: &CaseComparison) -> Vec<(String, String)> {
     let mut figures = Vec::new();
-    if let Some(ratio) = &case.beside.per_cpu_s {
+    if let Some(ratio) = &case.supplement.per_cpu_s {
         let change = format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio));
         figures.push(("transactions per CPU second of the server".to_string(), change));
     }
-    if let Some(adjusted) = &case.beside.without_foreign_cpu {
+    if let Some(adjusted) = &case.supplement.without_foreign_cpu {
         let low = signed(adjusted.low - 1.0);
         let change = format!(
             "{} ({} to {}); not the verdict; foreign CPU explains {} of the variation between pairs",
@@ -316,7 +316,7 @@ mod tests {
                 sample: analysis::comparison::Sample::default(),
             }],
             carry_over: None,
-            beside: Default::default(),
+            supplement: Default::default(),
             declared: Vec::new(),
             defaults: Vec::new(),
             undeclared: Vec::new(),

@@ -31,8 +31,8 @@ pub struct Difference {
     pub severity: Severity,
 }
 
-/// Settings that say where a server is or where its log goes, or that follow from other settings: no two servers agree
-/// in them, and none changes what a statement costs.
+/// Settings that say where a server is or where its log goes, or that follow from other settings: they differ between any
+/// two servers, and none changes the cost of a statement.
 const UNCOMPARED_SETTINGS: &[&str] = &[
     "allow_system_table_mods",
     "application_name",

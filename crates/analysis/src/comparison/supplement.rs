@@ -9,7 +9,7 @@ use crate::summary::{Resources, RunSummary};
 
 /// Ratios that are shown with the verdict.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Beside {
+pub struct Supplement {
     /// Throughput with foreign CPU as a control variate, if that honestly narrows its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_foreign_cpu: Option<Adjusted>,
@@ -32,8 +32,8 @@ pub struct Adjusted {
 }
 
 /// Computes both for runs that are paired by their index in both lists.
-pub(crate) fn beside(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Beside {
-    Beside {
+pub(crate) fn supplement(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Supplement {
+    Supplement {
         without_foreign_cpu: without_foreign_cpu(a, b, design),
         per_cpu_s: per_cpu_s(a, b, margin, design),
     }

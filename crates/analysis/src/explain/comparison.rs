@@ -3,7 +3,8 @@
 use stats::Design;
 
 use crate::comparison::{
-    Beside, CaseComparison, Figure, FigureComparison, Pairing, Ratio, Samples, Side, beside, differences,
+    CaseComparison, Figure, FigureComparison, Pairing, Ratio, Samples, Side, Supplement, differences,
+    supplement,
 };
 use crate::finding::Grade;
 use crate::findings::{self, ComparisonContext};
@@ -37,12 +38,12 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
     let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
     let (of_a, of_b) = samples.logs(lead(a), pairing);
     let n_pairs = of_a.len().min(of_b.len());
-    let beside = match pairing {
-        Pairing::Blocks => beside::beside(&samples.a, &samples.b, margin, design),
-        Pairing::Slices | Pairing::Rounds | Pairing::None => Beside::default(),
+    let supplement = match pairing {
+        Pairing::Blocks => supplement::supplement(&samples.a, &samples.b, margin, design),
+        Pairing::Slices | Pairing::Rounds | Pairing::None => Supplement::default(),
     };
     let without_figure = samples.without_figure();
-    let pairs = Pairs { pairing, n_pairs, without_figure, margin, carry_over: None, beside };
+    let pairs = Pairs { pairing, n_pairs, without_figure, margin, carry_over: None, supplement };
     assemble(a, b, pairs, figures.to_vec())
 }
 
@@ -66,12 +67,12 @@ pub(super) struct Pairs {
     pub(super) margin: f64,
     /// See [`CaseComparison::carry_over`].
     pub(super) carry_over: Option<Ratio>,
-    pub(super) beside: Beside,
+    pub(super) supplement: Supplement,
 }
 
 /// A comparison of these figures, with other differences and findings.
 pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
-    let Pairs { pairing, n_pairs, without_figure, margin, carry_over, beside } = pairs;
+    let Pairs { pairing, n_pairs, without_figure, margin, carry_over, supplement } = pairs;
     let differences::Differences { declared, defaults, undeclared } = differences::between(a, b);
     let context = ComparisonContext {
         a,
@@ -93,7 +94,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
         lead: lead(a),
         figures,
         carry_over,
-        beside,
+        supplement,
         declared,
         defaults,
         undeclared,

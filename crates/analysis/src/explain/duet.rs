@@ -5,7 +5,7 @@ use stats::{Design, PAIRS_MIN};
 
 use super::comparison::{Pairs, assemble};
 use crate::comparison::{
-    Beside, CaseComparison, Figure, FigureComparison, Pairing, Sample, Samples, Side, ratio,
+    CaseComparison, Figure, FigureComparison, Pairing, Sample, Samples, Side, Supplement, ratio,
 };
 
 /// Compares B with A by their slices; `margin` is a share ([`crate::comparison::MARGIN`]).
@@ -46,8 +46,14 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
     };
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
     let n_pairs = ratios.len();
-    let design =
-        Pairs { pairing, n_pairs, without_figure: Vec::new(), margin, carry_over, beside: Beside::default() };
+    let design = Pairs {
+        pairing,
+        n_pairs,
+        without_figure: Vec::new(),
+        margin,
+        carry_over,
+        supplement: Supplement::default(),
+    };
     assemble(a, b, design, vec![throughput])
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
     let line = Timeline::of(data);
     let mut usage = Usage::new(line.place_ticks(&data.ticks), data.record.server_is_local);
     if data.record.took_turns() {
-        usage = usage.beside(partner.map(|partner| line.place_ticks(&partner.ticks)));
+        usage = usage.with_partner(partner.map(|partner| line.place_ticks(&partner.ticks)));
     }
     let counted = seconds::count(data, &line);
     let measured_s = line.measured_s();

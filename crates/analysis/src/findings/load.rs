@@ -136,7 +136,7 @@ fn cut_off_at_end(context: &RunContext) -> Option<Finding> {
     if !completed || n == 0 {
         return None;
     }
-    let grace_s = crate::run::timeline::window(context.data).grace_s;
+    let grace_s = context.data.record.window().grace_s;
     let evidence = format!("{} had not ended {grace_s} s after the measurement", plural(n, "transaction"));
     Some(CUT_OFF_AT_END.finds(Severity::Doubt, evidence))
 }

@@ -31,7 +31,7 @@ fn run_incomplete(context: &RunContext) -> Option<Finding> {
         RunState::Partial => "ended early",
         RunState::Failed => "could not be measured",
     };
-    let window = crate::run::timeline::window(context.data);
+    let window = context.data.record.window();
     let measured = match context.summary.measured_s {
         0.0 => "nothing was measured".to_string(),
         s => format!("{s:.0} of {} s were measured", window.measure_s),

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use model::experiment::plan::RunState;
-use model::load::Window;
 use model::load::drive::Ending;
 use model::run::RunData;
 use model::run::phase::Phase;
@@ -100,14 +99,9 @@ impl Timeline {
     }
 }
 
-/// The window of the load.
-pub(crate) fn window(data: &RunData) -> Window {
-    data.record.window()
-}
-
 /// The whole seconds within the window; for a run that was cut short, those before the cut.
 fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
-    let window = window(data);
+    let window = data.record.window();
     let cut_t = if ran_its_window(data) { None } else { data.intervals.iter().map(|i| i.t).max() };
     let cut_unix_ns = match (cut_t, data.record.phase(Phase::Measure)) {
         (Some(_), Some(phase)) => phase.end_unix_ns,

@@ -19,14 +19,14 @@ pub(crate) struct Usage<'a> {
     longest_s: f64,
     /// Whether the server's processes are on the machine that the host ticks describe.
     server_is_local: bool,
-    beside: Beside<'a>,
+    partner: Partner<'a>,
 }
 
-/// Whose processes are neither the run's nor foreign.
+/// The other run of a duet, whose processes are neither this run's nor foreign.
 #[derive(Debug, Clone)]
-enum Beside<'a> {
+enum Partner<'a> {
     /// The run was alone.
-    Nobody,
+    None,
     /// The run took turns with an unknown run.
     Unknown,
     /// The run took turns with a run of these ticks.
@@ -55,14 +55,14 @@ impl<'a> Usage<'a> {
     /// The ticks of a run, in the order of their ends.
     pub(crate) fn new(ticks: Vec<Placed<'a>>, server_is_local: bool) -> Usage<'a> {
         let longest_s = ticks.iter().map(Placed::length_s).fold(0.0, f64::max);
-        Usage { ticks, longest_s, server_is_local, beside: Beside::Nobody }
+        Usage { ticks, longest_s, server_is_local, partner: Partner::None }
     }
 
     /// Adds the run that took turns with this one; its ticks are placed on this one's time line.
-    pub(crate) fn beside(self, partner: Option<Vec<Placed<'a>>>) -> Usage<'a> {
+    pub(crate) fn with_partner(self, partner: Option<Vec<Placed<'a>>>) -> Usage<'a> {
         let is_local = self.server_is_local;
-        let beside = partner.map(|ticks| Beside::Run(Box::new(Usage::new(ticks, is_local))));
-        Usage { beside: beside.unwrap_or(Beside::Unknown), ..self }
+        let partner = partner.map(|ticks| Partner::Run(Box::new(Usage::new(ticks, is_local))));
+        Usage { partner: partner.unwrap_or(Partner::Unknown), ..self }
     }
 
     /// The ticks with a metric, with or without instances.
@@ -165,13 +165,13 @@ impl<'a> Usage<'a> {
         let busy = self.time_of("host.cpu", from_s, to_s)?;
         let (server, driver) = self.parts(from_s, to_s);
         let pgdyno = self.rate("pgdyno.cpu", from_s, to_s).unwrap_or(0.0);
-        let beside = match &self.beside {
-            Beside::Nobody => Some(0.0),
-            Beside::Unknown => None,
-            Beside::Run(partner) => partner.own(partner.parts(from_s, to_s)),
+        let partners = match &self.partner {
+            Partner::None => Some(0.0),
+            Partner::Unknown => None,
+            Partner::Run(partner) => partner.own(partner.parts(from_s, to_s)),
         };
         let own = self.own((server, driver));
-        let foreign = own.zip(beside).map(|(own, beside)| busy - own - beside - pgdyno);
+        let foreign = own.zip(partners).map(|(own, partners)| busy - own - partners - pgdyno);
         let steal = self.rate("host.cpu.steal", from_s, to_s).unwrap_or(0.0);
         Some(CpuSplit { from_s, to_s, busy, steal, server, driver, pgdyno, foreign })
     }

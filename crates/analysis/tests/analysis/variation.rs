@@ -75,8 +75,8 @@ fn compared(data: &ExperimentData) -> CaseComparison {
 #[test]
 fn the_share_that_foreign_cpu_explains_is_reported_with_the_verdict() {
     let quiet = compared(&pairs(12, 1.05));
-    assert!(quiet.beside.without_foreign_cpu.is_none(), "it did not differ: {:?}", quiet.beside);
-    let per_cpu_s = quiet.beside.per_cpu_s.unwrap();
+    assert!(quiet.supplement.without_foreign_cpu.is_none(), "it did not differ: {:?}", quiet.supplement);
+    let per_cpu_s = quiet.supplement.per_cpu_s.unwrap();
     assert!((per_cpu_s.ratio - 1.05).abs() < 0.01, "{per_cpu_s:?}");
 
     let mut data = pairs(12, 1.05);
@@ -89,7 +89,7 @@ fn the_share_that_foreign_cpu_explains_is_reported_with_the_verdict() {
     }
     let disturbed = compared(&data);
     let plain = disturbed.leading().unwrap();
-    let adjusted = disturbed.beside.without_foreign_cpu.unwrap();
+    let adjusted = disturbed.supplement.without_foreign_cpu.unwrap();
     assert!((adjusted.ratio - 1.05).abs() < 0.02 && adjusted.explained > 0.8, "{adjusted:?}");
     assert!(adjusted.high - adjusted.low < 0.5 * (plain.high - plain.low), "{adjusted:?} {plain:?}");
     // The verdict is that of the plain interval.

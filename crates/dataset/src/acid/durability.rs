@@ -72,7 +72,7 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
     let (n, grown) = (entries.len() as i64, n_after - n_before);
     let mut seen = Seen::default();
     for (entry, fault) in &lost {
-        let when = beside_kill(entry.acknowledged_unix_us, crashed.1);
+        let when = relative_to_kill(entry.acknowledged_unix_us, crashed.1);
         seen.faults.push(format!("{} {fault} (acknowledged {when})", entry.name()));
     }
     // Clause 3.5.4: beyond the acknowledged orders, each session may have one whose outcome it never learned.
@@ -95,7 +95,7 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
 }
 
 /// When an order was acknowledged. The server's processes are killed one after the other; some still answer until then.
-fn beside_kill(acknowledged_unix_us: u64, killed_unix_us: u64) -> String {
+fn relative_to_kill(acknowledged_unix_us: u64, killed_unix_us: u64) -> String {
     let ms = acknowledged_unix_us.abs_diff(killed_unix_us) as f64 / 1000.0;
     match acknowledged_unix_us <= killed_unix_us {
         true => format!("{ms:.0} ms before the kill"),
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn no_order_is_acknowledged_a_negative_time_before_the_kill() {
-        assert_eq!(beside_kill(1_000_000, 1_037_400), "37 ms before the kill");
-        assert_eq!(beside_kill(1_037_000, 1_000_000), "37 ms after the kill began");
-        assert_eq!(beside_kill(1_000_000, 1_000_000), "0 ms before the kill");
+        assert_eq!(relative_to_kill(1_000_000, 1_037_400), "37 ms before the kill");
+        assert_eq!(relative_to_kill(1_037_000, 1_000_000), "37 ms after the kill began");
+        assert_eq!(relative_to_kill(1_000_000, 1_000_000), "0 ms before the kill");
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn sessions(scene: &mut Scene) -> Result<(&Schema, &mut Session, &mut
 
 /// An Order-Status during an open New-Order: T0 has returned the customer's last order before, T1 has executed a
 /// New-Order up to its last statement, and T2 runs while T1 is ended.
-struct StatusBeside {
+struct ConcurrentStatus {
     /// Result of T0: order and lines.
     before: (i64, Vec<[u32; 3]>),
     /// Number of T1's order.
@@ -52,7 +52,7 @@ struct StatusBeside {
     meeting: Meeting,
 }
 
-fn status_beside(scene: &mut Scene, order: &Order) -> Result<StatusBeside> {
+fn concurrent_status(scene: &mut Scene, order: &Order) -> Result<ConcurrentStatus> {
     let (schema, observer, first, second) = sessions(scene)?;
     let before = shown(schema, second, order)?;
     let mut t1 = Actor::new(first, Trial::new_order(schema, order));
@@ -61,7 +61,7 @@ fn status_beside(scene: &mut Scene, order: &Order) -> Result<StatusBeside> {
     let mut t2 = Actor::new(second, status_of(schema, order));
     let meeting = meet(observer, &mut t1, &mut t2, Actor::finish)?;
     let found = (t2.number(LAST_ORDER, 0)?, lines_of(&t2)?);
-    Ok(StatusBeside { before, taken, found, meeting })
+    Ok(ConcurrentStatus { before, taken, found, meeting })
 }
 
 /// An Order-Status of the order's customer.
@@ -78,7 +78,8 @@ fn shown(schema: &Schema, session: &mut Session, order: &Order) -> Result<(i64, 
 
 fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
     let order = scene.order();
-    let StatusBeside { before: (last, _), taken, found: (found, _), meeting } = status_beside(scene, &order)?;
+    let ConcurrentStatus { before: (last, _), taken, found: (found, _), meeting } =
+        concurrent_status(scene, &order)?;
     let mut seen = Seen::default();
     // A T2 that waited for the commit returns the new order; one that did not wait returns the last committed one.
     let expected = if meeting.waited { taken } else { last };
@@ -99,7 +100,7 @@ fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
 
 fn status_and_rollback(scene: &mut Scene) -> Result<Seen> {
     let order = undone(scene.order());
-    let StatusBeside { before: (last, lines), taken, found, meeting } = status_beside(scene, &order)?;
+    let ConcurrentStatus { before: (last, lines), taken, found, meeting } = concurrent_status(scene, &order)?;
     let mut seen = Seen::default();
     seen.expect(found.0 == last, || format!("T2 found order {}, not {last}", found.0));
     seen.expect(found.1 == lines, || "T2 and T0 found different lines".to_string());

@@ -56,7 +56,7 @@ pub struct Change {
 const CLIENTS_PER_CPU: u32 = 32;
 /// A number of clients that does not vary is an operating point chosen for a larger machine: here, this many keep the
 /// processors as busy. More of them hold snapshots so long that frequently updated rows pile up dead versions; because
-/// of that, TPROC-C at 32 clients per processor fell to a tenth of its throughput (see METHODOLOGY).
+/// of that, TPROC-C at 32 clients per processor fell to a tenth of its throughput (bench/RESULTS.md).
 const CLIENTS_PER_CPU_FIXED: u32 = 4;
 /// Share of the budget that loading data may take, over all datasets.
 const LOADING_SHARE: f64 = 0.15;

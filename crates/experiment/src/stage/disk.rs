@@ -91,10 +91,10 @@ fn wal_bytes(case: &Case) -> u64 {
 fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<Part> {
     let Some(first) = cases.first() else { return Vec::new() };
     let sizes = Sizes::of(cases);
-    let beside_data = clusters_dir(first, cache);
-    let place = |elsewhere: &Option<PathBuf>| elsewhere.clone().unwrap_or_else(|| beside_data.clone());
+    let with_data = clusters_dir(first, cache);
+    let place = |elsewhere: &Option<PathBuf>| elsewhere.clone().unwrap_or_else(|| with_data.clone());
     vec![
-        Part { what: Use::Data, place: beside_data.clone(), bytes: sizes.data_bytes() },
+        Part { what: Use::Data, place: with_data.clone(), bytes: sizes.data_bytes() },
         Part {
             what: Use::Snapshot,
             place: place(&first.space.snapshot_directory),
@@ -128,7 +128,7 @@ impl WalNeeds {
     pub(crate) fn of(case: &Case, cluster: &Cluster, adding: Adding) -> Result<WalNeeds> {
         let sizes = Sizes::of(&[case]);
         let device = FileSystem::of(&cluster.wal_dir())?.device;
-        let is_beside = |place: &Path| FileSystem::of(place).map(|found| found.device == device);
+        let has_wal = |place: &Path| FileSystem::of(place).map(|found| found.device == device);
         let (data_bytes, snapshot) = match adding {
             Adding::Growth => (sizes.growth_bytes(), None),
             Adding::Everything => (sizes.loaded_bytes + sizes.growth_bytes(), Some(sizes)),
@@ -136,8 +136,8 @@ impl WalNeeds {
         let snapshot_place = case.space.snapshot_directory.as_deref().unwrap_or(&cluster.root);
         Ok(WalNeeds {
             headroom_bytes: case.space.wal_headroom_bytes,
-            data_bytes: if is_beside(&cluster.root)? { data_bytes } else { 0 },
-            snapshot: if is_beside(snapshot_place)? { snapshot } else { None },
+            data_bytes: if has_wal(&cluster.root)? { data_bytes } else { 0 },
+            snapshot: if has_wal(snapshot_place)? { snapshot } else { None },
         })
     }
 

@@ -106,7 +106,7 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
         if let Some(why) = comparison::why_otherwise(case) {
             html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", text(&why)));
         }
-        for (what, value) in comparison::beside(case) {
+        for (what, value) in comparison::supplement(case) {
             let line = format!("Besides the verdict: {what}: {value}.");
             html.push_str(&format!("<p class=\"quiet\">{}</p>\n", text(&line)));
         }

@@ -60,7 +60,7 @@ fn of_case(case: &CaseComparison) -> String {
         let seen = comparison::percent(detectable);
         text.push_str(&format!("- Smallest detectable difference: {seen}\n"));
     }
-    for (what, value) in comparison::beside(case) {
+    for (what, value) in comparison::supplement(case) {
         text.push_str(&format!("- {}: {value}\n", phrases::capital(&what)));
     }
     let listed = |word: &str, list: &[Difference]| {

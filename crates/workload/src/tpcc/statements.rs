@@ -28,8 +28,8 @@ pub(crate) const NEW_ORDER: [&str; 11] = [
     "rollback",
 ];
 
-/// Clause 2.5.2.2. One update of the customer serves good and bad credit: only with `BC` does C_DATA change: the
-/// payment goes in front of as much of the old text as fits.
+/// Clause 2.5.2.2. One update of the customer serves good and bad credit. C_DATA changes only with `BC`: the payment is
+/// put before as much of the old text as fits.
 pub(crate) const PAYMENT: [&str; 7] = [
     "begin",
     "update @.warehouse set w_ytd = w_ytd + :h_amount where w_id = :w_id \

@@ -92,7 +92,7 @@ pub(super) fn prepare(
     let b = setup::ask(&experiment_args(args, "--b", &args.b))?;
     let b_changes = changes(&args.b)?;
     let mut a_changes = changes(&args.a)?;
-    a_changes.extend(levels_beside(&a_changes, &b_changes, &a));
+    a_changes.extend(levels_of_a(&a_changes, &b_changes, &a));
     let experiment_toml = both_tomls(&a, &b);
     let servers = [a.servers, b.servers].concat();
     let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
@@ -176,7 +176,7 @@ fn changes(texts: &[String]) -> Result<Changes> {
 }
 
 /// A's own levels for keys that B alone changes, as far as a single level says it: they name A.
-fn levels_beside(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
+fn levels_of_a(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
     let experiment: toml::Table = a.experiment_toml.parse().unwrap_or_default();
     let level_of = |key: &str| {
         let mut parts = key.split('.');
@@ -194,9 +194,9 @@ fn levels_beside(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes
         (None, Some(ServerSource::Version(version))) if key == "server.version" => Some(version.to_string()),
         (None, _) => None,
     };
-    let beside =
+    let only_b =
         b_changes.iter().map(|(key, _)| key).filter(|key| a_changes.iter().all(|(of_a, _)| of_a != *key));
-    beside.filter_map(|key| Some((key.clone(), level_or_default(key)?))).collect()
+    only_b.filter_map(|key| Some((key.clone(), level_or_default(key)?))).collect()
 }
 
 /// A's experiment, with B's as a comment.
