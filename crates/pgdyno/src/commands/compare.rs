@@ -2,6 +2,7 @@
 
 mod duet;
 mod floor;
+mod gauge;
 mod measure;
 pub(crate) mod page;
 
