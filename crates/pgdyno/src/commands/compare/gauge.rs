@@ -10,9 +10,11 @@ use experiment::schedule::conduct::measured_tps;
 use experiment::site::referee::{Judged, Referee};
 use model::experiment::plan::{Plan, RunState};
 use model::run::RunRecord;
+use model::text::prose::plural;
 use stats::Precision;
 
 use crate::front::cli::CompareArgs;
+use crate::job::preview::duration;
 use crate::job::referee::ByFindings;
 
 /// Decides after each pair whether another one is needed and whether there is time for it.
@@ -29,15 +31,36 @@ struct Made {
     first_end: Option<Instant>,
     /// Runs since then.
     n_since: u32,
+    /// When the last run ended.
+    last_end: Option<Instant>,
+    /// Runs that repeated disturbed ones, and the time that they took.
+    n_repeats: u32,
+    repeating: Duration,
+    /// Disturbed pairs that were not repeated, because the time was needed for others.
+    n_left_disturbed: u32,
     /// Throughput of A and B by block, of the runs that count.
     tps: BTreeMap<u32, [Option<f64>; 2]>,
 }
 
 impl Made {
+    /// Time since the first run.
+    fn spent(&self) -> Duration {
+        self.first_end.map_or(Duration::ZERO, |end| end.elapsed())
+    }
+
+    /// Time of a pair.
+    fn of_pair(&self) -> Duration {
+        2 * self.spent() / self.n_since.max(1)
+    }
+
     /// Time since the first run at which another pair will have ended.
     fn after_next_pair(&self) -> Duration {
-        let spent = self.first_end.map_or(Duration::ZERO, |end| end.elapsed());
-        spent + 2 * spent / self.n_since.max(1)
+        self.spent() + self.of_pair()
+    }
+
+    /// Complete pairs.
+    fn n_pairs(&self) -> usize {
+        self.tps.values().filter(|sides| sides.iter().all(Option::is_some)).count()
     }
 }
 
@@ -48,13 +71,30 @@ impl Referee for Gauge {
             None => made.first_end = Some(Instant::now()),
             Some(_) => made.n_since += 1,
         }
+        let before = made.last_end.replace(Instant::now());
+        if record.repeat.is_some() {
+            made.n_repeats += 1;
+            made.repeating += before.map_or(Duration::ZERO, |end| end.elapsed());
+        }
         drop(made);
         ByFindings.judge(experiment, record)
     }
 
     fn has_time(&self) -> bool {
-        self.precision.is_none() || self.made().after_next_pair() <= self.time
+        let mut made = self.made();
+        // The disturbed pair counts if it is not repeated.
+        let has_time = self.precision.is_none()
+            || leaves_time(made.spent(), made.of_pair(), made.n_pairs() + 1, self.time);
+        made.n_left_disturbed += u32::from(!has_time);
+        has_time
     }
+}
+
+/// Whether a pair can be measured again so that the pairs that a verdict still needs fit into the time after it: a
+/// disturbed pair is worth more than none.
+fn leaves_time(spent: Duration, of_pair: Duration, n_pairs: usize, time: Duration) -> bool {
+    let n_missing = stats::PAIRS_MIN.saturating_sub(n_pairs) as u32;
+    spent + of_pair * (1 + n_missing) <= time
 }
 
 impl Gauge {
@@ -73,6 +113,13 @@ impl Gauge {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What became of disturbed pairs, if there were any.
+    pub(super) fn of_disturbed(&self) -> Option<String> {
+        let made = self.made();
+        let time = self.precision.map(|_| self.time);
+        of_disturbed(made.n_repeats.div_ceil(2), made.repeating, made.n_left_disturbed, time)
+    }
+
     /// Called for each run that counts; answers once its pair is complete.
     pub(super) fn is_enough(&self, record: &RunRecord) -> bool {
         let Some(precision) = self.precision else { return false };
@@ -86,5 +133,74 @@ impl Gauge {
         let log = |sides: &[Option<f64>; 2]| Some((sides[1]? / sides[0]?).ln()).filter(|log| log.is_finite());
         let logs: Vec<f64> = made.tps.values().filter_map(log).collect();
         precision.is_reached(&logs) || made.after_next_pair() > self.time
+    }
+}
+
+/// Disturbed pairs in words: how many were measured again, how long that took, and how many were not.
+fn of_disturbed(n_again: u32, took: Duration, n_not: u32, time: Option<Duration>) -> Option<String> {
+    let again = || {
+        let of = time.map_or(String::new(), |time| format!(" of the {}", duration(time.as_secs_f64())));
+        let pairs = plural(n_again as usize, "disturbed pair");
+        let verb = if n_again == 1 { "was" } else { "were" };
+        format!("{pairs} {verb} measured again, which took {}{of}", duration(took.as_secs_f64()))
+    };
+    let not = || {
+        let verb = if n_not == 1 { "was" } else { "were" };
+        format!(
+            "{} {verb} not measured again, to leave time for others",
+            plural(n_not as usize, "disturbed pair")
+        )
+    };
+    match (n_again, n_not) {
+        (0, 0) => None,
+        (_, 0) => Some(again()),
+        (0, _) => Some(not()),
+        _ => Some(format!("{}; {}", again(), not())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn pairs_of_a_verdict_come_before_repeats_of_disturbed_ones() {
+        for (spent_min, n_pairs, time_min, expected) in [
+            // The third pair was disturbed: three more are needed, and then there is time for one more.
+            (3, 3, 7, true),
+            (3, 3, 6, false),
+            (6, 6, 7, true),
+            (6, 6, 6, false),
+            (20, 20, 30, true),
+        ] {
+            let found = leaves_time(spent_min * MIN, MIN, n_pairs, time_min * MIN);
+            assert_eq!(found, expected, "{n_pairs} pairs after {spent_min} of {time_min} min");
+        }
+    }
+
+    #[test]
+    fn what_repeats_took_is_said() {
+        let check = |n_again, n_not, time: Option<Duration>, expected: Option<&str>| {
+            assert_eq!(of_disturbed(n_again, 80 * MIN / 60, n_not, time).as_deref(), expected);
+        };
+        check(0, 0, None, None);
+        check(1, 0, None, Some("1 disturbed pair was measured again, which took 80 s"));
+        check(
+            2,
+            1,
+            Some(10 * MIN),
+            Some(
+                "2 disturbed pairs were measured again, which took 80 s of the 10 min 00 s; 1 disturbed pair was not measured \
+                 again, to leave time for others",
+            ),
+        );
+        check(
+            0,
+            3,
+            Some(10 * MIN),
+            Some("3 disturbed pairs were not measured again, to leave time for others"),
+        );
     }
 }

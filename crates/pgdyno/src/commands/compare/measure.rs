@@ -46,6 +46,9 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         referee: Some(&gauge),
     };
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
+    if let Some(words) = gauge.of_disturbed() {
+        say(&words);
+    }
     let dir = job.dir;
     let path = dir.path().to_path_buf();
     if outcome.completed + outcome.incomplete == 0 && !dir.has_measurements() {
@@ -117,8 +120,13 @@ fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
     let (n_pairs, all_s) = (plan.runs.len() / 2, outlook.runs_s + outlook.loading_s);
     let is_timed = plan.precision.is_some();
     let length_s = if is_timed { all_s.min(args.time.ms as f64 / 1000.0 + outlook.loading_s) } else { all_s };
+    let again = match (plan.repeats_max(), is_timed) {
+        (0, _) => String::new(),
+        (_, true) => "; disturbed pairs are measured again if the time permits".to_string(),
+        (n, false) => format!("; up to {} more if some are disturbed", plural(n, "pair")),
+    };
     say(&format!(
-        "compares {} (A) with {} (B) in {}{}, about {}",
+        "compares {} (A) with {} (B) in {}{}, about {}{again}",
         a.label(),
         b.label(),
         if is_timed { "up to " } else { "" },
