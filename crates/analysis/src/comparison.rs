@@ -111,7 +111,7 @@ pub enum Verdict {
 /// B over A for one figure.
 #[derive(Debug, Clone, Serialize)]
 pub struct FigureComparison {
-    /// Which figure.
+    /// The figure that is compared.
     pub figure: Figure,
     /// Median of A's runs: transactions per second, or nanoseconds.
     pub a_median: Option<f64>,

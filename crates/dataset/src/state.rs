@@ -45,7 +45,7 @@ impl Home {
 /// State of a workload's tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataState {
-    /// None of the tables.
+    /// None of the tables exists.
     Absent,
     /// Complete, loaded by pgdyno.
     Whole(Marker),

@@ -25,7 +25,7 @@ use crate::client::transaction::CurrentTransaction;
 use crate::clock::Nanos;
 use crate::prefetch;
 
-/// Where a client stands.
+/// State of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// No transaction: it takes the next one that is due. Connected, unless each transaction has a connection of its

@@ -129,9 +129,9 @@ pub struct ServerSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkloadSection {
-    /// Which workload.
+    /// Kind of the workload.
     pub kind: Levels<WorkloadKind>,
-    /// How much data.
+    /// Amount of data.
     pub scale: Levels<Scale>,
     /// How statements are sent.
     pub protocol: Levels<Protocol>,

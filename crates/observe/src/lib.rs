@@ -85,9 +85,9 @@ pub struct ObserveSpec {
 /// Process ids of the server's backends that serve pgdyno.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OurBackends {
-    /// Those of the load's clients.
+    /// Backends of the load's clients.
     pub load: BTreeSet<i32>,
-    /// Those of other sessions, and of a load that takes turns with this one.
+    /// Backends of other sessions, and of a load that takes turns with this one.
     pub others: BTreeSet<i32>,
 }
 

@@ -62,7 +62,7 @@ pub(crate) struct Wishes {
 /// Backends of client sessions, by process id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Backends {
-    /// Those of the load.
+    /// Backends of the load.
     pub(crate) load: BTreeSet<i32>,
     /// Other sessions of pgdyno, and those of a load that takes turns with this one.
     pub(crate) own: BTreeSet<i32>,

@@ -11,12 +11,12 @@ pub struct ProcessId {
     pub pid: u32,
     /// When it started, in clock ticks since boot.
     pub start_ticks: u64,
-    /// Which boot of the machine.
+    /// Identity of the boot of the machine, as the kernel gives it.
     pub boot_id: String,
 }
 
 impl ProcessId {
-    /// This process.
+    /// The identity of this process.
     pub fn current() -> ProcessId {
         let pid = std::process::id();
         ProcessId { pid, start_ticks: start_ticks(pid).unwrap_or_default(), boot_id: boot_id() }

@@ -125,7 +125,7 @@ impl Standing {
 pub struct Settles {
     /// The difference, as a share.
     pub difference: f64,
-    /// How many more blocks.
+    /// Blocks that are needed in addition.
     pub more_blocks: usize,
 }
 

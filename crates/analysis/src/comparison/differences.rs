@@ -146,7 +146,7 @@ pub(crate) struct Differences {
     pub(crate) declared: Vec<Difference>,
     /// Defaults that the servers bring which the experiment asked for.
     pub(crate) defaults: Vec<Difference>,
-    /// All others.
+    /// Differences that nobody asked for and no default explains.
     pub(crate) undeclared: Vec<Difference>,
 }
 

@@ -9,7 +9,7 @@ use stats::Estimate;
 pub struct Capacity {
     /// The target to meet.
     pub target: LatencyTarget,
-    /// How it ended.
+    /// Outcome of the search.
     pub outcome: Outcome,
     /// The highest rate that meets the target, transactions per second; none if no rate does.
     pub rate: Option<Rate>,

@@ -100,7 +100,7 @@ pub struct Disturbance {
 pub struct ErrorSummary {
     /// SQLSTATE, or `lost`.
     pub sqlstate: String,
-    /// How many transactions.
+    /// Number of transactions that failed in this way.
     pub n: u64,
     /// One example message.
     pub message: String,

@@ -6,7 +6,7 @@ use workload::objects::marker::mark_begins;
 
 use crate::streams::Part;
 
-/// Which rows to remove.
+/// The rows to remove.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
     /// The table's own, not those of tables that somebody else made inherit from it.

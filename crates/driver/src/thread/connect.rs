@@ -20,7 +20,7 @@ const POLL_MAX_MS: u16 = 200;
 /// The connections of a thread.
 #[derive(Default)]
 pub(crate) struct Connected {
-    /// One for each client.
+    /// The connections, one for each client.
     pub(crate) connections: Vec<Connection>,
     /// Time taken to have every statement parsed, nanoseconds.
     pub(crate) prepare_ns: Nanos,

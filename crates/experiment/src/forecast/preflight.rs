@@ -28,7 +28,7 @@ pub struct Obstacle {
 /// Result of examining a plan's servers and disks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// One per reason.
+    /// Obstacles to the plan, one per reason.
     pub obstacles: Vec<Obstacle>,
     /// Disk space that the plan needs for servers that pgdyno runs.
     pub peak: Option<Peak>,

@@ -169,7 +169,7 @@ impl fmt::Display for ServerSource {
 /// The load of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSpec {
-    /// Which workload.
+    /// Kind of the workload.
     pub kind: WorkloadKind,
     /// Scale units of data.
     pub scale: u32,

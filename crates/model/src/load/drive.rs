@@ -112,7 +112,7 @@ pub enum Ending {
 /// Totals of the whole load, including ramp-up and drain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Done {
-    /// Why it ended.
+    /// Why the load ended.
     pub ending: Ending,
     /// When the last transaction ended, nanoseconds since the Unix epoch.
     pub end_unix_ns: u64,

@@ -69,7 +69,7 @@ impl SlicePair {
 pub struct Duet {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// How its time was divided.
+    /// Division of the time into slices.
     pub slicing: Slicing,
     /// Rounds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -48,7 +48,7 @@ impl Phase {
 /// When a phase took place, with further facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRecord {
-    /// Which phase.
+    /// The phase.
     pub phase: Phase,
     /// Start, nanoseconds since the Unix epoch.
     pub start_unix_ns: u64,

@@ -123,7 +123,7 @@ pub(crate) enum ServerCommand {
     },
 }
 
-/// How the results are called.
+/// Name, title and note of the results.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Labels {
     /// Name of the experiment: part of the results directory's name, and what `history` looks for [default: made from
@@ -205,7 +205,7 @@ pub(crate) struct SideChanges {
     pub(crate) changes: Vec<String>,
 }
 
-/// Which server.
+/// Options that choose the server.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct ServerArgs {
@@ -314,7 +314,7 @@ pub(crate) struct ExportArgs {
     /// Results directory.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// This run alone.
+    /// Only this run.
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
 }

@@ -26,7 +26,7 @@ const OPTIONS: Options = Options {
     certificate: None,
 };
 
-/// Which program.
+/// The program to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     /// The pgbench that is installed.

@@ -9,7 +9,7 @@ use crate::database::tend::quote_name;
 pub(crate) enum Missing {
     /// The query fails.
     Fails,
-    /// It is left out.
+    /// The query leaves it out.
     IsLeftOut,
 }
 

@@ -28,9 +28,9 @@ pub enum Function {
 /// How many arguments a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// This many.
+    /// Exactly this many.
     Exactly(usize),
-    /// One or more.
+    /// One argument or more.
     Some,
     /// This many, and a seed that defaults to the variable `default_seed`.
     AndSeed(usize),

@@ -15,7 +15,7 @@ use crate::pgbench::scripts::{self, GivenScript};
 
 /// Default steps of `-i`.
 const INIT_STEPS_DEFAULT: &str = "dtgvp";
-/// All steps.
+/// All steps of `-i`.
 const INIT_STEPS_ALL: &str = "dtgGvpf";
 /// Transactions of each client without `-t` and `-T`.
 const TRANSACTIONS_DEFAULT: u32 = 10;

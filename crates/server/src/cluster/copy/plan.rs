@@ -71,7 +71,7 @@ impl<'t> Pair<'t> {
 }
 
 impl FileJob<'_> {
-    /// Both files.
+    /// Paths of the file in the source and in the target.
     pub(super) fn paths(&self) -> (PathBuf, PathBuf) {
         let path = |top: &Top| top.side.path.join(&self.way).join(&self.name);
         (path(&self.pair.from), path(&self.pair.to))

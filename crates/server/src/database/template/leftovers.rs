@@ -34,9 +34,9 @@ pub(super) struct Found {
 /// The outcome for a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It is dropped.
+    /// The database was dropped.
     Removed,
-    /// It is left, for this reason.
+    /// The database stays, for this reason.
     Left(String),
 }
 

@@ -35,7 +35,7 @@ enum Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery {
     carrier_id: u32,
-    // The try.
+    // State of the current try.
     step: Step,
     d_id: u32,
     o_id: u32,

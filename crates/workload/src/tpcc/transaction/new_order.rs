@@ -83,7 +83,7 @@ pub(crate) struct NewOrder {
     /// It will be rolled back because of an unused item (clause 2.4.1.4).
     is_undone: bool,
     n_remote: u32,
-    // The try.
+    // State of the current try.
     step: Step,
     /// The current line.
     at: usize,

@@ -31,13 +31,13 @@ enum Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OrderStatus {
     customer: Sought,
-    // The try.
+    // State of the current try.
     step: Step,
     o_id: u32,
 }
 
 impl OrderStatus {
-    /// One by number.
+    /// An Order-Status of the customer with this number.
     pub(crate) fn given(w_id: u32, d_id: u32, c_id: u32) -> OrderStatus {
         OrderStatus { customer: Sought::given(w_id, d_id, c_id), ..OrderStatus::default() }
     }

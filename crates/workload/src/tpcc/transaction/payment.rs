@@ -38,7 +38,7 @@ pub(crate) struct Payment {
     is_remote: bool,
     /// The amount in cents.
     amount: u64,
-    // The try.
+    // State of the current try.
     step: Step,
     /// H_DATA: the names of warehouse and district, four spaces between them.
     data: Vec<u8>,

@@ -26,7 +26,7 @@ enum Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StockLevel {
     threshold: u32,
-    // The try.
+    // State of the current try.
     step: Step,
     next_o_id: u32,
 }
