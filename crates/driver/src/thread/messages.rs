@@ -1,4 +1,4 @@
-//! Messages about errors in pgbench's words, so that the front that is pgbench need only print them.
+//! Messages about errors in pgbench's words, so that the front end that behaves as pgbench need only print them.
 
 /// A client's position in its script.
 #[derive(Debug, Clone, Copy)]
