@@ -19,7 +19,7 @@ pub(super) fn head(input: &Input) -> String {
         "<header>\n<p class=\"over\">{}</p>\n",
         context(format::utc(study.plan.made_unix_ns), &[input.data])
     );
-    html.push_str(&format!("<h1>{}</h1>\n", text(&headline::title(study))));
+    html.push_str(&format!("<h1>{}</h1>\n", breakable(&headline::title(study))));
     if !study.plan.description.trim().is_empty() {
         html.push_str(&format!("<p class=\"question\">{}</p>\n", text(&study.plan.description)));
     }
@@ -37,7 +37,7 @@ pub(super) fn comparison_head(input: &ComparisonInput) -> String {
     let made = comparison::made(input);
     let data: Vec<&ExperimentData> = input.experiments.iter().map(|one| one.data).collect();
     let mut html = format!("<header>\n<p class=\"over\">{}</p>\n", context(made, &data));
-    html.push_str(&format!("<h1>{}</h1>\n", text(&crate::comparison::title(input))));
+    html.push_str(&format!("<h1>{}</h1>\n", breakable(&crate::comparison::title(input))));
     html.push_str(&comparison::head(input));
     for why in input.experiments.iter().filter_map(|one| one.study.partial.as_ref()) {
         html.push_str(&partial(why));
@@ -105,6 +105,11 @@ pub(super) fn badge_of(grade: Grade, words: &str) -> String {
     format!("<span class=\"badge {class}\"><i aria-hidden=\"true\">{mark}</i>{words}</span>")
 }
 
+/// A text whose paths break after their slashes on a narrow screen.
+fn breakable(raw: &str) -> String {
+    text(raw).replace('/', "/<wbr>")
+}
+
 /// The key figures of the best case, in large type.
 fn figures(study: &Study) -> String {
     let Some(best) = headline::best(study) else { return String::new() };
@@ -114,6 +119,7 @@ fn figures(study: &Study) -> String {
     let median = best.tps_median.map(format::tps);
     // A search finds a rate; its latencies are those of the probes that confirmed it.
     let (throughput, throughput_name, when) = match &best.capacity {
+        None if best.n_runs == 1 => ((median, "tps"), "throughput".to_string(), "latency"),
         None => ((median, "tps"), "median throughput".to_string(), "latency"),
         Some(capacity) => {
             let rate = Some(format::tps(capacity.rate.point));
@@ -130,7 +136,15 @@ fn figures(study: &Study) -> String {
         (Some(completed.to_string()), of_runs.as_str(), "runs that count"),
     ];
     let shown = figures.into_iter().filter_map(|(value, unit, name)| Some((value?, unit, name)));
-    tiles(shown)
+    // The headline may rank nothing: figures without a name would be taken for those of all cases.
+    let whose = match study.cases.len() {
+        0 | 1 => String::new(),
+        _ => format!(
+            "<p class=\"quiet\">Figures of {}, which has the highest median:</p>\n",
+            text(&headline::name(best))
+        ),
+    };
+    whose + &tiles(shown)
 }
 
 /// Values, units and names in large type.

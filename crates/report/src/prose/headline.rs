@@ -1,7 +1,9 @@
 //! The answer in one sentence.
 
+use std::collections::BTreeMap;
+
 use analysis::case::answer;
-use analysis::finding::Grade;
+use analysis::finding::{Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::{self, format, phrases};
@@ -84,17 +86,34 @@ fn no_number(study: &Study) -> String {
         }
     }
     let void = study.runs.iter().filter(|run| run.grade == Grade::Void).count();
+    let why = why_void(study).map_or(String::new(), |why| format!(" ({why})"));
     match (study.runs.len(), void) {
         (0, _) => "No number: no run was started".to_string(),
-        (1, 1) => "No number: the only run is void".to_string(),
-        (n, void) if n == void => format!("No number: all {n} runs are void"),
+        (1, 1) => format!("No number: the only run is void{why}"),
+        (n, void) if n == void => format!("No number: all {n} runs are void{why}"),
         (1, _) => "No number: the only run does not count".to_string(),
         (n, _) => format!("No number: none of {n} runs counts"),
     }
 }
 
+/// The title of the finding that voids most runs: `transactions failed`.
+fn why_void(study: &Study) -> Option<String> {
+    let mut n_runs: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in &study.runs {
+        let void = run.findings.iter().filter(|finding| finding.severity == Severity::Void);
+        void.for_each(|finding| *n_runs.entry(finding.id).or_default() += 1);
+    }
+    let (id, _) = n_runs.into_iter().max_by_key(|(_, n)| *n)?;
+    let title = analysis::findings::rule(id)?.title;
+    let mut letters = title.chars();
+    let first = letters.next()?;
+    // An abbreviation keeps its capitals.
+    let is_word = letters.clone().next().is_some_and(char::is_lowercase);
+    Some(if is_word { first.to_lowercase().chain(letters).collect() } else { title.to_string() })
+}
+
 /// The case as people say it: `64 clients`, not `clients 64`.
-fn name(case: &CaseSummary) -> String {
+pub(crate) fn name(case: &CaseSummary) -> String {
     match case.case.levels.get("workload.clients") {
         Some(n) if case.case.levels.len() == 1 => phrases::plural_of(n, "client"),
         _ => phrases::one_line(&case.label),

@@ -27,8 +27,13 @@ pub(crate) fn of_id(id: &str) -> String {
     words.join(" ")
 }
 
-/// The text with a capital first letter.
+/// The text with a capital first letter, unless it begins with a name that people type, such as `work_mem`.
 pub(crate) fn capital(text: &str) -> String {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let is_typed = first.contains('_') || first.trim_end_matches([',', '.', ':']).contains('.');
+    if is_typed {
+        return text.to_string();
+    }
     let mut letters = text.chars();
     match letters.next() {
         Some(first) => first.to_uppercase().chain(letters).collect(),

@@ -1,7 +1,9 @@
 //! The answer in one sentence, for made-up throughputs of levels by block.
 
-use analysis::finding::Grade;
+use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::Study;
+use analysis::summary::capacity::{CaseCapacity, Rate};
+use analysis::summary::tpcc::TpccSummary;
 use model::load::Pace;
 
 use crate::synthetic::{self, Shape};
@@ -180,4 +182,108 @@ fn levels_without_a_number_are_named_and_grades_are_the_worst() {
     study.cases[0].grade = Grade::Doubtful;
     let text = headline(&study);
     assert!(text.ends_with("; no number for PostgreSQL 14 - doubtful"), "{text}");
+}
+
+#[test]
+fn a_single_run_says_that_it_is_one() {
+    check(&study(&["18"], &[8], &[&[4812.0]]), "8 clients: 4,812 tps (one run) - valid");
+    let mut doubtful = study(&["18"], &[8], &[&[4812.0]]);
+    doubtful.cases[0].grade = Grade::Doubtful;
+    check(&doubtful, "8 clients: 4,812 tps (one run) - doubtful");
+    check(
+        &study(&["18"], &[8], &[&[4812.0, 4790.0, 4840.0]]),
+        "8 clients: 4,812 tps (median of 3 runs, CV 0.5 %) - valid",
+    );
+}
+
+#[test]
+fn a_setting_keeps_its_name_at_the_start_of_a_sentence() {
+    let on: &[f64] = &[598.0, 601.0, 595.0, 600.0, 597.0, 599.0];
+    let off: &[f64] = &[1640.0, 1650.0, 1632.0, 1644.0, 1639.0, 1641.0];
+    let mut study = study(&["13", "18"], &[4], &[on, off]);
+    study.plan.factors = vec!["server.settings.synchronous_commit".to_string()];
+    for (case, level) in study.cases.iter_mut().zip(["on", "off"]) {
+        case.case.levels = [("server.settings.synchronous_commit".to_string(), level.to_string())].into();
+        case.label = case.case.label();
+    }
+    check(
+        &study,
+        "synchronous_commit off is 2.74 times as fast as on (95 % interval 2.74 to 2.75 times, 6 blocks): 1,640 tps against \
+         598 tps - valid",
+    );
+}
+
+#[test]
+fn a_search_gives_its_rate_with_its_interval() {
+    let target = "max with p99 <= 10ms".parse::<Pace>().unwrap().target().unwrap();
+    let mut study = study(&["18"], &[8], &[&[2340.0, 2310.0, 2360.0]]);
+    let mut search = |n_not_limiting| {
+        study.cases[0].capacity = Some(CaseCapacity {
+            target,
+            rate: Rate { point: 2340.0, low: 2250.0, high: 2410.0 },
+            n_runs: 3,
+            n_unreachable: 0,
+            n_not_limiting,
+        });
+        headline(&study)
+    };
+    let found = "8 clients: highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs)";
+    assert_eq!(search(0).replace("&lt;", "<"), format!("{found} - valid"));
+    assert_eq!(
+        search(3).replace("&lt;", "<"),
+        format!("{found}; throughput is the limit, not the latency - valid")
+    );
+}
+
+#[test]
+fn tpcc_is_answered_in_new_orders() {
+    let tpcc = |nopm: f64| TpccSummary {
+        nopm,
+        nopm_runs: vec![nopm],
+        orders_per_min: 0.99 * nopm,
+        tpm: 2.3 * nopm,
+        server_tpm: None,
+        driver_cpu_s: None,
+        server_cpu_s: None,
+        nopm_per_warehouse: nopm / 10.0,
+        profiles: Vec::new(),
+        inputs: Vec::new(),
+        unmet: Vec::new(),
+    };
+    let mut one = study(&["18"], &[8], &[&[362.0, 361.0, 363.0]]);
+    one.cases[0].tpcc = Some(tpcc(10_833.0));
+    check(&one, "8 clients: 10,833 NOPM, 362 tps (median of 3 runs, CV 0.3 %) - valid");
+    let mut two = study(&["13", "18"], &[8], &[&[362.0, 361.0, 363.0], &[402.0, 401.0, 403.0]]);
+    for case in &mut two.cases {
+        case.tpcc = Some(tpcc(10_833.0));
+    }
+    for run in &mut two.runs {
+        let level = if run.case == 1 { 9453.0 } else { 10_833.0 };
+        run.tpcc = Some(tpcc(level * (1.0 + 0.001 * f64::from(run.block))));
+    }
+    check(
+        &two,
+        "PostgreSQL 18 is 15 % faster than 13 (95 % interval +14.6 to +14.6 %, in 3 of 3 blocks): 10,855 NOPM against 9,472 \
+         NOPM; provisional: 3 more blocks for a verdict - valid",
+    );
+}
+
+#[test]
+fn without_a_number_the_headline_says_why() {
+    let mut study = study(&["18"], &[8], &[&[100.0, 100.0, 100.0]]);
+    for run in &mut study.runs {
+        run.findings.push(Finding {
+            id: "transactions-failed",
+            severity: Severity::Void,
+            evidence: "618 transactions (26 %) failed".to_string(),
+            advice: "See the errors.".to_string(),
+        });
+        run.grade = Grade::Void;
+    }
+    (study.cases[0].tps_median, study.cases[0].grade) = (None, Grade::Void);
+    check(&study, "No number: all 3 runs are void (transactions failed)");
+    study.runs.truncate(1);
+    check(&study, "No number: the only run is void (transactions failed)");
+    study.runs.clear();
+    check(&study, "No number: no run was started");
 }
