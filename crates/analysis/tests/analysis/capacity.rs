@@ -172,3 +172,17 @@ fn latencies_of_a_case_are_those_of_probes_that_did_not_miss() {
     assert_eq!(case(&[held, missed]).latency, case(&[held]).latency);
     assert_eq!(case(&[held, held]).latency.unwrap().n, 2 * 9 * 200);
 }
+
+#[test]
+fn a_rate_is_not_above_what_was_offered() {
+    let rates = [4000.0, 6000.0, 7500.0, 9000.0, 10_000.0, 9500.0].map(|rate| (rate, 0.0));
+    let run = explained(searched(1, 8000.0, &rates, (9900.0, 0.0)));
+    let capacity = run.capacity.unwrap();
+    let rate = capacity.rate.unwrap();
+    assert_eq!((capacity.outcome, rate.high), (Outcome::NotLimiting, 10_000.0));
+    assert!(rate.low <= rate.point && rate.point <= 10_000.0, "{rate:?}");
+    // Nor is the closed loop's best second, if no probe went beyond it.
+    let rates = [1000.0, 2000.0, 3000.0, 4000.0, 5000.0, 6000.0].map(|rate| (rate, 0.0));
+    let run = explained(searched(1, 8000.0, &rates, (6000.0, 0.0)));
+    assert!(run.capacity.unwrap().rate.unwrap().high <= 8000.0);
+}

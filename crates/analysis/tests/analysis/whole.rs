@@ -120,6 +120,18 @@ fn void_and_partial_runs_are_shown_and_not_counted() {
 }
 
 #[test]
+fn a_case_without_a_run_is_not_measured_and_one_of_void_runs_is_void() {
+    let mut data = quiet::experiment(1, vec![quiet::run(1)]);
+    data.plan.cases.push(quiet::case(2));
+    let study = explain(&data);
+    let case = &study.cases[1];
+    assert_eq!((case.n_started, case.verdict(), case.tps_median), (0, "not measured", None));
+    data.runs[0].record.state = RunState::Failed;
+    let study = explain(&data);
+    assert_eq!((study.cases[0].verdict(), study.cases[1].verdict()), ("void", "not measured"));
+}
+
+#[test]
 fn a_doubtful_run_makes_its_case_doubtful() {
     let mut runs: Vec<RunData> = (1..=3).map(quiet::run).collect();
     runs[1].events.push(event(12.0, EventKind::AutovacuumSeen, "1 worker"));

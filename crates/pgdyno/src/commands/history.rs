@@ -77,3 +77,16 @@ fn words(change: &Change) -> String {
     let (before, after, p) = (change.before, change.after, change.p);
     format!("  -- change: median {before:.0} to {after:.0} tps ({percent:+.1} %, p = {p:.1e}{revisions})\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_runs_are_too_few_to_deny_a_change() {
+        for n_runs in [1, 2, 7] {
+            assert!(no_change(n_runs).contains("too few runs to tell"), "{n_runs}");
+        }
+        assert!(no_change(8).contains("no level change"));
+    }
+}
