@@ -1,5 +1,6 @@
 //! State of a workload's tables in a database.
 
+mod traps;
 pub mod untouched;
 
 use anyhow::{Result, anyhow, bail};
@@ -63,8 +64,9 @@ pub enum DataState {
 /// Determines the state of the tables in a schema.
 ///
 /// # Errors
-/// When the server fails, or a marker cannot be parsed.
+/// When the server fails, a marker cannot be parsed, or reading the tables could run code of another user.
 pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<DataState> {
+    traps::expect_none(session, dataset, schema)?;
     let names: Vec<String> = dataset.tables().into_iter().map(quote_literal).collect();
     let sql = format!(
         "select c.relname as name, pg_catalog.obj_description(c.oid, 'pg_class') as comment \

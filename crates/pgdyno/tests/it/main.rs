@@ -49,5 +49,6 @@ mod targets;
 mod tool;
 mod tour;
 mod tpcc;
+mod traps;
 mod truth;
 mod ways;

@@ -135,8 +135,9 @@ fn read_pages(session: &mut Session, relation: &Relation, mode: &str, n_pages: u
     let schema = "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname = 'pg_prewarm'";
     let schema = session.query(schema)?.scalar().unwrap_or("public").to_string();
     let (schema, last) = (quote_ident(&schema), n_pages.saturating_sub(1));
+    // Of the exact types: whoever owns the schema could add a function of the name that fits others better.
     let sql = format!(
-        "select {schema}.pg_prewarm({}::regclass, '{mode}', 'main', 0, {last}::bigint)",
+        "select {schema}.pg_prewarm({}::regclass, '{mode}'::text, 'main'::text, 0::bigint, {last}::bigint)",
         relation.oid
     );
     session.execute(&sql).with_context(|| format!("pg_prewarm of {} failed", relation.table))
