@@ -12,6 +12,7 @@ mod host;
 mod load;
 mod platform;
 mod records;
+mod scripts;
 mod server;
 mod state;
 mod studies;
@@ -98,6 +99,9 @@ pub const CATALOGUE: &[Rule] = &[
     // Failures may explain why there are few.
     load::TRANSACTIONS_FAILED,
     load::TOO_FEW_TRANSACTIONS,
+    scripts::NO_STATEMENTS,
+    scripts::ROWS_MISSED,
+    scripts::SCRIPTS_SET,
     load::OUTCOMES_UNKNOWN,
     load::CUT_OFF_AT_END,
     load::OFFERED_NOT_ACHIEVED,

@@ -4,6 +4,7 @@ pub mod fingerprint;
 pub mod host;
 pub mod phase;
 pub mod server;
+pub mod touched;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ use crate::run::fingerprint::Fingerprint;
 use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
 use crate::run::server::ServerRecord;
+use crate::run::touched::Touched;
 
 /// Everything about a run, and how it ended. Written when the run starts, and again when it ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,6 +85,9 @@ pub struct RunRecord {
     /// Consistency conditions violated after the drain.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub violations_after: BTreeMap<String, String>,
+    /// Rows of each table that the load read and changed, from ramp-up to drain; empty where the server does not count.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub touched: BTreeMap<String, Touched>,
     /// What the server reported about the user's own scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survey: Option<ScriptSurvey>,
@@ -122,6 +127,7 @@ impl RunRecord {
             rows_after: BTreeMap::new(),
             violations_before: BTreeMap::new(),
             violations_after: BTreeMap::new(),
+            touched: BTreeMap::new(),
             survey: None,
             telemetry_unavailable: BTreeMap::new(),
         }

@@ -8,3 +8,4 @@ pub(crate) mod relations;
 pub mod target;
 pub mod template;
 pub mod tend;
+pub mod touched;

@@ -9,6 +9,7 @@ use model::run::phase::Phase;
 use model::telemetry::event::{Event, EventKind};
 
 use super::format::{excerpt, figure, list, percent, plural};
+use super::scripts::set_by_scripts;
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
@@ -198,14 +199,14 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     title: "NOT DURABLE",
     severity: "Doubt when fsync or full_page_writes is off, or data or WAL are on a volatile file system (tmpfs, \
                ramfs, a volatile overlay) or is mounted without write barriers; Note when only synchronous_commit is \
-               off or the workload does not write",
+               off (also by a script) or the workload does not write",
     source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
              (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
     advice: "Turn the setting on, or use a file system that survives a crash, unless that is what you want to measure: such numbers \
              cannot be compared with those of a server that keeps its data.",
-    evidence: "fsync, full_page_writes, synchronous_commit, and the file systems of data and WAL.",
+    evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it), and the file systems of data and WAL.",
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
-    tested: "fsync = off on one side of a comparison and on both.",
+    tested: "fsync = off on one side of a comparison and on both, and SET synchronous_commit = off in a script.",
     check: Check::Run(not_durable),
 };
 
@@ -215,7 +216,11 @@ fn not_durable(context: &RunContext) -> Option<Finding> {
     let is_off = |name: &str| format!("{name} = off");
     let unsafe_settings = ["fsync", "full_page_writes"].into_iter().filter(off).map(is_off);
     let grave: Vec<String> = unsafe_settings.chain(forgetful_mounts(context)).collect();
-    let lossy: Vec<String> = ["synchronous_commit"].into_iter().filter(off).map(is_off).collect();
+    let mut lossy: Vec<String> = ["synchronous_commit"].into_iter().filter(off).map(is_off).collect();
+    let in_scripts = set_by_scripts(record);
+    if in_scripts.iter().any(|(name, value)| name == "synchronous_commit" && value == "off") {
+        lossy.push("synchronous_commit = off in a script".to_string());
+    }
     if grave.is_empty() && lossy.is_empty() {
         return None;
     }

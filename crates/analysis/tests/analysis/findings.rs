@@ -5,6 +5,7 @@ use analysis::findings::rule;
 use analysis::study;
 use model::experiment::os::WalPolicy;
 use model::experiment::plan::RunState;
+use model::experiment::script::ScriptSurvey;
 use model::load::Pace;
 use model::load::course::RampUpEnd;
 use model::load::drive::Ending;
@@ -14,6 +15,7 @@ use model::run::fingerprint::Fingerprint;
 use model::run::host::MountRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use model::run::server::Setting;
+use model::run::touched::Touched;
 use model::telemetry::event::EventKind;
 use model::telemetry::reading::TickSource;
 
@@ -30,6 +32,17 @@ type Disturb = fn(&mut RunData);
 fn pace(data: &mut RunData, pace: Pace) {
     data.record.load.as_mut().unwrap().pace = pace;
     data.record.case.workload.pace = pace;
+}
+
+fn script(data: &mut RunData, source: &str) {
+    data.record.load.as_mut().unwrap().scripts[0].source = source.to_string();
+}
+
+/// The user's script writes table `t`, with this effect.
+fn touch(data: &mut RunData, rows_read: u64, rows_changed: u64) {
+    data.record.touched = [("t".to_string(), Touched { rows_read, rows_changed })].into();
+    let tables: std::collections::BTreeSet<String> = ["t".to_string()].into();
+    data.record.survey = Some(ScriptSurvey { written: tables.clone(), tables, ..ScriptSurvey::default() });
 }
 
 pub(crate) fn setting(data: &mut RunData, name: &str, value: &str) {
@@ -370,6 +383,19 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("statements-logged", Severity::Doubt, "log_statement = all", |data| {
         let all = Setting { value: "all".to_string(), source: "database".to_string() };
         data.record.server.as_mut().unwrap().settings.insert("log_statement".to_string(), all);
+    }),
+    ("not-durable", Severity::Note, "synchronous_commit = off in a script", |data| {
+        script(data, "SET synchronous_commit = off;\nSELECT 1;\n");
+    }),
+    ("scripts-set", Severity::Note, "scripts set jit = off", |data| {
+        script(data, "SET jit TO off;\nSELECT 1;\n")
+    }),
+    ("no-statements", Severity::Void, "no statement in `tpcb`", |data| {
+        data.record.ready.as_mut().unwrap().statements = vec![Vec::new()];
+    }),
+    ("rows-missed", Severity::Void, "read and changed no row of `t`", |data| touch(data, 0, 0)),
+    ("rows-missed", Severity::Doubt, "0.00 rows of `t` changed per transaction", |data| {
+        touch(data, 70_000, 1)
     }),
     ("tables-altered", Severity::Void, "`pgbench_tellers` has no primary key", |data| {
         let table = [("table".to_string(), "logged".to_string())].into();

@@ -230,6 +230,7 @@ fn record(spec: RunSpec) -> RunRecord {
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),
+        touched: BTreeMap::new(),
         survey: None,
         telemetry_unavailable: BTreeMap::new(),
     }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use dataset::session;
 use dataset::state::Home;
 use dataset::verify;
@@ -14,9 +15,10 @@ use model::experiment::plan::{RunSpec, RunState};
 use model::experiment::repeat::Repeat;
 use model::experiment::script::CaseData;
 use model::run::RunRecord;
+use model::run::touched::Touched;
 use server::database::facts::{self, LocalFacts};
 use server::database::fingerprint::fingerprint;
-use server::database::{definitions, prewarm, tend};
+use server::database::{definitions, prewarm, tend, touched};
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
@@ -93,6 +95,31 @@ impl Live<'_> {
 
     fn home(&self) -> Option<&Home> {
         self.found.as_ref()?.place.home.as_ref()
+    }
+
+    /// Rows touched so far, with what this run's own session read.
+    fn touched_before(&mut self, tables: &[&str]) -> Result<BTreeMap<String, Touched>> {
+        let session = self.session()?;
+        if touched::reports_on_request(session) {
+            return touched::so_far(session, tables);
+        }
+        // Before 15, a session is sure to have reported all its counts only when it has ended.
+        self.session = None;
+        touched::settled(&mut self.another_session()?, tables, &[])
+    }
+
+    /// Rows touched when the sessions of the load have ended.
+    fn touched_after(&self, record: &RunRecord, tables: &[&str]) -> Result<BTreeMap<String, Touched>> {
+        let is_answered = record.done.as_ref().is_some_and(|done| done.unanswered == 0);
+        let is_stopped = self.run.site.stop.load(Ordering::Relaxed);
+        ensure!(is_answered && !is_stopped, "the server does not answer, or the user does not want to wait");
+        let pids = record.ready.as_ref().map_or(&[][..], |ready| &ready.backend_pids);
+        touched::settled(&mut self.another_session()?, tables, pids)
+    }
+
+    fn another_session(&self) -> Result<Session> {
+        let Found { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
+        session::open(conninfo, self.run.site.stop)
     }
 
     /// Tables that are vacuumed, prewarmed and counted.
@@ -185,8 +212,21 @@ impl Ground for Live<'_> {
     }
 
     fn load(&mut self, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
+        let tables = self.tables(record);
+        let names: Vec<&str> = tables.iter().map(String::as_str).collect();
+        let before = self.touched_before(&names);
         self.session = None;
-        self.run.load(self, record, watch)
+        self.run.load(self, record, watch)?;
+        // Without these counts a rule is silent; the measurement stands.
+        if let (Ok(before), Ok(after)) = (before, self.touched_after(record, &names)) {
+            let home = self.home();
+            let since = after.into_iter().filter_map(|(table, after)| {
+                let name = home.map_or(table.as_str(), |home| home.recorded(&table)).to_string();
+                Some((name, after.since(*before.get(&table)?)))
+            });
+            record.touched = since.collect();
+        }
+        Ok(())
     }
 
     fn count(&mut self, record: &RunRecord) -> Result<After> {

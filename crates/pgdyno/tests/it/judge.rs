@@ -54,6 +54,9 @@ fn loaded(place: &Place, server: &Server) -> (String, String) {
 }
 
 const READ: &str = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
+/// Updates keys that scale 1 does not have.
+const BEYOND: &str = "SET synchronous_commit = off;\n\\set aid random(200001, 300000)\n\
+                      UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
 const WRITE: &str = "\\set aid random(1, 100000)\n\
                      UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
 
@@ -120,6 +123,57 @@ fn tables_by_url_that_init_would_not_make_are_named() {
 }
 
 #[test]
+fn statements_by_url_that_find_no_rows_are_void_and_those_that_find_some_are_not() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let (_, target) = loaded(&place, &pg);
+    let run = |name: &str, script: &str| {
+        let file = place.write(&format!("{name}.sql"), script);
+        run_of(&place, name, &["--server", &target, "-f", file.to_str().unwrap()])
+    };
+    for (name, script) in [("read", READ), ("write", WRITE)] {
+        let found = run(name, script);
+        for id in ["rows-missed", "no-statements", "scripts-set"] {
+            assert!(!found.iter().any(|text| text.starts_with(id)), "{id} in {found:#?}");
+        }
+    }
+    let found = run("beyond", BEYOND);
+    expect(&found, "rows-missed void", "read and changed no row of `public.pgbench_accounts`");
+    expect(&found, "scripts-set note", "synchronous_commit = off");
+    expect(&found, "not-durable doubt", "synchronous_commit = off in a script");
+    let found = run("most", &WRITE.replace("100000", "1000000"));
+    expect(&found, "rows-missed doubt", " rows of `public.pgbench_accounts` changed per transaction");
+    place.expect_clean();
+}
+
+#[test]
+fn statements_on_our_server_that_find_no_rows_are_void() {
+    let place = Place::new();
+    let bin_dir = bin_dir().display().to_string();
+    let beyond = place.write("beyond.sql", BEYOND);
+    let options =
+        "run --repeats 1 -s 1 -c 2 --measure 2s --ramp-up 0s --set workload.data=tpcb --json -o out -f";
+    let args = options.split(' ').chain([beyond.to_str().unwrap(), "--bin-dir", &bin_dir]);
+    let found = words(&json(&place.run(&args.collect::<Vec<_>>()))["runs"][0]["findings"]);
+    expect(&found, "rows-missed void", "read and changed no row of ");
+    expect(&found, "scripts-set note", "synchronous_commit = off");
+    expect(&found, "not-durable note", "synchronous_commit = off in a script");
+    assert!(!found.iter().any(|text| text.starts_with("tables-altered")), "{found:#?}");
+    place.expect_clean();
+}
+
+#[test]
+fn scripts_without_statements_have_no_number() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let target = pg.admin_target(&pg.database());
+    let (none, one) = (place.write("none.sql", "\\set a 1\n"), place.write("one.sql", "SELECT 1;\n"));
+    let (none, one) = (none.to_str().unwrap(), one.to_str().unwrap());
+    let found = run_of(&place, "none", &["--server", &target, "-f", none]);
+    expect(&found, "no-statements void", "none.sql`");
+    let found = run_of(&place, "both", &["--server", &target, "-f", none, "-f", one]);
+    expect(&found, "no-statements doubt", "none.sql`");
+}
+
+#[test]
 fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
     let place = Place::new();
     let servers = ["on", "off"].map(|fsync| {
@@ -137,6 +191,7 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
         "alter table pgbench_tellers drop constraint pgbench_tellers_pkey",
         "alter table pgbench_accounts enable row level security",
         "create publication everything for table pgbench_accounts",
+        "delete from pgbench_accounts where aid > 10000",
     ] {
         admin.execute(sql).unwrap();
     }
@@ -150,6 +205,7 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
     );
     expect(&found, "one-sided void", "not-durable in 0 of ");
     expect(&found, "one-sided doubt", "statements-logged in 0 of ");
+    expect(&found, "one-sided doubt", "rows-missed in 0 of ");
     assert_eq!(grade, "void");
     place.expect_clean();
 }

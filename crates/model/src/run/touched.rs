@@ -1,0 +1,22 @@
+//! The rows that a load read and changed, as the server counted them.
+
+use serde::{Deserialize, Serialize};
+
+/// Rows of a table that the load read and changed, from ramp-up to drain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touched {
+    /// Rows that scans of the table and of its indexes returned.
+    pub rows_read: u64,
+    /// Rows inserted, updated and deleted.
+    pub rows_changed: u64,
+}
+
+impl Touched {
+    /// What was added since `before`.
+    pub fn since(self, before: Touched) -> Touched {
+        Touched {
+            rows_read: self.rows_read.saturating_sub(before.rows_read),
+            rows_changed: self.rows_changed.saturating_sub(before.rows_changed),
+        }
+    }
+}
