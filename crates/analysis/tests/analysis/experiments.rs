@@ -10,7 +10,7 @@ use model::run::fingerprint::{Fingerprint, RelationPrint};
 use model::telemetry::event::EventKind;
 
 use crate::capacity::{find_a_rate, find_no_rate};
-use crate::findings::setting;
+use crate::disturbances::setting;
 use crate::quiet::{self, event, set_committed, tps};
 use crate::tpcc;
 

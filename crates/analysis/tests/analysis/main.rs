@@ -6,6 +6,7 @@ mod capacity;
 mod catalogue;
 mod chance;
 mod comparison;
+mod disturbances;
 mod experiments;
 mod failures;
 mod findings;

@@ -12,7 +12,7 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// What was added since `before`.
+    /// The rows touched since `before` was read.
     pub fn since(self, before: Touched) -> Touched {
         Touched {
             rows_read: self.rows_read.saturating_sub(before.rows_read),

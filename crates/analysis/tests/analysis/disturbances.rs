@@ -1,0 +1,124 @@
+//! Changes to the records of a quiet run: what disturbed it, or what was unusual about it.
+
+use model::experiment::script::ScriptSurvey;
+use model::load::Pace;
+use model::load::interval::Counts;
+use model::run::RunData;
+use model::run::host::MountRecord;
+use model::run::phase::{Phase, PhaseRecord};
+use model::run::touched::Touched;
+use model::telemetry::event::EventKind;
+use model::telemetry::reading::TickSource;
+
+use crate::quiet::{self, event};
+
+pub(crate) fn pace(data: &mut RunData, pace: Pace) {
+    data.record.load.as_mut().unwrap().pace = pace;
+    data.record.case.workload.pace = pace;
+}
+
+pub(crate) fn script(data: &mut RunData, source: &str) {
+    data.record.load.as_mut().unwrap().scripts[0].source = source.to_string();
+}
+
+/// The user's script writes table `t`, with this effect.
+pub(crate) fn touch(data: &mut RunData, rows_read: u64, rows_changed: u64) {
+    data.record.touched = [("t".to_string(), Touched { rows_read, rows_changed })].into();
+    let tables: std::collections::BTreeSet<String> = ["t".to_string()].into();
+    data.record.survey = Some(ScriptSurvey { written: tables.clone(), tables, ..ScriptSurvey::default() });
+}
+
+pub(crate) fn setting(data: &mut RunData, name: &str, value: &str) {
+    let server = data.record.server.as_mut().unwrap();
+    server.settings.get_mut(name).unwrap().value = value.to_string();
+}
+
+/// The server was compiled with these flags.
+pub(crate) fn cflags(data: &mut RunData, flags: &str) {
+    let server = data.record.server.as_mut().unwrap();
+    server.build.insert("CFLAGS".to_string(), flags.to_string());
+}
+
+/// The server's files of this role are on such a file system.
+pub(crate) fn mount(data: &mut RunData, role: &str, fs_type: &str, options: &str) {
+    let record = MountRecord {
+        mount_point: "/ram".to_string(),
+        fs_type: fs_type.to_string(),
+        options: options.to_string(),
+        ..MountRecord::default()
+    };
+    data.record.host.as_mut().unwrap().mounts.insert(role.to_string(), record);
+}
+
+pub(crate) fn fact(data: &mut RunData, name: &str, value: &str) {
+    data.record.host.as_mut().unwrap().facts.insert(name.to_string(), value.to_string());
+}
+
+pub(crate) fn checkpoint(data: &mut RunData, from_s: f64, to_s: f64) {
+    data.events
+        .push(event(from_s, EventKind::CheckpointStart, "checkpoint starting: time").with("cause", "time"));
+    let end = event(to_s, EventKind::CheckpointEnd, "checkpoint complete").with("buffers", 1234);
+    data.events.push(end.with("total_s", to_s - from_s));
+}
+
+/// So many transactions of each whole second fail.
+pub(crate) fn fail_each_second(data: &mut RunData, n: u64) {
+    for interval in data.intervals.iter_mut().filter(|interval| interval.counts.committed > n) {
+        (interval.counts.committed, interval.counts.failed) = (interval.counts.committed - n, n);
+    }
+    quiet::finish(data);
+}
+
+/// Transactions of second 10 end otherwise than by a commit.
+pub(crate) fn end_otherwise(data: &mut RunData, change: fn(&mut Counts)) {
+    change(&mut data.intervals[10].counts);
+    quiet::finish(data);
+}
+
+/// Each second: processor time of other sessions on the server, how many are at work (in even and odd seconds), and their
+/// transactions, while the load makes 1000.
+pub(crate) fn neighbour(data: &mut RunData, cpu_s: f64, working: [f64; 2], transactions: f64) {
+    for (n, tick) in data.ticks.iter_mut().enumerate() {
+        let mut put = |name: &str, value: f64| tick.values.insert(name.to_string(), value);
+        match tick.source {
+            TickSource::Host => drop(put("server.cpu.foreign", cpu_s)),
+            TickSource::Driver => drop(put("driver.server_transactions", 1000.0)),
+            TickSource::Server => {
+                put("server.foreign_sessions", 3.0);
+                put("server.foreign_working", working[n / 3 % 2]);
+                put("server.transactions", 1000.0 + transactions);
+                put("database.commits", 999.0 + transactions / 2.0);
+                put("database.rollbacks", 0.0);
+            }
+            TickSource::Remote => {}
+        }
+    }
+}
+
+pub(crate) fn settled(data: &mut RunData, quiet: &str) {
+    let detail = [("quiet", quiet), ("seconds", "10.003"), ("still_busy", "sessions")];
+    let detail = detail.map(|(name, value)| (name.to_string(), value.to_string()));
+    let phase = Phase::Settle;
+    data.record.phases.push(PhaseRecord { phase, start_unix_ns: 0, end_unix_ns: 0, detail: detail.into() });
+}
+
+/// Half of a processor for the server, of whose ten periods each second so many were throttled.
+pub(crate) fn quota(data: &mut RunData, throttled: f64) {
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Host) {
+        for (name, value) in
+            [("quota", 0.5), ("periods", 10.0), ("throttled_periods", throttled), ("throttled_time", 0.3)]
+        {
+            tick.values.insert(format!("cgroup.{name}[server:/db]"), value);
+        }
+    }
+}
+
+/// A clock is set by so many seconds between second 20 and 21, and read with an error of 5 ms.
+pub(crate) fn clock(data: &mut RunData, metric: &str, step_s: f64) {
+    let source = if metric.starts_with("host") { TickSource::Host } else { TickSource::Server };
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == source) {
+        let offset_s = if tick.end_unix_ns > quiet::at(20.5) { step_s } else { 0.0 };
+        tick.values.insert(metric.to_string(), offset_s);
+        tick.values.insert("server.clock_error".to_string(), 0.005);
+    }
+}
