@@ -139,7 +139,7 @@ const LEVELS: [(&str, bool); 3] =
 /// # Errors
 /// When the tables are missing or not whole, the server is lost, or `stop` is set. A failed test is a result.
 pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Result<AcidReport> {
-    let (schema, scale) = limit::within("look at the server", limit::QUESTIONS, || {
+    let (schema, scale) = limit::within("examine the server", limit::QUESTIONS, || {
         let mut session = session::open(&request.conninfo, request.stop)?;
         let schema = schema::find(&mut session, request.schema.as_deref())?;
         let scale = warehouses(&mut session, &schema)?;

@@ -54,7 +54,7 @@ pub fn of_plan(
         let n_runs = plan.runs.iter().filter(|run| is_here(run.case)).count();
         let may_replace = replace_databases.contains(&conninfo.dbname);
         intents.push(limit::within(
-            "look at the server",
+            "examine the server",
             crate::site::phase_limit::of_questions(case),
             || {
                 let mut session = session::open(&conninfo, stop)?;

@@ -53,7 +53,7 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
                 let problems = site.conninfo(keywords).and_then(|conninfo| {
                     let look = || adopted::problems(&conninfo, cases, site);
                     limit::within(
-                        "look at the server",
+                        "examine the server",
                         crate::site::phase_limit::of_questions(cases[0]),
                         look,
                     )

@@ -37,7 +37,7 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
     let (place, report) = match &args.server.server {
         Some(target) => {
             let conninfo = setup::resolve(target)?;
-            let _holder = limit::within("look at the server", limit::QUESTIONS, || {
+            let _holder = limit::within("examine the server", limit::QUESTIONS, || {
                 let mut holder = session::open(&conninfo, signals::stop_flag())?;
                 adopted::expect_primary(&conninfo, &mut holder)?;
                 lock::take(&mut holder, template::keeper)?;

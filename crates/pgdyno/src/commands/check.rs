@@ -30,7 +30,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
             let conninfo = setup::resolve(target)?;
             let mut session = open(&conninfo)?;
             if let Some(note) =
-                limit::within("look at the server", limit::QUESTIONS, || lock::note(&mut session))?
+                limit::within("examine the server", limit::QUESTIONS, || lock::note(&mut session))?
             {
                 say(&format!("pgdyno: note: {note}"));
             }
@@ -55,7 +55,7 @@ fn open(conninfo: &Conninfo) -> Result<Session> {
 /// Checks within a time limit that grows with the size of the database.
 fn check_over(session: &mut Session, kind: WorkloadKind, schema: Option<&str>) -> Result<CheckReport> {
     let look = || limit::database_bytes(session);
-    let bytes = limit::within("look at the server", limit::QUESTIONS, look)?;
+    let bytes = limit::within("examine the server", limit::QUESTIONS, look)?;
     limit::within("check", limit::for_bytes(bytes), || verify::check(session, kind, schema))
 }
 

@@ -70,7 +70,7 @@ impl Order<'_> {
         let mut screen = Screen::of_one();
         let conninfo = setup::resolve(target)?;
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
-        let (mut session, schema) = limit::within("look at the server", limit::QUESTIONS, || {
+        let (mut session, schema) = limit::within("examine the server", limit::QUESTIONS, || {
             if args.create_database {
                 create_database(&conninfo, stop)?;
             }
@@ -113,7 +113,7 @@ impl Order<'_> {
         let budget = Budget::of(&cache)?;
         ensure!(
             !budget.keeps_nothing(),
-            "{} keeps no cluster, so loading one would be in vain",
+            "{} keeps no cluster, so there is nothing to load in advance",
             budget.origin
         );
         let site = Site {

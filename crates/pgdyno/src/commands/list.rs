@@ -15,7 +15,7 @@ use crate::{Exit, print, print_exact, say};
 /// The file that keeps the answer of an experiment, so that a list need not read all its records.
 pub(crate) const ANSWER: &str = "answer.json";
 
-/// pgdyno writes no longer file.
+/// Longest file that is read; pgdyno writes much shorter ones.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The experiments in a directory, oldest first. Damaged ones are reported on stderr. The default directory need not
@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     verdict: String,
     /// The servers, as the experiment names them.
     server: String,
-    /// The program whose words these are.
+    /// The version of pgdyno that worded the answer.
     tool_version: String,
 }
 

@@ -168,7 +168,7 @@ fn disk(out: &mut String, peak: Option<&Peak>, outlook: &Outlook) -> Result<()> 
     if outlook.url_bytes > 0 {
         writeln!(
             out,
-            "disk    about {} on servers by URL: data, and the copy that it is put back from",
+            "disk    about {} on servers by URL: data, and the copy that it is restored from",
             size_text(outlook.url_bytes)
         )?;
     }

@@ -71,7 +71,7 @@ fn consent(args: &RunArgs) -> Consent<'_> {
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
     let consent = consent(args);
-    // What is impossible comes first: consent to it would be asked in vain.
+    // Impossible plans are refused first, before anybody is asked for consent.
     job::expect_possible((&asked.plan, 1), &asked.servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
     {

@@ -68,7 +68,7 @@ impl Screen {
             Progress::PhaseBegins(phase) => self.doing(phase.as_str().replace('_', "-")),
             Progress::Second { t, n, committed, is_measured, histograms } => {
                 self.live.second(t, n);
-                // Decoded for a terminal alone.
+                // Only a terminal needs the decoded line.
                 let p99 = self.bar.as_ref().and_then(|_| live::p99_ms(&histograms));
                 self.doing(live::second(t, n, committed, is_measured, p99));
             }
@@ -92,7 +92,7 @@ impl Screen {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn close(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

@@ -90,7 +90,7 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
     place.run(&["compare", "out:2", "out:1", "--report", "back.html"]).expect(0);
     assert!(read("back.html").contains("<p class=\"verdict faster\">"));
     let own = place.run(&["compare", "out", "--report", "out"]).expect(1);
-    assert!(own.stderr.contains("has an experiment with a report of its own"), "{}", own.stderr);
+    assert!(own.stderr.contains("has an experiment with its own report"), "{}", own.stderr);
     let text = place.run(&["compare", "out:1", "out:2"]).expect(0).stdout;
     assert!(text.contains("slower (95 % interval -") && text.contains("would probably be missed"), "{text}");
     // With the sides swapped, the other end of the interval decides.

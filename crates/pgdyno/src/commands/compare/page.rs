@@ -131,7 +131,7 @@ pub(super) fn write_asked(
     }
     ensure!(
         !store::is_experiment_dir(path),
-        "`{}` has an experiment with a report of its own; name another directory, or a file, with --report",
+        "`{}` has an experiment with its own report; name another directory, or a file, with --report",
         path.display()
     );
     store::expect_ours(path)?;
