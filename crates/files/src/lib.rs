@@ -4,10 +4,12 @@
 //! crate's business.
 
 mod durable;
+mod hash;
 mod named;
 mod regular;
 pub mod trust;
 
 pub use durable::{PRIVATE, create_private_dir_all, replace, replace_by, sync_parent, temporary_name};
+pub use hash::sha256;
 pub use named::{read_named, read_standard_input};
 pub use regular::{create, create_new, lock_file, open, open_with, read};

@@ -39,22 +39,20 @@ fn done(ending: &str) -> String {
 
 fn order(source: &str) -> DriveOrder {
     let script = ScriptSpec { name: "a".into(), tag: "a".into(), weight: 1, source: source.into() };
-    DriveOrder {
-        load: LoadSpec {
-            format: model::FORMAT,
-            target: Default::default(),
-            scripts: vec![script],
-            defines: Default::default(),
-            protocol: Protocol::Prepared,
-            n_clients: 1,
-            n_threads: 1,
-            pace: Pace::Closed,
-            window: WINDOW,
-            seed: 1,
-            ..LoadSpec::default()
-        },
-        password: Some(PASSWORD.into()),
-    }
+    let load = LoadSpec {
+        format: model::FORMAT,
+        target: Default::default(),
+        scripts: vec![script],
+        defines: Default::default(),
+        protocol: Protocol::Prepared,
+        n_clients: 1,
+        n_threads: 1,
+        pace: Pace::Closed,
+        window: WINDOW,
+        seed: 1,
+        ..LoadSpec::default()
+    };
+    DriveOrder::new(load, Some(PASSWORD.into()))
 }
 
 /// A driver that is a shell script. `say LINE` in it writes a line.

@@ -80,7 +80,7 @@ fn main() -> ExitCode {
 
 fn drive() -> Exit {
     let input = std::io::BufReader::new(std::io::stdin());
-    match driver::drive(input, &mut std::io::stdout().lock()) {
+    match driver::drive(input, &mut std::io::stdout()) {
         Ok(true) => Exit::Done,
         Ok(false) | Err(_) => Exit::Failed,
     }

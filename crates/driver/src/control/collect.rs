@@ -1,7 +1,6 @@
 //! The control loop of a running load: gathers the threads' reports and passes on what the parent asks.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -10,8 +9,9 @@ use model::load::drive::{Done, DriveCommand, DriverLine, Ending};
 use model::telemetry::event::{Event, EventKind};
 
 use crate::clock::{self, Nanos};
+use crate::control::listen::Heard;
 use crate::control::merge::Merger;
-use crate::control::output::{Failure, say};
+use crate::control::output::{Failure, Outbox};
 use crate::tally::{SqlState, Tally, sqlstate_text};
 use crate::thread::controls::Controls;
 use crate::thread::order::Order;
@@ -29,7 +29,7 @@ pub(crate) struct Collector<'a> {
     merger: Merger,
     /// Returns emptied tallies to their threads.
     recycle: Vec<Sender<Tally>>,
-    output: &'a mut dyn Write,
+    outbox: &'a Outbox,
     n_running: usize,
     n_lost_reported: u32,
     n_restored_reported: u32,
@@ -45,7 +45,7 @@ impl<'a> Collector<'a> {
     pub(crate) fn new(
         order: &'a Order<'a>,
         recycle: Vec<Sender<Tally>>,
-        output: &'a mut dyn Write,
+        outbox: &'a Outbox,
     ) -> Collector<'a> {
         let n_clients = order.load.n_clients as usize;
         Collector {
@@ -53,7 +53,7 @@ impl<'a> Collector<'a> {
             n_running: recycle.len(),
             order,
             recycle,
-            output,
+            outbox,
             n_lost_reported: 0,
             n_restored_reported: 0,
             failure: None,
@@ -72,6 +72,7 @@ impl<'a> Collector<'a> {
                 connect_ns_total: 0.0,
                 n_connects: 0,
                 outage_ns_total: 0.0,
+                lines_dropped: 0,
                 committed_by_slice: Vec::new(),
             },
             messages: BTreeMap::new(),
@@ -83,12 +84,15 @@ impl<'a> Collector<'a> {
     pub(crate) fn collect(
         &mut self,
         inbox: &Receiver<Report>,
-        commands: &Receiver<DriveCommand>,
+        commands: &Receiver<Heard>,
         controls: Controls,
     ) -> Result<(), Failure> {
         while self.n_running > 0 {
-            while let Ok(command) = commands.try_recv() {
-                self.take_command(command, controls)?;
+            while let Ok(heard) = commands.try_recv() {
+                match heard {
+                    Heard::Command(command) => self.take_command(command, controls)?,
+                    Heard::ParentIsGone { is_far } => self.stop(is_far, controls),
+                }
             }
             match inbox.recv_timeout(STOP_GRAIN) {
                 Ok(report) => self.take(report)?,
@@ -104,19 +108,22 @@ impl<'a> Collector<'a> {
     /// Carries out a command. A line confirms a window that was moved.
     fn take_command(&mut self, command: DriveCommand, controls: Controls) -> Result<(), Failure> {
         match command {
-            DriveCommand::Stop => {
-                self.stopped = true;
-                controls.stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
-            }
+            DriveCommand::Stop => self.stop(false, controls),
             DriveCommand::Rate(rate_per_s) if rate_per_s.is_finite() && rate_per_s > 0.0 => {
                 controls.rate.order(rate_per_s);
             }
             DriveCommand::Window(window) if !self.stopped && controls.frame.change(window, clock::now()) => {
-                say(self.output, &DriverLine::Window(window))?;
+                self.outbox.say(&DriverLine::Window(window))?;
             }
-            DriveCommand::Rate(_) | DriveCommand::Window(_) | DriveCommand::Go(_) => {}
+            DriveCommand::Rate(_) | DriveCommand::Window(_) | DriveCommand::Go(_) | DriveCommand::Ping(_) => {
+            }
         }
         Ok(())
+    }
+
+    fn stop(&mut self, at_once: bool, controls: Controls) {
+        self.stopped = true;
+        controls.stop.fetch_max(if at_once { stop::AT_ONCE } else { stop::GENTLY }, Ordering::Relaxed);
     }
 
     fn take(&mut self, report: Report) -> Result<(), Failure> {
@@ -137,7 +144,7 @@ impl<'a> Collector<'a> {
                 let pause_s = pause_ns as f64 / 1e9;
                 let text = format!("the driver did not run for {pause_s:.3} s");
                 let event = Event::new(self.order.wall.unix(at), EventKind::DriverPaused, text);
-                Ok(say(self.output, &DriverLine::Event(event.with("pause_s", pause_s)))?)
+                Ok(self.outbox.say(&DriverLine::Event(event.with("pause_s", pause_s)))?)
             }
             Report::Broken(error) => {
                 Err(Failure::Load(format!("the driver cannot wait for its connections any more: {error}")))
@@ -160,7 +167,7 @@ impl<'a> Collector<'a> {
     fn write_complete(&mut self) -> Result<(), Failure> {
         let (lines, spare) = self.merger.complete();
         for line in &lines {
-            say(self.output, line)?;
+            self.outbox.say(line)?;
         }
         for tally in spare {
             self.give_back(0, tally);
@@ -179,7 +186,7 @@ impl<'a> Collector<'a> {
             return Ok(());
         }
         event.t_unix_ns = self.order.wall.unix(at);
-        Ok(say(self.output, &DriverLine::Event(event))?)
+        Ok(self.outbox.say(&DriverLine::Event(event))?)
     }
 
     fn add_finished(&mut self, finished: Finished) {
@@ -207,7 +214,7 @@ impl<'a> Collector<'a> {
         if let Some(message) = self.failure.take() {
             return Err(Failure::Load(message));
         }
-        let lost_all = self.done.clients_lost as usize == self.done.measured_by_client.len();
+        let lost_all = self.done.clients_lost as usize == self.order.shares().iter().sum::<usize>();
         self.done.ending = match (lost_all, self.stopped) {
             (true, _) => Ending::ConnectionsLost,
             (false, true) => Ending::Stopped,
@@ -219,6 +226,6 @@ impl<'a> Collector<'a> {
         self.done.messages =
             self.messages.iter().map(|(state, message)| (sqlstate_text(state), message.clone())).collect();
         assert!(self.done.counts.identity_holds(0), "the counts obey their identity: {:?}", self.done.counts);
-        Ok(say(self.output, &DriverLine::Done(Box::new(self.done.clone())))?)
+        Ok(self.outbox.say_done(self.done.clone())?)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::load::Protocol;
-use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
+use model::load::drive::{DriveCommand, DriverLine, Ready};
 use wire::{Conninfo, Secret};
 use workload::{Emulator, ThreadStreams};
 
@@ -15,7 +15,8 @@ use crate::client::fetch::Fetched;
 use crate::client::script::Scripts;
 use crate::clock::{self, Nanos, WallClock};
 use crate::control::collect::Collector;
-use crate::control::output::{Failure, say};
+use crate::control::listen::{self, Begin, Heard};
+use crate::control::output::{Failure, Outbox, with_outbox};
 use crate::control::usage;
 use crate::poller::Poller;
 use crate::tally::Tally;
@@ -27,7 +28,7 @@ use crate::thread::order::Order;
 use crate::thread::rate::Rate;
 use crate::thread::rehearsal::{Rehearsal, RehearsedLoad};
 use crate::thread::report::Report;
-use crate::thread::schedule::{Schedule, Share};
+use crate::thread::schedule::Schedule;
 use crate::thread::stop;
 use crate::thread::turns::TurnClock;
 use crate::thread::worker::{Setup, Worker};
@@ -37,22 +38,18 @@ use crate::thread::worker::{Setup, Worker};
 ///
 /// # Errors
 /// Only when `output` cannot be written: nobody listens any more.
-pub fn drive(input: impl BufRead + Send + 'static, output: &mut dyn Write) -> io::Result<bool> {
-    match prepare_and_run(input, output) {
+pub fn drive(input: impl BufRead + Send + 'static, output: &mut (dyn Write + Send)) -> io::Result<bool> {
+    with_outbox(output, |outbox| match prepare_and_run(input, outbox) {
         Ok(()) => Ok(true),
         Err(Failure::Output(e)) => Err(e),
-        Err(Failure::Load(message)) => {
-            say(output, &DriverLine::Failed { message })?;
-            Ok(false)
-        }
-    }
+        Err(Failure::Load(message)) => outbox.say(&DriverLine::Failed { message }).map(|()| false),
+    })?
 }
 
-fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -> Result<(), Failure> {
-    let mut first = String::new();
-    input.read_line(&mut first).map_err(|e| format!("cannot read the order: {e}"))?;
-    let first: DriveOrder =
-        serde_json::from_str(&first).map_err(|e| format!("the order is not understood: {e}"))?;
+fn prepare_and_run(mut input: impl BufRead + Send + 'static, outbox: &Outbox) -> Result<(), Failure> {
+    let wall = WallClock::read();
+    let Begin { order: first, greeting } = listen::begin(&mut input, outbox)?;
+    let commands = listen::listen(input, greeting.as_ref(), wall, outbox);
     let load = first.load;
     if load.format > model::FORMAT {
         return Err(
@@ -65,13 +62,16 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
         return Err("the load has no end: give it a time or a number of transactions".to_string().into());
     }
-    usage::expect_open_files(load.n_clients, load.n_threads)?;
+    let part = first.part;
+    if part.index >= part.of {
+        return Err(format!("the order is for driver {} of {}", part.index, part.of).into());
+    }
+    usage::expect_open_files(load.n_clients.div_ceil(part.of), load.n_threads)?;
     usage::raise_open_files()?;
 
     // Threads that connect while the load runs may not wait for a resolver.
     let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
-    let order = Order { load: &load, conninfo, scripts: &scripts, wall: WallClock::read() };
-    let commands = listen(input);
+    let order = Order { load: &load, part, conninfo, scripts: &scripts, wall };
     let begun = clock::now();
     let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &order.shares())?;
     let poller = pollers.first().map_or(load.poller, Poller::kind);
@@ -91,31 +91,22 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
         statements: scripts.labels(),
         backend_pids,
     };
-    say(output, &DriverLine::Ready(ready))?;
+    outbox.say(&DriverLine::Ready(ready))?;
     match commands.recv() {
-        Ok(DriveCommand::Go(unix_ns)) => order.run(
+        Ok(Heard::Command(DriveCommand::Go(unix_ns))) => order.run(
             shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
-            // The wall clock may have been set since the first reading, and this order is of now.
-            WallClock::read().monotonic(unix_ns),
+            // A parent on this machine names a time of now, and the wall clock may have been set since the first reading;
+            // another one has converted it to our time line.
+            if greeting.is_some() { wall } else { WallClock::read() }.monotonic(unix_ns),
             &commands,
-            output,
-        ),
-        _ => Err("stopped before the load began".to_string().into()),
+            outbox,
+        )?,
+        _ => return Err("stopped before the load began".to_string().into()),
     }
-}
-
-/// Reads commands on a separate thread. The end of the input means that the parent is gone, and stops the load.
-fn listen(input: impl BufRead + Send + 'static) -> Receiver<DriveCommand> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in input.lines().map_while(Result::ok) {
-            if let Ok(command) = serde_json::from_str(&line) {
-                sender.send(command).ok();
-            }
-        }
-        sender.send(DriveCommand::Stop).ok();
-    });
-    receiver
+    if greeting.is_some() {
+        listen::until_the_parent_has_gone(&commands);
+    }
+    Ok(())
 }
 
 /// A thread's share before the load begins.
@@ -144,8 +135,7 @@ impl Order<'_> {
     /// none yet.
     fn connect(&self) -> Result<Crew, String> {
         let sizes = self.shares();
-        let (n_clients, n_threads) = (self.load.n_clients as usize, sizes.len());
-        let (seeds, defines) = self.seeds(n_clients, n_threads);
+        let (seeds, defines) = self.seeds();
         let connected: Vec<Result<Connected, String>> = std::thread::scope(|scope| {
             let connect = |n: usize| match self.load.connect_each {
                 true => Ok(Connected::default()),
@@ -155,9 +145,10 @@ impl Order<'_> {
             threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread died".into()))).collect()
         });
 
-        let mut numbered = seeds.client.into_iter().enumerate();
+        let mut numbered = seeds.client.into_iter().enumerate().skip(self.first_client());
+        let streams = seeds.thread.into_iter().skip(self.first_thread());
         let mut crew = Crew::default();
-        for ((connected, streams), n) in connected.into_iter().zip(seeds.thread).zip(sizes) {
+        for ((connected, streams), n) in connected.into_iter().zip(streams).zip(sizes) {
             let Connected { connections, prepare_ns } = connected?;
             crew.prepare_ns = crew.prepare_ns.max(prepare_ns);
             let mut connections = connections.into_iter();
@@ -189,15 +180,15 @@ impl Order<'_> {
         &'a self,
         shares: Vec<(ThreadShare, Waiting<'a>)>,
         go: Nanos,
-        commands: &Receiver<DriveCommand>,
-        output: &mut dyn Write,
+        commands: &Receiver<Heard>,
+        outbox: &Outbox,
     ) -> Result<(), Failure> {
         let (reports, inbox) = mpsc::channel();
         let stop = AtomicU8::new(stop::NOT);
         let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
         let controls = Controls { stop: &stop, rate: &rate, frame: &frame };
-        let shared = Shared { n_threads: shares.len(), go, controls };
+        let shared = Shared { go, controls };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
@@ -210,7 +201,7 @@ impl Order<'_> {
             for worker in workers {
                 scope.spawn(move || worker.run());
             }
-            let mut collector = Collector::new(self, recycle, output);
+            let mut collector = Collector::new(self, recycle, outbox);
             let result = collector.collect(&inbox, commands, controls);
             // Also when the output is gone: the threads must see it.
             stop.fetch_max(stop::AT_ONCE, Ordering::Relaxed);
@@ -227,8 +218,7 @@ impl Order<'_> {
         spare: Receiver<Tally>,
     ) -> Result<Worker<'a>, String> {
         let ThreadShare { clients, streams } = share;
-        let n_threads = shared.n_threads;
-        let share = Share { thread, n_threads };
+        let share = self.share(thread);
         Ok(Worker::new(Setup {
             thread,
             load: self.load,
@@ -261,7 +251,6 @@ impl Order<'_> {
 
 /// What every worker needs to know.
 struct Shared<'a> {
-    n_threads: usize,
     go: Nanos,
     controls: Controls<'a>,
 }

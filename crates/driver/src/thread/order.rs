@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::load::LoadSpec;
+use model::load::drive::DriverPart;
 use wire::Conninfo;
 use workload::Seeds;
 
@@ -11,23 +12,54 @@ use crate::client::parsed::Parsed;
 use crate::client::script::Scripts;
 use crate::clock::WallClock;
 use crate::tally::TallyShape;
+use crate::thread::schedule::Share;
 
 /// One load, as ordered and ready for the threads.
 pub(crate) struct Order<'a> {
     pub(crate) load: &'a LoadSpec,
+    /// Which clients and threads of the load are this driver's.
+    pub(crate) part: DriverPart,
     pub(crate) conninfo: Arc<Conninfo>,
     pub(crate) scripts: &'a Scripts,
     pub(crate) wall: WallClock,
 }
 
 impl Order<'_> {
-    /// Number of clients of each thread.
+    /// Number of clients of each thread of this driver.
     pub(crate) fn shares(&self) -> Vec<usize> {
-        split(self.load.n_clients as usize, self.load.n_threads.max(1) as usize)
+        self.all_shares()[self.first_thread()..][..self.n_threads()].to_vec()
     }
 
-    /// All random streams, and the variables of all clients.
-    pub(crate) fn seeds(&self, n_clients: usize, n_threads: usize) -> (Seeds, BTreeMap<String, String>) {
+    /// Number of this driver's first client in the load.
+    pub(crate) fn first_client(&self) -> usize {
+        self.all_shares()[..self.first_thread()].iter().sum()
+    }
+
+    /// The place of one of this driver's threads among those of all drivers.
+    pub(crate) fn share(&self, thread: usize) -> Share {
+        Share { thread: self.first_thread() + thread, n_threads: self.n_all_threads() }
+    }
+
+    /// Number of clients of each thread of all drivers.
+    fn all_shares(&self) -> Vec<usize> {
+        split(self.load.n_clients as usize, self.n_all_threads())
+    }
+
+    pub(crate) fn first_thread(&self) -> usize {
+        self.part.index as usize * self.n_threads()
+    }
+
+    pub(crate) fn n_all_threads(&self) -> usize {
+        self.part.of.max(1) as usize * self.n_threads()
+    }
+
+    fn n_threads(&self) -> usize {
+        self.load.n_threads.max(1) as usize
+    }
+
+    /// The random streams of all drivers, and the variables of all clients.
+    pub(crate) fn seeds(&self) -> (Seeds, BTreeMap<String, String>) {
+        let (n_clients, n_threads) = (self.load.n_clients as usize, self.n_all_threads());
         let mut defines = self.load.defines.clone();
         // pgbench prints the seed as a signed integer, so it may be given as one.
         let number = |text: &String| text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()? as u64));
@@ -41,7 +73,7 @@ impl Order<'_> {
 
     /// The variables of all clients.
     pub(crate) fn defines(&self) -> BTreeMap<String, String> {
-        self.seeds(self.load.n_clients as usize, self.shares().len()).1
+        self.seeds().1
     }
 
     /// The size of each thread's tally.

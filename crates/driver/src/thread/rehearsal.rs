@@ -196,6 +196,7 @@ fn answer(mut statements: &[u8], out: &mut Vec<u8>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model::load::drive::DriverPart;
     use model::load::{Protocol, ScriptSpec};
 
     use super::*;
@@ -214,7 +215,13 @@ mod tests {
     fn with_order<T>(load: &LoadSpec, f: impl FnOnce(&Order) -> T) -> T {
         let scripts = Scripts::compile(load).unwrap();
         let conninfo = wire::Conninfo::from_keywords(&load.target, None).unwrap();
-        f(&Order { load, conninfo: conninfo.into(), scripts: &scripts, wall: WallClock::read() })
+        f(&Order {
+            load,
+            part: DriverPart::WHOLE,
+            conninfo: conninfo.into(),
+            scripts: &scripts,
+            wall: WallClock::read(),
+        })
     }
 
     fn is_rehearsed(load: &LoadSpec) -> bool {

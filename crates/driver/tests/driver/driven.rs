@@ -52,7 +52,7 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
 /// As [`try_drive`], with further commands, each at its time after `go`.
 pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)]) -> Result<Driven, String> {
     let (mut orders, input) = UnixStream::pair().unwrap();
-    let order = serde_json::to_string(&DriveOrder { load, password: None }).unwrap();
+    let order = serde_json::to_string(&DriveOrder::new(load, None)).unwrap();
     let go_unix_ns =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_millis(20);
     let go = serde_json::to_string(&DriveCommand::Go(go_unix_ns.as_nanos() as u64)).unwrap();
@@ -82,7 +82,9 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
             DriverLine::Event(event) => events.push(event),
             DriverLine::Tick(tick) => ticks.push(tick),
             DriverLine::Done(word) => done = Some(*word),
-            DriverLine::Window(window) => panic!("nobody asked for {window:?}"),
+            line @ (DriverLine::Window(_) | DriverLine::Hello(_) | DriverLine::Pong(_)) => {
+                panic!("nobody asked for {line:?}")
+            }
             DriverLine::Failed { message } => return Err(message),
         }
     }

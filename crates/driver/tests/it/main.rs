@@ -6,4 +6,5 @@
 mod ends;
 mod errors;
 mod order;
+mod parts;
 mod scripts;

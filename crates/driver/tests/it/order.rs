@@ -56,7 +56,7 @@ pub(crate) struct Story {
 impl Driving {
     /// Gives the order.
     pub(crate) fn start(load: LoadSpec) -> Driving {
-        let order = DriveOrder { load, password: None };
+        let order = DriveOrder::new(load, None);
         Driving::start_with(&serde_json::to_string(&order).unwrap())
     }
 

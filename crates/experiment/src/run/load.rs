@@ -39,7 +39,7 @@ impl OneRun<'_> {
         let load = self.load_spec(conninfo, place, record);
         record.load = Some(load.clone());
         let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
-        let order = DriveOrder { load, password };
+        let order = DriveOrder::new(load, password);
         let mut driver = LocalDriver::spawn(self.program, ["drive"], &order, StderrTo::Messages)?;
         let ready = driver.wait_ready(READY_TIMEOUT, self.site.stop)?;
         let load_backends = ready.backend_pids.iter().copied().collect();

@@ -1,6 +1,8 @@
 //! The protocol between a driver process and its parent, one JSON value per line.
 //!
 //! Parent to driver: a [`DriveOrder`], then `{"go": unix_ns}`, optionally `{"rate": …}`, `{"window": …}` or `"stop"`.
+//! A driver on another machine is greeted before (see [`crate::load::hello`]), and is sent a `{"ping": …}` at least
+//! every second.
 //! Driver to parent: [`DriverLine`]s.
 
 use std::collections::BTreeMap;
@@ -8,6 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::hello::{Hello, Pong};
 use crate::load::interval::{Counts, HistogramLine, Interval};
 use crate::load::{LoadSpec, Window};
 use crate::telemetry::event::Event;
@@ -21,12 +24,47 @@ pub struct DriveOrder {
     /// The target's password, if one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
+    #[serde(default)]
+    pub part: DriverPart,
+}
+
+impl DriveOrder {
+    /// An order for the only driver of a load.
+    pub fn new(load: LoadSpec, password: Option<String>) -> DriveOrder {
+        DriveOrder { load, password, part: DriverPart::WHOLE }
+    }
+}
+
+/// The part of a load that one of several drivers offers. Each has [`LoadSpec::n_threads`] threads; all threads of all
+/// drivers share the load's clients and its rate as the threads of a single driver would, so that the same number of
+/// threads offers the same load, however they are spread over drivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverPart {
+    /// Number of the driver, from 0.
+    pub index: u32,
+    /// Number of drivers.
+    pub of: u32,
+}
+
+impl DriverPart {
+    /// The whole load.
+    pub const WHOLE: DriverPart = DriverPart { index: 0, of: 1 };
+}
+
+impl Default for DriverPart {
+    fn default() -> DriverPart {
+        DriverPart::WHOLE
+    }
 }
 
 impl fmt::Debug for DriveOrder {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let password = self.password.as_ref().map(|_| "***");
-        f.debug_struct("DriveOrder").field("load", &self.load).field("password", &password).finish()
+        f.debug_struct("DriveOrder")
+            .field("load", &self.load)
+            .field("password", &password)
+            .field("part", &self.part)
+            .finish()
     }
 }
 
@@ -43,12 +81,18 @@ pub enum DriveCommand {
     Window(Window),
     /// Begin no more transactions, finish those in flight, report, end.
     Stop,
+    /// Answer at once with a [`Pong`] of this number.
+    Ping(u64),
 }
 
 /// A line from a driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverLine {
+    /// Who the driver is; only if it was greeted.
+    Hello(Box<Hello>),
+    /// The answer to a ping.
+    Pong(Pong),
     /// Every client is connected and the server has accepted every statement.
     Ready(Ready),
     /// One second of one script.
@@ -145,6 +189,9 @@ pub struct Done {
     /// Time without a connection after its loss, summed over all clients, nanoseconds.
     #[serde(default)]
     pub outage_ns_total: f64,
+    /// Lines that were left out because the parent did not read them; those of a load that counts are complete.
+    #[serde(default)]
+    pub lines_dropped: u64,
     /// With turns: transactions committed in each of its own slices, after the guard; 0 in the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub committed_by_slice: Vec<u64>,

@@ -191,7 +191,7 @@ fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<LocalDriver, Complaint>
     let program = std::env::current_exe()
         .map_err(|error| Complaint::new(format!("could not find the program of this process: {error}")))?;
     let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
-    let order = DriveOrder { load: load.clone(), password };
+    let order = DriveOrder::new(load.clone(), password);
     LocalDriver::spawn(&program, [DRIVE_ARGUMENT], &order, StderrTo::Parent)
         .map_err(|error| Complaint::new(format!("{error:#}")))
 }

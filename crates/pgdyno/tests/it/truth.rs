@@ -130,7 +130,7 @@ fn measure(service: &str, pace: &str, n_clients: u32) -> Seen {
 fn drive(mut command: Command, load: LoadSpec) -> Seen {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut orders = child.stdin.take().unwrap();
-    let order = serde_json::to_string(&DriveOrder { load, password: None }).unwrap();
+    let order = serde_json::to_string(&DriveOrder::new(load, None)).unwrap();
     writeln!(orders, "{order}").unwrap();
     let (mut latency, mut service) = (HistogramSum::new(), HistogramSum::new());
     let (mut done, mut go) = (None, 0);

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU8;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::load::LoadSpec;
+use model::load::drive::DriverPart;
 use model::load::interval::Counts;
 use model::telemetry::event::{Event, EventKind};
 use testbed::hostile::{done, message, read_startup, serve, welcome};
@@ -95,8 +96,13 @@ impl Bench {
     ) -> Result<Run, String> {
         let Bench { load, conninfo, .. } = &self;
         let scripts = Scripts::compile(load).unwrap();
-        let order =
-            Order { load, conninfo: Arc::new(conninfo.clone()), scripts: &scripts, wall: WallClock::read() };
+        let order = Order {
+            load,
+            part: DriverPart::WHOLE,
+            conninfo: Arc::new(conninfo.clone()),
+            scripts: &scripts,
+            wall: WallClock::read(),
+        };
         let mut peers = Vec::new();
         let clients = (0..load.n_clients as usize).map(|id| self.client(&order, id, &mut peers)).collect();
         let frame = Frame::new(load.window, GO);

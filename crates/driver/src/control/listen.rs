@@ -1,0 +1,151 @@
+//! What the parent says: a greeting if the driver is on another machine, the order, commands; and its silence.
+
+use std::io::{self, BufRead};
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use model::load::drive::{DriveCommand, DriveOrder, DriverLine};
+use model::load::hello::{Build, ClockState, Greeting, Hello, Pong};
+use nix::libc;
+
+use crate::clock::{self, WallClock};
+use crate::control::output::Outbox;
+
+/// How long a driver whose parent is gone may take to cancel its statements and to end.
+const LAST_WILL: Duration = Duration::from_secs(4);
+/// How long the parent may take to compare the clocks after the load.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// How often silence is looked for.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What the control loop hears.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Heard {
+    Command(DriveCommand),
+    /// The parent has ended, or nothing of it reaches us any more; `is_far`: it is on another machine.
+    ParentIsGone {
+        is_far: bool,
+    },
+}
+
+/// The order, and the greeting before it.
+pub(crate) struct Begin {
+    pub(crate) order: DriveOrder,
+    pub(crate) greeting: Option<Greeting>,
+}
+
+/// Reads up to the order, and answers a greeting.
+///
+/// # Errors
+/// When the order cannot be read or parsed.
+pub(crate) fn begin(input: &mut impl BufRead, outbox: &Outbox) -> Result<Begin, String> {
+    let mut line = next_line(input)?;
+    let greeting: Option<Greeting> = serde_json::from_str(&line).ok();
+    if let Some(greeting) = &greeting {
+        outbox.say(&DriverLine::Hello(Box::new(hello(greeting)))).map_err(|error| error.to_string())?;
+        line = next_line(input)?;
+    }
+    let order = serde_json::from_str(&line).map_err(|e| format!("the order is not understood: {e}"))?;
+    Ok(Begin { order, greeting })
+}
+
+fn next_line(input: &mut impl BufRead) -> Result<String, String> {
+    let mut line = String::new();
+    input.read_line(&mut line).map_err(|e| format!("cannot read the order: {e}"))?;
+    Ok(line)
+}
+
+/// Who this driver is. Facts that the machine does not give stay empty.
+fn hello(greeting: &Greeting) -> Hello {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
+    let host = nix::sys::utsname::uname().map(|name| name.nodename().to_string_lossy().into_owned());
+    Hello {
+        nonce: greeting.nonce.clone(),
+        build: Build {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            sha256: files::sha256("/proc/self/exe".as_ref()).unwrap_or_default(),
+            architecture: std::env::consts::ARCH.to_string(),
+        },
+        host: host.unwrap_or_default(),
+        processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        boot_id: read("/proc/sys/kernel/random/boot_id"),
+        pid: std::process::id(),
+        clock: clock_state(),
+    }
+}
+
+/// What the kernel says of its clock; unsynchronised if it says nothing.
+fn clock_state() -> ClockState {
+    // SAFETY: a zeroed `timex` is valid, and asks for no change.
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is valid for the call.
+    let state = unsafe { libc::adjtimex(&raw mut timex) };
+    let is_synchronised = state >= 0 && timex.status & libc::STA_UNSYNC == 0;
+    ClockState { is_synchronised, error_max_us: u64::try_from(timex.maxerror).unwrap_or(u64::MAX) }
+}
+
+/// Reads commands in a thread, and answers pings there, whatever the load does.
+///
+/// With a greeting, a parent that says nothing for [`Greeting::silence_s`] is gone; the process ends soon after,
+/// whatever it is doing.
+pub(crate) fn listen(
+    input: impl BufRead + Send + 'static,
+    greeting: Option<&Greeting>,
+    wall: WallClock,
+    outbox: &Outbox,
+) -> Receiver<Heard> {
+    let (sender, receiver) = mpsc::channel();
+    let last_heard = Arc::new(Mutex::new(Instant::now()));
+    let is_greeted = greeting.is_some();
+    if let Some(greeting) = greeting {
+        let (last_heard, silence) = (Arc::clone(&last_heard), Duration::from_secs(greeting.silence_s.into()));
+        let sender = sender.clone();
+        std::thread::spawn(move || end_after_silence(&last_heard, silence, &sender));
+    }
+    let outbox = outbox.clone();
+    std::thread::spawn(move || {
+        for line in input.lines().map_while(Result::ok) {
+            *last_heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            match serde_json::from_str(&line) {
+                Ok(DriveCommand::Ping(id)) => answer(id, wall, &outbox).unwrap_or_default(),
+                Ok(command) => sender.send(Heard::Command(command)).unwrap_or_default(),
+                Err(_) => {}
+            }
+        }
+        sender.send(Heard::ParentIsGone { is_far: is_greeted }).ok();
+        if is_greeted {
+            end_soon();
+        }
+    });
+    receiver
+}
+
+/// Waits after the load, while pings are answered: the parent compares the clocks once more, and then closes our input.
+pub(crate) fn until_the_parent_has_gone(commands: &Receiver<Heard>) {
+    let begun = Instant::now();
+    while let Some(left) = FAREWELL.checked_sub(begun.elapsed())
+        && let Ok(Heard::Command(_)) = commands.recv_timeout(left)
+    {}
+}
+
+fn answer(id: u64, wall: WallClock, outbox: &Outbox) -> io::Result<()> {
+    let (unix_ns, wall_unix_ns) = (wall.unix(clock::now()), WallClock::read().unix(clock::now()));
+    outbox.say(&DriverLine::Pong(Pong { id, unix_ns, wall_unix_ns }))
+}
+
+fn end_after_silence(last_heard: &Mutex<Instant>, silence: Duration, sender: &Sender<Heard>) {
+    while last_heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < silence {
+        std::thread::sleep(LOOK);
+    }
+    sender.send(Heard::ParentIsGone { is_far: true }).ok();
+    end_soon();
+}
+
+/// Ends the process if it does not end by itself: a load may be waiting for a server, and its report for a pipe that
+/// nobody reads.
+fn end_soon() {
+    std::thread::sleep(LAST_WILL);
+    std::process::exit(1);
+}
