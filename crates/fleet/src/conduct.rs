@@ -1,13 +1,17 @@
-//! Follows a driver from `go` to its last line: forwards its lines and makes sure that it ends.
+//! Follows drivers from `go` to their last lines: adds up and forwards their lines, and makes sure that they end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use model::load::Window;
 use model::load::drive::{Done, DriverLine};
+use model::telemetry::reading::{Tick, key};
 
-use crate::local::{LocalDriver, TURN};
+use crate::add_up::{self, Adder};
+use crate::clocks::shifted;
+use crate::crew::{Fleet, TURN};
+use crate::pipes::since_epoch;
 
 /// How long to wait for a driver.
 #[derive(Debug, Clone, Copy)]
@@ -22,27 +26,28 @@ impl Patience {
     const USUAL: Patience = Patience { silence: Duration::from_secs(5), overdue: Duration::from_secs(15) };
 }
 
-/// Starts a driver that is ready at `go_unix_ns` (nanoseconds since the Unix epoch), passes each of its lines to
-/// `on_line`, and returns the last line, which `on_line` does not get. The driver has exited by then.
+/// Starts drivers that are ready at `go_unix_ns` (nanoseconds since the Unix epoch), passes each of their lines to
+/// `on_line`, and returns the last line, which `on_line` does not get. The drivers have exited by then. Lines of several
+/// drivers are added up for each second, and their times are those of our clock.
 ///
-/// When `stop` is raised, the driver is asked to end early, and its `Done` says so.
+/// When `stop` is raised, the drivers are asked to end early, and `Done` says so.
 ///
 /// # Errors
-/// When the driver fails, dies, writes nonsense, is silent for 5 s, or has not ended 15 s after the end of the grace
-/// period; and when `on_line` returns an error. The driver has been killed by then.
+/// When a driver fails, dies, writes nonsense, is silent for 5 s, or has not ended 15 s after the end of the grace
+/// period; and when `on_line` returns an error. All drivers have been killed by then: a load is never smaller in silence.
 pub fn conduct(
-    driver: &mut LocalDriver,
+    fleet: &mut Fleet,
     go_unix_ns: u64,
     window: Window,
     on_line: &mut dyn FnMut(&DriverLine) -> Result<()>,
     stop: &AtomicBool,
 ) -> Result<Done> {
-    conduct_with(driver, go_unix_ns, window, on_line, stop, Patience::USUAL)
+    conduct_with(fleet, go_unix_ns, window, on_line, stop, Patience::USUAL)
 }
 
 /// [`conduct`] with shorter limits, for tests.
 pub(crate) fn conduct_with(
-    driver: &mut LocalDriver,
+    fleet: &mut Fleet,
     go_unix_ns: u64,
     window: Window,
     on_line: &mut dyn FnMut(&DriverLine) -> Result<()>,
@@ -50,12 +55,18 @@ pub(crate) fn conduct_with(
     patience: Patience,
 ) -> Result<Done> {
     let course = Course::new(go_unix_ns, window, patience);
-    let result = driver.go(go_unix_ns).and_then(|()| listen(driver, course, on_line, stop));
+    let mut books = Books::of(fleet);
+    let result = fleet.go(go_unix_ns).and_then(|()| listen(fleet, course, &mut books, on_line, stop));
     match result {
-        Ok(_) => driver.finish(),
-        Err(_) => driver.kill(),
+        Ok(done) => {
+            fleet.take_leave();
+            Ok(done)
+        }
+        Err(error) => {
+            fleet.kill();
+            Err(error)
+        }
     }
-    result
 }
 
 /// The times of a load by this process's clock.
@@ -82,65 +93,152 @@ impl Course {
     }
 }
 
-/// Time since the Unix epoch.
-fn since_epoch() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+/// What the drivers have reported.
+struct Books {
+    dones: Vec<Option<Done>>,
+    /// `None`: the lines of a single driver are passed on as they are.
+    adder: Option<Adder>,
+    /// Drivers that have confirmed the last order of a window.
+    n_windows: usize,
+    /// How long each has been silent since `go`.
+    silent: Vec<Duration>,
+}
+
+impl Books {
+    fn of(fleet: &Fleet) -> Books {
+        let n = fleet.drivers.len();
+        let names = || fleet.drivers.iter().map(|driver| driver.record.name.clone()).collect();
+        Books {
+            dones: vec![None; n],
+            adder: (n > 1).then(|| Adder::new(names())),
+            n_windows: 0,
+            silent: vec![Duration::ZERO; n],
+        }
+    }
+
+    /// The totals, once every driver has reported its own.
+    fn total(&mut self) -> Option<Done> {
+        if self.dones.iter().any(Option::is_none) {
+            return None;
+        }
+        let mut dones: Vec<Done> = self.dones.drain(..).flatten().collect();
+        Some(if dones.len() == 1 { dones.swap_remove(0) } else { add_up::total(dones) })
+    }
 }
 
 fn listen(
-    driver: &mut LocalDriver,
+    fleet: &mut Fleet,
     mut course: Course,
+    books: &mut Books,
     on_line: &mut dyn FnMut(&DriverLine) -> Result<()>,
     stop: &AtomicBool,
 ) -> Result<Done> {
-    let mut told_to_stop = false;
-    let mut silent = Duration::ZERO;
+    let mut was_stopped = false;
     loop {
-        if !told_to_stop && stop.load(Ordering::Relaxed) {
-            driver.stop()?;
-            told_to_stop = true;
+        if !was_stopped && stop.load(Ordering::Relaxed) {
+            fleet.stop()?;
+            was_stopped = true;
             course.shorten();
         }
         let turn = Instant::now();
-        match driver.next(TURN)? {
-            None => silent += silence_of_turn(turn, course.go),
-            Some(line) => {
-                silent = Duration::ZERO;
-                if let Some(done) = take(line, on_line)? {
-                    return Ok(done);
-                }
+        let heard = fleet.next(TURN)?;
+        let silence = silence_of_turn(turn, course.go);
+        books.silent.iter_mut().for_each(|silent| *silent += silence);
+        if let Some((from, line)) = heard
+            && !matches!(line, DriverLine::Pong(_))
+        {
+            books.silent[from] = Duration::ZERO;
+            take(fleet, from, line, books, on_line)?;
+            if let Some(done) = books.total() {
+                return Ok(done);
             }
         }
-        if silent >= course.patience.silence {
-            let (words, silence_s) = (driver.last_words(), course.patience.silence.as_secs_f64());
-            bail!("the driver has been silent for {silence_s} s{words}");
-        }
-        if Instant::now() >= course.deadline {
-            let (words, overdue_s) = (driver.last_words(), course.patience.overdue.as_secs_f64());
-            bail!("the driver has not ended {overdue_s} s after it should have{words}");
+        for (driver, silent) in fleet.drivers.iter().zip(&books.silent) {
+            let process = &driver.process;
+            if !driver.has_ended && *silent >= course.patience.silence {
+                let (words, silence_s) = (process.last_words(), course.patience.silence.as_secs_f64());
+                bail!("{} has been silent for {silence_s} s{words}", process.who);
+            }
+            if !driver.has_ended && Instant::now() >= course.deadline {
+                let (words, overdue_s) = (process.last_words(), course.patience.overdue.as_secs_f64());
+                bail!("{} has not ended {overdue_s} s after it should have{words}", process.who);
+            }
         }
     }
 }
 
-/// How much of a turn without a line counts as the driver's silence: nothing before `go`, and little of a turn that
-/// took long, because this process did not run during it either (a paused virtual machine).
+/// How much of a turn counts as the drivers' silence: nothing before `go`, and little of a turn that took long, because
+/// this process did not run during it either (a paused virtual machine).
 fn silence_of_turn(turn: Instant, go: Instant) -> Duration {
     let now = Instant::now();
     if now < go { Duration::ZERO } else { now.duration_since(turn.max(go)).min(2 * TURN) }
 }
 
-/// Passes a line on; returns the last one.
-fn take(line: DriverLine, on_line: &mut dyn FnMut(&DriverLine) -> Result<()>) -> Result<Option<Done>> {
-    match line {
-        DriverLine::Done(done) => Ok(Some(*done)),
-        DriverLine::Failed { message } => Err(anyhow!(message)),
-        DriverLine::Ready(_) => bail!("the driver reported `ready` twice"),
-        line @ (DriverLine::Interval { .. }
-        | DriverLine::Tick(_)
-        | DriverLine::Event(_)
-        | DriverLine::Window(_)) => {
-            on_line(&line)?;
-            Ok(None)
-        }
+/// Enters a line into the books, and passes on what is complete.
+fn take(
+    fleet: &mut Fleet,
+    from: usize,
+    mut line: DriverLine,
+    books: &mut Books,
+    on_line: &mut dyn FnMut(&DriverLine) -> Result<()>,
+) -> Result<()> {
+    let driver = &mut fleet.drivers[from];
+    to_our_clock(&mut line, driver.offset_ns());
+    if let (DriverLine::Tick(tick), Some(_), false) = (&mut line, &driver.hello, driver.record.is_here) {
+        used_elsewhere(tick, &driver.record.name);
     }
+    driver.enter(&line)?;
+    let lines = match (line, &mut books.adder) {
+        (DriverLine::Done(done), adder) => {
+            books.dones[from] = Some(*done);
+            adder.as_mut().map_or(Ok(Vec::new()), |adder| {
+                adder.ended(from);
+                adder.complete()
+            })?
+        }
+        (DriverLine::Failed { message }, _) => return Err(fleet.failure(from, message)),
+        (DriverLine::Ready(_) | DriverLine::Hello(_), _) => {
+            bail!("{} reported `ready` twice", driver.process.who)
+        }
+        (DriverLine::Pong(_), _) => Vec::new(),
+        (DriverLine::Interval { interval, histograms }, Some(adder)) => {
+            adder.interval(from, interval, &histograms)?;
+            Vec::new()
+        }
+        (DriverLine::Tick(tick), Some(adder)) => {
+            adder.tick(from, tick);
+            adder.complete()?
+        }
+        (DriverLine::Window(window), Some(_)) => {
+            books.n_windows += 1;
+            let all = books.n_windows.is_multiple_of(books.silent.len());
+            all.then_some(DriverLine::Window(window)).into_iter().collect()
+        }
+        (DriverLine::Event(mut event), Some(_)) => {
+            event.detail.insert("driver".to_string(), driver.record.name.clone());
+            vec![DriverLine::Event(event)]
+        }
+        (line, None) => vec![line],
+    };
+    lines.iter().try_for_each(on_line)
+}
+
+/// What a driver on another machine used is not part of this machine's use.
+fn used_elsewhere(tick: &mut Tick, name: &str) {
+    let used =
+        ["driver.cpu.user", "driver.cpu.system"].map(|metric| tick.values.remove(metric).unwrap_or(0.0));
+    tick.values.remove("driver.memory");
+    tick.values.insert(key("driver.remote_cpu", name), used.iter().sum());
+}
+
+/// Converts the times of a line to our clock.
+fn to_our_clock(line: &mut DriverLine, offset_ns: i64) {
+    let time = match line {
+        DriverLine::Interval { interval, .. } => &mut interval.start_unix_ns,
+        DriverLine::Tick(tick) => &mut tick.end_unix_ns,
+        DriverLine::Event(event) => &mut event.t_unix_ns,
+        DriverLine::Done(done) => &mut done.end_unix_ns,
+        _ => return,
+    };
+    *time = shifted(*time, offset_ns.saturating_neg());
 }

@@ -1,13 +1,19 @@
-//! Drivers as the parent sees them: start, go, follow, end. What a driver does is in crate `driver`.
+//! Drivers as the parent sees them: start, go, follow, add up, end. What a driver does is in crate `driver`.
 //!
-//! A local run is a fleet of one: [`LocalDriver`] is a child process, [`conduct`] takes it from `go` to its last line.
-//! [`model::load::drive`] describes the lines that parent and driver exchange.
+//! A [`Fleet`] is one child process on this machine, or several drivers behind any commands that lead a pipe to them
+//! (ssh, kubectl, a shell). [`conduct`] takes it from `go` to its last line. [`model::load::drive`] describes the lines
+//! that parent and drivers exchange, [`model::load::hello`] how those on other machines introduce themselves.
 
+mod add_up;
+mod clocks;
 mod conduct;
-mod local;
+mod crew;
+mod greet;
 mod pipes;
+mod process;
 #[cfg(test)]
 mod tests;
 
 pub use conduct::conduct;
-pub use local::{LocalDriver, Orders, StderrTo};
+pub use crew::{Fleet, Orders};
+pub use process::StderrTo;

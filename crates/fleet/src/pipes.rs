@@ -7,16 +7,54 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use model::load::drive::DriverLine;
 
-/// Lines that may wait for the parent to take them; a driver writes a handful each second.
+/// Lines of each driver that may wait for the parent to take them; a driver writes a handful each second.
 const LINES_WAITING: usize = 1024;
+/// Longest text of a remote shell before the driver's first line.
+const NOISE_BYTES_MAX: u64 = 1 << 20;
+/// How much of it is kept for a message, in lines.
+const NOISE_LINES_KEPT: usize = 10;
 /// Longest line of a driver. One second of a large script is some hundred kilobytes of histograms.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 /// How much of a driver's stderr is kept, in bytes.
 const STDERR_BYTES_KEPT: usize = 64 << 10;
+
+/// Where the lines of all drivers arrive.
+pub(crate) struct Inbox {
+    pub(crate) sender: SyncSender<Heard>,
+    pub(crate) receiver: Receiver<Heard>,
+}
+
+impl Inbox {
+    pub(crate) fn for_drivers(n: usize) -> Inbox {
+        let (sender, receiver) = mpsc::sync_channel(LINES_WAITING * n.max(1));
+        Inbox { sender, receiver }
+    }
+}
+
+/// Something that arrived from a driver.
+pub(crate) struct Heard {
+    /// Number of the driver.
+    pub(crate) from: usize,
+    /// When, nanoseconds since the Unix epoch.
+    pub(crate) at_unix_ns: u64,
+    pub(crate) what: What,
+}
+
+pub(crate) enum What {
+    Line(Box<DriverLine>),
+    Garbage(Garbage),
+    /// Its output has ended; before its hello, a remote shell may have written these lines.
+    End(Vec<String>),
+}
+
+/// Time since the Unix epoch.
+pub(crate) fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
 
 /// A line that is not a [`DriverLine`].
 pub(crate) struct Garbage {
@@ -39,16 +77,64 @@ pub(crate) fn feed(mut stdin: ChildStdin) -> io::Result<Sender<Vec<u8>>> {
     Ok(sender)
 }
 
-/// Reads a driver's lines in a thread. The channel closes at the end of its output, or after garbage.
-pub(crate) fn hear(stdout: ChildStdout) -> io::Result<Receiver<Result<DriverLine, Garbage>>> {
-    let (sender, receiver) = mpsc::sync_channel(LINES_WAITING);
-    thread::Builder::new()
-        .name("driver-stdout".into())
-        .spawn(move || read_lines(BufReader::new(stdout), &sender))?;
-    Ok(receiver)
+/// Reads the lines of driver number `from` in a thread, up to the end of its output or to garbage. With a `nonce`, all
+/// before the hello that repeats it is noise of a remote shell.
+pub(crate) fn hear(
+    stdout: ChildStdout,
+    from: usize,
+    nonce: Option<String>,
+    sender: SyncSender<Heard>,
+) -> io::Result<()> {
+    thread::Builder::new().name("driver-stdout".into()).spawn(move || {
+        let tell = |what: What| {
+            let at_unix_ns = u64::try_from(since_epoch().as_nanos()).unwrap_or(u64::MAX);
+            // The receiver may be gone: nobody needs the lines any more.
+            sender.send(Heard { from, at_unix_ns, what }).is_ok()
+        };
+        let mut stdout = BufReader::new(stdout);
+        let noise = nonce.map_or(Ok(Vec::new()), |nonce| skip_noise(&mut stdout, &nonce, &tell));
+        if noise.is_ok() {
+            read_lines(stdout, &tell);
+        }
+        tell(What::End(noise.err().unwrap_or_default()));
+    })?;
+    Ok(())
 }
 
-fn read_lines(mut stdout: impl BufRead, sender: &SyncSender<Result<DriverLine, Garbage>>) {
+/// Skips lines up to the hello.
+///
+/// # Errors
+/// The last lines, if the output ends or goes on for too long without a hello.
+fn skip_noise(
+    stdout: &mut impl BufRead,
+    nonce: &str,
+    tell: &impl Fn(What) -> bool,
+) -> Result<Vec<String>, Vec<String>> {
+    let mut noise = VecDeque::new();
+    let mut limited = stdout.take(NOISE_BYTES_MAX);
+    let mut line = Vec::new();
+    while let Ok(1..) = limited.read_until(b'\n', &mut line) {
+        match serde_json::from_slice(&line) {
+            Ok(DriverLine::Hello(hello)) if hello.nonce == nonce => {
+                return if tell(What::Line(Box::new(DriverLine::Hello(hello)))) {
+                    Ok(Vec::new())
+                } else {
+                    Err(Vec::new())
+                };
+            }
+            _ => {
+                noise.push_back(String::from_utf8_lossy(&line[..line.len().min(1000)]).trim().to_string());
+                if noise.len() > NOISE_LINES_KEPT {
+                    noise.pop_front();
+                }
+            }
+        }
+        line.clear();
+    }
+    Err(noise.into())
+}
+
+fn read_lines(mut stdout: impl BufRead, tell: &impl Fn(What) -> bool) {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -58,13 +144,12 @@ fn read_lines(mut stdout: impl BufRead, sender: &SyncSender<Result<DriverLine, G
             Ok(_) => {}
             Err(_) => return,
         }
-        let read = serde_json::from_slice(&line).map_err(|error| Garbage {
+        let read = serde_json::from_slice(&line).map(Box::new).map_err(|error| Garbage {
             line: String::from_utf8_lossy(&line[..line.len().min(1000)]).trim().to_string(),
             reason: error.to_string(),
         });
         let is_garbage = read.is_err();
-        // The receiver is gone: nobody needs the lines any more.
-        if sender.send(read).is_err() || is_garbage {
+        if !tell(read.map_or_else(What::Garbage, What::Line)) || is_garbage {
             return;
         }
     }

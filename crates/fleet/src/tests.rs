@@ -10,7 +10,7 @@ use model::load::drive::{Done, DriveOrder, DriverLine, Ending};
 use model::load::{LoadSpec, Pace, Protocol, ScriptSpec, Window};
 
 use crate::conduct::{Patience, conduct_with};
-use crate::{LocalDriver, StderrTo, conduct};
+use crate::{Fleet, StderrTo, conduct};
 
 const READY: &str = r#"{"ready":{"pid":1,"connect_ns":5,"poller":"epoll","statements":[["a"]]}}"#;
 const COUNTS: &str =
@@ -56,17 +56,17 @@ fn order(source: &str) -> DriveOrder {
 }
 
 /// A driver that is a shell script. `say LINE` in it writes a line.
-fn driver(script: &str) -> LocalDriver {
+fn driver(script: &str) -> Fleet {
     let script = format!("say() {{ printf '%s\\n' \"$1\"; }}\n{script}");
     shell(&script, "select 1")
 }
 
 /// A driver that is a shell script, with a script for its load.
-fn shell(script: &str, source: &str) -> LocalDriver {
-    LocalDriver::spawn(Path::new("/bin/sh"), ["-c", script], &order(source), StderrTo::Messages).unwrap()
+fn shell(script: &str, source: &str) -> Fleet {
+    Fleet::local(Path::new("/bin/sh"), ["-c", script], &order(source), StderrTo::Messages).unwrap()
 }
 
-fn wait_ready(driver: &mut LocalDriver) -> Result<model::load::drive::Ready> {
+fn wait_ready(driver: &mut Fleet) -> Result<model::load::drive::Ready> {
     driver.wait_ready(TIMEOUT, &AtomicBool::new(false))
 }
 
@@ -85,7 +85,7 @@ fn conducted(script: &str, stop: &AtomicBool) -> (Vec<String>, Result<Done>) {
         Ok(())
     };
     let result = conduct_with(&mut driver, 7, WINDOW, &mut on_line, stop, HASTY);
-    assert!(!Path::new(&format!("/proc/{}", driver.pid())).exists(), "the driver has exited");
+    assert!(!Path::new(&format!("/proc/{}", driver.pids_here()[0])).exists(), "the driver has exited");
     (heard, result)
 }
 
@@ -111,7 +111,7 @@ fn lines_that_a_driver_writes_before_it_is_ready_are_not_lost() {
     let mut driver = driver(&format!("say '{EVENT}'; say '{TICK}'; say '{READY}'; say '{}'", interval(0)));
     let ready = wait_ready(&mut driver).unwrap();
     assert_eq!((ready.pid, ready.poller.as_str()), (1, "epoll"));
-    let mut next = || driver.next(TIMEOUT).unwrap().unwrap();
+    let mut next = || driver.next(TIMEOUT).unwrap().unwrap().1;
     assert!(matches!(next(), DriverLine::Event(_)));
     assert!(matches!(next(), DriverLine::Tick(_)));
     assert!(matches!(next(), DriverLine::Interval { .. }));
@@ -164,8 +164,7 @@ fn a_driver_that_is_never_ready_is_given_up_after_the_timeout() {
 
 #[test]
 fn a_missing_program_is_named() {
-    let result =
-        LocalDriver::spawn(Path::new("/nonexistent/pgdyno"), ["drive"], &order(""), StderrTo::Messages);
+    let result = Fleet::local(Path::new("/nonexistent/pgdyno"), ["drive"], &order(""), StderrTo::Messages);
     let error = format!("{:#}", result.unwrap_err());
     assert!(error.starts_with("cannot start the driver process `/nonexistent/pgdyno`: No such"), "{error}");
 }
@@ -218,7 +217,7 @@ fn silence_counts_from_go_on() {
 fn an_error_of_the_callback_ends_the_driver() {
     let mut driver = driver(&format!("read order; say '{READY}'; while :; do say '{TICK}'; sleep 0.1; done"));
     wait_ready(&mut driver).unwrap();
-    let pid = driver.pid();
+    let pid = driver.pids_here()[0];
     let result =
         conduct(&mut driver, 7, WINDOW, &mut |_| anyhow::bail!("disk full"), &AtomicBool::new(false));
     assert_eq!(result.unwrap_err().to_string(), "disk full");
@@ -267,10 +266,10 @@ fn a_dropped_driver_leaves_no_process_behind() {
     // The shell's own child is in its group and ends with it.
     let ready = READY.replace("\"pid\":1", "\"pid\":'$!'");
     let mut driver = driver(&format!("sleep 1000 & say '{ready}'; wait"));
-    let pids = [driver.pid(), wait_ready(&mut driver).unwrap().pid];
+    let pids = [driver.pids_here()[0], wait_ready(&mut driver).unwrap().pid];
     assert!(pids[1] > 1 && is_alive(pids[1]));
-    let group = nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(driver.pid() as i32))).unwrap();
-    assert_eq!(group.as_raw() as u32, driver.pid(), "a group of its own");
+    let group = nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(driver.pids_here()[0] as i32))).unwrap();
+    assert_eq!(group.as_raw() as u32, driver.pids_here()[0], "a group of its own");
     drop(driver);
     for pid in pids {
         let deadline = Instant::now() + Duration::from_secs(5);

@@ -2,6 +2,7 @@
 
 pub mod case;
 pub mod comparison;
+pub mod driver;
 pub mod levels;
 pub mod os;
 pub mod plan;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
+use crate::experiment::driver::DriverSpec;
 use crate::experiment::levels::Levels;
 use crate::experiment::os::{OsSection, WalPolicy};
 use crate::experiment::plan::{Design, RunOrder};
@@ -42,6 +44,9 @@ pub struct Experiment {
     /// Servers in different places; a factor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target: Vec<TargetSection>,
+    /// Drivers on other machines; without any, one child process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub driver: Vec<DriverSpec>,
     /// The load.
     #[serde(default)]
     pub workload: WorkloadSection,
@@ -137,9 +142,12 @@ pub struct WorkloadSection {
     pub protocol: Levels<Protocol>,
     /// Numbers of clients.
     pub clients: Levels<u32>,
-    /// Driver threads; by default one for every 64 clients, at most half of the processors.
+    /// Driver threads, of each driver; by default one for every 64 of its clients, at most half of the processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<Levels<u32>>,
+    /// How many of the drivers take part, the first ones; by default all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drivers: Option<Levels<u32>>,
     /// How the driver waits for its connections: `auto`, `io_uring` or `epoll`.
     pub poller: Levels<PollerChoice>,
     /// How long the driver polls before it sleeps, and how long before a due time it wakes up; microseconds.
@@ -193,6 +201,7 @@ impl Default for WorkloadSection {
             protocol: Levels::one(Protocol::Prepared),
             clients: Levels::one(1),
             threads: None,
+            drivers: None,
             poller: Levels::one(PollerChoice::Auto),
             busy_poll_us: Levels::one(0),
             transactions: None,

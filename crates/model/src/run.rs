@@ -1,5 +1,6 @@
 //! The record of one run: `run.json`.
 
+pub mod driver;
 pub mod fingerprint;
 pub mod host;
 pub mod phase;
@@ -17,6 +18,7 @@ use crate::experiment::script::ScriptSurvey;
 use crate::load::course::Course;
 use crate::load::drive::{Done, Ready};
 use crate::load::{LoadSpec, Window};
+use crate::run::driver::DriverRecord;
 use crate::run::fingerprint::Fingerprint;
 use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
@@ -61,7 +63,10 @@ pub struct RunRecord {
     /// The driver's `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Ready>,
-    /// The driver's `done`.
+    /// Each driver; none if the only one is a child of pgdyno.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<DriverRecord>,
+    /// The driver's `done`; of several drivers, the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Done>,
     /// The course of a search for the highest rate, if it was one.
@@ -119,6 +124,7 @@ impl RunRecord {
             phases: Vec::new(),
             go_unix_ns: None,
             ready: None,
+            drivers: Vec::new(),
             done: None,
             search: None,
             course: None,

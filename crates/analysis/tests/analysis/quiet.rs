@@ -221,6 +221,7 @@ fn record(spec: RunSpec) -> RunRecord {
             statements: vec![vec!["UPDATE pgbench_accounts".to_string()]],
             ..Ready::default()
         }),
+        drivers: Vec::new(),
         done: None,
         search: None,
         course: None,
@@ -278,6 +279,8 @@ pub(crate) fn finish(data: &mut RunData) {
         connect_ns_total: 0.0,
         n_connects: 0,
         outage_ns_total: 0.0,
+        late_ns: 0,
+        lines_dropped: 0,
         committed_by_slice: Vec::new(),
         unanswered: 0,
         unanswered_ns: 0,

@@ -72,6 +72,7 @@ impl<'a> Collector<'a> {
                 connect_ns_total: 0.0,
                 n_connects: 0,
                 outage_ns_total: 0.0,
+                late_ns: 0,
                 lines_dropped: 0,
                 committed_by_slice: Vec::new(),
             },
@@ -191,6 +192,7 @@ impl<'a> Collector<'a> {
 
     fn add_finished(&mut self, finished: Finished) {
         self.end = self.end.max(finished.end);
+        self.done.late_ns = self.done.late_ns.max(finished.late);
         self.done.backlog += finished.backlog;
         self.done.clients_lost += finished.clients_lost;
         self.done.unanswered += finished.unanswered;

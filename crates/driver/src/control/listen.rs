@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use model::load::drive::{DriveCommand, DriveOrder, DriverLine};
 use model::load::hello::{Build, ClockState, Greeting, Hello, Pong};
 use nix::libc;
+use nix::sys::signal::{Signal, raise};
 
 use crate::clock::{self, WallClock};
 use crate::control::output::Outbox;
@@ -16,11 +17,11 @@ use crate::control::output::Outbox;
 /// How long a driver whose parent is gone may take to cancel its statements and to end.
 const LAST_WILL: Duration = Duration::from_secs(4);
 /// How long the parent may take to compare the clocks after the load.
-const FAREWELL: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(60);
 /// How often silence is looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What the control loop hears.
+/// Something that the control loop hears of its parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Heard {
     Command(DriveCommand),
@@ -147,5 +148,6 @@ fn end_after_silence(last_heard: &Mutex<Instant>, silence: Duration, sender: &Se
 /// nobody reads.
 fn end_soon() {
     std::thread::sleep(LAST_WILL);
-    std::process::exit(1);
+    // Nothing of it is worth waiting for: its threads may hang in the kernel.
+    let _ended = raise(Signal::SIGKILL);
 }

@@ -44,6 +44,8 @@ pub(crate) struct Part {
 /// Totals of a thread that has finished.
 pub(crate) struct Finished {
     pub(crate) thread: usize,
+    /// How late it began, after `go`.
+    pub(crate) late: Nanos,
     pub(crate) end: Nanos,
     /// Client number and transactions committed within the measurement window.
     pub(crate) measured: Vec<(usize, u64)>,

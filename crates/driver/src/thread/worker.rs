@@ -122,6 +122,7 @@ impl<'a> Worker<'a> {
         }
         self.interval.thread_cpu_at_start = clock::thread_cpu();
         let mut now = clock::now();
+        self.record.late = now.saturating_sub(self.setup.go);
         if let Some(log) = &mut self.setup.log {
             log.begin(self.setup.wall.unix(now.max(self.bounds.measure.0)) / 1000);
         }

@@ -110,7 +110,11 @@ impl<'a, 'w> Follow<'a, 'w> {
             }
             DriverLine::Event(event) => self.writer.event(event)?,
             DriverLine::Window(window) => self.judge.has(*window),
-            DriverLine::Ready(_) | DriverLine::Done(_) | DriverLine::Failed { .. } => {}
+            DriverLine::Hello(_)
+            | DriverLine::Pong(_)
+            | DriverLine::Ready(_)
+            | DriverLine::Done(_)
+            | DriverLine::Failed { .. } => {}
         }
         Ok(None)
     }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use fleet::{LocalDriver, StderrTo};
+use anyhow::{Context, Result, bail};
+use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::plan::RunState;
+use model::load::LoadSpec;
 use model::load::drive::{Done, DriveOrder, DriverLine};
 use model::run::RunRecord;
 use model::run::phase::{Phase, PhaseRecord};
@@ -38,10 +39,9 @@ impl OneRun<'_> {
         let connect_began = unix_now();
         let load = self.load_spec(conninfo, place, record);
         record.load = Some(load.clone());
-        let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
-        let order = DriveOrder::new(load, password);
-        let mut driver = LocalDriver::spawn(self.program, ["drive"], &order, StderrTo::Messages)?;
-        let ready = driver.wait_ready(READY_TIMEOUT, self.site.stop)?;
+        let mut fleet = self.start_drivers(load, conninfo)?;
+        let ready = fleet.wait_ready(READY_TIMEOUT, self.site.stop)?;
+        record.drivers = fleet.records();
         let load_backends = ready.backend_pids.iter().copied().collect();
         record.ready = Some(ready);
         let mut others: BTreeSet<i32> = stage.backend_pid().into_iter().collect();
@@ -60,7 +60,7 @@ impl OneRun<'_> {
 
         let telemetry = Telemetry::default();
         let spec = ObserveSpec {
-            driver_pid: Some(driver.pid() as i32),
+            driver_pid: fleet.pids_here().first().map(|&pid| pid as i32),
             backends: Some(OurBackends { load: load_backends, others }),
             align_unix_ns: go,
             ..self.observe(place, conninfo)
@@ -72,8 +72,8 @@ impl OneRun<'_> {
         let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
         let Case { adapt, window, .. } = self.case;
         let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
-        let mut follow = Follow::new(writer, watch, judge, driver.orders());
-        let (mut search, orders) = (Search::of(self.case, go)?, driver.orders());
+        let mut follow = Follow::new(writer, watch, judge, fleet.orders());
+        let (mut search, orders) = (Search::of(self.case, go)?, fleet.orders());
         let mut on_line = |line: &DriverLine| {
             if let Some(search) = &mut search
                 && let Some(rate_per_s) = search.line(line, unix_now())?
@@ -87,8 +87,9 @@ impl OneRun<'_> {
             end.store(is_over, Ordering::Relaxed);
             Ok(())
         };
-        let done = fleet::conduct(&mut driver, go, adapt.longest(*window), &mut on_line, &end);
+        let done = fleet::conduct(&mut fleet, go, adapt.longest(*window), &mut on_line, &end);
         observer.stop();
+        record.drivers = fleet.records();
         record.course = follow.judge.course();
         let detail = keep.detail;
         let full = lock(&telemetry.wal).full.take();
@@ -99,6 +100,18 @@ impl OneRun<'_> {
             record.reason = reason;
         }
         Ok(())
+    }
+
+    /// Starts the drivers of the case, here or elsewhere.
+    fn start_drivers(&self, load: LoadSpec, conninfo: &Conninfo) -> Result<Fleet> {
+        let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
+        let order = DriveOrder::new(load, password);
+        let fleet = match self.case.workload.drivers.as_slice() {
+            [] => Fleet::local(self.program, ["drive"], &order, StderrTo::Messages)?,
+            drivers => Fleet::greeted(drivers, &order, self.program, self.site.stop)?,
+        };
+        expect_reachable(&fleet, conninfo)?;
+        Ok(fleet)
     }
 
     fn conclude(&self, record: &mut RunRecord, done: Done, go: u64, wal: BTreeMap<String, String>) {
@@ -134,6 +147,20 @@ impl OneRun<'_> {
     fn exporter(&self) -> Option<Address> {
         let address = self.case.server.target.as_ref()?.telemetry.as_ref()?;
         Address::parse(address).ok()
+    }
+}
+
+/// Drivers on other machines cannot reach a Unix socket of this one.
+fn expect_reachable(fleet: &Fleet, conninfo: &Conninfo) -> Result<()> {
+    let keywords = conninfo.keywords();
+    let is_socket = keywords.get("host").is_none_or(|host| host.starts_with(['/', '@']));
+    match fleet.records().iter().find(|driver| !driver.is_here && is_socket) {
+        Some(driver) => bail!(
+            "driver `{}` is on another machine and cannot reach a server that listens on a Unix socket of this one; \
+             give the server by a URL with a host name (--server)",
+            driver.name
+        ),
+        None => Ok(()),
     }
 }
 

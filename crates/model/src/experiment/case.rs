@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::driver::DriverSpec;
 use crate::experiment::os::{OsSpec, WalPolicy};
 use crate::experiment::script::{CaseData, CaseScript};
 use crate::experiment::target::TargetSpec;
@@ -177,8 +178,11 @@ pub struct WorkloadSpec {
     pub protocol: Protocol,
     /// Clients, each with one connection.
     pub n_clients: u32,
-    /// Driver threads.
+    /// Threads of each driver.
     pub n_threads: u32,
+    /// Drivers on other machines that share the clients; none: one child process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<DriverSpec>,
     /// When transactions are due.
     pub pace: Pace,
     /// Transactions of each client, if their number ends the run.
@@ -316,6 +320,7 @@ impl WorkloadSpec {
             protocol: Protocol::Prepared,
             n_clients: 1,
             n_threads: 1,
+            drivers: Vec::new(),
             pace: Pace::Closed,
             transactions: None,
             poller: PollerChoice::Auto,

@@ -189,6 +189,9 @@ pub struct Done {
     /// Time without a connection after its loss, summed over all clients, nanoseconds.
     #[serde(default)]
     pub outage_ns_total: f64,
+    /// How late the last of the driver's threads began, after `go`, nanoseconds.
+    #[serde(default)]
+    pub late_ns: u64,
     /// Lines that were left out because the parent did not read them; those of a load that counts are complete.
     #[serde(default)]
     pub lines_dropped: u64,

@@ -374,6 +374,7 @@ pub const METRICS: &[Metric] = &[
     ),
     counter("driver.cpu.user", "", "s", "user time of the driver (getrusage)"),
     counter("driver.cpu.system", "", "s", "kernel time of the driver (getrusage)"),
+    counter("driver.remote_cpu", "driver", "s", "CPU time of a driver on another machine (getrusage)"),
     counter("driver.thread_cpu", "thread", "s", "CPU time of a driver thread (CLOCK_THREAD_CPUTIME_ID)"),
     counter(
         "driver.thread_polling",

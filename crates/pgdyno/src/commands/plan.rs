@@ -60,6 +60,10 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
             workload.pace,
             length(case),
         )?;
+        if !workload.drivers.is_empty() {
+            let names: Vec<&str> = workload.drivers.iter().map(|driver| driver.name.as_str()).collect();
+            writeln!(out, "          driven from {}", names.join(", "))?;
+        }
         if let Some(words) = search(case) {
             writeln!(out, "          {words}")?;
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use model::experiment::driver::DriverSpec;
 use model::text::share::Share;
 
 use crate::front::template::Template;
@@ -160,6 +161,9 @@ pub(crate) struct ExperimentArgs {
     /// Driver threads [default: one for every 64 clients, at most half of the processors].
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
     pub(crate) threads: Vec<u32>,
+    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
+    #[arg(long = "driver", value_name = "ssh:HOST")]
+    pub(crate) drivers: Vec<DriverSpec>,
     /// How often each case is run.
     #[arg(long, value_name = "N")]
     pub(crate) repeats: Option<u32>,
@@ -222,9 +226,9 @@ pub(crate) struct ServerArgs {
 
 /// Options that a resumed experiment may not change, because it goes on as it was asked for. The remaining ones may
 /// hold values that were hidden in its results.
-const WHAT_IS_ASKED: [&str; 17] = [
-    "name", "title", "note", "threads", "server", "versions", "bin_dir", "clients", "measure", "ramp_up",
-    "repeats", "scale", "schema", "protocol", "workload", "pace", "fit",
+const WHAT_IS_ASKED: [&str; 18] = [
+    "name", "title", "note", "threads", "drivers", "server", "versions", "bin_dir", "clients", "measure",
+    "ramp_up", "repeats", "scale", "schema", "protocol", "workload", "pace", "fit",
 ];
 
 /// Options of `run`.
@@ -373,6 +377,9 @@ pub(crate) struct CompareArgs {
     /// Driver threads.
     #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results")]
     pub(crate) threads: Option<u32>,
+    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
+    #[arg(long = "driver", value_name = "ssh:HOST")]
+    pub(crate) drivers: Vec<DriverSpec>,
     /// Length of the measurement window, per run, or per round of a duet.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]
     pub(crate) measure: Option<String>,

@@ -51,6 +51,10 @@ pub(crate) fn schema() -> Value {
         "target".to_string(),
         json!({"type": "array", "items": target(), "description": "servers in different places"}),
     );
+    sections.insert(
+        "driver".to_string(),
+        json!({"type": "array", "items": driver(), "description": "drivers on other machines"}),
+    );
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "pgdyno experiment",
@@ -160,6 +164,7 @@ fn kind(key: &str) -> Kind {
         "workload.scale" => Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]),
         "workload.protocol" => Kind::Words(&["simple", "extended", "prepared"]),
         "workload.clients" => Kind::Whole(1, 100_000),
+        "workload.drivers" => Kind::Whole(1, 1000),
         "workload.threads" => Kind::Whole(1, u32::MAX as u64),
         "workload.poller" => Kind::Words(&["auto", "io_uring", "epoll"]),
         "workload.busy_poll_us" => Kind::Whole(0, 1_000_000),
@@ -201,6 +206,14 @@ fn files() -> Value {
     let file = json!({"anyOf": [{"type": "string"}, closed(&["name", "file", "sha256", "text"], json!({}))]});
     let mut schema = closed(&[], json!({"files": {"type": "array", "items": file}}));
     schema["required"] = json!(["files"]);
+    schema
+}
+
+/// `[[driver]]`.
+fn driver() -> Value {
+    let via = json!({"via": {"type": "array", "items": {"type": "string"}, "minItems": 1}});
+    let mut schema = closed(&["name", "program"], via);
+    schema["required"] = json!(["via"]);
     schema
 }
 

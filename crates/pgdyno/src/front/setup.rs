@@ -12,6 +12,7 @@ use experiment::stage::adopted::{self, Glance};
 use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
 use model::experiment::case::WorkloadKind;
+use model::experiment::driver::DriverSpec;
 use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::secret::{self, Revealed};
@@ -276,6 +277,11 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let all = args.threads.iter().map(|&n| Value::Integer(n.into())).collect();
         let origin = "--threads".to_string();
         changes.push(Override { key: "workload.threads".into(), value: Value::Array(all), origin });
+    }
+    if !args.drivers.is_empty() {
+        let table = |driver: &DriverSpec| Value::try_from(driver);
+        let all = args.drivers.iter().map(table).collect::<Result<_, _>>()?;
+        changes.push(Override { key: "driver".into(), value: Value::Array(all), origin: "--driver".into() });
     }
     let texts = [
         ("workload.scale", "--scale", &args.scale),

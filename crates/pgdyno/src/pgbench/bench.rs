@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fleet::{LocalDriver, StderrTo};
+use fleet::{Fleet, StderrTo};
 use model::load::drive::{Done, DriveOrder, Ending};
 use model::load::{LoadSpec, OnDisconnect, OnError, Pace, ScriptSpec, TransactionLog, Window};
 use wire::Conninfo;
@@ -187,12 +187,12 @@ pub(crate) fn script_tag(number: usize) -> String {
     format!("script{number}")
 }
 
-fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<LocalDriver, Complaint> {
+fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<Fleet, Complaint> {
     let program = std::env::current_exe()
         .map_err(|error| Complaint::new(format!("could not find the program of this process: {error}")))?;
     let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
     let order = DriveOrder::new(load.clone(), password);
-    LocalDriver::spawn(&program, [DRIVE_ARGUMENT], &order, StderrTo::Parent)
+    Fleet::local(&program, [DRIVE_ARGUMENT], &order, StderrTo::Parent)
         .map_err(|error| Complaint::new(format!("{error:#}")))
 }
 

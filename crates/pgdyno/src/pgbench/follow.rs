@@ -80,7 +80,9 @@ impl Follower<'_> {
         match line {
             DriverLine::Interval { interval, histograms } => self.interval(interval, histograms),
             DriverLine::Event(event) => self.event(event)?,
-            DriverLine::Tick(_)
+            DriverLine::Hello(_)
+            | DriverLine::Pong(_)
+            | DriverLine::Tick(_)
             | DriverLine::Window(_)
             | DriverLine::Ready(_)
             | DriverLine::Done(_)

@@ -15,6 +15,7 @@ mod clusters;
 mod compare;
 mod consent;
 mod course;
+mod drivers;
 mod embedded;
 mod exporter;
 mod faults;

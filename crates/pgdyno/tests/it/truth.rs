@@ -154,7 +154,11 @@ fn drive(mut command: Command, load: LoadSpec) -> Seen {
             }
             DriverLine::Done(word) => done = Some(*word),
             DriverLine::Failed { message } => panic!("{message}"),
-            DriverLine::Event(_) | DriverLine::Tick(_) | DriverLine::Window(_) => {}
+            DriverLine::Event(_)
+            | DriverLine::Tick(_)
+            | DriverLine::Window(_)
+            | DriverLine::Hello(_)
+            | DriverLine::Pong(_) => {}
         }
     }
     drop(orders);

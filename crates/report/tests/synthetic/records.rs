@@ -55,6 +55,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         }),
         course: None,
         repeat: None,
+        drivers: Vec::new(),
         done: None,
         fingerprint: None,
         rows_after: Default::default(),

@@ -89,6 +89,7 @@ impl Worker<'_> {
         self.close_interval(now);
         let finished = Finished {
             thread: self.setup.thread,
+            late: self.record.late,
             end: now,
             measured: self.setup.clients.iter().map(|c| (c.id, c.record.n_measured)).collect(),
             committed_by_slice: self.setup.turns.take().map_or(Vec::new(), TurnClock::into_committed),

@@ -154,6 +154,8 @@ impl Bounds {
 /// What is reported once, when the thread has finished.
 #[derive(Default)]
 pub(super) struct Record {
+    /// How late the thread began, after `go`.
+    pub(super) late: Nanos,
     pub(super) clients_lost: u32,
     /// The first message with each SQLSTATE.
     pub(super) messages: BTreeMap<SqlState, String>,

@@ -67,6 +67,9 @@ impl Grid {
         if let Some(levels) = &workload.threads {
             grid.add("workload.threads", levels.all());
         }
+        if let Some(levels) = &workload.drivers {
+            grid.add("workload.drivers", levels.all());
+        }
         grid.add("workload.poller", workload.poller.all());
         grid.add("workload.busy_poll_us", workload.busy_poll_us.all());
         if let Some(levels) = &workload.transactions {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use dataset::kind::{Dataset, FitScale};
 use dataset::schema;
 use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::driver::DriverSpec;
 use model::experiment::script::CaseData;
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::Pace;
@@ -31,7 +32,15 @@ pub(super) fn workload_spec(
         return Err(format!("workload.clients: {n_clients} is not in 1..100000"));
     }
     let most_clients = experiment.workload.clients.all().iter().copied().max().unwrap_or(n_clients);
-    let default_threads = n_clients.div_ceil(64).min((site.n_cpus / 2).max(1));
+    let drivers = drivers(values, experiment)?;
+    let n_clients_each = n_clients / (drivers.len() as u32).max(1);
+    if n_clients_each == 0 {
+        return Err(format!(
+            "workload.clients: {n_clients} clients cannot be shared by {} drivers",
+            drivers.len()
+        ));
+    }
+    let default_threads = n_clients_each.div_ceil(64).min((site.n_cpus / 2).max(1));
     let n_threads = number(values, "workload.threads")?.unwrap_or(default_threads);
     if n_threads == 0 {
         return Err("workload.threads: 0 is not in 1..clients".to_string());
@@ -68,7 +77,8 @@ pub(super) fn workload_spec(
         },
         protocol: values["workload.protocol"].parse()?,
         n_clients,
-        n_threads: n_threads.min(n_clients),
+        n_threads: n_threads.min(n_clients_each),
+        drivers,
         pace,
         transactions: number(values, "workload.transactions")?,
         poller: values["workload.poller"].parse()?,
@@ -85,6 +95,25 @@ pub(super) fn workload_spec(
             && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
         all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
+}
+
+/// The drivers that take part: the first ones of those that the experiment names.
+fn drivers(values: &BTreeMap<&str, &str>, experiment: &Experiment) -> Result<Vec<DriverSpec>, String> {
+    let all: Vec<DriverSpec> = experiment.driver.iter().map(|driver| driver.clone().named()).collect();
+    for (i, driver) in all.iter().enumerate() {
+        driver.check().map_err(|message| format!("driver: {message}"))?;
+        if all[..i].iter().any(|before| before.name == driver.name) {
+            return Err(format!("driver: two drivers have the name `{}`; give each a `name`", driver.name));
+        }
+    }
+    let n = number(values, "workload.drivers")?.unwrap_or(all.len());
+    if n > 0 && all.is_empty() {
+        return Err("workload.drivers: the experiment names no [[driver]]".to_string());
+    }
+    if n > all.len() || (n == 0 && !all.is_empty()) {
+        return Err(format!("workload.drivers: {n} is not in 1..{}, the number of drivers", all.len()));
+    }
+    Ok(all[..n].to_vec())
 }
 
 /// The values that are no factors.

@@ -150,6 +150,7 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
         labels: args.labels.clone(),
         clients: args.clients.or(usual).into_iter().collect(),
         threads: args.threads.into_iter().collect(),
+        drivers: args.drivers.clone(),
         scale: list(&args.scale),
         schema: args.schema.clone(),
         workload: list(&args.workload),

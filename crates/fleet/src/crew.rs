@@ -1,0 +1,378 @@
+//! All drivers of a load, addressed as one.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail};
+use model::load::Window;
+use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
+use model::load::hello::Hello;
+use model::run::driver::DriverRecord;
+
+use crate::clocks::{PINGS, Pings, shifted};
+use crate::pipes::{Heard, Inbox, What, since_epoch};
+use crate::process::{DriverProcess, Start, StderrTo, say_to};
+
+/// How long to wait before looking at the stop flag again.
+pub(crate) const TURN: Duration = Duration::from_millis(100);
+/// Most lines that are kept from before `ready`, when a driver has little to say.
+const EARLY_LINES_MAX: usize = 10_000;
+/// How often a driver on another machine is pinged: it takes a longer silence for our end.
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
+/// Longest silence of a driver on another machine, in any phase.
+pub(crate) const SILENCE: Duration = Duration::from_secs(5);
+
+/// Seconds of a load that are kept for each driver: a day.
+const SECONDS_MAX: u32 = 86_400;
+
+/// The drivers of one load. Dropping it kills them.
+pub struct Fleet {
+    pub(crate) drivers: Vec<Member>,
+    lines: Receiver<Heard>,
+    /// Events and ticks that arrived before all were ready.
+    early: VecDeque<(usize, DriverLine)>,
+    last_beat: Instant,
+}
+
+/// A driver, and what is known of it.
+pub(crate) struct Member {
+    pub(crate) process: DriverProcess,
+    /// `None`: a child on this machine, which is not greeted.
+    pub(crate) hello: Option<Hello>,
+    pub(crate) record: DriverRecord,
+    pub(crate) pings: Pings,
+    /// When something of it arrived last.
+    pub(crate) last_heard: Instant,
+    pub(crate) has_ended: bool,
+}
+
+impl Member {
+    pub(crate) fn new(process: DriverProcess) -> Member {
+        Member {
+            process,
+            hello: None,
+            record: DriverRecord::default(),
+            pings: Pings::default(),
+            last_heard: Instant::now(),
+            has_ended: false,
+        }
+    }
+
+    /// Keeps what the line says of this driver alone.
+    ///
+    /// # Errors
+    /// When lines were left out.
+    pub(crate) fn enter(&mut self, line: &DriverLine) -> Result<()> {
+        match line {
+            DriverLine::Interval { interval, .. } if self.hello.is_some() => {
+                let seconds = &mut self.record.committed_by_second;
+                if seconds.len() <= interval.t as usize && interval.t < SECONDS_MAX {
+                    seconds.resize(interval.t as usize + 1, 0);
+                }
+                seconds
+                    .get_mut(interval.t as usize)
+                    .into_iter()
+                    .for_each(|n| *n += interval.counts.committed);
+                self.record.latency += interval.latency;
+            }
+            DriverLine::Done(done) => {
+                self.has_ended = true;
+                self.record.counts = done.counts;
+                self.record.late_ns = done.late_ns;
+                if done.lines_dropped > 0 {
+                    let (who, n) = (&self.process.who, done.lines_dropped);
+                    bail!("{who} left out {n} lines of its report, because they were not read for too long");
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Its clock less ours, nanoseconds.
+    pub(crate) fn offset_ns(&self) -> i64 {
+        self.record.clock_before.map_or(0, |offset| offset.offset_ns)
+    }
+}
+
+impl Fleet {
+    /// Starts one driver on this machine and sends it its order, without waiting for it.
+    ///
+    /// Call this from a thread that lives as long as the driver is needed: the kernel kills the driver when the thread
+    /// that started it ends.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn local<A: AsRef<OsStr>>(
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+        order: &DriveOrder,
+        stderr_to: StderrTo,
+    ) -> Result<Fleet> {
+        let args: Vec<A> = args.into_iter().collect();
+        let inbox = Inbox::for_drivers(1);
+        let start = Start {
+            who: "the driver".to_string(),
+            program,
+            args: args.iter().map(AsRef::as_ref).collect(),
+            stderr_to,
+            index: 0,
+            inbox: inbox.sender,
+            nonce: None,
+        };
+        let mut process = DriverProcess::start(start)?;
+        process.order(order)?;
+        Ok(Fleet::of(vec![Member::new(process)], inbox.receiver))
+    }
+
+    pub(crate) fn of(drivers: Vec<Member>, lines: Receiver<Heard>) -> Fleet {
+        Fleet { drivers, lines, early: VecDeque::new(), last_beat: Instant::now() }
+    }
+
+    /// Process ids of the drivers that share our kernel, in it.
+    pub fn pids_here(&self) -> Vec<u32> {
+        let here = self.drivers.iter().filter(|driver| driver.hello.is_none() || driver.record.is_here);
+        here.map(|driver| driver.hello.as_ref().map_or(driver.process.pid(), |hello| hello.pid)).collect()
+    }
+
+    /// What is known of each driver; nothing of a child on this machine.
+    pub fn records(&self) -> Vec<DriverRecord> {
+        let greeted = self.drivers.iter().filter(|driver| driver.hello.is_some());
+        greeted.map(|driver| driver.record.clone()).collect()
+    }
+
+    /// Waits until every client of every driver is connected, and compares clocks. Returns early with an error when
+    /// `stop` is raised.
+    ///
+    /// # Errors
+    /// The driver's own message if the load cannot begin; the end of its stderr if it died; a timeout.
+    pub fn wait_ready(&mut self, timeout: Duration, stop: &AtomicBool) -> Result<Ready> {
+        let begun = Instant::now();
+        let mut ready: Vec<Option<Ready>> = vec![None; self.drivers.len()];
+        while ready.iter().any(Option::is_none) {
+            if begun.elapsed() >= timeout {
+                let late = ready.iter().position(Option::is_none).unwrap_or(0);
+                let process = &self.drivers[late].process;
+                bail!(
+                    "{} was not ready after {} s{}",
+                    process.who,
+                    timeout.as_secs_f64(),
+                    process.last_words()
+                );
+            }
+            if stop.load(Ordering::Relaxed) {
+                bail!("stopped before the load began");
+            }
+            let left = timeout.saturating_sub(begun.elapsed());
+            match self.receive(left.min(TURN))? {
+                None => {}
+                Some((from, DriverLine::Ready(word))) => ready[from] = Some(word),
+                Some((from, DriverLine::Failed { message })) => return Err(self.failure(from, message)),
+                Some((from, line @ (DriverLine::Event(_) | DriverLine::Tick(_)))) => {
+                    if self.early.len() >= EARLY_LINES_MAX {
+                        let who = &self.drivers[from].process.who;
+                        bail!("{who} wrote {EARLY_LINES_MAX} lines before it was ready");
+                    }
+                    self.early.push_back((from, line));
+                }
+                Some((_, DriverLine::Hello(_) | DriverLine::Pong(_))) => {}
+                Some((from, _)) => {
+                    bail!("{} reported a load before it was ready", self.drivers[from].process.who);
+                }
+            }
+        }
+        self.compare_clocks(stop)?;
+        for driver in &mut self.drivers {
+            driver.record.clock_before = driver.pings.offset().filter(|_| !driver.record.is_here);
+        }
+        Ok(all_ready(ready.into_iter().flatten().collect()))
+    }
+
+    /// Sends the drivers the time to begin, nanoseconds since the Unix epoch by our clock, each in its own clock's time.
+    pub(crate) fn go(&self, unix_ns: u64) -> Result<()> {
+        let go = |driver: &Member| DriveCommand::Go(shifted(unix_ns, driver.offset_ns()));
+        self.drivers.iter().try_for_each(|driver| driver.process.say(&go(driver)))
+    }
+
+    /// A handle that sends orders to the drivers while another part of the program reads their lines.
+    pub fn orders(&self) -> Orders {
+        Orders { lines: self.drivers.iter().filter_map(|driver| driver.process.orders()).collect() }
+    }
+
+    /// Tells the drivers to begin no more transactions and to end.
+    ///
+    /// # Errors
+    /// Never for a driver that is gone: whoever reads its lines reports that.
+    pub fn stop(&self) -> Result<()> {
+        self.drivers.iter().try_for_each(|driver| driver.process.say(&DriveCommand::Stop))
+    }
+
+    /// Kills the drivers. Those on other machines end when their input does.
+    pub fn kill(&mut self) {
+        self.drivers.iter_mut().for_each(|driver| driver.process.kill());
+    }
+
+    /// The next line and the number of its driver, or `None` if none came within `timeout`.
+    ///
+    /// # Errors
+    /// When a driver is gone or its line cannot be parsed.
+    pub(crate) fn next(&mut self, timeout: Duration) -> Result<Option<(usize, DriverLine)>> {
+        match self.early.pop_front() {
+            Some(line) => Ok(Some(line)),
+            None => self.receive(timeout),
+        }
+    }
+
+    fn receive(&mut self, timeout: Duration) -> Result<Option<(usize, DriverLine)>> {
+        self.beat()?;
+        let heard = match self.lines.recv_timeout(timeout) {
+            Ok(heard) => heard,
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => return Err(self.drivers[0].process.obituary()),
+        };
+        let driver = &mut self.drivers[heard.from];
+        driver.last_heard = Instant::now();
+        match heard.what {
+            What::Line(line) => {
+                if let DriverLine::Pong(pong) = *line {
+                    driver.pings.add(pong, heard.at_unix_ns);
+                }
+                Ok(Some((heard.from, *line)))
+            }
+            What::Garbage(garbage) => Err(driver.process.misspoke(&garbage)),
+            // After its last line a driver may go; its input is closed then.
+            What::End(_) if driver.has_ended => Ok(None),
+            What::End(_) => Err(driver.process.obituary()),
+        }
+    }
+
+    /// Pings the drivers on other machines, so that they know that we are there, and we of them.
+    ///
+    /// # Errors
+    /// When one has been silent for too long.
+    fn beat(&mut self) -> Result<()> {
+        if self.last_beat.elapsed() < BEAT {
+            return Ok(());
+        }
+        // Whoever was suspended has heard nobody.
+        let was_away = self.last_beat.elapsed() > SILENCE / 2;
+        self.last_beat = Instant::now();
+        for driver in self.drivers.iter_mut().filter(|driver| driver.hello.is_some() && !driver.has_ended) {
+            if was_away {
+                driver.last_heard = Instant::now();
+            }
+            if driver.last_heard.elapsed() > SILENCE {
+                let (who, words) = (&driver.process.who, driver.process.last_words());
+                bail!("nothing of {who} has arrived for {} s{words}", SILENCE.as_secs());
+            }
+            driver.process.say(&ping())?;
+        }
+        Ok(())
+    }
+
+    /// Pings each driver on another machine many times, one after the other.
+    pub(crate) fn compare_clocks(&mut self, stop: &AtomicBool) -> Result<()> {
+        for index in 0..self.drivers.len() {
+            let driver = &mut self.drivers[index];
+            if driver.hello.is_none() || driver.record.is_here {
+                continue;
+            }
+            driver.pings = Pings::default();
+            let begun = Instant::now();
+            for _ in 0..PINGS {
+                self.drivers[index].process.say(&ping())?;
+                while let Some((from, line)) = self.receive(BEAT)? {
+                    match line {
+                        DriverLine::Pong(_) if from == index => break,
+                        DriverLine::Event(_) | DriverLine::Tick(_) => self.early.push_back((from, line)),
+                        DriverLine::Failed { message } => return Err(self.failure(from, message)),
+                        _ => {}
+                    }
+                }
+                if stop.load(Ordering::Relaxed) || begun.elapsed() > SILENCE {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the clocks once more, and lets the drivers exit.
+    pub(crate) fn take_leave(&mut self) {
+        let before: Vec<i64> = self.drivers.iter().map(|driver| driver.pings.wall_less_line_ns()).collect();
+        // What went wrong after the load does not change it.
+        self.compare_clocks(&AtomicBool::new(false)).ok();
+        for (driver, before) in self.drivers.iter_mut().zip(before) {
+            if driver.hello.is_some() && !driver.record.is_here {
+                driver.record.clock_after = driver.pings.offset();
+                driver.record.clock_set_ns = driver.pings.wall_less_line_ns() - before;
+            }
+            driver.process.finish();
+        }
+    }
+
+    /// A driver's own message, with its name if it has one.
+    pub(crate) fn failure(&self, from: usize, message: String) -> anyhow::Error {
+        match &self.drivers[from] {
+            Member { hello: Some(_), process, .. } => anyhow!("{}: {message}", process.who),
+            _ => anyhow!(message),
+        }
+    }
+}
+
+/// A ping with the time at which it was sent.
+pub(crate) fn ping() -> DriveCommand {
+    DriveCommand::Ping(u64::try_from(since_epoch().as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// What all drivers reported when they were ready.
+fn all_ready(each: Vec<Ready>) -> Ready {
+    let mut each = each.into_iter();
+    let mut all = each.next().unwrap_or_default();
+    for ready in each {
+        all.connect_ns = all.connect_ns.max(ready.connect_ns);
+        all.prepare_ns = all.prepare_ns.max(ready.prepare_ns);
+        if all.poller != ready.poller {
+            all.poller = format!("{}, {}", all.poller, ready.poller);
+        }
+        all.rehearses |= ready.rehearses;
+        all.tls = all.tls.or(ready.tls);
+        all.backend_pids.extend(ready.backend_pids);
+    }
+    all
+}
+
+/// Sends orders to drivers whose load runs. Whoever conducts the load reports a driver that is gone.
+#[derive(Debug, Clone)]
+pub struct Orders {
+    lines: Vec<Sender<Vec<u8>>>,
+}
+
+impl Orders {
+    /// Changes the rate of a search, transactions per second over all drivers.
+    pub fn rate(&self, rate_per_s: f64) -> Result<()> {
+        self.say(&DriveCommand::Rate(rate_per_s))
+    }
+
+    /// Asks for another window. Drivers that move it reply with a line; if the time to be moved has already passed, they
+    /// do nothing.
+    pub fn window(&self, window: Window) -> Result<()> {
+        self.say(&DriveCommand::Window(window))
+    }
+
+    fn say(&self, command: &DriveCommand) -> Result<()> {
+        self.lines.iter().try_for_each(|orders| say_to(orders, command))
+    }
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let pids: Vec<u32> = self.drivers.iter().map(|driver| driver.process.pid()).collect();
+        f.debug_struct("Fleet").field("pids", &pids).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! Where drivers run: `[[driver]]` of an experiment file, `--driver` on the command line.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Options of ssh: never ask, notice a dead network, and share no connection, which could break while a load runs.
+const SSH_OPTIONS: [&str; 6] = [
+    "-T",
+    "-oBatchMode=yes",
+    "-oConnectTimeout=10",
+    "-oServerAliveInterval=2",
+    "-oServerAliveCountMax=3",
+    "-oControlPath=none",
+];
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 63;
+
+/// A driver on another machine, or in a container: any command that leads a pipe there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriverSpec {
+    /// Name in reports; by default the last word of `via` that names a machine.
+    #[serde(default)]
+    pub name: String,
+    /// The command that starts a program elsewhere and connects its standard input and output to ours:
+    /// `["ssh", "client1"]`, `["kubectl", "exec", "-i", "load-0", "--"]`, `["sh", "-c"]`.
+    pub via: Vec<String>,
+    /// Path of pgdyno there.
+    #[serde(default = "default_program")]
+    pub program: String,
+}
+
+fn default_program() -> String {
+    "pgdyno".to_string()
+}
+
+impl DriverSpec {
+    /// The words of the command. A shell gets one word, everything else separate ones.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = self.via.clone();
+        let is_ssh = self.is_ssh();
+        if is_ssh {
+            words.splice(1..1, SSH_OPTIONS.map(str::to_string));
+        }
+        if is_ssh || self.via.last().is_some_and(|word| word == "-c") {
+            words.push(format!("exec {} drive", self.program));
+        } else {
+            words.extend([self.program.clone(), "drive".to_string()]);
+        }
+        words
+    }
+
+    fn is_ssh(&self) -> bool {
+        self.via.first().is_some_and(|word| word.rsplit('/').next() == Some("ssh"))
+    }
+
+    /// Gives a driver without a name that of its machine.
+    #[must_use]
+    pub fn named(mut self) -> DriverSpec {
+        if self.name.is_empty() {
+            let is_name = |word: &&String| !word.starts_with('-');
+            self.name = self.via.iter().rev().find(is_name).cloned().unwrap_or_default();
+        }
+        self
+    }
+
+    /// Refuses what a shell or ssh could take for something else.
+    ///
+    /// # Errors
+    /// Names the word, and says what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        let is_plain = |text: &str, more: &str| {
+            !text.is_empty()
+                && !text.starts_with('-')
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+        };
+        if self.via.is_empty() {
+            return Err(
+                "a driver needs `via`, the command that leads to its machine, such as [\"ssh\", \"client1\"]"
+                    .into(),
+            );
+        }
+        if !is_plain(&self.program, "_./+-") {
+            return Err(format!(
+                "the path of a driver's program may contain letters, digits and `_./+-` only, not `{}`",
+                self.program
+            ));
+        }
+        if self.name.len() > NAME_BYTES_MAX || !is_plain(&self.name, "_.:@+-") {
+            return Err(format!(
+                "a driver's name may contain letters, digits and `_.:@+-`, at most {NAME_BYTES_MAX} of them, not `{}`",
+                self.name
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// `ssh:HOST`, `ssh:USER@HOST:PORT`, either with `=PROGRAM` at its end.
+impl FromStr for DriverSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DriverSpec, String> {
+        let wrong = || format!("`{text}` is not a driver: say ssh:HOST, ssh:USER@HOST or ssh:USER@HOST:PORT");
+        let rest = text.strip_prefix("ssh:").ok_or_else(wrong)?;
+        let (place, program) =
+            rest.split_once('=').map_or((rest, default_program()), |(p, q)| (p, q.to_string()));
+        let (host, port) = match place.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port.parse::<u16>().map_err(|_| wrong())?)),
+            None => (place, None),
+        };
+        let mut via = vec!["ssh".to_string()];
+        via.extend(port.map(|port| format!("-p{port}")));
+        via.extend(["--".to_string(), host.to_string()]);
+        let spec = DriverSpec { name: place.to_string(), via, program };
+        spec.check().map_err(|_| wrong()).map(|()| spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(via: &[&str]) -> String {
+        let via = via.iter().map(|word| word.to_string()).collect();
+        DriverSpec { via, program: "/opt/pgdyno".into(), ..DriverSpec::default() }.words().join(" ")
+    }
+
+    #[test]
+    fn a_shell_gets_one_word_and_others_get_words() {
+        assert_eq!(words(&["kubectl", "exec", "-i", "a", "--"]), "kubectl exec -i a -- /opt/pgdyno drive");
+        let spec = DriverSpec { via: vec!["sh".into(), "-c".into()], ..DriverSpec::default() };
+        assert_eq!(spec.words().last().unwrap(), "exec  drive");
+        let ssh: DriverSpec = "ssh:me@db1:2222=/opt/pgdyno".parse().unwrap();
+        let words = ssh.words();
+        assert_eq!((words[0].as_str(), words[1].as_str()), ("ssh", "-T"));
+        assert_eq!(words[7..], ["-p2222", "--", "me@db1", "exec /opt/pgdyno drive"]);
+        assert_eq!(ssh.name, "me@db1:2222");
+    }
+
+    #[test]
+    fn what_a_shell_could_misunderstand_is_refused() {
+        for text in ["db1", "ssh:", "ssh:-oProxyCommand=x", "ssh:a b", "ssh:a:port", "ssh:a=b;c", "ssh:$(x)"]
+        {
+            let error = text.parse::<DriverSpec>().unwrap_err();
+            assert!(error.starts_with(&format!("`{text}` is not a driver")), "{error}");
+        }
+        let spec =
+            DriverSpec { via: vec!["ssh".into(), "a".into()], program: "x y".into(), ..Default::default() };
+        assert!(spec.named().check().unwrap_err().contains("not `x y`"));
+    }
+}

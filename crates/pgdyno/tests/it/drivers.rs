@@ -1,0 +1,186 @@
+//! Drivers behind commands that lead a pipe to them: several share a load, and bad ones end the run with their name.
+//!
+//! The machine elsewhere is this one. A driver that sees another boot id takes its clock for another one.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use model::experiment::plan::RunState;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
+use testbed::{Options, Pg, Server};
+
+use crate::tool::{Ended, Place, tell, wait_until};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
+const RUN: &str = "-c 4 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false -o out";
+
+/// An experiment file's `[[driver]]`.
+fn driver(name: &str, via: &[&str], program: &str) -> String {
+    format!("[[driver]]\nname = \"{name}\"\nvia = {via:?}\nprogram = \"{program}\"\n")
+}
+
+/// The arguments of a run with these drivers against a server by URL.
+fn args(place: &Place, drivers: &[String], more: &[&str]) -> Vec<String> {
+    let mut text = "[experiment]\nname = \"drivers\"\n".to_string();
+    drivers.iter().for_each(|driver| write!(text, "{driver}").unwrap());
+    let file = place.write("drivers.toml", &text).display().to_string();
+    let fixed = ["run", file.as_str()].into_iter().chain(RUN.split_whitespace());
+    fixed.chain(more.iter().copied()).map(str::to_string).collect()
+}
+
+fn run(place: &Place, server: &str, drivers: &[String]) -> Ended {
+    let args = args(place, drivers, &["--server", server, "--measure", "3s"]);
+    place.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// A shell that its death signal does not reach, as one on another machine.
+const FAR: [&str; 4] = ["setsid", "--wait", "sh", "-c"];
+
+#[test]
+fn drivers_share_a_load_and_stay_visible() {
+    let (pg, place) = (Pg::shared(), Place::new());
+    // What login scripts print comes before the hello.
+    let login = "echo Welcome; echo '{\"hello\":1}'; shift; eval \"$1\"\n";
+    let login = place.write("login.sh", login).display().to_string();
+    let drivers = [driver("a", &["sh", &login, "-c"], PROGRAM), driver("b", &FAR, PROGRAM)];
+    let database = pg.database();
+    run(&place, &pg.admin_target(&database), &drivers).expect(0);
+    let run = place.first_run("out");
+    let record = &run.record;
+    assert_eq!(record.state, RunState::Completed, "{}", record.reason);
+    let names: Vec<&str> = record.drivers.iter().map(|driver| driver.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let done = record.done.as_ref().unwrap();
+    let of_each = record.drivers.iter().map(|driver| driver.counts.committed);
+    assert!(of_each.clone().all(|n| n > 0));
+    assert_eq!(of_each.sum::<u64>(), done.counts.committed);
+    assert_eq!(done.measured_by_client.len(), 4);
+    assert!(done.measured_by_client.iter().all(|&n| n > 0), "{:?}", done.measured_by_client);
+    crate::tool::expect_sound(&run);
+    assert!(record.drivers.iter().all(|driver| driver.is_here && driver.clock_before.is_none()));
+    place.expect_clean();
+}
+
+#[test]
+fn a_driver_with_another_clock_is_compared_before_and_after() {
+    if !geteuid().is_root() {
+        return tell("skipped: only root can give a process another boot id");
+    }
+    let (pg, place) = (Pg::shared(), Place::new());
+    let boot_id = place.write("boot_id", "another\n");
+    let login =
+        format!("mount --bind {} /proc/sys/kernel/random/boot_id; shift; eval \"$1\"\n", boot_id.display());
+    let login = place.write("login.sh", &login).display().to_string();
+    let far = driver("far", &["unshare", "--mount", "sh", &login, "-c"], PROGRAM);
+    let refused = run(&place, &pg.admin_target(&pg.database()), std::slice::from_ref(&far)).expect(1);
+    assert!(
+        refused.stderr.contains("driver `far` is on another machine and cannot reach"),
+        "{}",
+        refused.stderr
+    );
+    std::fs::remove_dir_all(place.path("out")).ok();
+    let server = Server::start(&Options { has_tcp: true, ..Options::default() });
+    let target = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", server.port);
+    run(&place, &target, &[far]).expect(0);
+    let record = place.first_run("out").record;
+    let driver = &record.drivers[0];
+    assert!(!driver.is_here && driver.hello.boot_id == "another");
+    let (before, after) = (driver.clock_before.unwrap(), driver.clock_after.unwrap());
+    // It is the same clock in truth.
+    for clock in [before, after] {
+        assert!(clock.n_pings > 10, "{clock:?}");
+        assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns + 100_000, "{clock:?}");
+        assert!(clock.bound_ns < 20_000_000, "{clock:?}");
+    }
+    place.expect_clean();
+}
+
+#[test]
+fn drivers_that_cannot_begin_are_named_with_what_to_do() {
+    let (pg, place) = (Pg::shared(), Place::new());
+    let server = pg.admin_target(&pg.database());
+    let other = place.path("other-build");
+    std::fs::copy(PROGRAM, &other).unwrap();
+    let mut file = std::fs::OpenOptions::new().append(true).open(&other).unwrap();
+    std::io::Write::write_all(&mut file, b"another build").unwrap();
+    drop(file);
+    let other = other.display().to_string();
+    for (bad, expected) in [
+        (driver("bad", &["sh", "-c"], &other), "driver `bad` is another build of pgdyno"),
+        (driver("bad", &["sh", "-c"], "/nonexistent/pgdyno"), "is pgdyno at `/nonexistent/pgdyno` there"),
+        (driver("bad", &["sh", "-c"], "/bin/true"), "ended (exit status: 0) before pgdyno answered"),
+        (driver("bad", &["/nonexistent/ssh"], PROGRAM), "cannot start the driver process `/nonexistent/ssh`"),
+        (driver("bad", &["sh", "-c"], "/bin/sh; rm"), "may contain letters, digits and `_./+-` only"),
+        (driver("a", &["sh", "-c"], PROGRAM), "two drivers have the name `a`"),
+    ] {
+        let ended = run(&place, &server, &[driver("a", &["sh", "-c"], PROGRAM), bad]);
+        assert_ne!(ended.code(), Some(0));
+        assert!(ended.stderr.contains(expected) || ended.stdout.contains(expected), "{expected}: {ended:?}");
+        std::fs::remove_dir_all(place.path("out")).ok();
+    }
+    place.expect_clean();
+}
+
+/// Process ids of all drivers that belong to the place.
+fn drivers_of(place: &Place) -> Vec<i32> {
+    let home = format!("HOME={}", place.path("home").display());
+    let is_driver = |pid: &i32| {
+        let file = |name: &str| format!("/proc/{pid}/{name}");
+        let read = |name: &str| std::fs::read_to_string(file(name)).unwrap_or_default();
+        std::fs::read_link(file("exe")).is_ok_and(|exe| exe == Path::new(PROGRAM))
+            && read("cmdline").ends_with("drive\0")
+            && read("environ").contains(&home)
+    };
+    crate::tool::all_pids().into_iter().filter(is_driver).collect()
+}
+
+#[test]
+fn a_driver_that_is_killed_voids_the_run_and_the_others_end() {
+    let (pg, place) = (Pg::shared(), Place::new());
+    let drivers = [driver("a", &FAR, PROGRAM), driver("b", &FAR, PROGRAM)];
+    let server = pg.admin_target(&pg.database());
+    let args = args(&place, &drivers, &["--server", &server, "--measure", "30s"]);
+    let running = place.start(place.command(&args.iter().map(String::as_str).collect::<Vec<_>>()));
+    place.wait_for_load("out", 1);
+    let victim = drivers_of(&place)[0];
+    kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
+    running.wait();
+    let record = place.first_run("out").record;
+    assert_eq!(record.state, RunState::Failed, "{}", record.reason);
+    assert!(
+        record.reason.contains("driver `a`") || record.reason.contains("driver `b`"),
+        "{}",
+        record.reason
+    );
+    wait_until("the end of the other driver", || drivers_of(&place).is_empty());
+    place.expect_clean();
+}
+
+#[test]
+fn drivers_end_when_nobody_is_there_to_hear_them_and_cancel_what_they_asked_for() {
+    let (pg, place) = (Pg::shared(), Place::new());
+    let server = pg.admin_target(&pg.database());
+    let script = place.write("slow.sql", "select pg_sleep(100) /* of a driver */;\n").display().to_string();
+    for signal in [Signal::SIGKILL, Signal::SIGSTOP] {
+        std::fs::remove_dir_all(place.path("out")).ok();
+        let more = ["--server", &server, "--measure", "30s", "-w", "scripts", "-f", &script];
+        let args = args(&place, &[driver("far", &FAR, PROGRAM)], &more);
+        let running = place.start(place.command(&args.iter().map(String::as_str).collect::<Vec<_>>()));
+        let asked = || {
+            let sql = "select count(*) from pg_stat_activity where query like '%of a driver%' \
+                       and state = 'active' and pid <> pg_backend_pid()";
+            pg.ask("postgres", sql)
+        };
+        wait_until("the load", || asked() == "4");
+        running.signal(signal);
+        let begun = Instant::now();
+        wait_until("the end of the driver", || drivers_of(&place).is_empty());
+        assert!(begun.elapsed() < Duration::from_secs(12), "{:?} after {signal}", begun.elapsed());
+        wait_until("the end of its statements", || asked() == "0");
+        running.signal(Signal::SIGKILL);
+        running.wait();
+    }
+    place.run(&["clean"]).expect(0);
+}
