@@ -83,7 +83,8 @@ const DEFAULTS_MAX: usize = 4;
 /// At most so many differing defaults, as one line.
 pub(crate) fn defaults(case: &CaseComparison, n_max: usize) -> String {
     let of = |d: &analysis::comparison::Difference| {
-        format!("{} {} and {}", d.what.trim_start_matches("setting "), d.a, d.b)
+        let [a, b] = [&d.a, &d.b].map(|value| if value.is_empty() { "''" } else { value });
+        format!("{} {a} and {b}", d.what.trim_start_matches("setting "))
     };
     let mut parts: Vec<String> = case.defaults.iter().take(n_max).map(of).collect();
     let n_more = case.defaults.len() - parts.len();

@@ -1,7 +1,7 @@
 //! `pgdyno history`: stored runs of the same case over time, and where their level changed.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use analysis::history::{Change, History, histories};
 use anyhow::{Result, bail};
@@ -11,13 +11,17 @@ use crate::{Exit, print, print_exact};
 
 /// Prints the histories of all experiments with one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
-    let dir = args.place.as_deref().or(args.dir.as_deref()).unwrap_or(Path::new(RESULTS));
-    let listings = crate::commands::list::listings(dir)?;
+    let given = args.place.as_deref().or(args.dir.as_deref());
+    let (name, dir) = match results_of_one(Path::new(&args.name)).filter(|_| given.is_none()) {
+        Some((name, dir)) => (name, dir),
+        None => (args.name.clone(), given.unwrap_or(Path::new(RESULTS)).to_path_buf()),
+    };
+    let listings = crate::commands::list::listings(&dir)?;
     let mut names: Vec<&str> = listings.iter().map(|listing| listing.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let mut experiments = Vec::new();
-    for listing in listings.iter().filter(|listing| listing.name == args.name) {
+    for listing in listings.iter().filter(|listing| listing.name == name) {
         let data = store::load_experiment(&listing.path)?;
         let study = analysis::study(&data);
         experiments.push((listing.path.display().to_string(), data, study));
@@ -26,7 +30,10 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
         let dir = dir.display();
         match names.as_slice() {
             [] => bail!("no results in `{dir}`"),
-            known => bail!("no experiment `{}` in `{dir}`; it has {}", args.name, known.join(", ")),
+            known if Path::new(&name).is_dir() => {
+                bail!("`{name}` is a directory: name the experiment first, of {}", known.join(", "))
+            }
+            known => bail!("no experiment `{name}` in `{dir}`; it has {}", known.join(", ")),
         }
     }
     let found = histories(&experiments);
@@ -36,6 +43,15 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
         print(&found.iter().map(text).collect::<Vec<String>>().join("\n"))?;
     }
     Ok(Exit::Done)
+}
+
+/// The name of the experiment whose results are in this directory, and the directory with all its results.
+fn results_of_one(path: &Path) -> Option<(String, PathBuf)> {
+    let all = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let listings = crate::commands::list::listings(all).ok()?;
+    let is_it = |listing: &&store::Listing| listing.path.file_name() == path.file_name();
+    let name = listings.iter().find(is_it)?.name.clone();
+    path.is_dir().then(|| (name, all.to_path_buf()))
 }
 
 fn text(history: &History) -> String {

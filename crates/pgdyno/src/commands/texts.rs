@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use crate::front::cli::Cli;
 use crate::front::schema;
 use crate::front::template::Template;
-use crate::{Exit, print_exact};
+use crate::{Exit, print_exact, say};
 
 /// Prints an experiment file to start from.
 pub(crate) fn template(template: Template) -> Result<Exit> {
@@ -41,6 +41,7 @@ pub(crate) fn man(dir: &Path) -> Result<Exit> {
         .with_context(|| format!("cannot create the directory `{}`", dir.display()))?;
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
         .with_context(|| format!("cannot write man pages into `{}`", dir.display()))?;
+    say(&format!("man pages: {} (man -l {})", dir.display(), dir.join("pgdyno.1").display()));
     Ok(Exit::Done)
 }
 

@@ -457,7 +457,7 @@ fn share(text: &str) -> Result<f64, String> {
 /// Options of `history`.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Name of the experiment, as `list` shows it.
+    /// Name of the experiment, as `list` shows it, or the directory of one of its results.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Directory of results [default: results].

@@ -32,6 +32,21 @@ const OF_PGBENCH: &[(&[&str], &str)] = &[
 const ONLY_OF_PGBENCH: &[&str] =
     &["-P", "--progress", "-r", "--report-per-command", "-C", "--connect", "-l", "--log", "-F", "-I"];
 
+/// Options of `run` that `compare` writes as keys, because A and B may differ in them.
+const AS_KEYS: &[(&str, &str)] = &[
+    ("--bin-dir", "--set server.bin_dir=DIR"),
+    ("--server", "--set server.url=URL"),
+    ("--version", "--a server.version=15 --b server.version=18"),
+    ("--pace", "--set workload.pace=500/s"),
+    ("--repeats", "--pairs 10"),
+];
+
+/// Commands that people type and pgdyno has as options of others.
+const BY_OPTION: &[(&[&str], &str)] = &[
+    (&["resume", "continue"], "a stopped experiment goes on with `pgdyno run --resume DIR`"),
+    (&["status", "show", "open"], "`pgdyno report DIR` shows results, also while they are measured"),
+];
+
 /// Prints what clap has to say: help to standard output, errors as errors.
 pub(crate) fn report(error: clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
@@ -55,7 +70,25 @@ fn text(error: clap::Error) -> String {
 }
 
 fn with_tips(error: clap::Error) -> clap::Error {
-    with_option_of_pgbench(with_command(error))
+    let mut error = with_command(error);
+    match as_key(&error) {
+        Some(lead) => {
+            error.remove(ContextKind::SuggestedArg);
+            tip(&mut error, &[lead]);
+            error
+        }
+        None => with_option_of_pgbench(error),
+    }
+}
+
+/// How `compare` writes an option that only other commands have.
+fn as_key(error: &clap::Error) -> Option<String> {
+    let usage = error.get(ContextKind::Usage)?.to_string();
+    let ContextValue::String(typed) = error.get(ContextKind::InvalidArg)? else { return None };
+    let option = typed.split([' ', '=']).next()?;
+    let (_, ours) = AS_KEYS.iter().find(|(theirs, _)| *theirs == option)?;
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument && usage.contains("pgdyno compare");
+    is_unknown.then(|| format!("compare writes `{option}` as `{ours}`"))
 }
 
 /// Suggests a command that may have been meant, if clap suggests none or a hidden one: its similarity measure does not
@@ -75,12 +108,14 @@ fn with_command(mut error: clap::Error) -> clap::Error {
         _ => false,
     };
     if !is_helped && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
+        let by_option = BY_OPTION.iter().find(|(typed_too, _)| typed_too.contains(&typed.as_str()));
         let typed = sorted(typed);
         let guess = visible.iter().find(|name| sorted(name) == typed).map(ToString::to_string);
         error.remove(ContextKind::SuggestedSubcommand);
-        match guess {
-            Some(name) => error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(name)),
-            None => tip(&mut error, &[format!("the commands are {}", visible.join(", "))]),
+        match (by_option, guess) {
+            (Some((_, instead)), _) => tip(&mut error, &[instead.to_string()]),
+            (None, Some(name)) => error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(name)),
+            (None, None) => tip(&mut error, &[format!("the commands are {}", visible.join(", "))]),
         };
     }
     error
@@ -137,6 +172,9 @@ mod tests {
         check("run -j 4", &["`--threads 4` here", "pgdyno pgbench takes all options"]);
         check("run -P 5", &["`-P` is an option of pgbench alone", "pgdyno pgbench takes all options"]);
         check("compare -j 4", &["`--threads 4` here"]);
+        check("compare --aa --bin-dir /x", &["`--set server.bin_dir=DIR"]);
+        check("compare --aa --server postgres://h/d", &["`--set server.url=URL"]);
+        check("resume results/x", &["`pgdyno run --resume DIR`"]);
         check("run --measur 30s", &["'--measure'"]);
         check("run --foo", &["unexpected argument '--foo'"]);
         check("rnu", &["'run'"]);

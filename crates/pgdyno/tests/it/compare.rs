@@ -119,6 +119,8 @@ fn a_case_compared_with_itself_stops_at_the_precision_and_gives_a_noise_floor() 
     assert_eq!(place.run(&["history", "compare", "."]).expect(0).stdout, history);
     let list = place.run(&["list", "."]).expect(0).stdout;
     assert!(list.contains("  compare  "), "the name that history wants: {list}");
+    let by_directory = place.run(&["history", "out"]).expect(0).stdout;
+    assert_eq!(by_directory.lines().count(), history.lines().count(), "{by_directory}");
     let none = place.run(&["history", "other", "--dir", "."]).expect(1);
     assert!(none.stderr.contains("no experiment `other` in `.`; it has compare"), "{}", none.stderr);
     let report = std::fs::read_to_string(place.path("out/report.md")).unwrap();
