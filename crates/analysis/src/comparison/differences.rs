@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::os::WalPolicy;
+use model::load::drive::Ready;
 use model::run::RunRecord;
 use model::run::fingerprint::Fingerprint;
 use model::run::host::HostRecord;
@@ -299,6 +300,10 @@ impl List {
         self.note(false, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
         let pollers = [a, b].map(wording::poller);
         self.note(self.is_other_poller, Severity::Doubt, "poller", &pollers[0], &pollers[1]);
+        if let (Some(a), Some(b)) = (&a.ready, &b.ready) {
+            let tls = |ready: &Ready| ready.tls.clone().unwrap_or("none".to_string());
+            self.note(false, Severity::Doubt, "TLS", &tls(a), &tls(b));
+        }
         if let (Some(a), Some(b)) = (&a.server, &b.server) {
             self.servers(a, b);
         }
@@ -323,6 +328,11 @@ impl List {
         }
         let [of_a, of_b] = switches(|server| server.in_recovery);
         self.note(false, Severity::Void, "standby", &of_a, &of_b);
+        if let (Some(a), Some(b)) = (&a.route, &b.route) {
+            self.note(false, Severity::Doubt, "way to the server", &a.words(), &b.words());
+        }
+        let receivers = |server: &ServerRecord| wording::receivers(&server.receivers);
+        self.note(false, Severity::Doubt, "receivers of WAL", &receivers(a), &receivers(b));
         let assertions =
             |server: &ServerRecord| server.setting("debug_assertions").unwrap_or("off").to_string();
         self.note(false, Severity::Void, "assertions", &assertions(a), &assertions(b));

@@ -119,6 +119,13 @@ fn or_none(parts: Vec<String>) -> String {
     if parts.is_empty() { "none".to_string() } else { parts.join(", ") }
 }
 
+/// Receivers of WAL by kind: `2 async, 1 sync`.
+pub(super) fn receivers(kinds: &[String]) -> String {
+    let distinct: std::collections::BTreeSet<&String> = kinds.iter().collect();
+    let count = |kind: &String| kinds.iter().filter(|other| *other == kind).count();
+    or_none(distinct.into_iter().map(|kind| format!("{} {kind}", count(kind))).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use model::experiment::case::WorkloadKind;

@@ -1,6 +1,7 @@
 //! Findings about the server: its process, its background work, its settings.
 
 pub(super) mod logging;
+pub(super) mod route;
 
 use model::experiment::case::WorkloadKind;
 use model::load::drive::{Done, Ending};

@@ -296,6 +296,20 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.runs.iter_mut().for_each(|run| define(run, "table", "logged"));
         each_b(data, |run| define(run, "index more", "CREATE INDEX"));
     }),
+    ("undeclared-difference", Severity::Doubt, "receivers of WAL: none and 1 async", |data| {
+        each_b(data, |run| run.record.server.as_mut().unwrap().receivers = vec!["async".to_string()]);
+    }),
+    ("same-server", Severity::Void, "A and B are both database `d` of one cluster", |data| {
+        for (case, host) in data.plan.cases.iter_mut().zip(["one", "two"]) {
+            let keywords = [("host", host), ("dbname", "d")].map(|(k, v)| (k.to_string(), v.to_string()));
+            case.server.source = model::experiment::case::ServerSource::Url(keywords.into());
+        }
+        data.runs.iter_mut().for_each(|run| {
+            let load = run.record.load.as_mut().unwrap();
+            load.target.insert("dbname".to_string(), "d".to_string());
+            run.record.server.as_mut().unwrap().postmaster_start = "today".to_string();
+        });
+    }),
     ("one-sided", Severity::Void, "not-durable in 0 of 10 runs of A and 10 of 10 of B", |data| {
         each_b(data, |run| setting(run, "synchronous_commit", "off"));
     }),

@@ -6,6 +6,7 @@ use model::load::interval::Counts;
 use model::run::RunData;
 use model::run::host::MountRecord;
 use model::run::phase::{Phase, PhaseRecord};
+use model::run::server::Route;
 use model::run::touched::Touched;
 use model::telemetry::event::EventKind;
 use model::telemetry::reading::TickSource;
@@ -19,6 +20,13 @@ pub(crate) fn pace(data: &mut RunData, pace: Pace) {
 
 pub(crate) fn script(data: &mut RunData, source: &str) {
     data.record.load.as_mut().unwrap().scripts[0].source = source.to_string();
+}
+
+/// Connected to `a:1`, accepted elsewhere.
+pub(crate) fn route(data: &mut RunData, answered: &str, pooler: Option<&str>) {
+    let pooler = pooler.map(str::to_string);
+    let route = Route { reached: "a:1".to_string(), answered: answered.to_string(), pooler };
+    data.record.server.as_mut().unwrap().route = Some(route);
 }
 
 /// The user's script writes table `t`, with this effect.

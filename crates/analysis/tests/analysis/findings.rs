@@ -15,8 +15,8 @@ use model::run::server::Setting;
 use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
-    cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, mount, neighbour, pace, quota, script,
-    setting, settled, touch,
+    cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, mount, neighbour, pace, quota, route,
+    script, setting, settled, touch,
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -278,6 +278,10 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("scripts-set", Severity::Note, "scripts set jit = off", |data| {
         script(data, "SET jit TO off;\nSELECT 1;\n")
     }),
+    ("in-between", Severity::Note, "a pooler in session mode answers at a:1", |data| {
+        route(data, "b:2", Some("session"))
+    }),
+    ("in-between", Severity::Note, "the server accepts at b:2", |data| route(data, "b:2", None)),
     ("no-statements", Severity::Void, "no statement in `tpcb`", |data| {
         data.record.ready.as_mut().unwrap().statements = vec![Vec::new()];
     }),

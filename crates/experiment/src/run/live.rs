@@ -18,7 +18,7 @@ use model::run::RunRecord;
 use model::run::touched::Touched;
 use server::database::facts::{self, LocalFacts};
 use server::database::fingerprint::fingerprint;
-use server::database::{definitions, prewarm, tend, touched};
+use server::database::{definitions, prewarm, target, tend, touched};
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
@@ -147,6 +147,13 @@ impl Ground for Live<'_> {
         connections::check(session, self.run.site.most_clients)?;
         let local = self.stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(facts::record(session, local.as_ref())?);
+        let route = record.server.as_mut().and_then(|server| server.route.as_mut());
+        if let Some(pooler) = route.and_then(|route| route.pooler.as_mut()) {
+            let mut other = session::open(&conninfo, self.run.site.stop)?;
+            if target::pools_transactions(session, &mut other)? {
+                *pooler = "transaction".to_string();
+            }
+        }
         let mut place = ServerPlace::of(self.stage, session);
         place.home = Home::of(session, &self.run.case.workload)?;
         place.c_load = c_load(session, place.home.as_ref())?;

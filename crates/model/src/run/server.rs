@@ -27,6 +27,12 @@ pub struct ServerRecord {
     pub postmaster_start: String,
     /// Whether the server is a standby.
     pub in_recovery: bool,
+    /// The way from pgdyno to the server; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+    /// How each connected standby or other receiver of WAL is synchronized: `async`, `sync`, `quorum`, `potential`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receivers: Vec<String>,
     /// Bytes of the database under load.
     pub database_bytes: u64,
     /// Data directory, if this user may see it.
@@ -46,6 +52,42 @@ pub struct Setting {
     pub source: String,
 }
 
+/// The way from pgdyno to a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// What was connected to: `127.0.0.1:5432`, or `socket:5432` for a unix socket.
+    pub reached: String,
+    /// Where the server accepted the connection, as it reports itself.
+    pub answered: String,
+    /// How a pooler assigns the server's connections, if one answers first: `session` or `transaction`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooler: Option<String>,
+}
+
+impl Route {
+    /// Whether the server accepted the connection elsewhere. Of a host's name only the port is compared: it may have many
+    /// addresses.
+    pub fn is_forwarded(&self) -> bool {
+        let split =
+            |text: &str| text.rsplit_once(':').map(|(host, port)| (host.to_string(), port.to_string()));
+        let (Some(reached), Some(answered)) = (split(&self.reached), split(&self.answered)) else {
+            return false;
+        };
+        let is_name = reached.0 != "socket" && reached.0.parse::<core::net::IpAddr>().is_err();
+        reached.1 != answered.1 || (!is_name && reached.0 != answered.0)
+    }
+
+    /// Describes it: `a unix socket`, `TCP through a pooler in session mode`, `TCP through a proxy`.
+    pub fn words(&self) -> String {
+        let way = if self.reached.starts_with("socket:") { "a unix socket" } else { "TCP" };
+        match &self.pooler {
+            Some(mode) => format!("{way} through a pooler in {mode} mode"),
+            None if self.is_forwarded() => format!("{way} through a proxy"),
+            None => way.to_string(),
+        }
+    }
+}
+
 impl ServerRecord {
     /// The value of a setting as `SHOW` prints it.
     pub fn setting(&self, name: &str) -> Option<&str> {
@@ -60,5 +102,25 @@ impl ServerRecord {
         } else {
             format!("{}.{}.{}", n / 10_000, n / 100 % 100, n % 100)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forwarded_connections_are_found() {
+        let check = |reached: &str, answered: &str, expected: bool| {
+            let route = Route { reached: reached.to_string(), answered: answered.to_string(), pooler: None };
+            assert_eq!(route.is_forwarded(), expected, "{route:?}");
+        };
+        check("socket:5432", "socket:5432", false);
+        check("127.0.0.1:5432", "127.0.0.1:5432", false);
+        check("::1:5432", "::1:5432", false);
+        check("localhost:5432", "127.0.0.1:5432", false);
+        check("localhost:6432", "127.0.0.1:5432", true);
+        check("10.0.0.1:5432", "172.17.0.2:5432", true);
+        check("socket:6432", "socket:5432", true);
     }
 }

@@ -1,10 +1,15 @@
 //! Situations in which a number misleads, built on real servers: what the judge says of each, in a run and on one side of a
 //! comparison.
 
-use serde_json::Value;
-use testbed::{Options, Pg, Server, bin_dir};
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-use crate::tool::{Ended, Place};
+use serde_json::Value;
+use testbed::{Options, PASSWORD, Pg, Server, as_server_user, bin_dir};
+
+use crate::tool::{Ended, Place, tell, wait_until};
 
 /// Options of a run as short as possible, on tables as they are.
 fn as_is() -> Vec<&'static str> {
@@ -195,7 +200,17 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
     ] {
         admin.execute(sql).unwrap();
     }
+    let mut receiver = servers[1].program("pg_receivewal");
+    let wal = place.path("wal");
+    std::fs::create_dir(&wal).unwrap();
+    receiver.arg("-h").arg(servers[1].dir()).args(["-p", &servers[1].port.to_string(), "-U", "postgres"]);
+    receiver.arg("-D").arg(&wal);
+    let receiver = Ending::of(receiver);
+    let connected = || servers[1].ask("postgres", "select count(*) from pg_stat_replication") == "1";
+    wait_until("the receiver", connected);
     let (found, grade) = compare(&place, "out", &sides);
+    drop(receiver);
+    expect(&found, "undeclared-difference doubt", "receivers of WAL: none and 1 async");
     expect(&found, "undeclared-difference void", "setting fsync: on and off");
     expect(&found, "undeclared-difference doubt", "setting log_statement: none and all");
     expect(
@@ -218,7 +233,117 @@ fn doubts_about_both_sides_are_doubts_about_their_comparison() {
     let write = place.write("write.sql", WRITE);
     let (found, grade) = compare(&place, "out", &["--a", &a, "--b", &b, "-f", write.to_str().unwrap()]);
     expect(&found, "doubtful-runs doubt", "not-durable in ");
+    expect(&found, "same-server note", "of one cluster");
     assert!(!found.iter().any(|text| text.starts_with("one-sided void")), "{found:#?}");
     assert_eq!(grade, "doubtful");
     place.expect_clean();
+}
+
+#[test]
+fn one_server_under_two_names_is_noticed_and_one_database_refused() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let [one, other] = [pg.database(), pg.database()];
+    let script = place.write("one.sql", "SELECT 1;\n");
+    let a = format!("server.url={}", pg.admin_target(&one));
+    let compare = |output: &str, database: &str| {
+        let b = format!("server.url=postgres://bench@127.0.0.1:{}/{database}?sslmode=require", pg.port);
+        let mut command = place.command(&["compare", "--time", "1s", "--a", &a, "--b", &b]);
+        command.env("PGPASSWORD", PASSWORD).arg("-f").arg(&script).args(as_is()).arg(output);
+        place.start(command).wait()
+    };
+    let ended = compare("databases", &other);
+    let case = &json(&ended)["comparisons"][0];
+    let found = words(&case["findings"]);
+    expect(&found, "same-server note", "of one cluster");
+    expect(&found, "undeclared-difference doubt", "TLS: none and TLSv1");
+    expect(&found, "undeclared-difference doubt", "way to the server: a unix socket and TCP");
+    assert_eq!(case["grade"], "doubtful");
+    let ended = compare("same", &one);
+    assert!(ended.stderr.contains("another pgdyno uses this database"), "{ended:?}");
+    place.expect_clean();
+}
+
+#[test]
+fn poolers_and_proxies_are_named() {
+    if !Path::new(PGBOUNCER).exists() {
+        return tell("skipped: PgBouncer is not installed");
+    }
+    let place = Place::new();
+    let server = Server::start(&Options { has_tcp: true, ..Options::default() });
+    let database = server.database_of("postgres");
+    let script = place.write("one.sql", "SELECT 1;\n");
+    let run = |output: &str, port: u16| {
+        let url = format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable");
+        run_of(&place, output, &["--server", &url, "-f", script.to_str().unwrap(), "--protocol", "simple"])
+    };
+    for mode in ["session", "transaction"] {
+        let port = unused_port();
+        let pooler = pgbouncer(&server, mode, port);
+        wait_until("pgbouncer", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let found = run(mode, port);
+        expect(&found, "in-between note", &format!("a pooler in {mode} mode answers at 127.0.0.1:{port}"));
+        drop(pooler);
+    }
+    let found = run("proxy", proxy(server.port));
+    expect(&found, "in-between note", &format!("and the server accepts at 127.0.0.1:{}", server.port));
+    place.expect_clean();
+}
+
+/// A program that ends with the test.
+struct Ending(Child);
+
+impl Ending {
+    fn of(mut command: Command) -> Ending {
+        Ending(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Where Debian installs PgBouncer.
+const PGBOUNCER: &str = "/usr/sbin/pgbouncer";
+
+/// PgBouncer in front of a server.
+fn pgbouncer(server: &Server, mode: &str, port: u16) -> Ending {
+    let config = server.path(&format!("pgbouncer-{mode}.ini"));
+    let dir = server.dir().display();
+    let text = format!(
+        "[databases]\n* = host={dir} port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+         unix_socket_dir =\nauth_type = any\npool_mode = {mode}\nignore_startup_parameters = extra_float_digits,options\n",
+        server.port
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut command = Command::new(PGBOUNCER);
+    command.arg(&config);
+    as_server_user(&mut command);
+    Ending::of(command)
+}
+
+/// Forwards connections to a port of 127.0.0.1; returns its own. Ends with the tests.
+fn proxy(to: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { return };
+            let pass = |mut from: TcpStream, mut to: TcpStream| {
+                std::thread::spawn(move || {
+                    let _ = io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+            };
+            pass(client.try_clone().unwrap(), server.try_clone().unwrap());
+            pass(server, client);
+        }
+    });
+    port
+}
+
+fn unused_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

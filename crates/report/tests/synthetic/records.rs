@@ -167,6 +167,8 @@ fn server(shape: &Shape, version: &str) -> ServerRecord {
         system_identifier: Some("7573422312340987654".to_string()),
         postmaster_start: "2026-11-20 11:49:02+00".to_string(),
         in_recovery: false,
+        route: None,
+        receivers: Vec::new(),
         database_bytes: 1_583_242_240,
         data_directory: Some("/var/tmp/pgdyno/18/data".to_string()),
         unavailable: BTreeMap::from([(

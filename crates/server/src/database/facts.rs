@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use model::run::server::{ServerRecord, Setting};
+use model::run::server::{Route, ServerRecord, Setting};
 use model::secret::hide_value;
 use wire::Session;
 
@@ -64,12 +64,37 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
         data_checksums: value_of("data_checksums").as_deref() == Some("on"),
         system_identifier,
         postmaster_start: ask(session, "select pg_postmaster_start_time()").unwrap_or_default(),
+        route: route(session),
+        receivers: receivers(session),
         in_recovery: ask(session, "select pg_is_in_recovery()").is_ok_and(|answer| answer == "t"),
         database_bytes,
         data_directory: value_of("data_directory"),
         settings,
         unavailable,
     })
+}
+
+/// The way to the server. A pooler counts as one in session mode here: whether it assigns connections for each transaction
+/// takes two sessions to find out.
+fn route(session: &mut Session) -> Option<Route> {
+    let host = session.host();
+    let reached = match host.host.starts_with(['/', '@']) {
+        true => format!("socket:{}", host.port),
+        false => format!("{}:{}", host.hostaddr.as_deref().unwrap_or(&host.host), host.port),
+    };
+    let sql = "select coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'socket:' || current_setting('port'))";
+    let answered = ask(session, sql).ok()?;
+    // A pooler answers the startup packet itself, with a process id that it makes up.
+    let pid = ask(session, "select pg_backend_pid()").ok()?;
+    let is_pooled = pid != session.backend_pid().to_string();
+    Some(Route { reached, answered, pooler: is_pooled.then(|| "session".to_string()) })
+}
+
+/// See [`ServerRecord::receivers`]. A user without the right to read them sees only that they exist: `hidden`.
+fn receivers(session: &mut Session) -> Vec<String> {
+    let sql = "select coalesce(sync_state, 'hidden') as kind from pg_stat_replication order by 1";
+    let Ok(rows) = session.query(sql) else { return Vec::new() };
+    (0..rows.len()).filter_map(|i| rows.get(i, "kind").map(str::to_string)).collect()
 }
 
 /// The server's version as a number, queried where the connection did not report it.

@@ -118,6 +118,10 @@ fn tallies(context: &ComparisonContext) -> Vec<Tally> {
     let sides = [context.a, context.b];
     let of = sides.map(|side| side.counting().count());
     let mut tallies: Vec<Tally> = Vec::new();
+    // With no run on one side there is nothing to set against the other.
+    if of.contains(&0) {
+        return tallies;
+    }
     for (side, runs) in sides.into_iter().enumerate() {
         for finding in runs.counting().flat_map(|run| &run.findings) {
             let i = tallies.iter().position(|tally| tally.id == finding.id).unwrap_or_else(|| {

@@ -1,0 +1,88 @@
+//! Findings about what stands between the driver and the server.
+
+use model::experiment::case::ServerSource;
+
+use crate::comparison::Side;
+use crate::finding::{Finding, Severity};
+use crate::findings::{Check, ComparisonContext, Rule, RunContext};
+
+pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
+    id: "in-between",
+    title: "A pooler or a proxy answers before the server",
+    severity: "Note when the process that serves a session is not the one that opened it (a pooler), or the server accepted the \
+               connection at another address than the one that was connected to (a proxy, or translated addresses)",
+    source: "PostgreSQL's protocol: BackendKeyData is the process of the session; pg_backend_pid(), inet_server_addr(), \
+             inet_server_port()",
+    advice: "Connect to the server directly, unless the pooler or proxy is part of what you measure: then report it with the number.",
+    evidence: "The address that was connected to, that at which the server says it accepted the connection, and the process \
+               ids of both.",
+    why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
+    tested: "PgBouncer in session and in transaction mode, and a TCP proxy, in front of a server by URL.",
+    check: Check::Run(in_between),
+};
+
+fn in_between(context: &RunContext) -> Option<Finding> {
+    let route = context.data.record.server.as_ref()?.route.as_ref()?;
+    let what = match &route.pooler {
+        Some(mode) => format!("a pooler in {mode} mode"),
+        None if route.is_forwarded() => "a proxy, or something that translates addresses,".to_string(),
+        None => return None,
+    };
+    let evidence =
+        format!("{what} answers at {}, and the server accepts at {}", route.reached, route.answered);
+    Some(IN_BETWEEN.finds(Severity::Note, evidence))
+}
+
+pub(in crate::findings) const SAME_SERVER: Rule = Rule {
+    id: "same-server",
+    title: "A and B are one server",
+    severity: "Void when A and B are the same database of one cluster under two names; Note when they are two databases of one cluster",
+    source: "PostgreSQL documentation, pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system \
+             identifier, and start at other times",
+    advice: "Check host, port and service of both sides; use --aa to compare a server with itself.",
+    evidence: "System identifier, start of the postmaster and name of the database on both sides.",
+    why: "A difference between a server and itself is chance.",
+    tested: "Two databases of one server by unix socket and by TCP. One database under two names is refused before it is measured; the \
+             Void is tested on made-up records.",
+    check: Check::Comparison(same_server),
+};
+
+fn same_server(context: &ComparisonContext) -> Vec<Finding> {
+    let Some((a, b)) = identity(context.a).zip(identity(context.b)) else { return Vec::new() };
+    let is_one = a.cluster == b.cluster && a.source != b.source;
+    let found = match (is_one, a.database == b.database) {
+        (false, _) => None,
+        (true, true) => {
+            Some((Severity::Void, format!("A and B are both database `{}` of one cluster", a.database)))
+        }
+        (true, false) => Some((
+            Severity::Note,
+            format!("A and B are databases `{}` and `{}` of one cluster", a.database, b.database),
+        )),
+    };
+    found.map(|(severity, evidence)| SAME_SERVER.finds(severity, evidence)).into_iter().collect()
+}
+
+/// What distinguishes a server by URL from others; a server that pgdyno starts is known by its directory.
+struct Identity<'a> {
+    source: &'a ServerSource,
+    database: &'a str,
+    /// System identifier, if the user may read it, start of the postmaster, and whether it is a standby.
+    cluster: (Option<&'a str>, &'a str, bool),
+}
+
+fn identity(side: Side) -> Option<Identity> {
+    let source = &side.data.plan.case(side.case)?.server.source;
+    let ServerSource::Url(keywords) = source else { return None };
+    let record = &side.first()?.record;
+    let server = record.server.as_ref().filter(|server| !server.postmaster_start.is_empty())?;
+    Some(Identity {
+        source,
+        database: record
+            .load
+            .as_ref()
+            .and_then(|load| load.target.get("dbname"))
+            .or(keywords.get("dbname"))?,
+        cluster: (server.system_identifier.as_deref(), &server.postmaster_start, server.in_recovery),
+    })
+}
