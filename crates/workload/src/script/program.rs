@@ -221,17 +221,18 @@ impl Program {
             facts: &[],
         };
         let mut scanner = SqlScanner::new(source);
+        let mut lines = LineCounter { source: source.as_bytes(), offset: 0, line: 1 };
         loop {
             let chunk = scanner.next_chunk();
             if !chunk.text.is_empty() {
-                let line = line_at(source, chunk.start);
+                let line = lines.line_at(chunk.start);
                 program.push_statement(Statement::new(&chunk.text, line, variables));
             }
             match chunk.stop {
                 Stop::Semicolon => {}
                 Stop::EndOfScript => break,
                 Stop::Backslash => {
-                    let line = line_at(source, scanner.position);
+                    let line = lines.line_at(scanner.position);
                     let start = scanner.position - 1;
                     let place = meta::CommandPlace { file: name, source, line, start, without };
                     let (parsed, end) = meta::parse(&place, variables)?;
@@ -358,6 +359,18 @@ impl Program {
     }
 }
 
-fn line_at(source: &str, offset: usize) -> usize {
-    1 + source.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
+/// Finds the lines of ascending offsets without counting from the beginning each time: scripts may have millions of lines.
+struct LineCounter<'a> {
+    source: &'a [u8],
+    offset: usize,
+    line: usize,
+}
+
+impl LineCounter<'_> {
+    /// The line of an offset that is not before the last one.
+    fn line_at(&mut self, offset: usize) -> usize {
+        let passed = self.source[self.offset..offset].iter().filter(|byte| **byte == b'\n').count();
+        (self.offset, self.line) = (offset, self.line + passed);
+        self.line
+    }
 }

@@ -285,3 +285,15 @@ fn no_input_makes_the_compiler_panic() {
         }
     }
 }
+
+/// Counting the lines before each command would take most of an hour.
+#[test]
+fn a_script_of_many_lines_is_compiled_in_time_proportional_to_them() {
+    let n = 100_000;
+    let source = format!("{}select 1;\n{}", "\\if true\n".repeat(n), "\\endif\n".repeat(n));
+    let begun = std::time::Instant::now();
+    let program = crate::Program::compile("long", &source).unwrap();
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+    assert_eq!(program.commands[n].line, n + 1);
+    assert_eq!(program.commands.last().unwrap().line, 2 * n + 1);
+}
