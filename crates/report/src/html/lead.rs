@@ -140,7 +140,7 @@ fn figures(study: &Study) -> String {
     let whose = match study.cases.len() {
         0 | 1 => String::new(),
         _ => format!(
-            "<p class=\"quiet\">Figures of {}, which has the highest median:</p>\n",
+            "<p class=\"quiet whose\">Figures of {}, which has the highest median:</p>\n",
             text(&headline::name(best))
         ),
     };
