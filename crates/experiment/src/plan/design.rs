@@ -30,6 +30,9 @@ impl Dimension {
     }
 }
 
+/// More runs than this are a mistake: at two seconds each they would take almost a month.
+pub(crate) const RUNS_MAX: usize = 1_000_000;
+
 /// How an experiment combines its factors.
 pub(crate) struct Combine<'a> {
     pub(crate) design: Design,
@@ -48,7 +51,14 @@ impl Combine<'_> {
             dimension.check_distinct()?;
         }
         let n_levels: Vec<usize> = bundles.iter().map(|bundle| dimensions[bundle[0]].levels.len()).collect();
+        let n_all = n_levels.iter().try_fold(1_usize, |product, n| product.checked_mul(*n));
         let chosen = match self.design {
+            Design::Grid if n_all.is_none_or(|n| n > RUNS_MAX) => {
+                return Err(format!(
+                    "the levels have more than {RUNS_MAX} combinations; leave out levels, or use experiment.zip or \
+                     design = \"one-factor\""
+                ));
+            }
             Design::Grid => grid(&n_levels),
             Design::OneFactor => one_factor(&n_levels),
         };

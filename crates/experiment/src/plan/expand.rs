@@ -62,12 +62,13 @@ pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
     let grid = Grid::of(experiment, site)?;
     let combine = Combine { design: header.design, zip: &header.zip, exclude: &header.exclude };
     let combinations = combine.combinations(&grid.dimensions)?;
-    if combinations.len() * header.repeats as usize > RUNS_MAX {
+    if combinations.len() * header.repeats as usize > design::RUNS_MAX {
         return Err(format!(
-            "{} cases, {} times each, are more than {RUNS_MAX} runs; leave out levels, or use experiment.exclude, zip or \
+            "{} cases, {} times each, are more than {} runs; leave out levels, or use experiment.exclude, zip or \
              design = \"one-factor\"",
             combinations.len(),
-            header.repeats
+            header.repeats,
+            design::RUNS_MAX
         ));
     }
     let baseline = design::baseline(header.baseline.as_ref(), &grid.dimensions, &combinations)?;
@@ -139,9 +140,6 @@ pub fn check(experiment: &Experiment) -> Result<(), String> {
 pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     Grid::of(experiment, &Resources::default()).map_or_else(|_| Vec::new(), |grid| grid.dimensions)
 }
-
-/// More runs than this are a mistake: at two seconds each they would take almost a month.
-const RUNS_MAX: usize = 1_000_000;
 
 fn check_name(name: &str) -> Result<(), String> {
     let fits = (1..=64).contains(&name.len());

@@ -113,6 +113,10 @@ fn contradictions_are_refused() {
     check("[workload]\nmax_message_mib = 0", "max_message_mib: not in 1..1024");
     check("[workload]\nload_streams = 0", "load_streams: not in 1..256");
     check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");
+    let many = (1..=1001).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let grid =
+        format!("[workload]\nclients = [{many}]\nscale = [{many}]\n[server]\nsettings.work_mem = [{many}]");
+    check(&grid, "the levels have more than 1000000 combinations");
     check("[server]\nversion = [\"18\", \"18\"]", "server.version: level 18 is given twice");
     check("[server]\nsettings.work_mem = [\"4MB\", \"4MB\"]", "work_mem: level 4MB is given twice");
 }
