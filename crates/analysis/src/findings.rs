@@ -113,6 +113,8 @@ pub const CATALOGUE: &[Rule] = &[
     load::FEW_EFFECTIVE_SECONDS,
     load::UNFAIR_CLIENTS,
     load::TOOK_TURNS,
+    load::drivers::DRIVERS_DIFFER,
+    load::drivers::DRIVERS_APART,
     capacity::TARGET_UNREACHABLE,
     capacity::TARGET_NOT_LIMITING,
     capacity::CAPACITY_UNSURE,

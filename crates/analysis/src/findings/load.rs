@@ -1,5 +1,7 @@
 //! Findings about the load: how many transactions, how they ended, how evenly they were spread.
 
+pub(super) mod drivers;
+
 use model::experiment::case::Think;
 use model::experiment::plan::RunState;
 use model::load::Pace;

@@ -20,6 +20,7 @@ use crate::disturbances::{
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
+use crate::two_drivers::{clock_at, drivers};
 
 fn findings_of(data: RunData) -> Vec<Finding> {
     let study = study(&quiet::experiment(1, vec![data]));
@@ -220,6 +221,21 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
             .push(event(9.0, EventKind::AutovacuumSeen, "VACUUM public.t").with("table", "db.public.t"));
         data.events.push(counted(2));
         data.events.push(counted(1));
+    }),
+    ("drivers-differ", Severity::Doubt, "was 2.40 ms on driver `b` and 1.20 ms on driver `a`", |data| {
+        drivers(data, |b| b.latency.sum *= 2.0);
+    }),
+    ("drivers-apart", Severity::Doubt, "driver `b` began 200 ms late", |data| {
+        drivers(data, |b| b.late_ns = 200_000_000);
+    }),
+    ("drivers-apart", Severity::Doubt, "the clock of driver `b` was set by 3.00 ms", |data| {
+        drivers(data, |b| b.clock_set_ns = -3_000_000);
+    }),
+    ("drivers-apart", Severity::Note, "the clock of driver `b` is known to 4.00 ms", |data| {
+        drivers(data, |b| b.clock_before = Some(clock_at(0, 4_000_000)));
+    }),
+    ("drivers-apart", Severity::Note, "the clock of driver `b` moved by 2.00 ms", |data| {
+        drivers(data, |b| b.clock_after = Some(clock_at(-2_000_000, 50_000)));
     }),
     ("foreign-sessions", Severity::Doubt, "used 7.5 % of the 4 processors", |data| {
         neighbour(data, 0.3, [0.0, 0.0], 0.0);

@@ -20,5 +20,6 @@ mod scalability;
 mod spread;
 mod state;
 mod tpcc;
+mod two_drivers;
 mod variation;
 mod whole;

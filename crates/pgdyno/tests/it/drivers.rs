@@ -159,6 +159,33 @@ fn a_driver_that_is_killed_voids_the_run_and_the_others_end() {
 }
 
 #[test]
+fn a_driver_that_is_slower_than_the_other_is_found() {
+    let (pg, place) = (Pg::shared(), Place::new());
+    let drivers = [driver("a", &["sh", "-c"], PROGRAM), driver("b", &["sh", "-c"], PROGRAM)];
+    let server = pg.admin_target(&pg.database());
+    // Nobody waits for the other one's locks.
+    let args = args(&place, &drivers, &["--server", &server, "--measure", "4s", "-w", "tpcb-select"]);
+    let running = place.start(place.command(&args.iter().map(String::as_str).collect::<Vec<_>>()));
+    place.wait_for_load("out", 1);
+    let slow = Pid::from_raw(*drivers_of(&place).last().unwrap());
+    // Until it has ended.
+    while kill(slow, Signal::SIGSTOP).is_ok() {
+        std::thread::sleep(Duration::from_millis(50));
+        kill(slow, Signal::SIGCONT).ok();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    running.wait().expect(0);
+    let study = analysis::study(&place.results("out"));
+    let found = study.runs[0].findings.iter().find(|finding| finding.id == "drivers-differ");
+    let evidence = &found.expect("the slow driver is found").evidence;
+    assert!(
+        evidence.contains("ms on driver `b` and") || evidence.contains("ms on driver `a` and"),
+        "{evidence}"
+    );
+    place.expect_clean();
+}
+
+#[test]
 fn drivers_end_when_nobody_is_there_to_hear_them_and_cancel_what_they_asked_for() {
     let (pg, place) = (Pg::shared(), Place::new());
     let server = pg.admin_target(&pg.database());
