@@ -13,9 +13,9 @@ pub mod variation;
 
 pub use case::CaseSummary;
 pub use resources::{RemoteResources, Resources};
-pub(crate) use run::UNREACHABLE;
 pub use run::{
     Disturbance, ErrorSummary, LatencySummary, Mark, RunSummary, ScriptSummary, Second, Series,
     StatementSummary,
 };
+pub(crate) use run::{TOO_FEW_TRANSACTIONS, UNREACHABLE};
 pub use study::Study;

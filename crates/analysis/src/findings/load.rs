@@ -14,7 +14,7 @@ use crate::finding::{Finding, Severity};
 use crate::summary::ScriptSummary;
 
 pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
-    id: "too-few-transactions",
+    id: crate::summary::TOO_FEW_TRANSACTIONS,
     title: "Too few transactions to report",
     severity: "Void below 100 committed transactions, or 10 for each client unless clients are terminals that think",
     source: "fault study: other tools report a run without transactions as a success; below 100, a 99th percentile is one \

@@ -13,6 +13,8 @@ use crate::finding::{Finding, Grade, Severity};
 
 /// The finding of a search in which no rate met the target.
 pub(crate) const UNREACHABLE: &str = "target-unreachable";
+/// The finding of a run that committed too little for percentiles.
+pub(crate) const TOO_FEW_TRANSACTIONS: &str = "too-few-transactions";
 
 /// One run, explained.
 #[derive(Debug, Clone, Serialize)]
@@ -219,11 +221,13 @@ impl RunSummary {
     }
 
     /// Whether the run reached its end and is void only because no rate met the target: a result, not a failure of the
-    /// run.
+    /// run. The lowest rate may also commit too few transactions for percentiles, which none are taken of.
     pub fn is_censored(&self) -> bool {
         let is_unreachable = self.capacity.as_ref().is_some_and(|one| one.outcome == Outcome::Unreachable);
         let mut void = self.findings.iter().filter(|finding| finding.severity == Severity::Void);
-        is_unreachable && self.state == RunState::Completed && void.all(|finding| finding.id == UNREACHABLE)
+        is_unreachable
+            && self.state == RunState::Completed
+            && void.all(|finding| [UNREACHABLE, TOO_FEW_TRANSACTIONS].contains(&finding.id))
     }
 
     /// Whether the confirming probe did not miss the target.

@@ -186,3 +186,15 @@ fn a_rate_is_not_above_what_was_offered() {
     let run = explained(searched(1, 8000.0, &rates, (6000.0, 0.0)));
     assert!(run.capacity.unwrap().rate.unwrap().high <= 8000.0);
 }
+
+#[test]
+fn a_run_whose_lowest_rate_commits_too_little_is_a_rate_below_all_others_too() {
+    let run = |i: u32| match i {
+        1 => searched(i, 100.0, &[(2.0, 0.5); 6], (2.0, 0.5)),
+        _ => searched(i, 8000.0, &STEEP, (3080.0, 0.009)),
+    };
+    let study = study(&quiet::experiment(3, (1..=3).map(run).collect()));
+    assert!(study.runs[0].findings.iter().any(|finding| finding.id == "too-few-transactions"));
+    let capacity = study.cases[0].capacity.as_ref().unwrap();
+    assert_eq!((capacity.n_runs, capacity.n_unreachable, capacity.rate.low), (3, 1, 0.0));
+}
