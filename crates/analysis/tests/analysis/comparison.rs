@@ -14,6 +14,7 @@ use model::run::{ExperimentData, RunData};
 use model::telemetry::event::EventKind;
 
 use crate::capacity::{find_a_rate, find_no_rate};
+use crate::disturbances::mount;
 use crate::quiet::{self, event, set_committed};
 
 /// Two cases in so many blocks; runs of case 2 commit `effect` times as much.
@@ -312,6 +313,9 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
     }),
     ("one-sided", Severity::Void, "not-durable in 0 of 10 runs of A and 10 of 10 of B", |data| {
         each_b(data, |run| setting(run, "synchronous_commit", "off"));
+    }),
+    ("one-sided", Severity::Void, "data at `/ram` is tmpfs, which is memory", |data| {
+        each_b(data, |run| mount(run, "data", "tmpfs", ""))
     }),
     ("doubtful-runs", Severity::Doubt, "not-durable in 10 of 10 runs of A and 10 of 10 of B", |data| {
         data.runs.iter_mut().for_each(|run| setting(run, "fsync", "off"));
