@@ -94,6 +94,8 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // A cluster that looks older than it is would be removed a little early: no reason to fail.
         self.lock.set_modified(SystemTime::now()).ok();
+        // A child that another thread has just forked holds the same lock until it executes its program.
+        self.lock.unlock().ok();
     }
 }
 
