@@ -228,8 +228,9 @@ fn voids(place: &Place) -> Vec<String> {
 #[test]
 fn a_server_that_lies_once_the_load_has_begun_ends_the_run_and_voids_it() {
     let pg = Pg::start();
+    // A surplus ReadyForQuery may arrive before a request, or as the end of the next reply.
     let lies = [
-        (Lie::ReadyTwice, Audience::All, "the server sent ReadyForQuery without a request"),
+        (Lie::ReadyTwice, Audience::All, "ReadyForQuery"),
         (Lie::EndlessRows, Audience::All, "gave 2 clients no reply"),
         (Lie::EndlessNotices, Audience::All, "gave 2 clients no reply"),
         (Lie::VastMessage, Audience::All, "message `D` of the server has an impossible length"),
@@ -237,7 +238,7 @@ fn a_server_that_lies_once_the_load_has_begun_ends_the_run_and_voids_it() {
         (Lie::Silence, Audience::All, "gave 2 clients no reply"),
         (Lie::Close, Audience::All, "every client lost its connection"),
         // The observer, and who counts rows at the end, hear the truth.
-        (Lie::ReadyTwice, Audience::Load, "the server sent ReadyForQuery without a request"),
+        (Lie::ReadyTwice, Audience::Load, "ReadyForQuery"),
         (Lie::EndlessRows, Audience::Load, "gave 2 clients no reply"),
     ];
     // At the same time: most of it is waiting.
