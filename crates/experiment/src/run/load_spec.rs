@@ -71,23 +71,15 @@ fn tpcc_load(
     c_load: Option<u32>,
     seed: u64,
 ) -> LoadSpec {
-    use model::experiment::case;
-    use workload::tpcc::{Calls, Config, Constants, Think};
+    use workload::tpcc::{Config, Constants};
 
     let spec = workload.tpcc.unwrap_or_default();
     let constants =
         c_load.map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
     let config = Config {
         warehouses: workload.scale,
-        calls: match spec.calls {
-            case::Calls::Statements => Calls::Statements,
-            case::Calls::Functions => Calls::Functions,
-            case::Calls::Procedures => Calls::Procedures,
-        },
-        think: match spec.think {
-            case::Think::None => Think::None,
-            case::Think::Spec => Think::Spec,
-        },
+        calls: spec.calls,
+        think: spec.think,
         constants,
     };
     let mut target = common.target;

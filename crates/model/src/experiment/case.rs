@@ -240,12 +240,12 @@ pub struct TpccSpec {
 words! {
     /// How a transaction's SQL is sent.
     Calls, "a way to call" {
-        /// Each statement separately.
+        /// Statement by statement, with a round trip for each.
         #[default]
         Statements = "statements",
-        /// One call of a function.
+        /// One call of a PL/pgSQL function.
         Functions = "functions",
-        /// One CALL of a procedure.
+        /// One CALL of a PL/pgSQL procedure, which ends its transaction itself (PostgreSQL 11 and later).
         Procedures = "procedures",
     }
 }
@@ -253,10 +253,10 @@ words! {
 words! {
     /// Whether terminals wait between transactions.
     Think, "a think time" {
-        /// Terminals do not wait.
+        /// Without waits: this departs from the specification, but most measurements do it.
         #[default]
         None = "none",
-        /// Keying and think times of the specification.
+        /// Keying and think times of clause 5.2.5, and deliveries deferred (clause 2.7.2).
         Spec = "spec",
     }
 }

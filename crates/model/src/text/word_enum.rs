@@ -12,6 +12,9 @@ macro_rules! words {
         }
 
         impl $name {
+            /// All of them, in order.
+            pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
+
             /// The word used in files and on the command line.
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -30,9 +33,8 @@ macro_rules! words {
             type Err = String;
 
             fn from_str(text: &str) -> Result<$name, String> {
-                let words = [$($word),+];
-                [$($name::$variant),+].into_iter().find(|word| word.as_str() == text).ok_or_else(|| {
-                    format!("`{text}` is not {}; use one of: {}", $what, words.join(", "))
+                $name::ALL.into_iter().find(|word| word.as_str() == text).ok_or_else(|| {
+                    format!("`{text}` is not {}; use one of: {}", $what, [$($word),+].join(", "))
                 })
             }
         }

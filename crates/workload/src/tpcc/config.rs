@@ -1,75 +1,11 @@
 //! The configuration of a run of the workload.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
+pub use model::experiment::case::{Calls, Think};
+
 use super::Constants;
-
-/// Defines an enum whose variants are words in a load's definitions; `model` does the same for words in files.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $what:literal {
-        $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
-    }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
-        }
-
-        impl $name {
-            /// All variants, in order.
-            pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
-
-            /// The word used in definitions.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $($name::$variant => $word,)+
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<$name, String> {
-                $name::ALL.into_iter().find(|word| word.as_str() == text).ok_or_else(|| {
-                    format!("`{text}` is not {}; use one of: {}", $what, [$($word),+].join(", "))
-                })
-            }
-        }
-    };
-}
-
-words! {
-    /// How a transaction's SQL is sent.
-    Calls, "a way to call" {
-        /// Statement by statement, with a round trip for each.
-        #[default]
-        Statements = "statements",
-        /// One call of a PL/pgSQL function.
-        Functions = "functions",
-        /// One CALL of a PL/pgSQL procedure, which ends its transaction itself (PostgreSQL 11 and later).
-        Procedures = "procedures",
-    }
-}
-
-words! {
-    /// Whether terminals wait between transactions.
-    Think, "a think time" {
-        /// Without waits: this departs from the specification, but most measurements do it.
-        #[default]
-        None = "none",
-        /// Keying and think times of clause 5.2.5, and deliveries deferred (clause 2.7.2).
-        Spec = "spec",
-    }
-}
 
 /// A run of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
