@@ -305,10 +305,7 @@ impl ScriptTally {
             *mine += theirs;
         }
         for (mine, theirs) in self.commands.iter_mut().zip(&other.commands) {
-            mine.n += theirs.n;
-            mine.sum_ns += theirs.sum_ns;
-            mine.failed += theirs.failed;
-            mine.retries += theirs.retries;
+            *mine += *theirs;
         }
     }
 

@@ -1,22 +1,20 @@
 //! Adds up what several drivers report, second by second: counts and histograms, never percentiles.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
-use anyhow::{Context, Result};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use analysis::HistogramSum;
+use anyhow::{Result, anyhow};
 use model::load::drive::{Done, DriverLine, Ending};
-use model::load::interval::{CommandTally, HistogramLine, Interval};
+use model::load::interval::{HistogramLine, Interval};
 use model::telemetry::reading::{Tick, key, split_key};
 
 /// Adds elements of a list to those of another, which grows.
-fn add_each<T: Default + Clone>(sums: &mut Vec<T>, more: &[T], add: impl Fn(&mut T, &T)) {
+fn add_each<T: Default + Copy + AddAssign>(sums: &mut Vec<T>, more: &[T]) {
     if sums.len() < more.len() {
         sums.resize(more.len(), T::default());
     }
-    sums.iter_mut().zip(more).for_each(|(sum, one)| add(sum, one));
+    sums.iter_mut().zip(more).for_each(|(sum, &one)| *sum += one);
 }
 
 fn add_by_name(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
@@ -45,8 +43,8 @@ struct Second {
 #[derive(Default)]
 struct OfScript {
     interval: Option<Interval>,
-    /// By tag: largest value and sum.
-    histograms: BTreeMap<String, (u64, Histogram<u64>)>,
+    /// By tag.
+    histograms: BTreeMap<String, HistogramSum>,
 }
 
 impl Adder {
@@ -69,16 +67,8 @@ impl Adder {
         let second = self.second(interval.t);
         let script = second.scripts.entry(interval.script).or_default();
         for line in histograms {
-            let sum = decode(line).with_context(|| format!("a histogram `{}` cannot be read", line.tag))?;
-            match script.histograms.get_mut(&line.tag) {
-                Some((max, before)) => {
-                    *max = line.max_ns.max(*max);
-                    before.add(&sum).context("a histogram has another range")?;
-                }
-                None => {
-                    script.histograms.insert(line.tag.clone(), (line.max_ns, sum));
-                }
-            }
+            let of_driver = HistogramSum::read(line).map_err(|error| anyhow!(error))?;
+            script.histograms.entry(line.tag.clone()).or_default().add(&of_driver);
         }
         match &mut script.interval {
             Some(sum) => add_interval(sum, &interval),
@@ -118,10 +108,7 @@ impl Adder {
     }
 
     /// The lines of the seconds that every driver has reported.
-    ///
-    /// # Errors
-    /// When a histogram cannot be encoded.
-    pub(crate) fn complete(&mut self) -> Result<Vec<DriverLine>> {
+    pub(crate) fn complete(&mut self) -> Vec<DriverLine> {
         let mut lines = Vec::new();
         while let Some(entry) = self.seconds.first_entry() {
             let mut places = entry.get().delivered.iter().zip(&self.has_ended);
@@ -131,12 +118,12 @@ impl Adder {
             let second = entry.remove();
             for script in second.scripts.into_values() {
                 let Some(interval) = script.interval else { continue };
-                let histograms = script.histograms.into_iter().map(encode).collect::<Result<_>>()?;
+                let histograms = script.histograms.iter().map(|(tag, sum)| sum.line(tag)).collect();
                 lines.push(DriverLine::Interval { interval, histograms });
             }
             lines.extend(second.tick.map(DriverLine::Tick));
         }
-        Ok(lines)
+        lines
     }
 
     fn second(&mut self, t: u32) -> &mut Second {
@@ -154,27 +141,8 @@ fn add_interval(sum: &mut Interval, more: &Interval) {
     sum.lag += more.lag;
     add_by_name(&mut sum.errors, &more.errors);
     add_by_name(&mut sum.facts, &more.facts);
-    add_each(&mut sum.statements, &more.statements, |sum, n| *sum += n);
-    add_each(&mut sum.commands, &more.commands, |sum: &mut CommandTally, one| {
-        sum.n += one.n;
-        sum.sum_ns += one.sum_ns;
-        sum.failed += one.failed;
-        sum.retries += one.retries;
-    });
-}
-
-fn decode(line: &HistogramLine) -> Result<Histogram<u64>> {
-    let bytes = STANDARD.decode(&line.data)?;
-    let mut histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice())?;
-    // Another driver's histogram may be larger.
-    histogram.auto(true);
-    Ok(histogram)
-}
-
-fn encode((tag, (max_ns, histogram)): (String, (u64, Histogram<u64>))) -> Result<HistogramLine> {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(&histogram, &mut bytes)?;
-    Ok(HistogramLine { tag, max_ns, data: STANDARD.encode(bytes) })
+    add_each(&mut sum.statements, &more.statements);
+    add_each(&mut sum.commands, &more.commands);
 }
 
 /// The totals of all drivers.
@@ -194,7 +162,7 @@ pub(crate) fn total(dones: Vec<Done>) -> Done {
             sum.messages.entry(state).or_insert(message);
         }
         // Each driver counts its own clients, by their numbers in the whole load.
-        add_each(&mut sum.measured_by_client, &done.measured_by_client, |sum, n| *sum += n);
+        add_each(&mut sum.measured_by_client, &done.measured_by_client);
         sum.clients_lost += done.clients_lost;
         sum.unanswered += done.unanswered;
         sum.unanswered_ns = sum.unanswered_ns.max(done.unanswered_ns);
@@ -203,7 +171,7 @@ pub(crate) fn total(dones: Vec<Done>) -> Done {
         sum.outage_ns_total += done.outage_ns_total;
         sum.lines_dropped += done.lines_dropped;
         sum.late_ns = sum.late_ns.max(done.late_ns);
-        add_each(&mut sum.committed_by_slice, &done.committed_by_slice, |sum, n| *sum += n);
+        add_each(&mut sum.committed_by_slice, &done.committed_by_slice);
     }
     if all_lost {
         sum.ending = Ending::ConnectionsLost;
@@ -213,6 +181,10 @@ pub(crate) fn total(dones: Vec<Done>) -> Done {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
     use model::load::interval::Counts;
     use model::telemetry::reading::TickSource;
 
@@ -232,13 +204,15 @@ mod tests {
             errors: BTreeMap::from([("40001".to_string(), 1)]),
             ..Interval::default()
         };
-        let mut histogram = Histogram::new(3).unwrap();
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
         for &ns in latencies_ns {
             interval.latency.record(ns);
             histogram.record(ns).unwrap();
         }
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();
         let max_ns = latencies_ns.iter().copied().max().unwrap_or(0);
-        (interval, vec![encode(("a".to_string(), (max_ns, histogram))).unwrap()])
+        (interval, vec![HistogramLine { tag: "a".to_string(), max_ns, data: STANDARD.encode(bytes) }])
     }
 
     fn tick(cpu_s: f64) -> Tick {
@@ -257,12 +231,12 @@ mod tests {
         let fast: Vec<u64> = (1..=98).map(|i| i * 1_000).collect();
         let slow = [5_000_000, 9_000_000];
         for (from, latencies) in [(0, &fast[..]), (1, &slow[..])] {
-            assert!(adder.complete().unwrap().is_empty());
+            assert!(adder.complete().is_empty());
             let (interval, histograms) = second(0, from as u64 * 50, latencies);
             adder.interval(from, interval, &histograms).unwrap();
             adder.tick(from, tick(0.25));
         }
-        let lines = adder.complete().unwrap();
+        let lines = adder.complete();
         let [DriverLine::Interval { interval, histograms }, DriverLine::Tick(tick)] = lines.as_slice() else {
             panic!("{lines:?}");
         };
@@ -273,9 +247,10 @@ mod tests {
         assert_eq!((interval.start_unix_ns, interval.length_ns), (GO, 1_000_000_050));
         assert_eq!(interval.errors["40001"], 2);
         // The 99th percentile of all transactions; the mean of both drivers' would be between the two groups.
-        let sum = decode(&histograms[0]).unwrap();
-        assert_eq!((sum.len(), histograms[0].max_ns), (100, 9_000_000));
-        assert!(sum.equivalent(sum.value_at_quantile(0.99), 5_000_000));
+        let sum = HistogramSum::read(&histograms[0]).unwrap();
+        assert_eq!((sum.n(), histograms[0].max_ns), (100, 9_000_000));
+        let p99_ns = sum.quantile_ns(0.99).unwrap();
+        assert!(p99_ns.abs_diff(5_000_000) < 4_096, "{p99_ns}");
         let expected =
             [("driver.cpu.user", 0.5), ("driver.thread_cpu[x/0]", 0.25), ("driver.thread_cpu[y/0]", 0.25)];
         assert_eq!(tick.values, expected.map(|(name, value)| (name.to_string(), value)).into());
@@ -287,9 +262,9 @@ mod tests {
         let (interval, histograms) = second(3, 0, &[1_000]);
         adder.interval(0, interval, &histograms).unwrap();
         adder.tick(0, tick(0.1));
-        assert!(adder.complete().unwrap().is_empty());
+        assert!(adder.complete().is_empty());
         adder.ended(1);
-        assert_eq!(adder.complete().unwrap().len(), 2);
+        assert_eq!(adder.complete().len(), 2);
     }
 
     #[test]

@@ -107,7 +107,7 @@ struct Books {
 impl Books {
     fn of(fleet: &Fleet) -> Books {
         let n = fleet.drivers.len();
-        let names = || fleet.drivers.iter().map(|driver| driver.record.name.clone()).collect();
+        let names = || fleet.drivers.iter().map(|driver| driver.name().to_string()).collect();
         Books {
             dones: vec![None; n],
             adder: (n > 1).then(|| Adder::new(names())),
@@ -184,17 +184,17 @@ fn take(
 ) -> Result<()> {
     let driver = &mut fleet.drivers[from];
     to_our_clock(&mut line, driver.offset_ns());
-    if let (DriverLine::Tick(tick), Some(_), false) = (&mut line, &driver.hello, driver.record.is_here) {
-        used_elsewhere(tick, &driver.record.name);
+    if let (DriverLine::Tick(tick), Some(record)) = (&mut line, driver.elsewhere()) {
+        used_elsewhere(tick, &record.name);
     }
     driver.enter(&line)?;
     let lines = match (line, &mut books.adder) {
         (DriverLine::Done(done), adder) => {
             books.dones[from] = Some(*done);
-            adder.as_mut().map_or(Ok(Vec::new()), |adder| {
+            adder.as_mut().map_or(Vec::new(), |adder| {
                 adder.ended(from);
                 adder.complete()
-            })?
+            })
         }
         (DriverLine::Failed { message }, _) => return Err(fleet.failure(from, message)),
         (DriverLine::Ready(_) | DriverLine::Hello(_), _) => {
@@ -207,7 +207,7 @@ fn take(
         }
         (DriverLine::Tick(tick), Some(adder)) => {
             adder.tick(from, tick);
-            adder.complete()?
+            adder.complete()
         }
         (DriverLine::Window(window), Some(_)) => {
             books.n_windows += 1;
@@ -215,7 +215,7 @@ fn take(
             all.then_some(DriverLine::Window(window)).into_iter().collect()
         }
         (DriverLine::Event(mut event), Some(_)) => {
-            event.detail.insert("driver".to_string(), driver.record.name.clone());
+            event.detail.insert("driver".to_string(), driver.name().to_string());
             vec![DriverLine::Event(event)]
         }
         (line, None) => vec![line],

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use model::load::Window;
 use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
-use model::load::hello::Hello;
 use model::run::driver::DriverRecord;
 
 use crate::clocks::{PINGS, Pings, shifted};
@@ -42,9 +41,8 @@ pub struct Fleet {
 /// A driver, and what is known of it.
 pub(crate) struct Member {
     pub(crate) process: DriverProcess,
-    /// `None`: a child on this machine, which is not greeted.
-    pub(crate) hello: Option<Hello>,
-    pub(crate) record: DriverRecord,
+    /// `None`: a child on this machine, or nobody has answered the greeting yet.
+    pub(crate) record: Option<DriverRecord>,
     pub(crate) pings: Pings,
     /// When something of it arrived last.
     pub(crate) last_heard: Instant,
@@ -55,8 +53,7 @@ impl Member {
     pub(crate) fn new(process: DriverProcess) -> Member {
         Member {
             process,
-            hello: None,
-            record: DriverRecord::default(),
+            record: None,
             pings: Pings::default(),
             last_heard: Instant::now(),
             has_ended: false,
@@ -68,35 +65,48 @@ impl Member {
     /// # Errors
     /// When lines were left out.
     pub(crate) fn enter(&mut self, line: &DriverLine) -> Result<()> {
+        if let DriverLine::Done(done) = line {
+            self.has_ended = true;
+            if done.lines_dropped > 0 {
+                let (who, n) = (&self.process.who, done.lines_dropped);
+                bail!("{who} left out {n} lines of its report, because they were not read for too long");
+            }
+        }
+        let Some(record) = &mut self.record else { return Ok(()) };
         match line {
-            DriverLine::Interval { interval, .. } if self.hello.is_some() => {
-                let seconds = &mut self.record.committed_by_second;
-                if seconds.len() <= interval.t as usize && interval.t < SECONDS_MAX {
-                    seconds.resize(interval.t as usize + 1, 0);
+            DriverLine::Interval { interval, .. } => {
+                let (seconds, t) = (&mut record.committed_by_second, interval.t as usize);
+                if seconds.len() <= t && interval.t < SECONDS_MAX {
+                    seconds.resize(t + 1, 0);
                 }
-                seconds
-                    .get_mut(interval.t as usize)
-                    .into_iter()
-                    .for_each(|n| *n += interval.counts.committed);
-                self.record.latency += interval.latency;
+                if let Some(n) = seconds.get_mut(t) {
+                    *n += interval.counts.committed;
+                }
+                record.latency += interval.latency;
             }
             DriverLine::Done(done) => {
-                self.has_ended = true;
-                self.record.counts = done.counts;
-                self.record.late_ns = done.late_ns;
-                if done.lines_dropped > 0 {
-                    let (who, n) = (&self.process.who, done.lines_dropped);
-                    bail!("{who} left out {n} lines of its report, because they were not read for too long");
-                }
+                record.counts = done.counts;
+                record.late_ns = done.late_ns;
             }
             _ => {}
         }
         Ok(())
     }
 
+    /// Its record, if its clock is not ours.
+    pub(crate) fn elsewhere(&mut self) -> Option<&mut DriverRecord> {
+        self.record.as_mut().filter(|record| !record.is_here)
+    }
+
+    /// Its name; a child on this machine has none.
+    pub(crate) fn name(&self) -> &str {
+        self.record.as_ref().map_or("", |record| &record.name)
+    }
+
     /// Its clock less ours, nanoseconds.
     pub(crate) fn offset_ns(&self) -> i64 {
-        self.record.clock_before.map_or(0, |offset| offset.offset_ns)
+        let clock = self.record.as_ref().and_then(|record| record.clock_before);
+        clock.map_or(0, |clock| clock.offset_ns)
     }
 }
 
@@ -136,14 +146,16 @@ impl Fleet {
 
     /// Process ids of the drivers that share our kernel, in it.
     pub fn pids_here(&self) -> Vec<u32> {
-        let here = self.drivers.iter().filter(|driver| driver.hello.is_none() || driver.record.is_here);
-        here.map(|driver| driver.hello.as_ref().map_or(driver.process.pid(), |hello| hello.pid)).collect()
+        let pid = |driver: &Member| match &driver.record {
+            None => Some(driver.process.pid()),
+            Some(record) => record.is_here.then_some(record.hello.pid),
+        };
+        self.drivers.iter().filter_map(pid).collect()
     }
 
     /// What is known of each driver; nothing of a child on this machine.
     pub fn records(&self) -> Vec<DriverRecord> {
-        let greeted = self.drivers.iter().filter(|driver| driver.hello.is_some());
-        greeted.map(|driver| driver.record.clone()).collect()
+        self.drivers.iter().filter_map(|driver| driver.record.clone()).collect()
     }
 
     /// Waits until every client of every driver is connected, and compares clocks. Returns early with an error when
@@ -188,7 +200,10 @@ impl Fleet {
         }
         self.compare_clocks(stop)?;
         for driver in &mut self.drivers {
-            driver.record.clock_before = driver.pings.offset().filter(|_| !driver.record.is_here);
+            let clock = driver.pings.offset();
+            if let Some(record) = driver.elsewhere() {
+                record.clock_before = clock;
+            }
         }
         Ok(all_ready(ready.into_iter().flatten().collect()))
     }
@@ -262,7 +277,7 @@ impl Fleet {
         // Whoever was suspended has heard nobody.
         let was_away = self.last_beat.elapsed() > SILENCE / 2;
         self.last_beat = Instant::now();
-        for driver in self.drivers.iter_mut().filter(|driver| driver.hello.is_some() && !driver.has_ended) {
+        for driver in self.drivers.iter_mut().filter(|driver| driver.record.is_some() && !driver.has_ended) {
             if was_away {
                 driver.last_heard = Instant::now();
             }
@@ -279,7 +294,7 @@ impl Fleet {
     pub(crate) fn compare_clocks(&mut self, stop: &AtomicBool) -> Result<()> {
         for index in 0..self.drivers.len() {
             let driver = &mut self.drivers[index];
-            if driver.hello.is_none() || driver.record.is_here {
+            if driver.elsewhere().is_none() {
                 continue;
             }
             driver.pings = Pings::default();
@@ -308,9 +323,10 @@ impl Fleet {
         // What went wrong after the load does not change it.
         self.compare_clocks(&AtomicBool::new(false)).ok();
         for (driver, before) in self.drivers.iter_mut().zip(before) {
-            if driver.hello.is_some() && !driver.record.is_here {
-                driver.record.clock_after = driver.pings.offset();
-                driver.record.clock_set_ns = driver.pings.wall_less_line_ns() - before;
+            let (clock, set_ns) = (driver.pings.offset(), driver.pings.wall_less_line_ns() - before);
+            if let Some(record) = driver.elsewhere() {
+                record.clock_after = clock;
+                record.clock_set_ns = set_ns;
             }
             driver.process.finish();
         }
@@ -319,7 +335,7 @@ impl Fleet {
     /// A driver's own message, with its name if it has one.
     pub(crate) fn failure(&self, from: usize, message: String) -> anyhow::Error {
         match &self.drivers[from] {
-            Member { hello: Some(_), process, .. } => anyhow!("{}: {message}", process.who),
+            Member { record: Some(_), process, .. } => anyhow!("{}: {message}", process.who),
             _ => anyhow!(message),
         }
     }

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::driver::DriverSpec;
 use model::load::drive::{DriveOrder, DriverLine, DriverPart};
 use model::load::hello::{Build, Greeting, Hello};
+use model::run::driver::DriverRecord;
 
 use crate::crew::{Fleet, Member, SILENCE, TURN};
 use crate::pipes::{Heard, Inbox, What};
@@ -40,17 +41,11 @@ impl Fleet {
         let sha256 = files::sha256(own).with_context(|| format!("cannot read `{}`", own.display()))?;
         let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let inbox = Inbox::for_drivers(specs.len());
-        let mut members = Vec::new();
-        for (n_before, batch) in specs.chunks(LOGINS_AT_A_TIME).enumerate() {
-            let logins = Logins { specs: batch, first: n_before * LOGINS_AT_A_TIME, inbox: &inbox };
-            members.extend(logins.carry_out(stop)?);
+        let mut members = Logins { specs, inbox: &inbox, here: here.trim() }.carry_out(stop)?;
+        for (member, spec) in members.iter().zip(specs) {
+            member.record.iter().try_for_each(|record| expect_build(&record.hello, &sha256, spec))?;
         }
-        for (index, (member, spec)) in members.iter_mut().zip(specs).enumerate() {
-            let hello = member.hello.clone().unwrap_or_default();
-            expect_build(&hello, &sha256, spec)?;
-            member.record.is_here = !hello.boot_id.is_empty() && hello.boot_id == here.trim();
-            member.record.name = spec.name.clone();
-            member.record.hello = hello;
+        for (index, member) in members.iter_mut().enumerate() {
             let part = DriverPart { index: index as u32, of: specs.len() as u32 };
             member.process.order(&DriveOrder { part, ..order.clone() })?;
         }
@@ -80,32 +75,44 @@ fn short(sha256: &str) -> &str {
     sha256.get(..12).unwrap_or("unknown")
 }
 
-/// Logins that are carried out at the same time.
+/// The logins to all machines, some at a time.
 struct Logins<'a> {
     specs: &'a [DriverSpec],
-    /// Number of the first driver.
-    first: usize,
     inbox: &'a Inbox,
+    /// Our kernel's boot id.
+    here: &'a str,
 }
 
-/// A login: the driver's process, and what it said so far.
+/// A login that was begun: the driver's process, and its hello once it has answered.
 struct Login {
     member: Member,
     n_tries: u32,
+    begun: Instant,
+}
+
+impl Login {
+    fn is_waiting(&self) -> bool {
+        self.member.record.is_none()
+    }
 }
 
 impl Logins<'_> {
-    /// Starts all, and waits for all hellos.
+    /// Waits for the hellos of all.
     fn carry_out(&self, stop: &AtomicBool) -> Result<Vec<Member>> {
-        let begin = |(i, spec)| Ok(Login { member: self.begin(self.first + i, spec)?, n_tries: 1 });
-        let mut logins = self.specs.iter().enumerate().map(begin).collect::<Result<Vec<Login>>>()?;
-        let begun = Instant::now();
-        while let Some(silent) = logins.iter().position(|login| login.member.hello.is_none()) {
+        let mut logins: Vec<Login> = Vec::new();
+        loop {
+            while logins.len() < self.specs.len()
+                && logins.iter().filter(|login| login.is_waiting()).count() < LOGINS_AT_A_TIME
+            {
+                let member = self.begin(logins.len(), &self.specs[logins.len()])?;
+                logins.push(Login { member, n_tries: 1, begun: Instant::now() });
+            }
+            let Some(silent) = logins.iter().find(|login| login.is_waiting()) else { break };
             if stop.load(Ordering::Relaxed) {
                 bail!("stopped before the load began");
             }
-            if begun.elapsed() > HELLO_TIMEOUT {
-                let process = &logins[silent].member.process;
+            if silent.begun.elapsed() > HELLO_TIMEOUT {
+                let process = &silent.member.process;
                 bail!(
                     "{} has not answered within {} s{}",
                     process.who,
@@ -139,30 +146,30 @@ impl Logins<'_> {
     }
 
     fn take(&self, heard: Heard, logins: &mut [Login]) -> Result<()> {
-        let Some(place) = heard.from.checked_sub(self.first).filter(|place| *place < logins.len()) else {
-            // A driver of an earlier batch: what it does before its order is seen when its lines are read.
-            return Ok(());
-        };
-        let (login, spec) = (&mut logins[place], &self.specs[place]);
-        login.member.last_heard = Instant::now();
+        let (login, spec) = (&mut logins[heard.from], &self.specs[heard.from]);
+        let member = &mut login.member;
+        member.last_heard = Instant::now();
         match heard.what {
             What::Line(line) => {
                 if let DriverLine::Hello(hello) = *line {
-                    login.member.hello = Some(*hello);
+                    let is_here = !hello.boot_id.is_empty() && hello.boot_id == self.here;
+                    let (name, hello) = (spec.name.clone(), *hello);
+                    member.record = Some(DriverRecord { name, hello, is_here, ..DriverRecord::default() });
                 }
                 Ok(())
             }
-            What::Garbage(garbage) => Err(login.member.process.misspoke(&garbage)),
+            What::Garbage(garbage) => Err(member.process.misspoke(&garbage)),
+            What::End(_) if member.record.is_some() => Err(member.process.obituary()),
             What::End(noise) => {
-                let status = login.member.process.exit_status();
-                let refused = status.and_then(|status| status.code()) == Some(SSH_FAILED);
-                if refused && login.n_tries < TRIES && login.member.hello.is_none() {
+                let status = member.process.exit_status();
+                let is_refused = status.and_then(|status| status.code()) == Some(SSH_FAILED);
+                if is_refused && login.n_tries < TRIES {
                     std::thread::sleep(PAUSE);
                     login.n_tries += 1;
-                    login.member = self.begin(heard.from, spec)?;
+                    *member = self.begin(heard.from, spec)?;
                     return Ok(());
                 }
-                Err(no_hello(spec, status, &noise, &login.member.process))
+                Err(no_hello(spec, status, &noise, &member.process))
             }
         }
     }

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use model::load::interval::{HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, HistogramLine};
 
 use crate::summary::LatencySummary;
@@ -56,6 +56,18 @@ impl HistogramSum {
             self.histogram.add(&other.histogram).expect("a resizing histogram takes any other");
         }
         self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// The sum as a line to store.
+    ///
+    /// # Panics
+    /// Never: writing to memory cannot fail.
+    pub fn line(&self, tag: &str) -> HistogramLine {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.histogram, &mut bytes)
+            .expect("writing to memory cannot fail");
+        HistogramLine { tag: tag.to_string(), max_ns: self.max_ns, data: STANDARD.encode(bytes) }
     }
 
     /// Number of recorded values.

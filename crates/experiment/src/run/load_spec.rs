@@ -76,12 +76,7 @@ fn tpcc_load(
     let spec = workload.tpcc.unwrap_or_default();
     let constants =
         c_load.map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
-    let config = Config {
-        warehouses: workload.scale,
-        calls: spec.calls,
-        think: spec.think,
-        constants,
-    };
+    let config = Config { warehouses: workload.scale, calls: spec.calls, think: spec.think, constants };
     let mut target = common.target;
     let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
     let isolation = spec.isolation.as_str().replace(' ', "\\ ");

@@ -208,6 +208,15 @@ pub struct CommandTally {
     pub retries: u64,
 }
 
+impl AddAssign for CommandTally {
+    fn add_assign(&mut self, other: CommandTally) {
+        self.n += other.n;
+        self.sum_ns += other.sum_ns;
+        self.failed += other.failed;
+        self.retries += other.retries;
+    }
+}
+
 /// One histogram of one interval: a line of `latency.hlog`.
 ///
 /// Tags: `TAG` latency (end minus due), `TAG.service` (end minus sent), `TAG.lag` (sent minus due; open

@@ -89,10 +89,7 @@ impl Totals {
             script.commands.resize(interval.commands.len(), CommandTally::default());
         }
         for (sum, tally) in script.commands.iter_mut().zip(&interval.commands) {
-            sum.n += tally.n;
-            sum.sum_ns += tally.sum_ns;
-            sum.failed += tally.failed;
-            sum.retries += tally.retries;
+            *sum += *tally;
         }
     }
 
