@@ -228,6 +228,7 @@ impl<'a> Collector<'a> {
         self.done.messages =
             self.messages.iter().map(|(state, message)| (sqlstate_text(state), message.clone())).collect();
         assert!(self.done.counts.identity_holds(0), "the counts obey their identity: {:?}", self.done.counts);
-        Ok(self.outbox.say_done(self.done.clone())?)
+        self.done.lines_dropped = self.outbox.n_dropped();
+        Ok(self.outbox.say_last(&DriverLine::Done(Box::new(self.done.clone())))?)
     }
 }

@@ -16,6 +16,8 @@ use crate::control::output::Outbox;
 
 /// How long a driver whose parent is gone may take to cancel its statements and to end.
 const LAST_WILL: Duration = Duration::from_secs(4);
+/// How long the parent may take to greet the other drivers of a load before it sends the order.
+const ORDER_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the parent may take to compare the clocks after the load.
 const FAREWELL: Duration = Duration::from_secs(60);
 /// How often silence is looked for.
@@ -31,25 +33,46 @@ pub(crate) enum Heard {
     },
 }
 
-/// The order, and the greeting before it.
+/// The order, and what follows it.
 pub(crate) struct Begin {
     pub(crate) order: DriveOrder,
-    pub(crate) greeting: Option<Greeting>,
+    /// Whether the parent greeted us: it is on another machine, and has another clock.
+    pub(crate) is_far: bool,
+    pub(crate) commands: Receiver<Heard>,
 }
 
-/// Reads up to the order, and answers a greeting.
+/// When the parent counts as gone, unless something of it arrives before.
+type Deadline = Arc<Mutex<Instant>>;
+
+/// Reads up to the order, answers a greeting, and from then on reads commands in a thread, which answers pings whatever
+/// the load does.
+///
+/// With a greeting, a parent that says nothing for [`Greeting::silence_s`] is gone, and so is one whose order does not
+/// come; the process ends soon after, whatever it is doing.
 ///
 /// # Errors
 /// When the order cannot be read or parsed.
-pub(crate) fn begin(input: &mut impl BufRead, outbox: &Outbox) -> Result<Begin, String> {
-    let mut line = next_line(input)?;
+pub(crate) fn begin(
+    mut input: impl BufRead + Send + 'static,
+    wall: WallClock,
+    outbox: &Outbox,
+) -> Result<Begin, String> {
+    let (sender, commands) = mpsc::channel();
+    let mut line = next_line(&mut input)?;
     let greeting: Option<Greeting> = serde_json::from_str(&line).ok();
+    let mut far = None;
     if let Some(greeting) = &greeting {
+        let deadline = Deadline::new(Mutex::new(Instant::now() + ORDER_TIMEOUT));
+        far = Some((Arc::clone(&deadline), Duration::from_secs(greeting.silence_s.into())));
+        let sender = sender.clone();
+        std::thread::spawn(move || end_after(&deadline, &sender));
         outbox.say(&DriverLine::Hello(Box::new(hello(greeting)))).map_err(|error| error.to_string())?;
-        line = next_line(input)?;
+        line = next_line(&mut input)?;
     }
     let order = serde_json::from_str(&line).map_err(|e| format!("the order is not understood: {e}"))?;
-    Ok(Begin { order, greeting })
+    let (is_far, outbox) = (far.is_some(), outbox.clone());
+    std::thread::spawn(move || listen(input, far, &sender, wall, &outbox));
+    Ok(Begin { order, is_far, commands })
 }
 
 fn next_line(input: &mut impl BufRead) -> Result<String, String> {
@@ -87,40 +110,32 @@ fn clock_state() -> ClockState {
     ClockState { is_synchronised, error_max_us: u64::try_from(timex.maxerror).unwrap_or(u64::MAX) }
 }
 
-/// Reads commands in a thread, and answers pings there, whatever the load does.
-///
-/// With a greeting, a parent that says nothing for [`Greeting::silence_s`] is gone; the process ends soon after,
-/// whatever it is doing.
-pub(crate) fn listen(
-    input: impl BufRead + Send + 'static,
-    greeting: Option<&Greeting>,
+/// Reads commands until the input ends; `far` is the deadline that each line moves, and by how much.
+fn listen(
+    input: impl BufRead,
+    far: Option<(Deadline, Duration)>,
+    sender: &Sender<Heard>,
     wall: WallClock,
     outbox: &Outbox,
-) -> Receiver<Heard> {
-    let (sender, receiver) = mpsc::channel();
-    let last_heard = Arc::new(Mutex::new(Instant::now()));
-    let is_greeted = greeting.is_some();
-    if let Some(greeting) = greeting {
-        let (last_heard, silence) = (Arc::clone(&last_heard), Duration::from_secs(greeting.silence_s.into()));
-        let sender = sender.clone();
-        std::thread::spawn(move || end_after_silence(&last_heard, silence, &sender));
+) {
+    let is_alive = || {
+        if let Some((deadline, silence)) = &far {
+            *deadline.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + *silence;
+        }
+    };
+    is_alive();
+    for line in input.lines().map_while(Result::ok) {
+        is_alive();
+        match serde_json::from_str(&line) {
+            Ok(DriveCommand::Ping(id)) => answer(id, wall, outbox).unwrap_or_default(),
+            Ok(command) => sender.send(Heard::Command(command)).unwrap_or_default(),
+            Err(_) => {}
+        }
     }
-    let outbox = outbox.clone();
-    std::thread::spawn(move || {
-        for line in input.lines().map_while(Result::ok) {
-            *last_heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-            match serde_json::from_str(&line) {
-                Ok(DriveCommand::Ping(id)) => answer(id, wall, &outbox).unwrap_or_default(),
-                Ok(command) => sender.send(Heard::Command(command)).unwrap_or_default(),
-                Err(_) => {}
-            }
-        }
-        sender.send(Heard::ParentIsGone { is_far: is_greeted }).ok();
-        if is_greeted {
-            end_soon();
-        }
-    });
-    receiver
+    sender.send(Heard::ParentIsGone { is_far: far.is_some() }).ok();
+    if far.is_some() {
+        end_soon();
+    }
 }
 
 /// Waits after the load, while pings are answered: the parent compares the clocks once more, and then closes our input.
@@ -136,8 +151,8 @@ fn answer(id: u64, wall: WallClock, outbox: &Outbox) -> io::Result<()> {
     outbox.say(&DriverLine::Pong(Pong { id, unix_ns, wall_unix_ns }))
 }
 
-fn end_after_silence(last_heard: &Mutex<Instant>, silence: Duration, sender: &Sender<Heard>) {
-    while last_heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < silence {
+fn end_after(deadline: &Mutex<Instant>, sender: &Sender<Heard>) {
+    while Instant::now() < *deadline.lock().unwrap_or_else(PoisonError::into_inner) {
         std::thread::sleep(LOOK);
     }
     sender.send(Heard::ParentIsGone { is_far: true }).ok();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use model::load::drive::{Done, DriverLine};
+use model::load::drive::DriverLine;
 
 /// Bytes that may wait for the parent; a driver of a large script writes a megabyte each second.
 const WAITING_BYTES_MAX: usize = 64 << 20;
@@ -58,19 +58,19 @@ impl Outbox {
             self.state.n_dropped.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        self.leave(line)
+        self.say_last(line)
     }
 
-    /// Leaves the last line of a load, which is never dropped.
+    /// Lines that were dropped so far.
+    pub(crate) fn n_dropped(&self) -> u64 {
+        self.state.n_dropped.load(Ordering::Relaxed)
+    }
+
+    /// Leaves the last line, which is never dropped.
     ///
     /// # Errors
     /// As [`Outbox::say`].
-    pub(crate) fn say_done(&self, mut done: Done) -> io::Result<()> {
-        done.lines_dropped = self.state.n_dropped.load(Ordering::Relaxed);
-        self.leave(&DriverLine::Done(Box::new(done)))
-    }
-
-    fn leave(&self, line: &DriverLine) -> io::Result<()> {
+    pub(crate) fn say_last(&self, line: &DriverLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
         text.push(b'\n');
         self.state.waiting_bytes.fetch_add(text.len(), Ordering::Relaxed);
@@ -119,6 +119,7 @@ fn write_all(output: &mut dyn Write, lines: &Receiver<Option<Vec<u8>>>, state: &
 mod tests {
     use std::sync::mpsc::channel;
 
+    use model::load::drive::Done;
     use model::telemetry::event::{Event, EventKind};
 
     use super::*;
@@ -151,7 +152,8 @@ mod tests {
             for _ in 0..WAITING_BYTES_MAX / (1 << 20) + 3 {
                 outbox.say(&event(1 << 20)).unwrap();
             }
-            outbox.say_done(Done::default()).unwrap();
+            let done = Done { lines_dropped: outbox.n_dropped(), ..Done::default() };
+            outbox.say_last(&DriverLine::Done(Box::new(done))).unwrap();
             drop(go);
         })
         .unwrap();

@@ -42,14 +42,13 @@ pub fn drive(input: impl BufRead + Send + 'static, output: &mut (dyn Write + Sen
     with_outbox(output, |outbox| match prepare_and_run(input, outbox) {
         Ok(()) => Ok(true),
         Err(Failure::Output(e)) => Err(e),
-        Err(Failure::Load(message)) => outbox.say(&DriverLine::Failed { message }).map(|()| false),
+        Err(Failure::Load(message)) => outbox.say_last(&DriverLine::Failed { message }).map(|()| false),
     })?
 }
 
-fn prepare_and_run(mut input: impl BufRead + Send + 'static, outbox: &Outbox) -> Result<(), Failure> {
+fn prepare_and_run(input: impl BufRead + Send + 'static, outbox: &Outbox) -> Result<(), Failure> {
     let wall = WallClock::read();
-    let Begin { order: first, greeting } = listen::begin(&mut input, outbox)?;
-    let commands = listen::listen(input, greeting.as_ref(), wall, outbox);
+    let Begin { order: first, is_far, commands } = listen::begin(input, wall, outbox)?;
     let load = first.load;
     if load.format > model::FORMAT {
         return Err(
@@ -97,13 +96,13 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, outbox: &Outbox) ->
             shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
             // A parent on this machine names a time of now, and the wall clock may have been set since the first reading;
             // another one has converted it to our time line.
-            if greeting.is_some() { wall } else { WallClock::read() }.monotonic(unix_ns),
+            if is_far { wall } else { WallClock::read() }.monotonic(unix_ns),
             &commands,
             outbox,
         )?,
         _ => return Err("stopped before the load began".to_string().into()),
     }
-    if greeting.is_some() {
+    if is_far {
         listen::until_the_parent_has_gone(&commands);
     }
     Ok(())

@@ -134,8 +134,8 @@ pub struct Ready {
     pub tls: Option<String>,
     /// Labels of each script's statements, for reports.
     pub statements: Vec<Vec<String>>,
-    /// Process ids of the clients' backends, as the server reported them (BackendKeyData); none if each transaction has
-    /// its own connection.
+    /// Process ids of the clients' backends, as the server reported them (BackendKeyData); none if each transaction
+    /// connects again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backend_pids: Vec<i32>,
 }

@@ -48,8 +48,8 @@ impl Fingerprint {
         })
     }
 
-    /// Objects of tables that both fingerprints contain and that are defined differently: the object with its table, and
-    /// its two definitions.
+    /// Objects with different definitions, of tables that both fingerprints contain: the object with its table, and both
+    /// definitions.
     pub fn definitions_differ<'a>(
         &'a self,
         other: &'a Fingerprint,

@@ -109,8 +109,8 @@ struct Entry {
 }
 
 impl Inventory {
-    /// Reads the contents of the session's database. The session may not be used for anything else: names are written
-    /// by its search path.
+    /// Reads the contents of the session's database. The session may not be used for anything else: the search
+    /// path decides how names are written.
     ///
     /// # Errors
     /// When the server fails, or something may not be seen.
