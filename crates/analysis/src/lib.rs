@@ -14,4 +14,3 @@ pub mod run;
 pub mod summary;
 
 pub use explain::study::study;
-pub use run::histogram::HistogramSum;

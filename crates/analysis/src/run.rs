@@ -1,7 +1,6 @@
 //! One run in figures: its seconds, its resource usage, and its marks.
 
 pub mod capacity;
-pub(crate) mod histogram;
 pub mod marks;
 pub(crate) mod resources;
 pub(crate) mod seconds;

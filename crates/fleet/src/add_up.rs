@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use analysis::HistogramSum;
 use anyhow::{Result, anyhow};
 use model::load::drive::{Done, DriverLine, Ending};
+use model::load::histogram::HistogramSum;
 use model::load::interval::{HistogramLine, Interval};
 use model::telemetry::reading::{Tick, key, split_key};
 
@@ -43,7 +43,7 @@ struct Second {
 #[derive(Default)]
 struct OfScript {
     interval: Option<Interval>,
-    /// By tag.
+    /// Sums of the drivers, by the tags of their lines.
     histograms: BTreeMap<String, HistogramSum>,
 }
 

@@ -5,6 +5,7 @@ pub mod course;
 pub mod drive;
 pub mod duet;
 pub mod hello;
+pub mod histogram;
 pub mod interval;
 
 use std::collections::BTreeMap;

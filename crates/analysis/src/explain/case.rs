@@ -7,10 +7,10 @@ use crate::case::variation;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, CaseContext};
 use crate::run::ExplainedRun;
-use crate::run::histogram::HistogramSum;
 use crate::run::seconds::Distributions;
 use crate::run::tpcc;
-use crate::summary::{CaseSummary, RunSummary};
+use crate::summary::{CaseSummary, LatencySummary, RunSummary};
+use model::load::histogram::HistogramSum;
 
 /// Summarizes a case; `runs` are all of its runs that were started, in the order of execution, and `data` their
 /// records.
@@ -48,8 +48,8 @@ pub(crate) fn summarize(
         tps_cv: stats::cv(&tps).filter(|_| counting.len() == searched.len()),
         tps,
         variation: variation::of_case(runs),
-        latency: if is_search { confirmed.summary() } else { sums.latency.summary() },
-        service: sums.service.summary(),
+        latency: if is_search { LatencySummary::of(&confirmed) } else { LatencySummary::of(&sums.latency) },
+        service: LatencySummary::of(&sums.service),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
         tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),

@@ -15,7 +15,7 @@ use crate::run::series;
 use crate::run::timeline::Timeline;
 use crate::run::tpcc;
 use crate::run::usage::Usage;
-use crate::summary::{ErrorSummary, RunSummary};
+use crate::summary::{ErrorSummary, LatencySummary, RunSummary};
 
 /// Explains one run. `partner` is the other side of a duet.
 pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun {
@@ -57,9 +57,9 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
             None => (measured_s > 0.0).then(|| counted.measured.committed as f64 / measured_s),
         },
         capacity,
-        latency: counted.distributions.latency.summary(),
-        service: counted.distributions.service.summary(),
-        lag: counted.distributions.lag.summary(),
+        latency: LatencySummary::of(&counted.distributions.latency),
+        service: LatencySummary::of(&counted.distributions.service),
+        lag: LatencySummary::of(&counted.distributions.lag),
         scripts: counted.distributions.script_summaries(measured_s),
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),

@@ -1,11 +1,11 @@
 //! The highest rate that meets a latency target: the result of a search, probe by probe.
 
 use model::load::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, SearchRecord};
+use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
 use model::run::RunData;
 use stats::{Judged, ProbeSecond, Threshold};
 
-use crate::run::histogram::HistogramSum;
 use crate::summary::capacity::{Capacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
 
 /// Level of all intervals.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
 use model::run::RunData;
 
-use crate::run::histogram::HistogramSum;
 use crate::run::timeline::Timeline;
 use crate::summary::{LatencySummary, ScriptSummary, Second, StatementSummary};
 
@@ -70,7 +70,7 @@ impl Distributions {
             share: (committed > 0).then(|| script.counts.committed as f64 / committed as f64),
             counts: script.counts,
             tps: (measured_s > 0.0).then(|| script.counts.committed as f64 / measured_s),
-            latency: script.latency.summary(),
+            latency: LatencySummary::of(&script.latency),
         };
         self.scripts.values().map(summary).collect()
     }
@@ -82,7 +82,7 @@ impl Distributions {
                 script: statement.script.clone(),
                 index: *index,
                 label: statement.label.clone(),
-                service: statement.service.summary()?,
+                service: LatencySummary::of(&statement.service)?,
             })
         };
         self.statements.iter().filter_map(summary).collect()
@@ -199,11 +199,11 @@ fn add_histograms(
             Some((t, sum)) if *t == stamped.t => sum.add(&one),
             _ => {
                 let before = current.replace((stamped.t, one));
-                by_t.extend(before.map(|(t, sum)| (t, sum.summary())));
+                by_t.extend(before.map(|(t, sum)| (t, LatencySummary::of(&sum))));
             }
         }
     }
-    by_t.extend(current.map(|(t, sum)| (t, sum.summary())));
+    by_t.extend(current.map(|(t, sum)| (t, LatencySummary::of(&sum))));
     by_t
 }
 

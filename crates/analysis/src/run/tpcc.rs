@@ -4,8 +4,8 @@
 use model::experiment::case::{Case, Isolation, Think, WorkloadKind};
 
 use crate::run::seconds::{Distributions, ScriptSums};
-use crate::summary::RunSummary;
 use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
+use crate::summary::{LatencySummary, RunSummary};
 
 const NEW_ORDER: &str = "new-order";
 const DEFERRED: &str = "deferred-delivery";
@@ -129,8 +129,8 @@ fn profiles<'a>(scripts: impl Iterator<Item = &'a ScriptSums> + Clone) -> Vec<Pr
         name: sums.name.clone(),
         counts: sums.counts,
         share: (sums.name != DEFERRED && n > 0).then(|| sums.counts.committed as f64 / n as f64),
-        latency: sums.latency.summary(),
-        service: sums.service.summary(),
+        latency: LatencySummary::of(&sums.latency),
+        service: LatencySummary::of(&sums.service),
         p90_limit_ns: Some(p90_limit_s(&sums.name) * 1_000_000_000),
     };
     scripts.map(profile).collect()

@@ -3,6 +3,7 @@
 use model::experiment::plan::RunState;
 use model::experiment::repeat::Repeat;
 use model::load::course::Course;
+use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
 use serde::Serialize;
 
@@ -127,6 +128,22 @@ pub struct LatencySummary {
     pub p999_ns: u64,
     /// Largest value.
     pub max_ns: u64,
+}
+
+impl LatencySummary {
+    /// The figures of a distribution; `None` if it is empty.
+    pub fn of(sum: &HistogramSum) -> Option<LatencySummary> {
+        Some(LatencySummary {
+            n: sum.n(),
+            mean_ns: sum.mean_ns(),
+            p50_ns: sum.quantile_ns(0.5)?,
+            p90_ns: sum.quantile_ns(0.9)?,
+            p95_ns: sum.quantile_ns(0.95)?,
+            p99_ns: sum.quantile_ns(0.99)?,
+            p999_ns: sum.quantile_ns(0.999)?,
+            max_ns: sum.largest_ns(),
+        })
+    }
 }
 
 /// One script of a load, over the measurement.

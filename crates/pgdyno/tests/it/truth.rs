@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use analysis::HistogramSum;
 use model::load::drive::{Done, DriveCommand, DriveOrder, DriverLine};
+use model::load::histogram::HistogramSum;
 use model::load::{LoadSpec, ScriptSpec, Window};
 use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};

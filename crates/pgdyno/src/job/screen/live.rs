@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use analysis::HistogramSum;
+use model::load::histogram::HistogramSum;
 use model::load::interval::HistogramLine;
 use model::text::prose::{grouped, significant};
 

@@ -1,7 +1,7 @@
 //! The results as JSON: everything in the text and more, unrounded.
 
-use analysis::HistogramSum;
 use model::load::drive::{Done, Ending};
+use model::load::histogram::HistogramSum;
 use model::load::interval::Moments;
 use serde_json::{Value, json};
 

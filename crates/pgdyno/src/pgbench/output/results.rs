@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::HistogramSum;
+use model::load::histogram::HistogramSum;
 use model::load::interval::{CommandTally, Moments};
 
 use super::totals::{ScriptTotals, Sums, Totals};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::HistogramSum;
+use model::load::histogram::HistogramSum;
 use model::load::interval::{CommandTally, Counts, HistogramLine, Interval, Moments};
 
 /// The sums behind pgbench's figures.

@@ -1,12 +1,11 @@
-//! Reads, adds and summarizes histograms. Distributions are added, percentiles never are.
+//! Reads, adds and writes histograms. Distributions are added, percentiles never are.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
-use model::load::interval::{HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, HistogramLine};
 
-use crate::summary::LatencySummary;
+use crate::load::interval::{HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, HistogramLine};
 
 /// The sum of any number of histograms.
 #[derive(Debug, Clone)]
@@ -86,23 +85,14 @@ impl HistogramSum {
         Some(self.histogram.value_at_quantile(q).min(self.largest_ns()))
     }
 
-    /// Figures of the distribution; `None` if empty.
-    pub fn summary(&self) -> Option<LatencySummary> {
-        Some(LatencySummary {
-            n: self.n(),
-            p50_ns: self.quantile_ns(0.5)?,
-            p90_ns: self.quantile_ns(0.9)?,
-            p95_ns: self.quantile_ns(0.95)?,
-            p99_ns: self.quantile_ns(0.99)?,
-            p999_ns: self.quantile_ns(0.999)?,
-            max_ns: self.largest_ns(),
-            mean_ns: self.histogram.mean(),
-        })
+    /// Arithmetic mean in nanoseconds, of values rounded to three digits; 0 if empty.
+    pub fn mean_ns(&self) -> f64 {
+        self.histogram.mean()
     }
 
     /// The largest value that the lines name, exactly as the driver wrote it. For lines without one (`0`), the
     /// histogram's own, which is the upper end of a bucket.
-    fn largest_ns(&self) -> u64 {
+    pub fn largest_ns(&self) -> u64 {
         if self.max_ns > 0 { self.max_ns } else { self.histogram.max() }
     }
 }
