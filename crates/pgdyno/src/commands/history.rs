@@ -12,10 +12,9 @@ use crate::{Exit, print, print_exact};
 /// Prints the histories of all experiments with one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
     let given = args.place.as_deref().or(args.dir.as_deref());
-    let (name, dir) = match results_of_one(Path::new(&args.name)).filter(|_| given.is_none()) {
-        Some((name, dir)) => (name, dir),
-        None => (args.name.clone(), given.unwrap_or(Path::new(RESULTS)).to_path_buf()),
-    };
+    let of_one = if given.is_none() { results_of_one(Path::new(&args.name)) } else { None };
+    let (name, dir) =
+        of_one.unwrap_or_else(|| (args.name.clone(), given.unwrap_or(Path::new(RESULTS)).to_path_buf()));
     let listings = crate::commands::list::listings(&dir)?;
     let mut names: Vec<&str> = listings.iter().map(|listing| listing.name.as_str()).collect();
     names.sort_unstable();
@@ -47,11 +46,14 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
 
 /// The name of the experiment whose results are in this directory, and the directory with all its results.
 fn results_of_one(path: &Path) -> Option<(String, PathBuf)> {
+    if !path.is_dir() {
+        return None;
+    }
     let all = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let listings = crate::commands::list::listings(all).ok()?;
     let is_it = |listing: &&store::Listing| listing.path.file_name() == path.file_name();
     let name = listings.iter().find(is_it)?.name.clone();
-    path.is_dir().then(|| (name, all.to_path_buf()))
+    Some((name, all.to_path_buf()))
 }
 
 fn text(history: &History) -> String {

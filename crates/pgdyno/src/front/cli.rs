@@ -378,7 +378,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results")]
     pub(crate) threads: Option<u32>,
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
-    #[arg(long = "driver", value_name = "ssh:HOST")]
+    #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) drivers: Vec<DriverSpec>,
     /// Length of the measurement window, per run, or per round of a duet.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]
