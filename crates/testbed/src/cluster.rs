@@ -77,6 +77,11 @@ impl Cluster {
     }
 }
 
-fn unused_port() -> u16 {
+/// A port of 127.0.0.1 on which nothing listens.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -21,7 +21,7 @@ mod user;
 pub use bench::{PASSWORD, Pg};
 pub use binaries::bin_dir;
 pub use certificates::Certificate;
-pub use cluster::Options;
+pub use cluster::{Options, unused_port};
 pub use process::{children_of, run};
 pub use quota::QuotaGroup;
 pub use server::Server;

@@ -5,9 +5,9 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use testbed::{PASSWORD, Pg};
+use testbed::{PASSWORD, Pg, unused_port};
 
-use crate::tool::{Place, all_pids};
+use crate::tool::Place;
 
 /// Runs pgdyno with `line` split at blanks (`~` stands for a blank within an argument), which must fail with all of
 /// `expected` in its message.
@@ -198,11 +198,7 @@ fn unreachable_servers_are_reported() {
         &format!("{socket} -c 99 {as_is}"),
         &["99 clients need 100 connections; the server has", "max_connections 40"],
     );
-    assert_eq!(all_pids().iter().filter(|pid| works_in(**pid, &place)).count(), 0);
-}
-
-fn works_in(pid: i32, place: &Place) -> bool {
-    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(place.path("")))
+    assert_eq!(place.processes(), Vec::<i32>::new());
 }
 
 #[test]
@@ -222,10 +218,6 @@ fn results_that_cannot_be_written_are_a_failure() {
         check(&place, "run -o /proc/nothing", &["cannot create directory"]);
     }
     check(&place, "run -o /dev/null/out", &["cannot create directory `/dev/null/out`"]);
-}
-
-fn unused_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A port that answers one client as a web server does.

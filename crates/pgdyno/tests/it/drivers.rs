@@ -2,7 +2,6 @@
 //!
 //! The machine elsewhere is this one. A driver that sees another boot id takes its clock for another one.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use testbed::{Options, Pg, Server};
 
-use crate::tool::{Ended, Place, tell, wait_until};
+use crate::tool::{Ended, Place, Running, tell, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
 const RUN: &str = "-c 4 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false -o out";
@@ -21,18 +20,16 @@ fn driver(name: &str, via: &[&str], program: &str) -> String {
     format!("[[driver]]\nname = \"{name}\"\nvia = {via:?}\nprogram = \"{program}\"\n")
 }
 
-/// The arguments of a run with these drivers against a server by URL.
-fn args(place: &Place, drivers: &[String], more: &[&str]) -> Vec<String> {
-    let mut text = "[experiment]\nname = \"drivers\"\n".to_string();
-    drivers.iter().for_each(|driver| write!(text, "{driver}").unwrap());
+/// Starts a run with these drivers against a server by URL.
+fn start(place: &Place, server: &str, drivers: &[String], more: &[&str]) -> Running {
+    let text = format!("[experiment]\nname = \"drivers\"\n{}", drivers.concat());
     let file = place.write("drivers.toml", &text).display().to_string();
-    let fixed = ["run", file.as_str()].into_iter().chain(RUN.split_whitespace());
-    fixed.chain(more.iter().copied()).map(str::to_string).collect()
+    let fixed = ["run", file.as_str()].into_iter().chain(RUN.split_whitespace()).chain(["--server", server]);
+    place.start(place.command(&fixed.chain(more.iter().copied()).collect::<Vec<_>>()))
 }
 
 fn run(place: &Place, server: &str, drivers: &[String]) -> Ended {
-    let args = args(place, drivers, &["--server", server, "--measure", "3s"]);
-    place.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    start(place, server, drivers, &["--measure", "3s"]).wait()
 }
 
 /// A shell that its death signal does not reach, as one on another machine.
@@ -125,15 +122,12 @@ fn drivers_that_cannot_begin_are_named_with_what_to_do() {
 
 /// Process ids of all drivers that belong to the place.
 fn drivers_of(place: &Place) -> Vec<i32> {
-    let home = format!("HOME={}", place.path("home").display());
     let is_driver = |pid: &i32| {
-        let file = |name: &str| format!("/proc/{pid}/{name}");
-        let read = |name: &str| std::fs::read_to_string(file(name)).unwrap_or_default();
-        std::fs::read_link(file("exe")).is_ok_and(|exe| exe == Path::new(PROGRAM))
-            && read("cmdline").ends_with("drive\0")
-            && read("environ").contains(&home)
+        let command_line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == Path::new(PROGRAM))
+            && command_line.ends_with("drive\0")
     };
-    crate::tool::all_pids().into_iter().filter(is_driver).collect()
+    place.processes().into_iter().filter(is_driver).collect()
 }
 
 #[test]
@@ -141,8 +135,7 @@ fn a_driver_that_is_killed_voids_the_run_and_the_others_end() {
     let (pg, place) = (Pg::shared(), Place::new());
     let drivers = [driver("a", &FAR, PROGRAM), driver("b", &FAR, PROGRAM)];
     let server = pg.admin_target(&pg.database());
-    let args = args(&place, &drivers, &["--server", &server, "--measure", "30s"]);
-    let running = place.start(place.command(&args.iter().map(String::as_str).collect::<Vec<_>>()));
+    let running = start(&place, &server, &drivers, &["--measure", "30s"]);
     place.wait_for_load("out", 1);
     let victim = drivers_of(&place)[0];
     kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
@@ -164,8 +157,7 @@ fn a_driver_that_is_slower_than_the_other_is_found() {
     let drivers = [driver("a", &["sh", "-c"], PROGRAM), driver("b", &["sh", "-c"], PROGRAM)];
     let server = pg.admin_target(&pg.database());
     // Nobody waits for the other one's locks.
-    let args = args(&place, &drivers, &["--server", &server, "--measure", "4s", "-w", "tpcb-select"]);
-    let running = place.start(place.command(&args.iter().map(String::as_str).collect::<Vec<_>>()));
+    let running = start(&place, &server, &drivers, &["--measure", "4s", "-w", "tpcb-select"]);
     place.wait_for_load("out", 1);
     let slow = Pid::from_raw(*drivers_of(&place).last().unwrap());
     // Until it has ended.
@@ -192,9 +184,8 @@ fn drivers_end_when_nobody_is_there_to_hear_them_and_cancel_what_they_asked_for(
     let script = place.write("slow.sql", "select pg_sleep(100) /* of a driver */;\n").display().to_string();
     for signal in [Signal::SIGKILL, Signal::SIGSTOP] {
         std::fs::remove_dir_all(place.path("out")).ok();
-        let more = ["--server", &server, "--measure", "30s", "-w", "scripts", "-f", &script];
-        let args = args(&place, &[driver("far", &FAR, PROGRAM)], &more);
-        let running = place.start(place.command(&args.iter().map(String::as_str).collect::<Vec<_>>()));
+        let more = ["--measure", "30s", "-w", "scripts", "-f", &script];
+        let running = start(&place, &server, &[driver("far", &FAR, PROGRAM)], &more);
         let asked = || {
             let sql = "select count(*) from pg_stat_activity where query like '%of a driver%' \
                        and state = 'active' and pid <> pg_backend_pid()";

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use testbed::{Options, PASSWORD, Pg, Server, as_server_user, bin_dir};
+use testbed::{Options, PASSWORD, Pg, Server, as_server_user, bin_dir, unused_port};
 
 use crate::tool::{Ended, Place, tell, wait_until};
 
@@ -340,8 +340,4 @@ fn proxy(to: u16) -> u16 {
         }
     });
     port
-}
-
-fn unused_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -172,7 +172,7 @@ fn pass_questions(mut client: TcpStream, mut server: TcpStream, known: &Known) {
 #[track_caller]
 fn watch(running: Running, what: &str) -> (Ended, u64) {
     let (began, mut peak_kib) = (Instant::now(), 0);
-    while std::fs::read_link(format!("/proc/{}/exe", running.pid())).is_ok() {
+    while running.is_alive() {
         for pid in running.descendants().into_iter().chain([running.pid()]) {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());

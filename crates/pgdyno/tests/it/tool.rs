@@ -150,11 +150,15 @@ impl Place {
         });
     }
 
+    /// Processes that work in the place, or were given it as home.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        processes_of(self.dir.path())
+    }
+
     /// Fails the test if a process or a file is left that a finished pgdyno should have removed.
     #[track_caller]
     pub(crate) fn expect_clean(&self) {
-        let processes = || processes_of(self.dir.path());
-        wait_until("the end of all processes", || processes().is_empty());
+        wait_until("the end of all processes", || self.processes().is_empty());
         let left: Vec<_> = fs::read_dir(self.path("tmp")).unwrap().flatten().map(|e| e.path()).collect();
         assert_eq!(left, Vec::<PathBuf>::new());
     }
@@ -163,7 +167,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // Nothing should be there, but a test that fails leaves nothing behind either.
-        for pid in processes_of(self.dir.path()) {
+        for pid in self.processes() {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
@@ -205,6 +209,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Whether it has not ended.
+    pub(crate) fn is_alive(&self) -> bool {
+        fs::read_link(format!("/proc/{}/exe", self.pid())).is_ok()
+    }
+
     /// The process id.
     pub(crate) fn pid(&self) -> i32 {
         self.child.id() as i32

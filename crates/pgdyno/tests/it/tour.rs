@@ -1,6 +1,6 @@
 //! `docs/tour.md` is true: its commands run in order, with shorter times, and print the words that the page shows.
 //!
-//! The output in the page is refreshed, with the times as written (about 25 minutes), by
+//! The output in the page is refreshed, with the times as written, by
 //! `cargo test -p pgdyno --test it -- --ignored tour`. `PGDYNO_TOUR_BINARY` names a release build to measure with, by an absolute path.
 
 use std::fs;
@@ -166,7 +166,7 @@ fn the_tour_runs_as_written_and_shows_what_is_printed() {
 }
 
 #[test]
-#[ignore = "takes half an hour, and rewrites docs/tour.md"]
+#[ignore = "measures for as long as its commands take, and rewrites docs/tour.md"]
 fn the_tour_is_refreshed_with_its_times_as_written() {
     let program = std::env::var_os("PGDYNO_TOUR_BINARY")
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_pgdyno")), PathBuf::from);
