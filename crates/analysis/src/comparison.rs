@@ -160,6 +160,17 @@ pub enum Pairing {
     None,
 }
 
+impl Pairing {
+    /// The unit that is counted.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Pairing::Blocks | Pairing::Slices => "pair",
+            Pairing::Rounds => "round",
+            Pairing::None => "run",
+        }
+    }
+}
+
 /// One case of A and one of B, compared.
 #[derive(Debug, Clone, Serialize)]
 pub struct CaseComparison {

@@ -96,20 +96,16 @@ pub(crate) fn defaults(case: &CaseComparison, n_max: usize) -> String {
 
 /// The verdict in one line.
 pub(crate) fn verdict(case: &CaseComparison) -> String {
-    let noun = match case.pairing {
-        Pairing::None => "run",
-        Pairing::Rounds => "round",
-        Pairing::Blocks | Pairing::Slices => "pair",
-    };
+    let noun = case.pairing.noun();
     let n = match case.pairing {
         Pairing::Slices => format!("{} of slices", phrases::plural(case.n_pairs, noun)),
         Pairing::Blocks | Pairing::Rounds => phrases::plural(case.n_pairs, noun),
         Pairing::None => format!("{} each", phrases::plural(case.n_pairs, noun)),
     };
-    let Some(ratio) = case.leading() else { return provisional(case, &n) };
-    let interval = interval(ratio);
     let of =
         if case.lead == Figure::Throughput { String::new() } else { format!(" by {}", case.lead.as_str()) };
+    let Some(ratio) = case.leading() else { return provisional(case, &n, &of) };
+    let interval = interval(ratio);
     let change = percent((ratio.ratio - 1.0).abs());
     let level = (100.0 * ratio.level).round();
     match case.verdict().unwrap_or(ratio.verdict) {
@@ -135,23 +131,21 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
 }
 
 /// What fewer pairs than a verdict needs say: the ratios' geometric mean and range, and what is missing.
-fn provisional(case: &CaseComparison, n: &str) -> String {
+fn provisional(case: &CaseComparison, n: &str, of: &str) -> String {
     let ratios =
         case.figures.iter().find(|figure| figure.figure == case.lead).map(|figure| &figure.sample.ratios);
-    let Some(ratios) = ratios.filter(|ratios| !ratios.is_empty()) else { return format!("no verdict: {n}") };
-    let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+    let none = format!("no verdict: {n}");
+    let Some(ratios) = ratios else { return none };
+    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let Some(mean) = stats::mean(&logs).map(f64::exp) else { return none };
     let (low, high) =
         ratios.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), r| (low.min(*r), high.max(*r)));
     let agree = ratios.iter().filter(|ratio| (**ratio > 1.0) == (mean > 1.0)).count();
-    let by =
-        if case.lead == Figure::Throughput { String::new() } else { format!(" by {}", case.lead.as_str()) };
     let missing = stats::PAIRS_MIN.saturating_sub(ratios.len());
-    let (noun, option) = match case.pairing {
-        Pairing::Rounds => ("round", "--rounds"),
-        _ => ("pair", "--pairs"),
-    };
+    let noun = case.pairing.noun();
+    let option = if case.pairing == Pairing::Rounds { "--rounds" } else { "--pairs" };
     format!(
-        "provisional: B is {} A{by} ({noun}s from {} to {}), in the same direction in {agree} of {}; {} for a verdict: {option} {}",
+        "provisional: B is {} A{of} ({noun}s from {} to {}), in the same direction in {agree} of {}; {} for a verdict: {option} {}",
         times(mean),
         times(low),
         times(high),

@@ -79,11 +79,8 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
 };
 
 fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
-    let (least, noun) = match context.pairing {
-        Pairing::Blocks | Pairing::Slices => (PAIRS_MIN, "pair"),
-        Pairing::Rounds => (PAIRS_MIN, "round"),
-        Pairing::None => (UNPAIRED_MIN, "run"),
-    };
+    let least = if context.pairing == Pairing::None { UNPAIRED_MIN } else { PAIRS_MIN };
+    let noun = context.pairing.noun();
     let evidence = format!("only {} of {least} {noun}s", context.n_pairs);
     (context.n_pairs < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence)).into_iter().collect()
 }

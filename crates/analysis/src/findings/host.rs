@@ -11,7 +11,7 @@ use crate::run::marks;
 /// Length of the stretches that are searched for disturbances, seconds.
 const STRETCH_S: f64 = 5.0;
 /// Mean foreign CPU that counts as a disturbance, as a share of all processors.
-const FOREIGN_MEAN: f64 = 0.02;
+pub(super) const FOREIGN_MEAN: f64 = 0.02;
 /// Foreign CPU over a stretch that counts as a disturbance, as a share of all processors.
 const FOREIGN_STRETCH: f64 = 0.10;
 /// Mean foreign CPU that is never reported, in processors: kernel threads that write pages back and serve devices for

@@ -10,6 +10,7 @@ use model::run::phase::Phase;
 use model::telemetry::event::{Event, EventKind};
 
 use super::format::{excerpt, figure, list, percent, plural};
+use super::host::FOREIGN_MEAN;
 use super::scripts::set_by_scripts;
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
@@ -274,8 +275,6 @@ fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
     Some(DISK_NEARLY_FULL.finds(Severity::Doubt, excerpt(&before_end.next()?.text)))
 }
 
-/// Mean processor time of sessions that are not ours, as a share of all processors: as much as of other processes.
-const FOREIGN_CPU_MEAN: f64 = 0.02;
 /// Sessions at work that are not ours, mean over the ticks: at most a tenth of one processor, or of one disk's time. The
 /// first sighting may be chance.
 const FOREIGN_WORKING: f64 = 0.1;
@@ -323,10 +322,9 @@ impl ForeignWork {
             .filter(|(tick, _)| tick.to_s > from_s && tick.to_s <= to_s + 0.5);
         let working: Vec<f64> = in_window.map(|(_, n)| n).collect();
         let is_seen_again = working.iter().filter(|n| **n > 0.0).count() >= 2;
-        let mean = working.iter().sum::<f64>() / working.len().max(1) as f64;
         Some(ForeignWork {
             cpu: context.usage.rate("server.cpu.foreign", from_s, to_s).zip(n_cpus.map(f64::from)),
-            working: Some(mean).filter(|_| is_seen_again),
+            working: stats::mean(&working).filter(|_| is_seen_again),
             transactions: foreign_transactions(context, (from_s, to_s)),
         })
     }
@@ -338,7 +336,7 @@ impl ForeignWork {
             foreign / threshold
         };
         [
-            self.cpu.map(|(cpu, n_cpus)| cpu / (FOREIGN_CPU_MEAN * n_cpus)),
+            self.cpu.map(|(cpu, n_cpus)| cpu / (FOREIGN_MEAN * n_cpus)),
             self.working.map(|n| n / FOREIGN_WORKING),
             self.transactions.map(share),
         ]

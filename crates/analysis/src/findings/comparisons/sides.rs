@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::comparison::Side;
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
 use crate::findings::server::NOT_DURABLE;
@@ -49,10 +48,7 @@ pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
 fn doubtful_runs(context: &ComparisonContext) -> Vec<Finding> {
     let shared = |tally: &Tally| !tally.is_one_sided() && tally.severity >= Severity::Doubt;
     by_severity(context, &DOUBTFUL_RUNS, shared, |tally| {
-        match tally.shares().into_iter().fold(0.0, f64::max) {
-            share if share >= 0.5 => Severity::Doubt,
-            _ => Severity::Note,
-        }
+        if tally.shares().iter().any(|share| *share >= 0.5) { Severity::Doubt } else { Severity::Note }
     })
 }
 
@@ -63,8 +59,8 @@ fn is_asked_for(context: &ComparisonContext, id: &str) -> bool {
         id if id == STATEMENTS_LOGGED.id => is_about_statements(name),
         _ => false,
     };
-    let settings = |side: Side| side.data.plan.case(side.case).map(|case| case.server.settings.clone());
-    let (Some(a), Some(b)) = (settings(context.a), settings(context.b)) else { return false };
+    let [a, b] = [context.a, context.b].map(|side| Some(&side.data.plan.case(side.case)?.server.settings));
+    let (Some(a), Some(b)) = (a, b) else { return false };
     a.keys().chain(b.keys()).any(|name| causes(name) && a.get(name) != b.get(name))
 }
 

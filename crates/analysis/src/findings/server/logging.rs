@@ -1,6 +1,7 @@
 //! Findings about what the server records of each statement: logs, plans, statistics of statements.
 
 use model::run::server::ServerRecord;
+use model::text::units::Span;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
@@ -118,17 +119,7 @@ fn sampled(server: &ServerRecord, name: &str) -> bool {
 
 /// Milliseconds as `SHOW` prints them: `-1`, `0`, `250ms`, `2s`, `1min`.
 fn milliseconds(text: &str) -> Option<f64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let number: f64 = text[..split].trim().parse().ok()?;
-    let unit = match &text[split..] {
-        "" | "ms" => 1.0,
-        "s" => 1e3,
-        "min" => 60e3,
-        "h" => 3600e3,
-        "d" => 86_400e3,
-        _ => return None,
-    };
-    Some(number * unit)
+    text.parse().ok().or_else(|| Some(text.parse::<Span>().ok()?.ms as f64))
 }
 
 /// The libraries that a setting names, without directory and suffix.

@@ -48,19 +48,19 @@ pub(in crate::findings) const SAME_SERVER: Rule = Rule {
 };
 
 fn same_server(context: &ComparisonContext) -> Vec<Finding> {
-    let Some((a, b)) = identity(context.a).zip(identity(context.b)) else { return Vec::new() };
-    let is_one = a.cluster == b.cluster && a.source != b.source;
-    let found = match (is_one, a.database == b.database) {
-        (false, _) => None,
-        (true, true) => {
-            Some((Severity::Void, format!("A and B are both database `{}` of one cluster", a.database)))
-        }
-        (true, false) => Some((
+    let both = identity(context.a).zip(identity(context.b));
+    let Some((a, b)) = both.filter(|(a, b)| a.cluster == b.cluster && a.source != b.source) else {
+        return Vec::new();
+    };
+    let (severity, evidence) = if a.database == b.database {
+        (Severity::Void, format!("A and B are both database `{}` of one cluster", a.database))
+    } else {
+        (
             Severity::Note,
             format!("A and B are databases `{}` and `{}` of one cluster", a.database, b.database),
-        )),
+        )
     };
-    found.map(|(severity, evidence)| SAME_SERVER.finds(severity, evidence)).into_iter().collect()
+    vec![SAME_SERVER.finds(severity, evidence)]
 }
 
 /// What distinguishes a server by URL from others; a server that pgdyno starts is known by its directory.
