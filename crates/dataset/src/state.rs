@@ -6,7 +6,7 @@ pub mod untouched;
 use anyhow::{Result, anyhow, bail};
 use model::experiment::case::WorkloadSpec;
 use wire::ServerError;
-use wire::session::{Session, SessionError, quote_literal};
+use wire::session::{Rows, Session, SessionError, quote_literal};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
@@ -61,12 +61,17 @@ pub enum DataState {
     },
 }
 
-/// Determines the state of the tables in a schema.
+/// The mark of a workload's tables, from the catalogs alone: what has to be known before tables are dropped, whoever owns
+/// them and whatever reading them would run.
 ///
 /// # Errors
-/// When the server fails, a marker cannot be parsed, or reading the tables could run code of another user.
-pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<DataState> {
-    traps::expect_none(session, dataset, schema)?;
+/// When the server fails, or the mark cannot be parsed.
+pub fn marker(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<Option<Marker>> {
+    marker_among(&relations(session, dataset, schema)?, dataset)
+}
+
+/// Relations with the names of a workload's tables, and their comments.
+fn relations(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<Rows> {
     let names: Vec<String> = dataset.tables().into_iter().map(quote_literal).collect();
     let sql = format!(
         "select c.relname as name, pg_catalog.obj_description(c.oid, 'pg_class') as comment \
@@ -75,12 +80,31 @@ pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resu
         quote_literal(schema.name()),
         names.join(", ")
     );
-    let found = session.query(&sql)?;
+    Ok(session.query(&sql)?)
+}
+
+fn marker_among(found: &Rows, dataset: Dataset) -> Result<Option<Marker>> {
     let marked = (0..found.len()).find(|row| found.get(*row, "name") == Some(dataset.marked_table()));
-    if let Some(comment) = marked.and_then(|row| found.get(row, "comment"))
-        && let Some(marker) = Marker::parse(comment)?
-        && marker.workload == dataset.name()
-    {
+    let Some(comment) = marked.and_then(|row| found.get(row, "comment")) else { return Ok(None) };
+    Ok(Marker::parse(comment)?.filter(|marker| marker.workload == dataset.name()))
+}
+
+/// Fails if reading a workload's tables could run code of another user with the rights of this one.
+///
+/// # Errors
+/// Names the code and whose it is; or when the server fails.
+pub fn expect_safe(session: &mut Session, home: &Home) -> Result<()> {
+    traps::expect_none(session, home.dataset, &home.schema)
+}
+
+/// Determines the state of the tables in a schema.
+///
+/// # Errors
+/// When the server fails, a marker cannot be parsed, or reading the tables could run code of another user.
+pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<DataState> {
+    traps::expect_none(session, dataset, schema)?;
+    let found = relations(session, dataset, schema)?;
+    if let Some(marker) = marker_among(&found, dataset)? {
         return Ok(match marker.state {
             MarkerState::Finished { .. } => DataState::Whole(marker),
             MarkerState::Loading => DataState::Half(marker),

@@ -30,20 +30,29 @@ const SSH_FAILED: i32 = 255;
 
 impl Fleet {
     /// Starts a driver behind each of `specs` and sends it its part of the order. All are of the same build as `own`,
-    /// this program's file.
+    /// this program's file, and `accept` has seen what is known of each, before any of them gets its order.
     ///
     /// Call this from a thread that lives as long as the drivers are needed.
     ///
     /// # Errors
-    /// When a machine cannot be reached, its program is missing or of another build, or `stop` is raised. No driver is
+    /// When a machine cannot be reached, its program is missing or of another build, `accept` fails, or `stop` is raised. No driver is
     /// left then.
-    pub fn greeted(specs: &[DriverSpec], order: &DriveOrder, own: &Path, stop: &AtomicBool) -> Result<Fleet> {
+    pub fn greeted(
+        specs: &[DriverSpec],
+        order: &DriveOrder,
+        own: &Path,
+        accept: &dyn Fn(&DriverRecord) -> Result<()>,
+        stop: &AtomicBool,
+    ) -> Result<Fleet> {
         let sha256 = files::sha256(own).with_context(|| format!("cannot read `{}`", own.display()))?;
         let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let inbox = Inbox::for_drivers(specs.len());
         let mut members = Logins { specs, inbox: &inbox, here: here.trim() }.carry_out(stop)?;
         for (member, spec) in members.iter().zip(specs) {
-            member.record.iter().try_for_each(|record| expect_build(&record.hello, &sha256, spec))?;
+            member.record.iter().try_for_each(|record| {
+                expect_build(&record.hello, &sha256, spec)?;
+                accept(record)
+            })?;
         }
         for (index, member) in members.iter_mut().enumerate() {
             let part = DriverPart { index: index as u32, of: specs.len() as u32 };

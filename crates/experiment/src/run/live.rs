@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use dataset::session;
-use dataset::state::Home;
+use dataset::state::{self, Home};
 use dataset::verify;
 use dataset::verify::count::{self, After};
 use model::experiment::case::{Case, WorkloadKind};
@@ -156,6 +156,8 @@ impl Ground for Live<'_> {
         }
         let mut place = ServerPlace::of(self.stage, session);
         place.home = Home::of(session, &self.run.case.workload)?;
+        // Every run reads these tables, however they came to be there.
+        place.home.iter().try_for_each(|home| state::expect_safe(session, home))?;
         place.c_load = c_load(session, place.home.as_ref())?;
         record.server_is_local = place.postmaster_pid.is_some();
         record.host = Some(observe::host::facts::record(&self.run.dirs(&place)));

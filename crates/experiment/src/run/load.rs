@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::plan::RunState;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriveOrder, DriverLine};
 use model::run::RunRecord;
+use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use observe::http::Address;
 use observe::{ObserveSpec, Observer, OurBackends};
-use wire::Conninfo;
+use wire::{Conninfo, Host};
 
 use crate::run::adapt::Judge;
 use crate::run::follow::{Follow, KeepWal};
@@ -106,12 +107,11 @@ impl OneRun<'_> {
     fn start_drivers(&self, load: LoadSpec, conninfo: &Conninfo) -> Result<Fleet> {
         let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
         let order = DriveOrder::new(load, password);
-        let fleet = match self.case.workload.drivers.as_slice() {
-            [] => Fleet::local(self.program, ["drive"], &order, StderrTo::Messages)?,
-            drivers => Fleet::greeted(drivers, &order, self.program, self.site.stop)?,
-        };
-        expect_reachable(&fleet, conninfo)?;
-        Ok(fleet)
+        let accept = |driver: &DriverRecord| expect_reachable(conninfo, driver);
+        match self.case.workload.drivers.as_slice() {
+            [] => Fleet::local(self.program, ["drive"], &order, StderrTo::Messages),
+            drivers => Fleet::greeted(drivers, &order, self.program, &accept, self.site.stop),
+        }
     }
 
     fn conclude(&self, record: &mut RunRecord, done: Done, go: u64, wal: BTreeMap<String, String>) {
@@ -151,17 +151,15 @@ impl OneRun<'_> {
 }
 
 /// Drivers on other machines cannot reach a Unix socket of this one.
-fn expect_reachable(fleet: &Fleet, conninfo: &Conninfo) -> Result<()> {
-    let keywords = conninfo.keywords();
-    let is_socket = keywords.get("host").is_none_or(|host| host.starts_with(['/', '@']));
-    match fleet.records().iter().find(|driver| !driver.is_here && is_socket) {
-        Some(driver) => bail!(
-            "driver `{}` is on another machine and cannot reach a server that listens on a Unix socket of this one; \
-             give the server by a URL with a host name (--server)",
-            driver.name
-        ),
-        None => Ok(()),
-    }
+fn expect_reachable(conninfo: &Conninfo, driver: &DriverRecord) -> Result<()> {
+    let is_socket = conninfo.hosts.first().is_some_and(Host::is_unix);
+    ensure!(
+        driver.is_here || !is_socket,
+        "driver `{}` is on another machine and cannot reach a server that listens on a Unix socket of this one; give the \
+         server by a URL with a host name (--server)",
+        driver.name
+    );
+    Ok(())
 }
 
 fn push_phase(record: &mut RunRecord, phase: Phase, start_unix_ns: u64, end_unix_ns: u64) {

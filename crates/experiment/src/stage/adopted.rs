@@ -20,6 +20,7 @@ use server::database::target::{Flavor, locate, pools_transactions, rewrites_stat
 use server::database::template;
 use wire::Conninfo;
 use wire::session::Session;
+use workload::objects::marker::MarkerState;
 use workload::{Marker, Schema};
 
 use crate::site::Site;
@@ -43,6 +44,12 @@ pub struct Glance {
     pub foreign_scale: Option<u32>,
 }
 
+/// The mark of complete data that pgdyno loaded; none also if it cannot be read.
+fn complete(session: &mut Session, dataset: Dataset, schema: &Schema) -> Option<Marker> {
+    let marker = state::marker(session, dataset, schema).ok()??;
+    matches!(marker.state, MarkerState::Finished { .. }).then_some(marker)
+}
+
 /// Examines a server by URL, in the schema `asked` for or the first of the search path, and changes nothing.
 ///
 /// # Errors
@@ -51,20 +58,18 @@ pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBoo
     let mut session = session::open(conninfo, stop)?;
     // Without a schema there is no data yet; that this is wrong is reported when it matters.
     let schema = schema::find(&mut session, asked).ok();
-    let found = |session: &mut Session, dataset| match &schema {
-        Some(schema) => state::inspect(session, dataset, schema).ok(),
-        None => None,
-    };
     let mut data_scale = BTreeMap::new();
-    for dataset in Dataset::ALL {
-        if let Some(DataState::Whole(marker)) = found(&mut session, dataset) {
-            data_scale.insert(dataset, marker.scale);
+    let mut foreign_scale = None;
+    if let Some(schema) = &schema {
+        for dataset in Dataset::ALL {
+            if let Some(marker) = complete(&mut session, dataset, schema) {
+                data_scale.insert(dataset, marker.scale);
+            }
+        }
+        if let Ok(DataState::Foreign { scale, .. }) = state::inspect(&mut session, Dataset::Tpcb, schema) {
+            foreign_scale = scale.filter(|scale| *scale > 0);
         }
     }
-    let foreign_scale = match found(&mut session, Dataset::Tpcb) {
-        Some(DataState::Foreign { scale, .. }) => scale.filter(|scale| *scale > 0),
-        _ => None,
-    };
     Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
 }
 
@@ -148,10 +153,7 @@ impl Adopted {
 
     /// Complete data that was in a schema when it was first examined; absent if it could not be examined.
     fn found(&mut self, session: &mut Session, home: &Home) -> Option<&Marker> {
-        let look = || match state::inspect(session, home.dataset, &home.schema) {
-            Ok(DataState::Whole(marker)) => Some(marker),
-            _ => None,
-        };
+        let look = || complete(session, home.dataset, &home.schema);
         self.found_data.entry((home.dataset, home.schema.clone())).or_insert_with(look).as_ref()
     }
 

@@ -117,6 +117,21 @@ fn types_indexes_and_constraints_of_tables_run_nothing() {
 }
 
 #[test]
+fn complete_data_with_code_of_its_owner_is_not_replaced_by_other_data() {
+    let server = Server::new();
+    let own = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    server.place.run(&["init", "-s", "2", "--server", &own]).expect(0);
+    server.owner(
+        "create function constant() returns int language sql immutable as $$ select public.trap('expression') $$; \
+         create index baited on pgbench_tellers ((tid + constant()))",
+    );
+    for args in ["plan -s 1", RUN] {
+        server.expect_refused(args, "the data that was loaded before has scale 2");
+    }
+    assert_eq!(server.pg.ask(&server.database, "select count(*) from pgbench_branches"), "2");
+}
+
+#[test]
 fn a_cast_of_rows_is_not_called_for_checksums() {
     let server = Server::new();
     server.owner(

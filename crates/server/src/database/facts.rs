@@ -78,7 +78,7 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
 /// takes two sessions to find out.
 fn route(session: &mut Session) -> Option<Route> {
     let host = session.host();
-    let reached = match host.host.starts_with(['/', '@']) {
+    let reached = match host.is_unix() {
         true => format!("socket:{}", host.port),
         false => format!("{}:{}", host.hostaddr.as_deref().unwrap_or(&host.host), host.port),
     };

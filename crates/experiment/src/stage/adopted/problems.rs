@@ -4,7 +4,7 @@
 use anyhow::{Error, Result};
 use dataset::kind::{Dataset, data_bytes};
 use dataset::session;
-use dataset::state::{self, DataState, Home};
+use dataset::state::{self, Home};
 use dataset::{load, schema};
 use model::experiment::RestoreBy;
 use model::experiment::case::Case;
@@ -15,7 +15,7 @@ use server::database::target::locate;
 use wire::Conninfo;
 use wire::session::{Session, quote_literal};
 
-use super::{Facts, as_it_is, expect_same, judge};
+use super::{Facts, as_it_is, complete, expect_same, judge};
 use crate::site::Site;
 use crate::site::requirements;
 use crate::stage::{connections, copies};
@@ -101,7 +101,7 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found
     found.take(problems).into_iter().flatten().for_each(|why| found.say(why));
     let Some(dataset) = Dataset::of(&workload.data) else { return };
     if !site.replace
-        && let Ok(DataState::Whole(marker)) = state::inspect(session, dataset, &schema)
+        && let Some(marker) = complete(session, dataset, &schema)
     {
         found.take(expect_same(&marker, dataset, workload));
     }

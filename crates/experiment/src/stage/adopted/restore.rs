@@ -6,8 +6,8 @@ use anyhow::Result;
 use dataset::kind::Dataset;
 use dataset::layout;
 use dataset::session::{self, lock};
-use dataset::state::Home;
 use dataset::state::untouched::is_untouched;
+use dataset::state::{self, DataState, Home};
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -134,7 +134,8 @@ impl Adopted {
         }
         let Some(home) = Home::of(session, &case.workload)? else { return Ok(None) };
         let (scale, layout) = (case.workload.scale, case.workload.layout);
-        let Some(marker) = self.found(session, &home).cloned() else { return Ok(None) };
+        let state = state::inspect(session, home.dataset, &home.schema);
+        let Ok(DataState::Whole(marker)) = state else { return Ok(None) };
         let tables = layout::all_tables(home.dataset, scale, layout);
         let is_same = marker.scale == scale && layout::has_layout(&marker, home.dataset, layout);
         if !is_same || !is_untouched(session, &home.schema, &tables, &marker)? {
