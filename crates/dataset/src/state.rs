@@ -3,6 +3,8 @@
 mod traps;
 pub mod untouched;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, anyhow, bail};
 use model::experiment::case::WorkloadSpec;
 use wire::ServerError;
@@ -35,6 +37,11 @@ impl Home {
     pub fn recorded<'a>(&self, table: &'a str) -> &'a str {
         let plain = table.strip_prefix(self.schema.name()).and_then(|rest| rest.strip_prefix('.'));
         plain.unwrap_or(table)
+    }
+
+    /// Facts by table, with the tables' names in records.
+    pub fn recorded_keys<T>(&self, by_table: BTreeMap<String, T>) -> BTreeMap<String, T> {
+        by_table.into_iter().map(|(table, of)| (self.recorded(&table).to_string(), of)).collect()
     }
 
     /// All tables as `schema.table`.

@@ -168,6 +168,14 @@ impl Stage {
         }
     }
 
+    /// Whether a pooler in front of the server assigns connections for each transaction.
+    pub(crate) fn pools_transactions(&self) -> bool {
+        match self {
+            Stage::Embedded(_) => false,
+            Stage::Adopted(stage) => stage.pools_transactions(),
+        }
+    }
+
     /// Our own running server.
     pub fn server(&self) -> Option<&Server> {
         match self {

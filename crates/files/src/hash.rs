@@ -11,8 +11,16 @@ use sha2::{Digest, Sha256};
 /// # Errors
 /// When the file cannot be read.
 pub fn sha256(path: &Path) -> io::Result<String> {
+    sha256_of(File::open(path)?)
+}
+
+/// SHA-256 of an open file's bytes, hexadecimal.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn sha256_of(mut file: File) -> io::Result<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut hash)?;
+    io::copy(&mut file, &mut hash)?;
     Ok(format!("{:x}", hash.finalize()))
 }
 

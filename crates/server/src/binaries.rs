@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use anyhow::{Context, Result, bail, ensure};
-use sha2::{Digest, Sha256};
 
 use crate::process::command::server_command;
 use crate::process::spawn::output_of;
@@ -121,11 +120,9 @@ impl Binaries {
         let path = self.program("postgres");
         let hash = || -> io::Result<String> {
             // It may be a link, and then to a file that the server's user can read.
-            let mut file =
-                Account::choose().map_err(io::Error::other)?.act(|| files::open(&path.canonicalize()?))?;
-            let mut hash = Sha256::new();
-            io::copy(&mut file, &mut hash)?;
-            Ok(format!("{:x}", hash.finalize()))
+            files::sha256_of(
+                Account::choose().map_err(io::Error::other)?.act(|| files::open(&path.canonicalize()?))?,
+            )
         };
         hash().with_context(|| format!("read `{}`", path.display()))
     }

@@ -18,7 +18,7 @@ use model::run::RunRecord;
 use model::run::touched::Touched;
 use server::database::facts::{self, LocalFacts};
 use server::database::fingerprint::fingerprint;
-use server::database::{definitions, prewarm, target, tend, touched};
+use server::database::{definitions, prewarm, tend, touched};
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
@@ -148,11 +148,10 @@ impl Ground for Live<'_> {
         let local = self.stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(facts::record(session, local.as_ref())?);
         let route = record.server.as_mut().and_then(|server| server.route.as_mut());
-        if let Some(pooler) = route.and_then(|route| route.pooler.as_mut()) {
-            let mut other = session::open(&conninfo, self.run.site.stop)?;
-            if target::pools_transactions(session, &mut other)? {
-                *pooler = "transaction".to_string();
-            }
+        if let Some(pooler) = route.and_then(|route| route.pooler.as_mut())
+            && self.stage.pools_transactions()
+        {
+            *pooler = "transaction".to_string();
         }
         let mut place = ServerPlace::of(self.stage, session);
         place.home = Home::of(session, &self.run.case.workload)?;
@@ -177,10 +176,8 @@ impl Ground for Live<'_> {
             }
         }
         if let Some(home) = &place.home {
-            let all = print.definitions.into_iter();
-            print.definitions = all.map(|(table, of)| (home.recorded(&table).to_string(), of)).collect();
-            let sums = print.checksums.into_iter();
-            print.checksums = sums.map(|(table, sum)| (home.recorded(&table).to_string(), sum)).collect();
+            print.definitions = home.recorded_keys(print.definitions);
+            print.checksums = home.recorded_keys(print.checksums);
         }
         record.fingerprint = Some(print);
         self.found = Some(Found { conninfo, place });

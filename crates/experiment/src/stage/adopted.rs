@@ -151,6 +151,11 @@ impl Adopted {
         Ok(adopted)
     }
 
+    /// Whether a pooler assigns connections for each transaction.
+    pub(super) fn pools_transactions(&self) -> bool {
+        self.facts.pools_transactions
+    }
+
     /// Complete data that was in a schema when it was first examined; absent if it could not be examined.
     fn found(&mut self, session: &mut Session, home: &Home) -> Option<&Marker> {
         let look = || complete(session, home.dataset, &home.schema);

@@ -75,12 +75,6 @@ impl Hierarchy {
         Some(if is_plain { below.to_path_buf() } else { PathBuf::new() })
     }
 
-    /// The group and those above it, by their paths.
-    fn with_ancestors(&self, group: &Path) -> impl Iterator<Item = PathBuf> {
-        let ancestors: Vec<PathBuf> = group.ancestors().take(DEPTH_MAX).map(Path::to_path_buf).collect();
-        ancestors.into_iter()
-    }
-
     fn quota(&self, group: &Path) -> Option<Quota> {
         let text = |name: &str| fs::read_to_string(self.mount_point.join(group).join(name));
         let limit = match self.is_v2 {
@@ -141,25 +135,30 @@ impl Groups {
     /// Reads the quotas that these processes are subject to.
     pub(crate) fn read(&mut self, gather: &mut Gather, pids: impl Iterator<Item = i32>) {
         let Some(hierarchy) = &self.hierarchy else { return };
-        let known = match self.n_reads % LOOK_UP_TICKS {
-            0 => BTreeMap::new(),
-            _ => std::mem::take(&mut self.by_pid),
-        };
+        let mut known = std::mem::take(&mut self.by_pid);
+        if self.n_reads.is_multiple_of(LOOK_UP_TICKS) {
+            known.clear();
+        }
         self.n_reads += 1;
         for pid in pids {
             let look_up = || hierarchy.group(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?);
-            if let Some(group) = known.get(&pid).cloned().or_else(look_up) {
+            if let Some(group) = known.remove(&pid).or_else(look_up) {
                 self.by_pid.insert(pid, group);
             }
         }
         let own: BTreeSet<&PathBuf> = self.by_pid.values().collect();
         let groups: BTreeSet<PathBuf> =
-            own.into_iter().take(GROUPS_MAX).flat_map(|group| hierarchy.with_ancestors(group)).collect();
+            own.into_iter().take(GROUPS_MAX).flat_map(|group| with_ancestors(group)).collect();
         for group in groups {
             let Some(quota) = hierarchy.quota(&group) else { continue };
             put(gather, &format!("{}:/{}", self.party, group.display()), quota);
         }
     }
+}
+
+/// The group and those above it, by their paths.
+fn with_ancestors(group: &Path) -> impl Iterator<Item = PathBuf> {
+    group.ancestors().take(DEPTH_MAX).map(Path::to_path_buf)
 }
 
 fn put(gather: &mut Gather, instance: &str, quota: Quota) {
@@ -201,7 +200,7 @@ mod tests {
             let hierarchy = Hierarchy::find(mounts).unwrap();
             assert_eq!(hierarchy.mount_point, Path::new(place), "{cgroup}");
             let group = hierarchy.group(cgroup).unwrap();
-            let all: Vec<PathBuf> = hierarchy.with_ancestors(&group).collect();
+            let all: Vec<PathBuf> = with_ancestors(&group).collect();
             assert_eq!(all, expected.iter().map(PathBuf::from).collect::<Vec<_>>(), "{cgroup}");
         };
         let v1 = "9:name=systemd:/x\n3:cpuset:/y\n2:cpuacct,cpu:/system.slice/postgresql.service\n0::/z\n";

@@ -5,14 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use files::trust;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// All that is below a directory, by path from there: `dir 755`, `link TARGET`, `file 644 SHA-256`.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,11 +82,7 @@ fn describe(path: &Path) -> Result<String> {
     match facts.file_type() {
         kind if kind.is_dir() => Ok(format!("dir {mode:o}")),
         kind if kind.is_symlink() => Ok(format!("link {}", fs::read_link(path)?.display())),
-        _ => {
-            let mut hash = Sha256::new();
-            io::copy(&mut files::open(path)?, &mut hash)?;
-            Ok(format!("file {mode:o} {:x}", hash.finalize()))
-        }
+        _ => Ok(format!("file {mode:o} {}", files::sha256_of(files::open(path)?)?)),
     }
 }
 
