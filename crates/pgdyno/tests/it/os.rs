@@ -1,19 +1,26 @@
 //! Values of the operating system: refused, set, verified, and restored, even after a kill. These tests change the
 //! machine for some seconds, so they need root and run one after the other.
+//!
+//! Every pgdyno restores at its start what a killed one has left in the machine's journal. So that the pgdynos of other
+//! tests leave the values of these alone, each of these has a journal of its own, mounted over the machine's.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::sync::{PoisonError, RwLockWriteGuard};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::run::phase::Phase;
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
-use crate::tool::{Ended, KERNEL_VALUES, Place, tell, wait_until};
+use crate::tool::{Ended, Place, tell, wait_until};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+const MACHINES_JOURNAL: &str = "/run/pgdyno";
+const UNSHARE: &str = "/usr/bin/unshare";
 
 const RUN: &str = "run --bin-dir /usr/lib/postgresql/15/bin -c 2 --ramp-up 0s --scale 1 --repeats 1 \
                    --set server.settings.shared_buffers=64MB --set prepare.settle=false";
@@ -28,14 +35,53 @@ fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
-/// The right to set values, one test at a time; `None` where they cannot be set at all, as in a container that has its
-/// kernel's files closed.
-fn may_set() -> Option<RwLockWriteGuard<'static, ()>> {
-    let may = geteuid().is_root() && fs::OpenOptions::new().write(true).open(HUGE_PAGES).is_ok();
-    if !may {
-        tell("skipped: values of the kernel can be written by root alone, and not in every container");
+/// The right to set values, one test at a time. Also a test that fails leaves them as they were.
+struct Values {
+    before: [(&'static str, String); 2],
+    _one_test: MutexGuard<'static, ()>,
+}
+
+impl Drop for Values {
+    fn drop(&mut self) {
+        for (path, value) in &self.before {
+            fs::write(path, value).ok();
+        }
     }
-    may.then(|| KERNEL_VALUES.write().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// `None` where values cannot be set at all, as in a container that has its kernel's files closed.
+fn may_set() -> Option<Values> {
+    static ONE_TEST: Mutex<()> = Mutex::new(());
+    let has_mounts =
+        || Command::new(UNSHARE).args(["--mount", "true"]).output().is_ok_and(|o| o.status.success());
+    if !geteuid().is_root() || fs::OpenOptions::new().write(true).open(HUGE_PAGES).is_err() || !has_mounts() {
+        tell("skipped: values of the kernel can be written by root alone, and not in every container");
+        return None;
+    }
+    let one_test = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(Values { before: [SWAPPINESS, HUGE_PAGES].map(|path| (path, value(path))), _one_test: one_test })
+}
+
+/// pgdyno with its journal in `place`, after the shell's command `before` in its mount namespace.
+fn command_after(before: &str, place: &Place, args: &[&str]) -> Command {
+    let journal = journal(place);
+    for dir in [&journal, Path::new(MACHINES_JOURNAL)] {
+        fs::create_dir_all(dir).unwrap();
+    }
+    let journal = journal.display();
+    let script = format!("mount --bind {journal} {MACHINES_JOURNAL} && {before} && exec \"$0\" \"$@\"");
+    let pgdyno = place.command(args);
+    let mut command = place.command_of(Path::new(UNSHARE), &["--mount", "sh", "-c", &script]);
+    command.arg(pgdyno.get_program()).args(pgdyno.get_args());
+    command
+}
+
+fn journal(place: &Place) -> PathBuf {
+    place.path("journal")
+}
+
+fn command(place: &Place, args: &[&str]) -> Command {
+    command_after("true", place, args)
 }
 
 #[test]
@@ -64,12 +110,12 @@ fn the_plan_refuses_what_this_machine_does_not_have() {
 
 #[test]
 fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released_even_after_a_kill() {
-    let Some(_alone) = may_set() else { return };
+    let Some(_values) = may_set() else { return };
     let before = (value(SWAPPINESS), value(HUGE_PAGES));
     let place = Place::new();
     let set = ["--set", "os.huge_pages=[\"off\",\"on\"]", "--set", "os.swappiness=[7]"];
     let run = args(&[&set[..], &["--measure", "2s", "-o", "out"]].concat());
-    let ran = place.run(&run).expect(0);
+    let ran = place.start(command(&place, &run)).wait().expect(0);
     assert!(!ran.stderr.contains("not put back"), "{}", ran.stderr);
     assert_eq!((value(SWAPPINESS), value(HUGE_PAGES)), before);
     let data = store::load_experiment(&place.path("out")).unwrap();
@@ -92,7 +138,7 @@ fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released_even_afte
 
     let kill =
         args(&["--set", "os.huge_pages=on", "--set", "os.swappiness=7", "--measure", "30s", "-o", "killed"]);
-    let killed = place.start(place.command(&kill));
+    let killed = place.start(command(&place, &kill));
     wait_until("the load", || {
         place.path("killed/runs/0001/intervals.jsonl").metadata().is_ok_and(|m| m.len() > 0)
     });
@@ -107,26 +153,23 @@ fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released_even_afte
     place.expect_clean();
 }
 
-/// `pgdyno clean` of a test that already holds the right to change values.
 fn clean(place: &Place) -> Ended {
-    place.start(place.command(&["clean"])).wait()
+    place.start(command(place, &["clean"])).wait()
 }
 
 /// `pgdyno clean` where the kernel refuses a value: its file is mounted read-only, for this process only.
 fn clean_where_swappiness_is_read_only(place: &Place) -> Ended {
     let mounts = format!("mount --bind {SWAPPINESS} {SWAPPINESS} && mount -o remount,bind,ro {SWAPPINESS}");
-    let script = format!("{mounts} && exec {} clean", env!("CARGO_BIN_EXE_pgdyno"));
-    let unshare = std::path::Path::new("/usr/bin/unshare");
-    place.start(place.command_of(unshare, &["--mount", "sh", "-c", &script])).wait()
+    place.start(command_after(&mounts, place, &["clean"])).wait()
 }
 
 #[test]
 fn a_value_that_cannot_be_restored_is_kept_and_reported_until_it_is() {
-    let Some(_alone) = may_set() else { return };
+    let Some(_values) = may_set() else { return };
     let before = value(SWAPPINESS);
     let place = Place::new();
     let run = args(&["--set", "os.swappiness=7", "--measure", "30s", "-o", "killed"]);
-    let killed = place.start(place.command(&run));
+    let killed = place.start(command(&place, &run));
     place.wait_for_load("killed", 1);
     killed.signal(Signal::SIGKILL);
     killed.wait();
@@ -139,31 +182,31 @@ fn a_value_that_cannot_be_restored_is_kept_and_reported_until_it_is() {
     let cleaned = clean(&place).expect(0);
     assert!(cleaned.stderr.contains(&format!("put back `{SWAPPINESS}` to {before}")), "{}", cleaned.stderr);
     assert_eq!(value(SWAPPINESS), before);
-    assert!(!std::path::Path::new("/run/pgdyno/os-undo.jsonl").exists());
+    assert!(!journal(&place).join("os-undo.jsonl").exists());
     clean(&place).expect(0);
     place.expect_clean();
 }
 
 #[test]
 fn a_panic_restores_values_and_ends_every_process() {
-    let Some(_alone) = may_set() else { return };
+    let Some(_values) = may_set() else { return };
     let before = value(SWAPPINESS);
     let place = Place::new();
     let run = args(&["--set", "os.swappiness=7", "--measure", "4s", "-o", "out"]);
-    let mut command = place.command(&run);
-    command.env("PGDYNO_TEST_PANIC", "ramp_up");
-    let ended = place.start(command).wait();
+    let mut panics = command(&place, &run);
+    panics.env("PGDYNO_TEST_PANIC", "ramp_up");
+    let ended = place.start(panics).wait();
     assert_eq!(ended.status.signal(), Some(Signal::SIGABRT as i32), "{}", ended.stderr);
     assert!(!ended.status.core_dumped());
     assert!(ended.stderr.contains("PGDYNO_TEST_PANIC asks for it"), "{}", ended.stderr);
     assert!(ended.stderr.contains(&format!("put back `{SWAPPINESS}` to {before}")), "{}", ended.stderr);
     assert_eq!(value(SWAPPINESS), before);
-    assert!(!std::path::Path::new("/run/pgdyno/os-undo.jsonl").exists());
+    assert!(!journal(&place).join("os-undo.jsonl").exists());
     wait_until("the end of its server", || {
         clean(&place);
         fs::read_dir(place.path("tmp")).unwrap().next().is_none()
     });
     place.expect_clean();
     // What was measured until then is kept, and the experiment can be resumed.
-    place.run(&["run", "--resume", "out"]).expect(0);
+    place.start(command(&place, &["run", "--resume", "out"])).wait().expect(0);
 }

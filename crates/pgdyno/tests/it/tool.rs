@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,6 @@ use testbed::children_of;
 
 /// No pgdyno of a test takes longer.
 const DEADLINE: Duration = Duration::from_secs(90);
-
-/// Written by tests that change values of the kernel, read by others that run `pgdyno clean`: it restores the values of
-/// every pgdyno that was killed, also those that another test has yet to look at.
-pub(crate) static KERNEL_VALUES: RwLock<()> = RwLock::new(());
 
 /// The directory of a test's pgdyno.
 pub(crate) struct Place {
@@ -112,8 +108,6 @@ impl Place {
 
     /// Runs pgdyno to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
-        let _unchanged = (args.first() == Some(&"clean"))
-            .then(|| KERNEL_VALUES.read().unwrap_or_else(PoisonError::into_inner));
         self.start(self.command(args)).wait()
     }
 
