@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use model::run::touched::Touched;
-use wire::Session;
+use wire::{Session, quote_literal};
 
 use crate::database::facts::{ask, is_so};
-use crate::database::relations::{Missing, with_parts};
+use crate::database::tend::quote_name;
 
 /// Limit for the statistics of sessions that have just ended to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(2);
@@ -34,10 +34,10 @@ pub fn so_far(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String,
     if !is_so(session, "select pg_catalog.current_setting('track_counts')::boolean") {
         return Ok(BTreeMap::new());
     }
+    let rows = session.query(&sql(tables)).context("read the statistics of tables")?;
     let mut touched = BTreeMap::new();
-    for table in tables {
-        let rows = session.query(&sql(table)).with_context(|| format!("read the statistics of `{table}`"))?;
-        let number = |name: &str| rows.parse::<u64>(0, name);
+    for (i, table) in tables.iter().enumerate() {
+        let number = |name: &str| rows.parse::<u64>(i, name);
         let found = number("rows_read").zip(number("rows_changed"));
         let (rows_read, rows_changed) = found.with_context(|| format!("no statistics of `{table}`"))?;
         touched.insert((*table).to_string(), Touched { rows_read, rows_changed });
@@ -71,15 +71,22 @@ pub fn settled(session: &mut Session, tables: &[&str], pids: &[i32]) -> Result<B
     }
 }
 
-/// Entries that index scans returned count as rows read even if a scan needed the index only.
-fn sql(table: &str) -> String {
+/// A row for each table, in order. The server's functions are called for these tables only: its views read the statistics
+/// of all relations, each time. Entries that index scans returned count as rows read even if a scan needed the index only.
+fn sql(tables: &[&str]) -> String {
+    let oids: Vec<String> =
+        tables.iter().map(|table| format!("{}::regclass::oid", quote_literal(&quote_name(table)))).collect();
     format!(
-        "{}
-         select (coalesce(sum(s.seq_tup_read), 0)
-                 + (select coalesce(sum(x.idx_tup_read), 0) from pg_catalog.pg_stat_all_indexes x
-                     where x.relid in (select oid from t)))::bigint as rows_read,
-                coalesce(sum(s.n_tup_ins + s.n_tup_upd + s.n_tup_del), 0)::bigint as rows_changed
-           from pg_catalog.pg_stat_all_tables s where s.relid in (select oid from t)",
-        with_parts(&[table], Missing::Fails)
+        "with recursive t(n, oid) as (
+             select n, oid from unnest(array[{}]::oid[]) with ordinality as named(oid, n)
+             union select t.n, i.inhrelid from pg_catalog.pg_inherits i join t on i.inhparent = t.oid
+         )
+         select sum(pg_catalog.pg_stat_get_tuples_returned(t.oid)
+                    + (select coalesce(sum(pg_catalog.pg_stat_get_tuples_returned(x.indexrelid)), 0)
+                         from pg_catalog.pg_index x where x.indrelid = t.oid))::bigint as rows_read,
+                sum(pg_catalog.pg_stat_get_tuples_inserted(t.oid) + pg_catalog.pg_stat_get_tuples_updated(t.oid)
+                    + pg_catalog.pg_stat_get_tuples_deleted(t.oid))::bigint as rows_changed
+           from t group by n order by n",
+        oids.join(", ")
     )
 }
