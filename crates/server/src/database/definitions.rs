@@ -44,11 +44,12 @@ fn sql(table: &str, version_num: u32) -> String {
         parts.push(POLICIES.to_string());
     }
     if version_num >= 100_000 {
-        parts.extend([PUBLICATIONS, STATISTICS].map(str::to_string));
+        parts.extend([publications(version_num), STATISTICS.to_string()]);
     }
+    // Before 12, an oid is a system column, which `k.*` lacks.
     format!(
         "{}, c as (
-             select k.*, pg_catalog.quote_ident(n.nspname) as schema
+             select k.oid as id, k.*, pg_catalog.quote_ident(n.nspname) as schema
                from t join pg_catalog.pg_class k on k.oid = t.oid
                join pg_catalog.pg_namespace n on n.oid = k.relnamespace
          )
@@ -91,7 +92,7 @@ fn columns() -> String {
     "select 'columns of ' || c.relname,
             (select pg_catalog.string_agg(a.attname || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod)
                         || case when a.attnotnull then ' not null' else '' end, ', ' order by a.attnum)
-               from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped),
+               from pg_catalog.pg_attribute a where a.attrelid = c.id and a.attnum > 0 and not a.attisdropped),
             c.schema
        from c"
         .to_string()
@@ -102,41 +103,52 @@ fn columns() -> String {
 fn constraints(version_num: u32) -> String {
     let is_own = if version_num >= 110_000 { "o.conparentid = 0" } else { "true" };
     format!(
-        "select case when o.conrelid = c.oid then 'constraint ' else 'foreign key of others ' end || o.conname,
+        "select case when o.conrelid = c.id then 'constraint ' else 'foreign key of others ' end || o.conname,
                 pg_catalog.pg_get_constraintdef(o.oid), c.schema
            from c join pg_catalog.pg_constraint o
-             on o.conrelid = c.oid or (o.confrelid = c.oid and o.conrelid not in (select oid from t))
+             on o.conrelid = c.id or (o.confrelid = c.id and o.conrelid not in (select oid from t))
           where o.contype <> 'n' and (o.contype <> 'f' or {is_own})"
     )
 }
 
 const INDEXES: &str = "select 'index ' || i.relname,
             pg_catalog.pg_get_indexdef(x.indexrelid) || case when x.indisvalid then '' else ' (invalid)' end, c.schema
-       from c join pg_catalog.pg_index x on x.indrelid = c.oid join pg_catalog.pg_class i on i.oid = x.indexrelid";
+       from c join pg_catalog.pg_index x on x.indrelid = c.id join pg_catalog.pg_class i on i.oid = x.indexrelid";
 
 const TRIGGERS: &str = "select 'trigger ' || g.tgname,
             pg_catalog.pg_get_triggerdef(g.oid) || case g.tgenabled when 'O' then '' else ' (' || g.tgenabled::text || ')' end,
             c.schema
-       from c join pg_catalog.pg_trigger g on g.tgrelid = c.oid where not g.tgisinternal";
+       from c join pg_catalog.pg_trigger g on g.tgrelid = c.id where not g.tgisinternal";
 
 const RULES: &str = "select 'rule ' || r.rulename, pg_catalog.pg_get_ruledef(r.oid), c.schema
-       from c join pg_catalog.pg_rewrite r on r.ev_class = c.oid where r.rulename <> '_RETURN'";
+       from c join pg_catalog.pg_rewrite r on r.ev_class = c.id where r.rulename <> '_RETURN'";
 
 const POLICIES: &str = "select 'policy ' || p.polname,
             pg_catalog.concat_ws(' ', p.polcmd, pg_catalog.pg_get_expr(p.polqual, p.polrelid),
                                  pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)),
             c.schema
-       from c join pg_catalog.pg_policy p on p.polrelid = c.oid";
+       from c join pg_catalog.pg_policy p on p.polrelid = c.id";
 
-const PUBLICATIONS: &str = "select 'publication ' || p.pubname, 'published', c.schema
-       from c join pg_catalog.pg_publication p
-         on p.puballtables or exists (select 1 from pg_catalog.pg_publication_rel r
-                                       where r.prpubid = p.oid and r.prrelid = c.oid)
-      where c.relkind in ('r', 'p')";
+fn publications(version_num: u32) -> String {
+    let by_schema = match version_num >= 150_000 {
+        true => {
+            "or exists (select 1 from pg_catalog.pg_publication_namespace n
+                             where n.pnpubid = p.oid and n.pnnspid = c.relnamespace)"
+        }
+        false => "",
+    };
+    format!(
+        "select 'publication ' || p.pubname, 'published', c.schema
+           from c join pg_catalog.pg_publication p
+             on p.puballtables or exists (select 1 from pg_catalog.pg_publication_rel r
+                                           where r.prpubid = p.oid and r.prrelid = c.id) {by_schema}
+          where c.relkind in ('r', 'p')"
+    )
+}
 
 const STATISTICS: &str =
     "select 'statistics ' || s.stxname, pg_catalog.pg_get_statisticsobjdef(s.oid), c.schema
-       from c join pg_catalog.pg_statistic_ext s on s.stxrelid = c.oid";
+       from c join pg_catalog.pg_statistic_ext s on s.stxrelid = c.id";
 
 #[cfg(test)]
 mod tests {
@@ -148,7 +160,8 @@ mod tests {
             assert_eq!(sql("a.b", version_num).contains(word), expected, "{version_num} {word}");
         };
         check(90_624, "pg_publication", false);
-        check(150_000, "pg_publication", true);
+        check(140_000, "pg_publication_namespace", false);
+        check(150_000, "pg_publication_namespace", true);
         check(90_424, "pg_policy", false);
         check(110_000, "relam", false);
         check(120_000, "relam", true);
