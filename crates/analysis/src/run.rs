@@ -5,6 +5,7 @@ pub mod marks;
 pub(crate) mod resources;
 pub(crate) mod seconds;
 pub(crate) mod series;
+pub(crate) mod settings;
 pub(crate) mod timeline;
 pub mod tpcc;
 pub(crate) mod usage;

@@ -172,6 +172,9 @@ pub(crate) fn total(dones: Vec<Done>) -> Done {
         sum.lines_dropped += done.lines_dropped;
         sum.late_ns = sum.late_ns.max(done.late_ns);
         add_each(&mut sum.committed_by_slice, &done.committed_by_slice);
+        if let Some(sessions) = done.sessions {
+            sum.sessions.get_or_insert_default().add(sessions);
+        }
     }
     if all_lost {
         sum.ending = Ending::ConnectionsLost;

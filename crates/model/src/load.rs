@@ -7,6 +7,7 @@ pub mod duet;
 pub mod hello;
 pub mod histogram;
 pub mod interval;
+pub mod sessions;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,6 +100,9 @@ pub struct LoadSpec {
     /// The longest message accepted from the server, and the most that is kept of one statement's rows, in bytes.
     #[serde(default = "message_bytes_max")]
     pub message_bytes_max: u32,
+    /// When the load is over, ask a session of each thread for its settings, before it ends.
+    #[serde(default)]
+    pub ask_settings: bool,
 }
 
 /// Default of [`LoadSpec::message_bytes_max`], unless a script needs longer rows.
@@ -144,6 +148,7 @@ impl Default for LoadSpec {
             turns: None,
             copy: false,
             message_bytes_max: MESSAGE_BYTES_MAX,
+            ask_settings: false,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::os::WalPolicy;
 use model::load::drive::Ready;
+use model::load::sessions::SessionSetting;
 use model::run::RunRecord;
 use model::run::fingerprint::Fingerprint;
 use model::run::host::HostRecord;
@@ -18,6 +19,7 @@ use serde::Serialize;
 use super::{Side, wording};
 use crate::comparison::build;
 use crate::finding::Severity;
+use crate::run::settings::{UNCOMPARED_SETTINGS, changed_in_sessions, set_by_scripts};
 
 /// One thing that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,46 +33,6 @@ pub struct Difference {
     /// Severity if it was not asked for: void if the figures then answer another question.
     pub severity: Severity,
 }
-
-/// Settings that say where a server is or where its log goes, or that follow from other settings: they differ between any
-/// two servers, and none changes the cost of a statement.
-const UNCOMPARED_SETTINGS: &[&str] = &[
-    "allow_system_table_mods",
-    "application_name",
-    "cluster_name",
-    "config_file",
-    "data_directory",
-    "data_directory_mode",
-    "debug_assertions",
-    "external_pid_file",
-    "hba_file",
-    "ident_file",
-    "in_hot_standby",
-    "listen_addresses",
-    "lc_messages",
-    "log_directory",
-    "log_file_mode",
-    "log_filename",
-    "log_line_prefix",
-    "log_rotation_age",
-    "log_rotation_size",
-    "log_timezone",
-    "log_truncate_on_rotation",
-    "num_os_semaphores",
-    "port",
-    "primary_conninfo",
-    "search_path",
-    "server_version",
-    "server_version_num",
-    "shared_memory_size",
-    "shared_memory_size_in_huge_pages",
-    "stats_temp_directory",
-    "TimeZone",
-    "timezone",
-    "unix_socket_directories",
-    "unix_socket_group",
-    "unix_socket_permissions",
-];
 
 /// Settings that change what a commit promises.
 const DURABILITY: &[&str] = &["fsync", "full_page_writes", "synchronous_commit", "wal_sync_method"];
@@ -189,6 +151,8 @@ struct List {
     is_other_poller: bool,
     /// Whether the cases ask for different tables.
     is_other_data: bool,
+    /// Whether the cases ask for different scripts.
+    is_other_script: bool,
 }
 
 impl List {
@@ -267,6 +231,11 @@ impl List {
     fn load(&mut self, a: &Case, b: &Case, asked: bool) {
         let (x, y) = (&a.workload, &b.workload);
         self.is_other_poller = asked && x.poller != y.poller;
+        self.is_other_script = asked && wording::scripts(x) != wording::scripts(y);
+        if asked && x.tpcc != y.tpcc {
+            // The connections ask for the isolation level of TPC-C.
+            self.set.insert("default_transaction_isolation".to_string());
+        }
         self.is_other_data = asked && (&x.data, x.layout) != (&y.data, y.layout);
         self.note(asked, Severity::Void, "workload", x.kind.as_str(), y.kind.as_str());
         self.number(asked, Severity::Void, "scale", x.scale, y.scale);
@@ -307,6 +276,7 @@ impl List {
         if let (Some(a), Some(b)) = (&a.server, &b.server) {
             self.servers(a, b);
         }
+        self.sessions(a, b);
         if let (Some(a), Some(b), false) = (&a.fingerprint, &b.fingerprint, self.is_other_data) {
             self.definitions(a, b);
         }
@@ -376,6 +346,30 @@ impl List {
                 false if is_default => self.server_default(&what, &setting.value, &other.value),
                 false => self.note(false, Severity::Doubt, &what, &setting.value, &other.value),
             }
+        }
+    }
+
+    /// Compares what sessions of the load changed. What the text of scripts says that the cases name differently was asked
+    /// for.
+    fn sessions(&mut self, a: &RunRecord, b: &RunRecord) {
+        let (Some(of_a), Some(of_b)) = (changed_in_sessions(a), changed_in_sessions(b)) else { return };
+        let mut in_text: Vec<String> = Vec::new();
+        if self.is_other_script {
+            in_text.extend([a, b].into_iter().flat_map(set_by_scripts).map(|(name, _)| name));
+        }
+        let names: BTreeSet<&str> = of_a.keys().chain(of_b.keys()).copied().collect();
+        for name in names {
+            let value = |record: &RunRecord, changed: &BTreeMap<&str, Vec<&SessionSetting>>| match changed
+                .get(name)
+            {
+                Some(values) => wording::values(values),
+                None => wording::unchanged(record, name),
+            };
+            let is_declared =
+                self.set.contains(name) || in_text.iter().any(|set| *set == name.to_lowercase());
+            let severity = if DURABILITY.contains(&name) { Severity::Void } else { Severity::Doubt };
+            let what = format!("setting {name} in sessions");
+            self.note(is_declared, severity, &what, &value(a, &of_a), &value(b, &of_b));
         }
     }
 

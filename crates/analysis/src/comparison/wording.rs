@@ -6,6 +6,7 @@ use model::experiment::Prepare;
 use model::experiment::case::{ServerSource, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::load::Window;
+use model::load::sessions::SessionSetting;
 use model::run::RunRecord;
 
 /// Digits of a SHA-256 that distinguish two files of one name.
@@ -45,6 +46,19 @@ pub(super) fn scripts(workload: &WorkloadSpec) -> String {
         .iter()
         .map(|script| format!("{} (weight {}, {})", script.name, script.weight, brief(&script.sha256)));
     or_none(scripts.collect())
+}
+
+/// The values that sessions of a load have of one setting.
+pub(super) fn values(values: &[&SessionSetting]) -> String {
+    let values: Vec<&str> = values.iter().map(|setting| setting.value.as_str()).collect();
+    values.join(" or ")
+}
+
+/// The value of a setting that no session has changed. What pgdyno sets for its own session says nothing about others.
+pub(super) fn unchanged(record: &RunRecord, name: &str) -> String {
+    let setting = record.server.as_ref().and_then(|server| server.settings.get(name));
+    let of_others = setting.filter(|setting| setting.source != "session");
+    of_others.map_or("not set".to_string(), |setting| setting.value.clone())
 }
 
 /// The variables given to scripts.

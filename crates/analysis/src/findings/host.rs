@@ -208,6 +208,9 @@ fn telemetry_missing(context: &RunContext) -> Option<Finding> {
     let unavailable = &context.data.record.telemetry_unavailable;
     let mut parts: Vec<String> =
         unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    let sessions = context.data.record.done.as_ref().and_then(|done| done.sessions.as_ref());
+    let silent = sessions.and_then(|sessions| sessions.silent.as_ref());
+    parts.extend(silent.map(|reason| format!("settings of the load's sessions: {}", excerpt(reason))));
     let lost = context.data.events.iter().filter(|event| {
         let t_s = context.line.place(event.t_unix_ns);
         let during = t_s.is_none_or(|t_s| (0.0..=context.line.end_s).contains(&t_s));

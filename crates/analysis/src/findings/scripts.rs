@@ -6,6 +6,7 @@ use model::run::touched::Touched;
 use super::format::{figure, list, plural};
 use super::{Check, Rule, RunContext};
 use crate::finding::{Finding, Severity};
+use crate::run::settings::{changed_in_sessions, set_by_scripts};
 
 /// Rows for each transaction below which most transactions found none.
 const ROWS_MIN: f64 = 0.5;
@@ -97,81 +98,35 @@ fn missed(record: &RunRecord, n: u64) -> Vec<String> {
 pub(super) const SCRIPTS_SET: Rule = Rule {
     id: "scripts-set",
     title: "Scripts change settings",
-    severity: "Note for SET, SET LOCAL and set_config() in a script that takes part in the load",
-    source: "PostgreSQL documentation, SET: the session's value counts, not the server's",
+    severity: "Note for SET, SET LOCAL and set_config() in a script that takes part in the load, and for settings that a session of the \
+               load has changed",
+    source: "PostgreSQL documentation, SET and pg_settings: the session's value counts, not the server's",
     advice: "Set it for the server, the role or the database if you compare settings, so that the record of the server has it.",
-    evidence: "The text of the scripts. What a function of the database sets is not seen.",
+    evidence: "The text of the scripts, and pg_settings in a session of each driver thread after its last transaction. What a transaction \
+               or a function sets for itself only is gone by then; behind a pooler, a session is whichever connection the pooler gave.",
     why: "The settings in the record of the server are not those that the load ran with.",
-    tested: "SET synchronous_commit = off in a script, by URL and on a server that pgdyno runs.",
+    tested: "SET synchronous_commit = off in a script and by a function that it calls, by URL, on a server that pgdyno runs, and on one \
+             side of a comparison.",
     check: Check::Run(scripts_set),
 };
 
 fn scripts_set(context: &RunContext) -> Option<Finding> {
-    let texts: Vec<String> = set_by_scripts(&context.data.record)
-        .iter()
-        .map(|(name, value)| format!("{name} = {value}"))
+    let record = &context.data.record;
+    let by_text = set_by_scripts(record);
+    let in_text = |name: &str| by_text.iter().any(|(set, _)| *set == name.to_lowercase());
+    let texts: Vec<String> = by_text.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let sessions = changed_in_sessions(record).unwrap_or_default();
+    let changed = sessions.values().flatten().filter(|setting| setting.source == "session");
+    let hidden: Vec<String> = changed
+        .filter(|setting| !in_text(&setting.name))
+        .map(|setting| format!("{} = {}", setting.name, setting.value))
         .collect();
-    (!texts.is_empty()).then(|| SCRIPTS_SET.finds(Severity::Note, format!("scripts set {}", list(&texts, 6))))
-}
-
-/// Settings that the scripts of a load change, with their values.
-pub(super) fn set_by_scripts(record: &RunRecord) -> Vec<(String, String)> {
-    let Some(load) = record.load.as_ref().filter(|load| load.profiles.is_none()) else { return Vec::new() };
-    let scripts = load.scripts.iter().filter(|script| script.weight > 0);
-    let mut found: Vec<(String, String)> = scripts.flat_map(|script| settings_in(&script.source)).collect();
-    found.sort();
-    found.dedup();
-    found
-}
-
-/// The settings that a script changes: `SET a = b`, `SET LOCAL a TO 'b'`, `set_config('a', 'b', false)`.
-fn settings_in(source: &str) -> Vec<(String, String)> {
-    let lines =
-        source.lines().map(str::trim).filter(|line| !line.starts_with(['\\']) && !line.starts_with("--"));
-    let text = lines.collect::<Vec<&str>>().join(" ").to_lowercase();
-    text.split(';')
-        .flat_map(|statement| by_set(statement).into_iter().chain(by_function(statement)))
-        .collect()
-}
-
-fn by_set(statement: &str) -> Option<(String, String)> {
-    /// What else is SET, and is no setting.
-    const OTHERS: [&str; 5] = ["transaction", "constraints", "role", "characteristics", "authorization"];
-    let rest = statement.trim().strip_prefix("set ")?.trim_start();
-    let rest = rest.strip_prefix("session ").or(rest.strip_prefix("local ")).unwrap_or(rest).trim_start();
-    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'))?;
-    let (name, value) = rest.split_at(end);
-    let value = value.trim_start();
-    let value = value.strip_prefix('=').or(value.strip_prefix("to "))?;
-    (!OTHERS.contains(&name)).then(|| (name.to_string(), unquoted(value)))
-}
-
-fn by_function(statement: &str) -> Option<(String, String)> {
-    let mut arguments = statement.split_once("set_config(")?.1.split(',');
-    let (name, value) = (arguments.next()?, arguments.next()?);
-    Some((unquoted(name), unquoted(value)))
-}
-
-fn unquoted(value: &str) -> String {
-    value.trim().trim_matches('\'').to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_that_a_script_changes_are_found() {
-        let check = |source: &str, expected: &[(&str, &str)]| {
-            let found = settings_in(source);
-            let found: Vec<(&str, &str)> = found.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-            assert_eq!(found, expected, "{source}");
-        };
-        check("SET synchronous_commit = off;\nUPDATE t SET a = 1;", &[("synchronous_commit", "off")]);
-        check("BEGIN;\nset local synchronous_commit to 'off';\nEND;", &[("synchronous_commit", "off")]);
-        check("SET SESSION work_mem='1GB';", &[("work_mem", "1gb")]);
-        check("SELECT set_config('jit', 'off', false);", &[("jit", "off")]);
-        check("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;\nSET ROLE x;", &[]);
-        check("-- SET jit = off;\n\\set jit 1\nSELECT 1;", &[]);
-    }
+    let parts = [
+        (!texts.is_empty()).then(|| format!("scripts set {}", list(&texts, 6))),
+        (!hidden.is_empty()).then(|| {
+            format!("sessions of the load had {} at its end, which no script's text sets", list(&hidden, 6))
+        }),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| SCRIPTS_SET.finds(Severity::Note, parts.join("; ")))
 }

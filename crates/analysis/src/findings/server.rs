@@ -11,10 +11,10 @@ use model::telemetry::event::{Event, EventKind};
 
 use super::format::{excerpt, figure, list, percent, plural};
 use super::host::FOREIGN_MEAN;
-use super::scripts::set_by_scripts;
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
+use crate::run::settings::{changed_in_sessions, server_as_sessions_have_it, set_by_scripts};
 use crate::run::usage::sum_of;
 use crate::summary::Mark;
 
@@ -201,28 +201,27 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     title: "NOT DURABLE",
     severity: "Doubt when fsync or full_page_writes is off, or data or WAL are on a volatile file system (tmpfs, \
                ramfs, a volatile overlay) or is mounted without write barriers; Note when only synchronous_commit is \
-               off (also by a script) or the workload does not write",
+               off (also by a script or in sessions) or the workload does not write",
     source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
              (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
     advice: "Turn the setting on, or use a file system that survives a crash, unless that is what you want to measure: such numbers \
              cannot be compared with those of a server that keeps its data.",
-    evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it), and the file systems of data and WAL.",
+    evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it, and as the load's sessions report it after the load), \
+               and the file systems of data and WAL.",
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
-    tested: "fsync = off on one side of a comparison and on both, and SET synchronous_commit = off in a script.",
+    tested: "fsync = off on one side of a comparison and on both, SET synchronous_commit = off in a script, and the same by a function \
+             that a script calls.",
     check: Check::Run(not_durable),
 };
 
 fn not_durable(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
-    let off = |name: &&str| record.server.as_ref().is_some_and(|server| server.setting(name) == Some("off"));
+    let server = server_as_sessions_have_it(record);
+    let off = |name: &&str| server.as_ref().is_some_and(|server| server.setting(name) == Some("off"));
     let is_off = |name: &str| format!("{name} = off");
     let unsafe_settings = ["fsync", "full_page_writes"].into_iter().filter(off).map(is_off);
     let grave: Vec<String> = unsafe_settings.chain(forgetful_mounts(context)).collect();
-    let mut lossy: Vec<String> = ["synchronous_commit"].into_iter().filter(off).map(is_off).collect();
-    let in_scripts = set_by_scripts(record);
-    if in_scripts.iter().any(|(name, value)| name == "synchronous_commit" && value == "off") {
-        lossy.push("synchronous_commit = off in a script".to_string());
-    }
+    let lossy = lossy(record, off(&"synchronous_commit"));
     if grave.is_empty() && lossy.is_empty() {
         return None;
     }
@@ -234,6 +233,21 @@ fn not_durable(context: &RunContext) -> Option<Finding> {
     let severity = if weighs { Severity::Doubt } else { Severity::Note };
     let all: Vec<String> = grave.into_iter().chain(lossy).collect();
     Some(NOT_DURABLE.finds(severity, format!("NOT DURABLE: {}: {loses}", list(&all, 4))))
+}
+
+/// In what way commits do not wait for their WAL: in a script, in the load's sessions, or on the server.
+fn lossy(record: &RunRecord, is_off: bool) -> Vec<String> {
+    const NAME: &str = "synchronous_commit";
+    if set_by_scripts(record).iter().any(|(name, value)| name == NAME && value == "off") {
+        return vec![format!("{NAME} = off in a script")];
+    }
+    let sessions = changed_in_sessions(record).unwrap_or_default();
+    let in_sessions = sessions.get(NAME).is_some_and(|values| values.iter().any(|one| one.value == "off"));
+    match (in_sessions, is_off) {
+        (true, _) => vec![format!("{NAME} = off in the load's sessions")],
+        (false, true) => vec![format!("{NAME} = off")],
+        (false, false) => Vec::new(),
+    }
 }
 
 /// The server's file systems that lose flushed data, with the reason. Only if the server was on the machine whose file

@@ -14,7 +14,7 @@ use model::run::{ExperimentData, RunData};
 use model::telemetry::event::EventKind;
 
 use crate::capacity::{find_a_rate, find_no_rate};
-use crate::disturbances::mount;
+use crate::disturbances::{in_sessions, mount};
 use crate::quiet::{self, event, set_committed};
 
 /// Two cases in so many blocks; runs of case 2 commit `effect` times as much.
@@ -288,6 +288,14 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("undeclared-difference", Severity::Doubt, "setting log_statement: none and all", |data| {
         data.runs.iter_mut().for_each(|run| setting(run, "log_statement", "none"));
         each_b(data, |run| setting(run, "log_statement", "all"));
+    }),
+    ("undeclared-difference", Severity::Void, "setting synchronous_commit in sessions: on and off", |data| {
+        data.runs.iter_mut().for_each(|run| in_sessions(run, "synchronous_commit", "on", "session"));
+        each_b(data, |run| in_sessions(run, "synchronous_commit", "off", "session"));
+    }),
+    ("undeclared-difference", Severity::Doubt, "setting jit in sessions: not set and off", |data| {
+        data.runs.iter_mut().for_each(|run| in_sessions(run, "jit", "off", "session"));
+        data.runs[0].record.done.as_mut().unwrap().sessions.as_mut().unwrap().settings.clear();
     }),
     ("undeclared-difference", Severity::Void, "table t: logged and UNLOGGED", |data| {
         data.runs.iter_mut().for_each(|run| define(run, "table", "logged"));

@@ -3,6 +3,7 @@
 use model::experiment::script::ScriptSurvey;
 use model::load::Pace;
 use model::load::interval::Counts;
+use model::load::sessions::{SessionSetting, SessionSettings};
 use model::run::RunData;
 use model::run::host::MountRecord;
 use model::run::phase::{Phase, PhaseRecord};
@@ -20,6 +21,14 @@ pub(crate) fn pace(data: &mut RunData, pace: Pace) {
 
 pub(crate) fn script(data: &mut RunData, source: &str) {
     data.record.load.as_mut().unwrap().scripts[0].source = source.to_string();
+}
+
+/// The only session that was asked has this setting.
+pub(crate) fn in_sessions(data: &mut RunData, name: &str, value: &str, source: &str) {
+    let [name, value, source] = [name, value, source].map(str::to_string);
+    let settings = vec![SessionSetting { name, value, source, n: 1 }];
+    let sessions = SessionSettings { n_answered: 1, silent: None, settings };
+    data.record.done.as_mut().unwrap().sessions = Some(sessions);
 }
 
 /// Connected to `a:1`, accepted elsewhere.

@@ -8,6 +8,7 @@ use model::experiment::plan::RunState;
 use model::load::Pace;
 use model::load::course::RampUpEnd;
 use model::load::drive::Ending;
+use model::load::sessions::SessionSettings;
 use model::run::RunData;
 use model::run::fingerprint::Fingerprint;
 use model::run::phase::Phase;
@@ -15,8 +16,8 @@ use model::run::server::Setting;
 use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
-    cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, mount, neighbour, pace, quota, route,
-    script, setting, settled, touch,
+    cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, in_sessions, mount, neighbour, pace,
+    quota, route, script, setting, settled, touch,
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -294,6 +295,27 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("scripts-set", Severity::Note, "scripts set jit = off", |data| {
         script(data, "SET jit TO off;\nSELECT 1;\n")
     }),
+    (
+        "scripts-set",
+        Severity::Note,
+        "sessions of the load had jit = off at its end, which no script's text sets",
+        |data| {
+            in_sessions(data, "jit", "off", "session");
+        },
+    ),
+    ("not-durable", Severity::Note, "synchronous_commit = off in the load's sessions", |data| {
+        in_sessions(data, "synchronous_commit", "off", "client");
+    }),
+    ("statements-logged", Severity::Doubt, "log_statement = all", |data| {
+        let none = Setting { value: "none".to_string(), source: "default".to_string() };
+        data.record.server.as_mut().unwrap().settings.insert("log_statement".to_string(), none);
+        in_sessions(data, "log_statement", "all", "session");
+    }),
+    ("telemetry-missing", Severity::Note, "settings of the load's sessions: connection lost", |data| {
+        let silent = Some("connection lost while asking for settings".to_string());
+        let sessions = SessionSettings { silent, ..SessionSettings::default() };
+        data.record.done.as_mut().unwrap().sessions = Some(sessions);
+    }),
     ("in-between", Severity::Note, "a pooler in session mode answers at a:1", |data| {
         route(data, "b:2", Some("session"))
     }),
@@ -449,6 +471,10 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
             }
         },
         |data| settled(data, "true"),
+        // What a role or the log's whereabouts decide is no change by a script; nor is a value that the server has.
+        |data| in_sessions(data, "statement_timeout", "5s", "user"),
+        |data| in_sessions(data, "application_name", "psql", "session"),
+        |data| in_sessions(data, "shared_buffers", "128MB", "session"),
         |data| clock(data, "server.clock_offset", 0.1),
         |data| clock(data, "host.clock_offset", -0.05),
         |data| cflags(data, "-O0 -Wall -O2 -g"),

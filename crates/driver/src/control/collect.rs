@@ -75,6 +75,7 @@ impl<'a> Collector<'a> {
                 late_ns: 0,
                 lines_dropped: 0,
                 committed_by_slice: Vec::new(),
+                sessions: None,
             },
             messages: BTreeMap::new(),
             end: 0,
@@ -203,6 +204,9 @@ impl<'a> Collector<'a> {
         self.done.committed_by_slice.resize(finished.committed_by_slice.len(), 0);
         for (sum, n) in self.done.committed_by_slice.iter_mut().zip(finished.committed_by_slice) {
             *sum += n;
+        }
+        if let Some(sessions) = finished.sessions {
+            self.done.sessions.get_or_insert_default().add(sessions);
         }
         for (client, n) in finished.measured {
             self.done.measured_by_client[client] = n;

@@ -1,14 +1,17 @@
 //! Connects a thread's clients, several at once, and has the server parse every statement.
 
+pub(crate) mod blocking;
+
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use wire::{Connection, Conninfo, Dialing, Flow, Progress, ProtocolError, Reply, Scanner, Want};
 
 use crate::client::script::Scripts;
 use crate::clock::{self, Nanos};
+use crate::thread::connect::blocking::{Patience, receive, send_all};
 
 /// Handshakes under way at once in one thread. More gain nothing and can overrun the server's backlog.
 const DIALING_MAX: usize = 8;
@@ -42,7 +45,7 @@ pub(crate) fn connect_all(
     let begun = clock::now();
     // All are asked before the first answer is awaited, so that the backends parse in parallel.
     for connection in &mut connections {
-        send_all(connection, &messages)?;
+        send_all(&mut connection.link, &messages, patience())?;
     }
     for connection in &mut connections {
         await_parsed(connection, scripts, &order)?;
@@ -101,40 +104,8 @@ fn wait_for_any(dialing: &[(Dialing, Want)]) -> Result<Vec<bool>, String> {
     Ok(fds.iter().map(|fd| n == 0 || fd.any().unwrap_or(true)).collect())
 }
 
-fn send_all(connection: &mut Connection, bytes: &[u8]) -> Result<(), String> {
-    let deadline = Some(Instant::now() + PREPARE_TIMEOUT);
-    let mut n_sent = 0;
-    while n_sent < bytes.len() || connection.link.wants_write() {
-        let step = if n_sent < bytes.len() {
-            connection.link.send(&bytes[n_sent..]).map(|n| n_sent += n)
-        } else {
-            connection.link.flush_pending()
-        };
-        wait_if_blocked(connection, step, Want::Write, deadline)?;
-    }
-    Ok(())
-}
-
-fn wait_if_blocked(
-    connection: &Connection,
-    step: std::io::Result<()>,
-    want: Want,
-    deadline: Option<Instant>,
-) -> Result<(), String> {
-    match step {
-        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => match connection.link.wait(&[want], deadline)
-        {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(not_parsed()),
-            Err(e) => Err(format!("connection lost while preparing: {e}")),
-        },
-        Err(e) => Err(format!("connection lost while preparing: {e}")),
-        Ok(()) => Ok(()),
-    }
-}
-
-fn not_parsed() -> String {
-    format!("the server did not parse the statements within {PREPARE_TIMEOUT:?}")
+fn patience() -> Patience {
+    Patience::new(PREPARE_TIMEOUT, "preparing", "parse the statements")
 }
 
 /// Reads the answers to the parse messages; an error names the statement at fault.
@@ -143,47 +114,23 @@ fn await_parsed(
     scripts: &Scripts,
     order: &[(usize, usize)],
 ) -> Result<(), String> {
-    let deadline = Some(Instant::now() + PREPARE_TIMEOUT);
-    let mut scanner = Scanner::new();
-    let mut buffer = [0u8; 8192];
-    let mut pending = std::mem::take(&mut connection.leftover);
-    let (mut n_parsed, mut error, mut is_done, mut unasked) = (0, None, false, None);
-    loop {
-        let n_taken = scanner
-            .feed(&pending, |reply| {
-                match reply {
-                    Reply::ParseComplete if n_parsed < order.len() => n_parsed += 1,
-                    Reply::Error(body) => {
-                        error.get_or_insert_with(|| wire::parse_error(body));
-                    }
-                    Reply::ReadyForQuery(_) => is_done = true,
-                    Reply::Notice(_) | Reply::Parameter(..) | Reply::Notification(_) => {}
-                    other => unasked = Some(ProtocolError::Unasked(other.tag())),
-                }
-                if is_done || unasked.is_some() { Flow::Stop } else { Flow::Continue }
-            })
-            .map_err(|e| e.to_string())?;
-        if let Some(unasked) = unasked {
-            return Err(unasked.to_string());
-        }
-        if is_done {
-            // The client judges what came with it.
-            connection.leftover = pending.split_off(n_taken);
-            break;
-        }
-        pending.clear();
-        let step = match connection.link.recv(&mut buffer) {
-            Ok(0) => return Err("the server closed a connection while preparing".to_string()),
-            Ok(n) => {
-                pending.extend_from_slice(&buffer[..n]);
-                Ok(())
+    let (mut n_parsed, mut error, mut unasked) = (0, None, None);
+    let pending = std::mem::take(&mut connection.leftover);
+    // The client judges what came after it.
+    connection.leftover = receive(&mut connection.link, &mut Scanner::new(), pending, patience(), |reply| {
+        match reply {
+            Reply::ParseComplete if n_parsed < order.len() => n_parsed += 1,
+            Reply::Error(body) => {
+                error.get_or_insert_with(|| wire::parse_error(body));
             }
-            Err(e) => Err(e),
-        };
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(not_parsed());
+            Reply::ReadyForQuery(_) => return Flow::Stop,
+            Reply::Notice(_) | Reply::Parameter(..) | Reply::Notification(_) => {}
+            other => unasked = Some(ProtocolError::Unasked(other.tag())),
         }
-        wait_if_blocked(connection, step, Want::Read, deadline)?;
+        if unasked.is_some() { Flow::Stop } else { Flow::Continue }
+    })?;
+    if let Some(unasked) = unasked {
+        return Err(unasked.to_string());
     }
     if error.is_none() && n_parsed < order.len() {
         return Err(ProtocolError::Unanswered(b'Z').to_string());

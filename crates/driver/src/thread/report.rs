@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::load::sessions::SessionSettings;
 use model::telemetry::event::Event;
 
 use crate::clock::Nanos;
@@ -59,6 +60,8 @@ pub(crate) struct Finished {
     pub(crate) unanswered_ns: Nanos,
     pub(crate) messages: BTreeMap<SqlState, String>,
     pub(crate) connects: Connects,
+    /// See [`model::load::drive::Done::sessions`].
+    pub(crate) sessions: Option<SessionSettings>,
 }
 
 /// Connections made while the load ran.

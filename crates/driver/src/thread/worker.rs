@@ -5,6 +5,7 @@ mod interval;
 mod line;
 mod pace;
 mod remarks;
+mod settings;
 mod special;
 mod state;
 #[cfg(test)]

@@ -67,6 +67,25 @@ fn long_pipelines_keep_their_order() {
 }
 
 #[test]
+fn sessions_report_their_settings_after_the_load_if_they_are_asked() {
+    let cluster = Cluster::shared();
+    let mut spec = load(&cluster.conninfo(), &["SELECT set_config('work_mem', '5MB', false);"], 3);
+    (spec.n_clients, spec.n_threads) = (5, 2);
+    assert_eq!(drive(spec.clone()).done.sessions, None);
+    spec.ask_settings = true;
+    let timed = Window { ramp_up_s: 0, measure_s: 1, grace_s: 5 };
+    for spec in [spec.clone(), LoadSpec { window: timed, transactions_per_client: None, ..spec }] {
+        with_each(&spec, |driven| {
+            let sessions = driven.done.sessions.as_ref().unwrap();
+            let found: Vec<_> =
+                sessions.values("work_mem").map(|s| (s.value.as_str(), s.source.as_str(), s.n)).collect();
+            assert_eq!((sessions.n_answered, found), (2, vec![("5MB", "session", 2)]), "{sessions:?}");
+            assert!(driven.done.counts.committed >= 15 && driven.done.clients_lost == 0);
+        });
+    }
+}
+
+#[test]
 fn each_transaction_can_have_a_connection_of_its_own() {
     let cluster = Cluster::shared();
     let mut spec = load(&cluster.conninfo(), &["SELECT 1;", "SELECT 2;"], 20);

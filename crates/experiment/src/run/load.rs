@@ -10,6 +10,7 @@ use model::experiment::case::Case;
 use model::experiment::plan::RunState;
 use model::load::LoadSpec;
 use model::load::drive::{Done, DriveOrder, DriverLine};
+use model::load::sessions::SessionSettings;
 use model::run::RunRecord;
 use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
@@ -114,7 +115,7 @@ impl OneRun<'_> {
         }
     }
 
-    fn conclude(&self, record: &mut RunRecord, done: Done, go: u64, wal: BTreeMap<String, String>) {
+    fn conclude(&self, record: &mut RunRecord, mut done: Done, go: u64, wal: BTreeMap<String, String>) {
         let window = record.window();
         let second = |s: u32| go + u64::from(s) * 1_000_000_000;
         let load_end = second(window.load_s()).min(done.end_unix_ns);
@@ -125,6 +126,7 @@ impl OneRun<'_> {
         }
         push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
         (record.state, record.reason) = outcome::of(&done, self.case);
+        done.sessions.iter_mut().for_each(SessionSettings::hide_secrets);
         record.done = Some(done);
     }
 

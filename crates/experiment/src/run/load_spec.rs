@@ -40,6 +40,7 @@ impl OneRun<'_> {
             busy_poll_us: workload.busy_poll_us,
             turns: self.side.as_ref().map(|side| side.turns.clone()),
             copy: true,
+            ask_settings: true,
             message_bytes_max: workload.max_message_mib.map_or(MESSAGE_BYTES_MAX, |n| n << 20),
             window: self.case.window,
             seed: self.spec.seed,

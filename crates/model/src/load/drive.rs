@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::hello::{Hello, Pong};
 use crate::load::interval::{Counts, HistogramLine, Interval};
+use crate::load::sessions::SessionSettings;
 use crate::load::{LoadSpec, Window};
 use crate::telemetry::event::Event;
 use crate::telemetry::reading::Tick;
@@ -198,6 +199,9 @@ pub struct Done {
     /// With turns: transactions committed in each of its own slices, after the guard; 0 in the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub committed_by_slice: Vec<u64>,
+    /// With [`LoadSpec::ask_settings`]: what sessions reported of their settings after the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionSettings>,
 }
 
 /// SQLSTATEs, or their prefixes, that end a session: connection exceptions, the server's shutdown or crash, session

@@ -62,6 +62,9 @@ const READ: &str = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_ac
 /// Updates keys that scale 1 does not have.
 const BEYOND: &str = "SET synchronous_commit = off;\n\\set aid random(200001, 300000)\n\
                       UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
+/// A function that makes commits asynchronous for the rest of the session.
+const HIDDEN: &str = "create function hurry() returns text language sql as \
+                      'select pg_catalog.set_config(''synchronous_commit'', ''off'', false)'";
 const WRITE: &str = "\\set aid random(1, 100000)\n\
                      UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
 
@@ -128,7 +131,7 @@ fn tables_by_url_that_init_would_not_make_are_named() {
 #[test]
 fn statements_by_url_that_find_no_rows_are_void_and_those_that_find_some_are_not() {
     let (place, pg) = (Place::new(), Pg::shared());
-    let (_, target) = loaded(&place, &pg);
+    let (database, target) = loaded(&place, &pg);
     let run = |name: &str, script: &str| {
         let file = place.write(&format!("{name}.sql"), script);
         run_of(&place, name, &["--server", &target, "-f", file.to_str().unwrap()])
@@ -143,6 +146,11 @@ fn statements_by_url_that_find_no_rows_are_void_and_those_that_find_some_are_not
     expect(&found, "rows-missed void", "read and changed no row of `public.pgbench_accounts`");
     expect(&found, "scripts-set note", "synchronous_commit = off");
     expect(&found, "not-durable doubt", "synchronous_commit = off in a script");
+    // The script's text names no setting, and a deferred trigger or a library could do the same.
+    pg.admin(&database).execute(HIDDEN).unwrap();
+    let found = run("hidden", &format!("SELECT hurry();\n{WRITE}"));
+    expect(&found, "scripts-set note", "synchronous_commit = off at its end, which no script's text sets");
+    expect(&found, "not-durable doubt", "synchronous_commit = off in the load's sessions");
     let found = run("most", &WRITE.replace("100000", "1000000"));
     expect(&found, "rows-missed doubt", " rows of `public.pgbench_accounts` changed per transaction");
     place.expect_clean();
@@ -182,13 +190,15 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
     let servers = ["on", "off"].map(|fsync| {
         Server::start(&Options { settings: &[&format!("fsync={fsync}")], ..Options::default() })
     });
-    let [(_, a), (database, b)] = [0, 1].map(|side| loaded(&place, &servers[side]));
-    let write = place.write("write.sql", WRITE);
+    let [(unhurried, a), (database, b)] = [0, 1].map(|side| loaded(&place, &servers[side]));
+    let write = place.write("write.sql", &format!("SELECT hurry();\n{WRITE}"));
     let sides = [format!("server.url={a}"), format!("server.url={b}")];
     let sides = ["--a", &sides[0], "--b", &sides[1], "-f", write.to_str().unwrap()];
+    servers[0].admin(&unhurried).execute(&HIDDEN.replace("''off''", "''on''")).unwrap();
     servers[1].execute("postgres", &format!("alter database {database} set log_statement = 'all'"));
     let mut admin = servers[1].admin(&database);
     for sql in [
+        HIDDEN,
         "alter table pgbench_history set unlogged",
         "create index more on pgbench_accounts (bid)",
         "alter table pgbench_tellers drop constraint pgbench_tellers_pkey",
@@ -210,6 +220,7 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
     drop(receiver);
     expect(&found, "undeclared-difference doubt", "receivers of WAL: none and 1 async");
     expect(&found, "undeclared-difference void", "setting fsync: on and off");
+    expect(&found, "undeclared-difference void", "setting synchronous_commit in sessions: on and off");
     expect(&found, "undeclared-difference doubt", "setting log_statement: none and all");
     expect(
         &found,

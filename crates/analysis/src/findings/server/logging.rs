@@ -6,6 +6,7 @@ use model::text::units::Span;
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
 use crate::findings::{Check, Rule, RunContext};
+use crate::run::settings::server_as_sessions_have_it;
 
 /// Statements that take longer are rare enough that logging them costs little, milliseconds.
 const SLOW_MS: f64 = 10.0;
@@ -58,7 +59,7 @@ pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
 };
 
 fn statements_logged(context: &RunContext) -> Option<Finding> {
-    let found = recorded(context.data.record.server.as_ref()?);
+    let found = recorded(&server_as_sessions_have_it(&context.data.record)?);
     let severity = found.iter().map(|(_, severity)| *severity).max()?;
     let texts: Vec<String> = found.into_iter().map(|(text, _)| text).collect();
     Some(STATEMENTS_LOGGED.finds(severity, format!("each statement is recorded: {}", list(&texts, 5))))

@@ -238,6 +238,9 @@ impl Worker<'_> {
     /// replaced, and the event voids the run.
     #[cold]
     pub(super) fn distrust(&mut self, index: usize, now: Nanos, error: &ProtocolError) {
+        if self.setup.clients[index].state == State::Gone {
+            return;
+        }
         let place = self.place(index);
         let message = error.to_string();
         let event = Event::new(0, EventKind::ProtocolBroken, &message).with("client", place.client);

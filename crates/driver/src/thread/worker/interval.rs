@@ -74,7 +74,8 @@ impl Worker<'_> {
         let now = clock::now();
         self.close_intervals(now);
         let (mut unanswered, mut unanswered_ns) = (0, 0);
-        for index in 0..self.setup.clients.len() {
+        let asked = self.to_be_asked();
+        for index in (0..self.setup.clients.len()).filter(|index| asked != Some(*index)) {
             let client = &self.setup.clients[index];
             if client.in_flight() && client.transaction.cancelled {
                 unanswered += 1;
@@ -87,6 +88,8 @@ impl Worker<'_> {
             log.finish(self.setup.wall.unix(now) / 1000);
         }
         self.close_interval(now);
+        // All is counted and reported by now.
+        let sessions = asked.map(|index| self.ask_settings(index));
         let finished = Finished {
             thread: self.setup.thread,
             late: self.record.late,
@@ -99,6 +102,7 @@ impl Worker<'_> {
             unanswered_ns,
             messages: std::mem::take(&mut self.record.messages),
             connects: self.record.connects,
+            sessions,
         };
         self.report(Report::Finished(Box::new(finished)));
     }

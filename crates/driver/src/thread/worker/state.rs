@@ -23,6 +23,8 @@ pub(super) struct Roster {
     pub(super) next_tend: Nanos,
     /// Clients that will do no more.
     pub(super) n_gone: usize,
+    /// One of these, whose session is to be asked when the load is over.
+    pub(super) kept: Option<usize>,
 }
 
 impl Roster {
@@ -35,6 +37,7 @@ impl Roster {
             n_connecting: 0,
             next_tend: 0,
             n_gone: 0,
+            kept: None,
         }
     }
 

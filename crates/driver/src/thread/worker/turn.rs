@@ -372,13 +372,17 @@ impl Worker<'_> {
         self.setup.load.transactions_per_client.is_some_and(|n| client.record.n_ended >= n)
     }
 
-    /// The client has made all its transactions.
+    /// The client has made all its transactions. If a session is to be asked when the load is over, the first one stays.
     pub(super) fn retire(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
         client.state = State::Gone;
+        self.roster.n_gone += 1;
+        if self.setup.load.ask_settings && self.roster.kept.is_none() && client.session.link.is_some() {
+            self.roster.kept = Some(index);
+            return;
+        }
         self.setup.poller.forget(client, index);
         client.disconnect();
-        self.roster.n_gone += 1;
     }
 
     /// Whether a client that lost its connection gets another one now.
