@@ -16,6 +16,7 @@ mod process;
 mod quota;
 mod server;
 mod shared;
+mod sshd;
 mod user;
 
 pub use bench::{PASSWORD, Pg};
@@ -26,4 +27,5 @@ pub use process::{children_of, run};
 pub use quota::QuotaGroup;
 pub use server::Server;
 pub use shared::Shared;
+pub use sshd::Sshd;
 pub use user::{as_server_user, place};

@@ -39,7 +39,7 @@ pub(crate) fn give_to_server_user(path: &Path) {
 }
 
 /// The other user, if we are root.
-fn server_user() -> Option<User> {
+pub(crate) fn server_user() -> Option<User> {
     if !geteuid().is_root() {
         return None;
     }
