@@ -16,11 +16,14 @@ use model::run::driver::DriverRecord;
 use crate::crew::{Fleet, Member, SILENCE, TURN};
 use crate::pipes::{Heard, Inbox, What};
 use crate::process::{DriverProcess, Start, StderrTo};
+use crate::upload::{self, Programs};
 
 /// Logins at a time: a server of ssh refuses some of more than ten (MaxStartups 10:30:100).
 const LOGINS_AT_A_TIME: usize = 8;
 /// How long a login and a hello may take.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a login and the arrival of a copy of this program may take. Drivers that have answered wait 120 s for their order.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(100);
 /// How often a login is tried that ends before the hello.
 const TRIES: u32 = 3;
 /// Pause before a login is tried again.
@@ -30,7 +33,8 @@ const SSH_FAILED: i32 = 255;
 
 impl Fleet {
     /// Starts a driver behind each of `specs` and sends it its part of the order. All are of the same build as `own`,
-    /// this program's file, and `accept` has seen what is known of each, before any of them gets its order.
+    /// this program's file, and `accept` has seen what is known of each, before any of them gets its order. Where the
+    /// program is missing or another one, a copy is put there if the driver's `upload` allows it.
     ///
     /// Call this from a thread that lives as long as the drivers are needed.
     ///
@@ -44,13 +48,14 @@ impl Fleet {
         accept: &dyn Fn(&DriverRecord) -> Result<()>,
         stop: &AtomicBool,
     ) -> Result<Fleet> {
-        let sha256 = files::sha256(own).with_context(|| format!("cannot read `{}`", own.display()))?;
+        let programs = Programs::next_to(own)?;
         let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let inbox = Inbox::for_drivers(specs.len());
-        let mut members = Logins { specs, inbox: &inbox, here: here.trim() }.carry_out(stop)?;
+        let mut members =
+            Logins { specs, inbox: &inbox, here: here.trim(), programs: &programs }.carry_out(stop)?;
         for (member, spec) in members.iter().zip(specs) {
             member.record.iter().try_for_each(|record| {
-                expect_build(&record.hello, &sha256, spec)?;
+                expect_build(&record.hello, &programs, spec)?;
                 accept(record)
             })?;
         }
@@ -63,18 +68,19 @@ impl Fleet {
 }
 
 /// Drivers of other builds may offer another load.
-fn expect_build(hello: &Hello, sha256: &str, spec: &DriverSpec) -> Result<()> {
-    let Build { version, architecture, .. } = &hello.build;
+fn expect_build(hello: &Hello, programs: &Programs, spec: &DriverSpec) -> Result<()> {
+    let Build { version, architecture, sha256, .. } = &hello.build;
+    let machine = if hello.host.is_empty() { "its machine" } else { &hello.host };
     ensure!(
-        hello.build.sha256 == sha256,
-        "driver `{}` is another build of pgdyno ({version} for {architecture}, {}) than this one ({}, {}); copy this \
-         program to `{}` on {}",
+        programs.is_ours(&hello.build),
+        "driver `{}` is another build of pgdyno ({version} for {architecture}, {}) than this one ({} for {}, {}); copy this \
+         program to `{}` on {machine}, or let pgdyno do it (`upload = true`, --upload)",
         spec.name,
-        short(&hello.build.sha256),
-        env!("CARGO_PKG_VERSION"),
         short(sha256),
+        env!("CARGO_PKG_VERSION"),
+        programs.own().architecture,
+        short(&programs.own().sha256),
         spec.program,
-        if hello.host.is_empty() { "its machine" } else { &hello.host },
     );
     Ok(())
 }
@@ -90,6 +96,7 @@ struct Logins<'a> {
     inbox: &'a Inbox,
     /// Our kernel's boot id.
     here: &'a str,
+    programs: &'a Programs,
 }
 
 /// A login that was begun: the driver's process, and its hello once it has answered.
@@ -97,11 +104,36 @@ struct Login {
     member: Member,
     n_tries: u32,
     begun: Instant,
+    stage: Stage,
+}
+
+/// Where a driver's login is. One with `upload` whose program is missing or of another build goes on from `Asked`
+/// down to `Kept`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// What is there was asked for its hello.
+    Asked,
+    /// The hello was of another build; the end of that process is awaited.
+    Replaced,
+    /// A shell there was asked to receive a copy of this program, and may be receiving it.
+    Receiving { has_begun: bool },
+    /// A copy has arrived; the end of that shell is awaited.
+    Received,
+    /// The copy was asked for its hello.
+    Kept,
 }
 
 impl Login {
     fn is_waiting(&self) -> bool {
         self.member.record.is_none()
+    }
+
+    fn is_late(&self) -> bool {
+        let timeout = match self.stage {
+            Stage::Receiving { .. } => UPLOAD_TIMEOUT,
+            _ => HELLO_TIMEOUT,
+        };
+        self.is_waiting() && self.begun.elapsed() > timeout
     }
 }
 
@@ -113,21 +145,18 @@ impl Logins<'_> {
             while logins.len() < self.specs.len()
                 && logins.iter().filter(|login| login.is_waiting()).count() < LOGINS_AT_A_TIME
             {
-                let member = self.begin(logins.len(), &self.specs[logins.len()])?;
-                logins.push(Login { member, n_tries: 1, begun: Instant::now() });
+                let member = self.begin(logins.len(), Stage::Asked)?;
+                logins.push(Login { member, n_tries: 1, begun: Instant::now(), stage: Stage::Asked });
             }
-            let Some(silent) = logins.iter().find(|login| login.is_waiting()) else { break };
+            if !logins.iter().any(Login::is_waiting) {
+                break;
+            }
             if stop.load(Ordering::Relaxed) {
                 bail!("stopped before the load began");
             }
-            if silent.begun.elapsed() > HELLO_TIMEOUT {
-                let process = &silent.member.process;
-                bail!(
-                    "{} has not answered within {} s{}",
-                    process.who,
-                    HELLO_TIMEOUT.as_secs(),
-                    process.last_words()
-                );
+            if let Some(late) = logins.iter().find(|login| login.is_late()) {
+                let (process, waited) = (&late.member.process, late.begun.elapsed().as_secs());
+                bail!("{} has not answered within {waited} s{}", process.who, process.last_words());
             }
             match self.inbox.receiver.recv_timeout(TURN) {
                 Ok(heard) => self.take(heard, &mut logins)?,
@@ -137,8 +166,14 @@ impl Logins<'_> {
         Ok(logins.into_iter().map(|login| login.member).collect())
     }
 
-    fn begin(&self, index: usize, spec: &DriverSpec) -> Result<Member> {
-        let words = spec.words();
+    /// Starts the command that leads to driver `index`, for what `stage` asks there.
+    fn begin(&self, index: usize, stage: Stage) -> Result<Member> {
+        let spec = &self.specs[index];
+        let words = match stage {
+            Stage::Receiving { .. } => upload::words_to_receive(spec),
+            _ if spec.upload => self.programs.words_to_drive(spec),
+            _ => spec.words(),
+        };
         let (program, args) = words.split_first().context("a driver's command has no words")?;
         let nonce = nonce()?;
         let process = DriverProcess::start(Start {
@@ -150,36 +185,103 @@ impl Logins<'_> {
             inbox: self.inbox.sender.clone(),
             nonce: Some(nonce.clone()),
         })?;
-        process.say(&Greeting { nonce, silence_s: SILENCE.as_secs() as u32 })?;
+        match stage {
+            Stage::Receiving { .. } => process.send(format!("{nonce}\n").into_bytes()),
+            _ => process.say(&Greeting { nonce, silence_s: SILENCE.as_secs() as u32 })?,
+        }
         Ok(Member::new(process))
+    }
+
+    /// Logs in again.
+    fn begin_again(&self, login: &mut Login, index: usize, stage: Stage) -> Result<()> {
+        if stage != login.stage {
+            (login.n_tries, login.begun) = (0, Instant::now());
+        }
+        login.n_tries += 1;
+        login.stage = stage;
+        login.member = self.begin(index, stage)?;
+        Ok(())
     }
 
     fn take(&self, heard: Heard, logins: &mut [Login]) -> Result<()> {
         let (login, spec) = (&mut logins[heard.from], &self.specs[heard.from]);
-        let member = &mut login.member;
-        member.last_heard = Instant::now();
-        match heard.what {
-            What::Line(line) => {
+        login.member.last_heard = Instant::now();
+        match (login.stage, heard.what) {
+            (Stage::Receiving { .. }, What::Line(line)) => self.hand_over(login, *line, spec),
+            (stage, What::Line(line)) => {
                 if let DriverLine::Hello(hello) = *line {
+                    if stage == Stage::Asked && spec.upload && !self.programs.is_ours(&hello.build) {
+                        login.stage = Stage::Replaced;
+                        login.member.process.kill();
+                        return Ok(());
+                    }
                     let is_here = !hello.boot_id.is_empty() && hello.boot_id == self.here;
                     let (name, hello) = (spec.name.clone(), *hello);
-                    member.record = Some(DriverRecord { name, hello, is_here, ..DriverRecord::default() });
+                    login.member.record =
+                        Some(DriverRecord { name, hello, is_here, ..DriverRecord::default() });
                 }
                 Ok(())
             }
-            What::Garbage(garbage) => Err(member.process.misspoke(&garbage)),
-            What::End(_) if member.record.is_some() => Err(member.process.obituary()),
-            What::End(noise) => {
-                let status = member.process.exit_status();
-                let is_refused = status.and_then(|status| status.code()) == Some(SSH_FAILED);
-                if is_refused && login.n_tries < TRIES {
-                    std::thread::sleep(PAUSE);
-                    login.n_tries += 1;
-                    *member = self.begin(heard.from, spec)?;
-                    return Ok(());
-                }
-                Err(no_hello(spec, status, &noise, &member.process))
+            (Stage::Replaced, What::Garbage(_)) => Ok(()),
+            (_, What::Garbage(garbage)) => Err(login.member.process.misspoke(&garbage)),
+            (_, What::End(_)) if login.member.record.is_some() => Err(login.member.process.obituary()),
+            (stage, What::End(noise)) => self.log_in_again(login, heard.from, stage, &noise),
+        }
+    }
+
+    /// What follows when a command has ended before the hello that was asked for.
+    fn log_in_again(&self, login: &mut Login, index: usize, stage: Stage, noise: &[String]) -> Result<()> {
+        let spec = &self.specs[index];
+        let status = login.member.process.exit_status();
+        if stage == Stage::Received {
+            return self.begin_again(login, index, Stage::Kept);
+        }
+        if status.and_then(|status| status.code()) == Some(SSH_FAILED) {
+            let has_begun = stage == Stage::Receiving { has_begun: true };
+            if login.n_tries < TRIES && !has_begun && stage != Stage::Replaced {
+                std::thread::sleep(PAUSE);
+                return self.begin_again(login, index, stage);
             }
+        } else if spec.upload && matches!(stage, Stage::Asked | Stage::Replaced) {
+            return self.begin_again(login, index, Stage::Receiving { has_begun: false });
+        }
+        match stage {
+            Stage::Receiving { has_begun: true } => Err(login.member.process.obituary()),
+            _ => Err(no_hello(spec, status, noise, &login.member.process)),
+        }
+    }
+
+    /// Sends a copy of this program to a shell that said which machine it is on, and goes on when the copy is there.
+    fn hand_over(&self, login: &mut Login, line: DriverLine, spec: &DriverSpec) -> Result<()> {
+        let process = &mut login.member.process;
+        match line {
+            DriverLine::Hello(hello) => {
+                let architecture = &hello.build.architecture;
+                let program = self.programs.of(architecture).with_context(|| {
+                    format!(
+                        "driver `{}` is on a machine of another architecture ({architecture}) than this pgdyno ({}), and \
+                         there is no `{}` next to it; build that with `./package`, or install pgdyno there",
+                        spec.name,
+                        self.programs.own().architecture,
+                        upload::file_name(architecture),
+                    )
+                })?;
+                let (header, bytes) = upload::header_and_bytes(program)?;
+                process.send(header.into_bytes());
+                process.send(bytes);
+                login.stage = Stage::Receiving { has_begun: true };
+                Ok(())
+            }
+            DriverLine::Failed { message } if message == upload::KEPT => {
+                login.stage = Stage::Received;
+                Ok(())
+            }
+            DriverLine::Failed { message } => {
+                process.exit_status();
+                let (explained, words) = (upload::explain(&message), process.last_words());
+                Err(anyhow!("{}: {explained}{words}", process.who))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -195,6 +297,7 @@ fn no_hello(
     let printed =
         if noise.is_empty() { String::new() } else { format!("; it printed: {}", noise.join("\n")) };
     let advice = match status.and_then(|status| status.code()) {
+        Some(126 | 127) if spec.upload => "; a copy of pgdyno can be put only where a shell is".to_string(),
         Some(126 | 127) => format!("; is pgdyno at `{}` there, and may it be executed?", spec.program),
         _ => String::new(),
     };

@@ -13,6 +13,7 @@ mod pipes;
 mod process;
 #[cfg(test)]
 mod tests;
+mod upload;
 
 pub use conduct::conduct;
 pub use crew::{Fleet, Orders};

@@ -94,6 +94,11 @@ impl DriverProcess {
         self.orders.as_ref().map_or(Ok(()), |orders| say_to(orders, line))
     }
 
+    /// Sends bytes that are no line of a driver's.
+    pub(crate) fn send(&self, bytes: Vec<u8>) {
+        let _a_gone_process_is_reported_by_its_reader = self.orders.as_ref().map(|orders| orders.send(bytes));
+    }
+
     /// Sends the order; its password appears in no message from now on.
     pub(crate) fn order(&mut self, order: &DriveOrder) -> Result<()> {
         self.secrets = Secrets::of(order);

@@ -1,5 +1,9 @@
 //! Tests with shell scripts that speak a driver's lines.
 
+mod logins;
+mod stand_in;
+mod uploads;
+
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -29,6 +29,9 @@ pub struct DriverSpec {
     /// Path of pgdyno there.
     #[serde(default = "default_program")]
     pub program: String,
+    /// Whether pgdyno puts a copy of itself there if `program` is missing or another build.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub upload: bool,
 }
 
 fn default_program() -> String {
@@ -38,17 +41,40 @@ fn default_program() -> String {
 impl DriverSpec {
     /// The words of the command. A shell gets one word, everything else separate ones.
     pub fn words(&self) -> Vec<String> {
-        let mut words = self.via.clone();
-        let is_ssh = self.is_ssh();
-        if is_ssh {
-            words.splice(1..1, SSH_OPTIONS.map(str::to_string));
-        }
-        if is_ssh || self.via.last().is_some_and(|word| word == "-c") {
+        let mut words = self.way();
+        if self.leads_to_a_shell() {
             words.push(format!("exec {} drive", self.program));
         } else {
             words.extend([self.program.clone(), "drive".to_string()]);
         }
         words
+    }
+
+    /// The words that run a script of the POSIX shell there instead. It is one line without `'` and `!`, which not every
+    /// login shell leaves alone between quotes.
+    pub fn words_of_script(&self, script: &str) -> Vec<String> {
+        debug_assert!(!script.contains(['\n', '\'', '!']), "{script}");
+        let mut words = self.way();
+        if self.leads_to_a_shell() {
+            words.push(format!("exec sh -c '{script}'"));
+        } else {
+            words.extend(["sh", "-c", script].map(str::to_string));
+        }
+        words
+    }
+
+    /// `via`, with ssh's options.
+    fn way(&self) -> Vec<String> {
+        let mut words = self.via.clone();
+        if self.is_ssh() {
+            words.splice(1..1, SSH_OPTIONS.map(str::to_string));
+        }
+        words
+    }
+
+    /// Whether what follows `via` is parsed by a shell.
+    fn leads_to_a_shell(&self) -> bool {
+        self.is_ssh() || self.via.last().is_some_and(|word| word == "-c")
     }
 
     fn is_ssh(&self) -> bool {
@@ -113,7 +139,7 @@ impl FromStr for DriverSpec {
         let mut via = vec!["ssh".to_string()];
         via.extend(port.map(|port| format!("-p{port}")));
         via.extend(["--".to_string(), host.to_string()]);
-        let spec = DriverSpec { name: place.to_string(), via, program };
+        let spec = DriverSpec { name: place.to_string(), via, program, upload: false };
         spec.check().map_err(|_| wrong()).map(|()| spec)
     }
 }
@@ -137,6 +163,10 @@ mod tests {
         assert_eq!((words[0].as_str(), words[1].as_str()), ("ssh", "-T"));
         assert_eq!(words[7..], ["-p2222", "--", "me@db1", "exec /opt/pgdyno drive"]);
         assert_eq!(ssh.name, "me@db1:2222");
+        assert_eq!(ssh.words_of_script("id; ls")[7..], ["-p2222", "--", "me@db1", "exec sh -c 'id; ls'"]);
+        let pod: Vec<String> = ["docker", "exec", "-i", "c1"].map(str::to_string).into();
+        let pod = DriverSpec { via: pod, ..DriverSpec::default() };
+        assert_eq!(pod.words_of_script("id")[4..], ["sh", "-c", "id"]);
     }
 
     #[test]

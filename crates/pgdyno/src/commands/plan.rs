@@ -8,6 +8,7 @@ use experiment::forecast::outlook::Outlook;
 use experiment::site::keys::data_words;
 use experiment::stage::disk::Peak;
 use model::experiment::case::{Case, WorkloadSpec};
+use model::experiment::driver::DriverSpec;
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use model::load::Window;
@@ -61,7 +62,11 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
             length(case),
         )?;
         if !workload.drivers.is_empty() {
-            let names: Vec<&str> = workload.drivers.iter().map(|driver| driver.name.as_str()).collect();
+            let name = |driver: &DriverSpec| match driver.upload {
+                true => format!("{} (which gets a copy of this program if it needs one)", driver.name),
+                false => driver.name.clone(),
+            };
+            let names: Vec<String> = workload.drivers.iter().map(name).collect();
             writeln!(out, "          driven from {}", names.join(", "))?;
         }
         if let Some(words) = search(case) {

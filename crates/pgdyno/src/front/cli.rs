@@ -164,6 +164,9 @@ pub(crate) struct ExperimentArgs {
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST")]
     pub(crate) drivers: Vec<DriverSpec>,
+    /// Put a copy of this program on drivers' machines where it is missing or another build.
+    #[arg(long, requires = "drivers")]
+    pub(crate) upload: bool,
     /// How often each case is run.
     #[arg(long, value_name = "N")]
     pub(crate) repeats: Option<u32>,
@@ -380,6 +383,9 @@ pub(crate) struct CompareArgs {
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) drivers: Vec<DriverSpec>,
+    /// Put a copy of this program on drivers' machines where it is missing or another build.
+    #[arg(long, requires = "drivers")]
+    pub(crate) upload: bool,
     /// Length of the measurement window, per run, or per round of a duet.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]
     pub(crate) measure: Option<String>,

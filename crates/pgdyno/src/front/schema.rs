@@ -211,8 +211,11 @@ fn files() -> Value {
 
 /// `[[driver]]`.
 fn driver() -> Value {
-    let via = json!({"via": {"type": "array", "items": {"type": "string"}, "minItems": 1}});
-    let mut schema = closed(&["name", "program"], via);
+    let more = json!({
+        "via": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        "upload": {"type": "boolean"},
+    });
+    let mut schema = closed(&["name", "program"], more);
     schema["required"] = json!(["via"]);
     schema
 }

@@ -279,7 +279,8 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         changes.push(Override { key: "workload.threads".into(), value: Value::Array(all), origin });
     }
     if !args.drivers.is_empty() {
-        let table = |driver: &DriverSpec| Value::try_from(driver);
+        let table =
+            |driver: &DriverSpec| Value::try_from(DriverSpec { upload: args.upload, ..driver.clone() });
         let all = args.drivers.iter().map(table).collect::<Result<_, _>>()?;
         changes.push(Override { key: "driver".into(), value: Value::Array(all), origin: "--driver".into() });
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use model::experiment::plan::RunState;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
-use testbed::{Options, Pg, Server};
+use testbed::{Options, Pg, Server, Sshd};
 
 use crate::tool::{Ended, Place, Running, tell, wait_until};
 
@@ -201,4 +201,36 @@ fn drivers_end_when_nobody_is_there_to_hear_them_and_cancel_what_they_asked_for(
         running.wait();
     }
     place.run(&["clean"]).expect(0);
+}
+
+#[test]
+fn a_copy_that_ssh_brought_drives_and_ends_with_ssh() {
+    let Some(sshd) = Sshd::start("") else { return tell("skipped: no sshd (Debian: openssh-server)") };
+    let (pg, place) = (Pg::shared(), Place::new());
+    let via: Vec<String> = sshd.via();
+    let via: Vec<&str> = via.iter().map(String::as_str).collect();
+    let far = driver("far", &via, "/nonexistent/pgdyno") + "upload = true\n";
+    let server = pg.admin_target(&pg.database());
+    let running = start(&place, &server, &[far], &["--measure", "30s"]);
+    place.wait_for_load("out", 1);
+    let copies = sshd.cache().join("pgdyno/drivers").display().to_string();
+    let with = |start: &str| {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let words = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        pids.filter(|pid| words(pid).starts_with(start)).collect::<Vec<i32>>()
+    };
+    assert_eq!(with(&copies).len(), 1, "the copy runs");
+    let ours = testbed::children_of(running.pid());
+    let ssh: Vec<i32> = with("ssh\0").into_iter().filter(|pid| ours.contains(pid)).collect();
+    assert_eq!(ssh.len(), 1);
+    kill(Pid::from_raw(ssh[0]), Signal::SIGKILL).unwrap();
+    running.wait();
+    let record = place.first_run("out").record;
+    assert_eq!(record.state, RunState::Failed, "{}", record.reason);
+    assert!(record.reason.contains("driver `far` was killed"), "{}", record.reason);
+    let begun = Instant::now();
+    wait_until("the end of the copy", || with(&copies).is_empty());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    place.expect_clean();
 }

@@ -151,6 +151,7 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
         clients: args.clients.or(usual).into_iter().collect(),
         threads: args.threads.into_iter().collect(),
         drivers: args.drivers.clone(),
+        upload: args.upload,
         scale: list(&args.scale),
         schema: args.schema.clone(),
         workload: list(&args.workload),

@@ -1,0 +1,68 @@
+//! A shell script in the place of this program: it says hello with its own hash, and says where it was started.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use model::experiment::driver::DriverSpec;
+use model::run::driver::DriverRecord;
+
+use crate::Fleet;
+
+/// The script; `$sha` and `$host` in it are words of the shell.
+const SCRIPT: &str = r#"#!/bin/sh
+case $1 in --version) exit 0 ;; esac
+read -r greeting
+nonce=${greeting#*nonce\":\"}
+nonce=${nonce%%\"*}
+sha=$sha
+host=$host
+echo "{\"hello\":{\"nonce\":\"$nonce\",\"build\":{\"version\":\"1\",\"sha256\":\"$sha\",\"architecture\":\"x\"},\"host\":\"$host\",\"processors\":1,\"pid\":$$,\"clock\":{\"is_synchronised\":false,\"error_max_us\":0}}}"
+exec cat >/dev/null
+"#;
+
+/// A program in `dir`; `mark` makes it another build than those with other marks.
+pub(super) fn program(dir: &Path, name: &str, mark: &str) -> PathBuf {
+    write(dir, name, &format!("{}# {mark}\n", script("$(sha256sum <\"$0\" | cut -c -64)", "$0")))
+}
+
+/// A program that claims to have another one's hash.
+pub(super) fn liar(dir: &Path, name: &str, sha256: &str) -> PathBuf {
+    write(dir, name, &script(sha256, "planted"))
+}
+
+fn script(sha: &str, host: &str) -> String {
+    SCRIPT.replace("sha=$sha", &format!("sha={sha}")).replace("host=$host", &format!("host={host}"))
+}
+
+/// An executable file.
+pub(super) fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// A driver behind these words.
+pub(super) fn spec(name: &str, via: &[String], program: &Path) -> DriverSpec {
+    DriverSpec {
+        name: name.to_string(),
+        via: via.to_vec(),
+        program: program.display().to_string(),
+        upload: false,
+    }
+}
+
+/// Greets drivers, and ends them.
+pub(super) fn greet(specs: &[DriverSpec], own: &Path) -> Result<Vec<DriverRecord>> {
+    let order = super::order("select 1");
+    let fleet = Fleet::greeted(specs, &order, own, &|_| Ok(()), &AtomicBool::new(false))?;
+    Ok(fleet.records())
+}
+
+/// The error of a greeting that fails.
+pub(super) fn error(specs: &[DriverSpec], own: &Path) -> String {
+    format!("{:#}", greet(specs, own).map(|records| records.len()).unwrap_err())
+}
