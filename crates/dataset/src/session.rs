@@ -5,8 +5,8 @@ pub mod lock;
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, anyhow};
-use wire::session::Session;
+use anyhow::{Context, Result, anyhow, bail};
+use wire::session::{Session, SessionError};
 use wire::{ConnectError, Conninfo};
 
 /// Reason of whatever was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
@@ -21,12 +21,14 @@ pub const LIMIT_LOCK_WAITS: &str = "select pg_catalog.set_config('lock_timeout',
 /// lock or a silent server makes waiting pointless ([`Session::administer`]).
 ///
 /// # Errors
-/// As [`wire::connect`], or when `stop` is set. For a database that does not exist, the error lists those that do.
+/// As [`wire::connect`], or when `stop` is set; when a superuser would administer with the role of somebody else. For a database that
+/// does not exist, the error lists those that do.
 pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
     match Session::connect_unless(conninfo, stop) {
         Ok(session) => {
             let mut session = session.context(STOPPED)?;
             session.administer().with_context(|| format!("begin a session on {conninfo}"))?;
+            expect_own_role(&mut session, conninfo)?;
             Ok(session)
         }
         Err(error @ ConnectError::NoSuchDatabase { .. }) => {
@@ -39,6 +41,29 @@ pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Fails for a superuser whom the owner of the database has given another role (`ALTER DATABASE ... SET role`): whatever that role
+/// has put into the database could take the superuser's rights back.
+fn expect_own_role(session: &mut Session, conninfo: &Conninfo) -> Result<()> {
+    let sql = "select s.rolname, u.rolname, d.datname from pg_catalog.pg_roles s, pg_catalog.pg_roles u, pg_catalog.pg_database d \
+               where s.rolname = session_user and s.rolsuper and u.rolname = current_user and not u.rolsuper \
+               and d.datname = current_database() and exists ( \
+                 select 1 from pg_catalog.pg_db_role_setting p where p.setdatabase = d.oid and p.setrole = 0 \
+                 and p.setconfig @> array['role=' || u.rolname]::text[])";
+    let found = match session.query(sql) {
+        Ok(found) => found,
+        // A server that only speaks PostgreSQL's protocol may lack these catalogs.
+        Err(SessionError::Server(_)) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let Some([Some(user), Some(role), Some(database)]) = found.rows.first().map(Vec::as_slice) else {
+        return Ok(());
+    };
+    bail!(
+        "database `{database}` gives superuser `{user}` the role `{role}` (ALTER DATABASE ... SET role), which could run code with the \
+         rights of `{user}`; connect to {conninfo} as `{role}`, or reset that setting"
+    )
 }
 
 /// The databases of a server that accept connections, seen from the one that every server has.
