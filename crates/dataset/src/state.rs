@@ -173,7 +173,16 @@ pub fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resul
     Ok(format!("schema `{}` has no {} tables{elsewhere}", schema.name(), dataset.title()))
 }
 
-const INSUFFICIENT_PRIVILEGE: &str = "42501";
+pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+/// Whether policies of row security apply to the user in one of these tables, by their names in SQL.
+pub(crate) fn is_filtered(session: &mut Session, tables: &[&str]) -> Result<bool> {
+    let active: Vec<String> = tables
+        .iter()
+        .map(|table| format!("pg_catalog.row_security_active({}::pg_catalog.text)", quote_literal(table)))
+        .collect();
+    Ok(session.query(&format!("select {}", active.join(" or ")))?.scalar() == Some("t"))
+}
 
 /// Tables that exist but are not readable are neither complete nor half loaded: we cannot know.
 fn unreadable(session: &Session, tables: &[String], error: &ServerError) -> anyhow::Error {

@@ -25,7 +25,7 @@ pub(crate) fn run_files(
     let begun = Instant::now();
     session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
     // Their statements are the user's, and name tables as the user's sessions would.
-    session.restore_search_path()?;
+    session.restore_for_user()?;
     let mut n_statements = 0;
     for file in files {
         watch(Progress::Step(format!("running `{}`", file.name)));

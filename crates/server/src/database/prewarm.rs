@@ -17,6 +17,8 @@ struct Relation {
     is_index: bool,
     /// Quoted name with schema; for an index, that of its table.
     table: String,
+    /// Policies of row security show the user only some of the rows: a scan would call their functions.
+    is_filtered: bool,
     /// First column of an index, quoted, if it is a plain column of a B-tree without condition.
     column: Option<String>,
 }
@@ -40,7 +42,7 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let mut budget_bytes = cache_bytes.max(shared_bytes);
     let mut read_bytes = 0;
     let version_num = version_num(session)?;
-    let mut ringed = Vec::new();
+    let (mut ringed, mut filtered) = (Vec::new(), Vec::new());
     for relation in &relations {
         let wanted_bytes = relation.bytes.min(budget_bytes);
         if wanted_bytes < page_bytes {
@@ -48,6 +50,11 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
         }
         if has_extension {
             read_pages(session, relation, mode, wanted_bytes / page_bytes)?;
+        } else if relation.is_filtered {
+            if !relation.is_index {
+                filtered.push(relation.table.as_str());
+            }
+            continue;
         } else if wanted_bytes == relation.bytes {
             scan(session, relation, version_num)?;
             if !relation.is_index && goes_through_ring(relation.bytes, shared_bytes) {
@@ -61,7 +68,7 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
         read_bytes += wanted_bytes;
     }
     let method = match has_extension {
-        false => scans_text(&ringed),
+        false => scans_text(&ringed, &filtered),
         true => format!("pg_prewarm, mode {mode}"),
     };
     Ok(Detail::from([
@@ -79,11 +86,14 @@ fn goes_through_ring(bytes: u64, shared_bytes: u64) -> bool {
     bytes > shared_bytes / 4
 }
 
-fn scans_text(ringed: &[&str]) -> String {
+fn scans_text(ringed: &[&str], filtered: &[&str]) -> String {
     let mut text = "scans (the extension pg_prewarm is not installed)".to_string();
     if !ringed.is_empty() {
         let tables = ringed.join(", ");
         text.push_str(&format!("; into the kernel's cache only, not into shared buffers: {tables}"));
+    }
+    if !filtered.is_empty() {
+        text.push_str(&format!("; not read, because of row security: {}", filtered.join(", ")));
     }
     text
 }
@@ -95,11 +105,12 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
     }
     let sql = format!(
         "{}
-         select c.oid, pg_relation_size(c.oid) as bytes, false as is_index, n.nspname, c.relname, null as attname
+         select c.oid, pg_relation_size(c.oid) as bytes, false as is_index, row_security_active(c.oid) as is_filtered,
+                n.nspname, c.relname, null as attname
            from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
           where c.relkind in ('r', 'm')
          union all
-         select x.indexrelid, pg_relation_size(x.indexrelid), true, n.nspname, c.relname,
+         select x.indexrelid, pg_relation_size(x.indexrelid), true, row_security_active(c.oid), n.nspname, c.relname,
                 case when a.amname = 'btree' and x.indpred is null and x.indkey[0] > 0 then k.attname end
            from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
            join pg_index x on x.indrelid = c.oid join pg_class ic on ic.oid = x.indexrelid
@@ -115,6 +126,7 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
             oid: rows.parse(i, "oid")?,
             bytes: rows.parse(i, "bytes")?,
             is_index: text("is_index")? == "t",
+            is_filtered: text("is_filtered")? == "t",
             table: format!("{}.{}", quote_ident(text("nspname")?), quote_ident(text("relname")?)),
             column: text("attname").map(quote_ident),
         })
@@ -175,8 +187,9 @@ mod tests {
     #[test]
     fn tables_that_a_scan_leaves_out_of_shared_buffers_are_named() {
         assert!(!goes_through_ring(256 << 20, 1 << 30) && goes_through_ring((256 << 20) + 1, 1 << 30));
-        assert!(!scans_text(&[]).contains("kernel"));
-        let text = scans_text(&["a", "b"]);
+        assert!(!scans_text(&[], &[]).contains("kernel"));
+        let text = scans_text(&["a", "b"], &[]);
         assert!(text.ends_with("into the kernel's cache only, not into shared buffers: a, b"), "{text}");
+        assert!(scans_text(&[], &["c"]).ends_with("; not read, because of row security: c"));
     }
 }

@@ -15,10 +15,15 @@ pub struct SearchPath {
 }
 
 impl SearchPath {
-    /// A statement that sets it for the rest of the transaction.
+    /// A statement that sets it, and the session's own `row_security`, for the rest of the transaction: for statements of
+    /// the user's own.
     #[must_use]
     pub fn set_local_sql(&self) -> String {
-        format!("select pg_catalog.set_config('search_path', {}, true)", quote_literal(&self.setting))
+        format!(
+            "select pg_catalog.set_config('search_path', {}, true), pg_catalog.set_config('row_security', reset_val, true) \
+             from pg_catalog.pg_settings where name = 'row_security'",
+            quote_literal(&self.setting)
+        )
     }
 }
 
@@ -57,12 +62,14 @@ impl Session {
         self.search_path.as_ref()
     }
 
-    /// Gives the session back the search path that it began with, for statements of the user's own.
+    /// Gives the session back the search path and the `row_security` that it began with, for statements of the user's
+    /// own.
     ///
     /// # Errors
     /// See [`SessionError`].
-    pub fn restore_search_path(&mut self) -> Result<()> {
+    pub fn restore_for_user(&mut self) -> Result<()> {
         let Some(path) = self.search_path.take() else { return Ok(()) };
+        self.execute("reset row_security")?;
         let sql =
             format!("select pg_catalog.set_config('search_path', {}, false)", quote_literal(&path.setting));
         self.query(&sql).map(drop)

@@ -47,8 +47,9 @@ struct Look {
 impl Session {
     /// Makes this a session that administers. Its search path is emptied ([`Session::empty_search_path`]). The server
     /// is asked to give up waiting for locks that others hold, and settings of the role or the database that would end
-    /// the session or its statements are lifted: the limit of the thread replaces them. Behind a pooler, which shares
-    /// its sessions, no setting is touched, and only this end gives up.
+    /// the session or its statements are lifted: the limit of the thread replaces them. `row_security` is off: the server
+    /// refuses to read a table whose policies apply to the user, instead of calling their functions with the user's
+    /// rights. Behind a pooler, which shares its sessions, no setting is touched, and only this end gives up.
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -61,9 +62,10 @@ impl Session {
             let lock_ms = lock_wait_max.as_millis().max(1);
             // A shorter lock_timeout set by the user stays. Each release has some of these settings.
             let sql = format!(
-                "select pg_catalog.set_config(name, case name when 'lock_timeout' then '{lock_ms}' else '0' end, false) \
+                "select pg_catalog.set_config(name, case name when 'lock_timeout' then '{lock_ms}' \
+                 when 'row_security' then 'off' else '0' end, false) \
                  from pg_catalog.pg_settings where name in ('statement_timeout', 'transaction_timeout', \
-                 'idle_in_transaction_session_timeout', 'idle_session_timeout') \
+                 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'row_security') \
                  or name = 'lock_timeout' and setting::bigint not between 1 and {lock_ms}"
             );
             match self.query(&sql) {
