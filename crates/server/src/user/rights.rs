@@ -6,6 +6,7 @@
 use std::io;
 use std::marker::PhantomData;
 
+use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, getgroups, setfsgid, setfsuid};
 use rustix::thread::set_thread_groups;
 
@@ -61,6 +62,7 @@ struct Borrowed {
     user: Uid,
     group: Gid,
     groups: Vec<rustix::process::Gid>,
+    memory: Memory,
     /// Not `Send`: rights belong to a thread, which must give them back itself.
     _stays_here: PhantomData<*const ()>,
 }
@@ -69,12 +71,14 @@ impl Borrowed {
     fn of(account: &Account) -> io::Result<Borrowed> {
         let groups =
             getgroups()?.into_iter().map(|group| rustix::process::Gid::from_raw(group.as_raw())).collect();
+        let memory = Memory::of_process();
         // Before the ids change. By system call, because each thread has its own list and the C library would set all
         // of them.
         set_thread_groups(&[])?;
         let group = setfsgid(Gid::from_raw(account.gid));
         let user = setfsuid(Uid::from_raw(account.uid));
-        let borrowed = Borrowed { user, group, groups, _stays_here: PhantomData };
+        memory.close_again();
+        let borrowed = Borrowed { user, group, groups, memory, _stays_here: PhantomData };
         // Both calls return the previous id, even when they fail; an invalid id changes nothing.
         let none = u32::MAX;
         let is_taken = setfsuid(Uid::from_raw(none)).as_raw() == account.uid
@@ -93,8 +97,29 @@ impl Drop for Borrowed {
     fn drop(&mut self) {
         setfsuid(self.user);
         setfsgid(self.group);
+        self.memory.close_again();
         // If this fails, the thread has fewer rights, not more.
         set_thread_groups(&self.groups).ok();
+    }
+}
+
+/// Whether the memory of this process may go into a core dump (PR_SET_DUMPABLE). Each change of a thread's ids gives the
+/// whole process the value of `fs.suid_dumpable` (prctl(2)), which is 2 where systemd-coredump or apport collects
+/// core dumps: passwords in memory would be piped to them.
+struct Memory {
+    is_closed: bool,
+}
+
+impl Memory {
+    fn of_process() -> Memory {
+        Memory { is_closed: prctl::get_dumpable() == Ok(false) }
+    }
+
+    /// After a change of ids.
+    fn close_again(&self) {
+        if self.is_closed {
+            prctl::set_dumpable(false).ok();
+        }
     }
 }
 
@@ -141,6 +166,37 @@ mod tests {
         let within = account.act(groups).unwrap();
         assert_eq!(within, "");
         assert_eq!(groups().unwrap(), before);
+    }
+
+    /// The setting that a change of ids gives to the process, until this is dropped.
+    struct SuidDumpable(String);
+
+    impl SuidDumpable {
+        const PATH: &str = "/proc/sys/fs/suid_dumpable";
+
+        fn set(value: &str) -> Option<SuidDumpable> {
+            let before = fs::read_to_string(Self::PATH).ok()?;
+            fs::write(Self::PATH, value).ok()?;
+            Some(SuidDumpable(before))
+        }
+    }
+
+    impl Drop for SuidDumpable {
+        fn drop(&mut self) {
+            fs::write(Self::PATH, &self.0).ok();
+        }
+    }
+
+    #[test]
+    fn memory_that_no_core_dump_may_contain_stays_closed_where_programs_collect_core_dumps() {
+        // Only root can change the setting, and not in every container.
+        let Some(_set) = SuidDumpable::set("2") else { return };
+        let account = Account::choose().unwrap();
+        prctl::set_dumpable(false).unwrap();
+        let within = account.act(|| Ok::<_, io::Error>(prctl::get_dumpable()));
+        let afterwards = prctl::get_dumpable();
+        prctl::set_dumpable(true).unwrap();
+        assert_eq!((within.unwrap(), afterwards), (Ok(false), Ok(false)));
     }
 
     fn line(text: &str, name: &str) -> String {
