@@ -42,12 +42,7 @@ impl ExperimentDir {
     /// # Errors
     /// When the directory already contains files, another process is using it, or it is not writable.
     pub fn create(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
-        expect_ours(path)?;
-        let missing = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
-        let mut made: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
-        made.reverse();
-        files::create_private_dir_all(path)
-            .with_context(|| format!("cannot create directory `{}`", path.display()))?;
+        let made = make_ours(path)?;
         refuse_if_used(path)?;
         let lock = Lock::take(path)?;
         // Check again, now that the lock keeps other processes from filling it.
@@ -148,6 +143,19 @@ impl ExperimentDir {
         make().with_context(|| format!("cannot create directory `{}`", dir.display()))?;
         RunWriter::in_dir(&dir)
     }
+}
+
+/// Creates the directory and its missing parents, and returns those that were missing, the outermost first.
+pub(crate) fn make_ours(path: &Path) -> Result<Vec<PathBuf>> {
+    expect_ours(path)?;
+    let missing = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
+    let mut made: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
+    made.reverse();
+    files::create_private_dir_all(path)
+        .with_context(|| format!("cannot create directory `{}`", path.display()))?;
+    // Somebody else may have been quicker.
+    expect_ours(path)?;
+    Ok(made)
 }
 
 /// Root writes results only where nobody else can replace them.

@@ -1,14 +1,17 @@
 //! Tests with directories that another user has prepared: nothing outside them is read or written, and nothing blocks.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use model::run::ExperimentData;
+use nix::unistd::{Uid, setfsuid};
 
+use crate::create::make_ours;
 use crate::{ExperimentDir, list, load_experiment, names, read_comparison, read_duet, sample, writer_of};
 
 /// Far more than reading needs on a busy machine.
@@ -166,6 +169,35 @@ fn root_writes_no_results_where_others_can_replace_them() {
     assert!(refused(&results.dir, false).contains("user `nobody`"));
     assert!(refused(&results.dir.join("new/one"), true).contains("user `nobody`"));
     assert!(!results.dir.join("new").exists());
+}
+
+#[test]
+fn a_directory_that_somebody_makes_a_moment_earlier_is_not_used() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let outer = tempfile::tempdir().unwrap();
+    fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let dir = outer.path().join("results");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Of this thread alone.
+            setfsuid(Uid::from_raw(65_534));
+            while !is_over.load(Ordering::Relaxed) {
+                fs::create_dir(&dir).ok();
+            }
+        });
+        let mut stolen = 0;
+        for _ in 0..200 {
+            if make_ours(&dir).is_ok() && fs::metadata(&dir).unwrap().uid() != 0 {
+                stolen += 1;
+            }
+            fs::remove_dir(&dir).ok();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(stolen, 0);
+    });
 }
 
 #[test]
