@@ -56,14 +56,11 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The user's binaries in `bin_dir`, which must include a working `postgres` and `initdb`. They run as the server's
+    /// The user's binaries in the directory `given`, which must include a working `postgres` and `initdb`. They run as the server's
     /// user, as the server will: whoever can change them gets no more rights by that.
-    pub fn from_bin_dir(bin_dir: &Path) -> Result<Binaries> {
-        let bin_dir = bin_dir.canonicalize().with_context(|| {
-            format!(
-                "cannot enter directory `{}`; give the directory that holds `postgres`",
-                bin_dir.display()
-            )
+    pub fn from_bin_dir(given: &Path) -> Result<Binaries> {
+        let bin_dir = given.canonicalize().with_context(|| {
+            format!("cannot enter directory `{}`; give the directory that holds `postgres`", given.display())
         })?;
         for name in ["postgres", "initdb"] {
             check_executable(&bin_dir, name)?;
@@ -71,7 +68,8 @@ impl Binaries {
         let postgres = bin_dir.join("postgres");
         let account = Account::choose()?;
         account.check_reach(&postgres)?;
-        check_owners(&bin_dir, &account)?;
+        // On the way that was given: it may have links of somebody else.
+        check_owners(given, &account)?;
         let output = output_once_closed(|| {
             let mut command = server_command(&postgres, &account, Path::new("/"));
             command.arg("--version");
@@ -290,5 +288,13 @@ mod tests {
         set(&bin, 0o777);
         let refused = format!("{:#}", Binaries::from_bin_dir(&bin).unwrap_err());
         assert!(refused.contains("can be written by every user"), "{refused}");
+        set(&bin, 0o755);
+        // Who owns a link on the way could turn it to other binaries.
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&bin, &link).unwrap();
+        Binaries::from_bin_dir(&link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(54_321), None).unwrap();
+        let refused = format!("{:#}", Binaries::from_bin_dir(&link).unwrap_err());
+        assert!(refused.contains("who could redirect it"), "{refused}");
     }
 }

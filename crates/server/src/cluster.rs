@@ -460,8 +460,8 @@ pub(crate) fn is_owned_by_server(root: &Path) -> bool {
 }
 
 fn wal_holder_in(directory: &Path) -> Result<PathBuf> {
-    let unusable = || format!("cannot enter the WAL directory `{}`; create it first", directory.display());
-    let directory = trust::check_place(&directory.canonicalize().with_context(unusable)?)?;
+    ensure!(directory.is_dir(), "cannot enter the WAL directory `{}`; create it first", directory.display());
+    let directory = trust::check_place(directory)?;
     Ok(directory.join(format!("pgdyno-wal-{}", random_hex(6)?)))
 }
 

@@ -5,6 +5,7 @@ use std::env;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use files::trust;
 use nix::unistd::geteuid;
 
 use crate::user::account::Account;
@@ -29,7 +30,13 @@ impl SocketDir {
     pub(crate) fn create(account: &Account) -> Result<SocketDir> {
         let mut tried = Vec::new();
         for base in bases(account) {
-            let base = base.canonicalize().unwrap_or(base);
+            let base = match trust::check_place(&base) {
+                Ok(base) => base,
+                Err(error) => {
+                    tried.push(format!("`{}`: {error:#}", base.display()));
+                    continue;
+                }
+            };
             let longest = Scratch::longest_path(&base, NAME_BEGIN).join(SOCKET_FILE);
             if longest.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
                 tried.push(format!("`{}` is too long", base.display()));

@@ -459,6 +459,14 @@ fn places_that_others_can_write_are_refused() {
         chown(&open, Some(54_321), None).unwrap();
         let error = format!("{:#}", Cluster::create(&installed(), &root, &options).unwrap_err());
         assert!(error.contains("belongs to user id 54321"), "{error}");
+        chown(&open, Some(0), None).unwrap();
+        let link = place.path().join("link");
+        symlink(&open, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(54_321), None).unwrap();
+        let options = InitOptions { wal_directory: Some(link), ..InitOptions::default() };
+        let error = format!("{:#}", Cluster::create(&installed(), &root, &options).unwrap_err());
+        assert!(error.contains("who could redirect it"), "{error}");
+        assert!(!root.exists() && names_in(&open).is_empty());
     }
 }
 

@@ -71,7 +71,7 @@ impl Origin {
         ensure!(!revision.starts_with('-'), "server.revision: `{revision}` is not a revision");
         let repository = match Path::new(source.tree).canonicalize() {
             Ok(path) => {
-                expect_own_directory(&path)?;
+                expect_own_directory(Path::new(source.tree))?;
                 // The repository's configuration says which programs git runs.
                 for name in [".git", ".git/config", "config"] {
                     let path = path.join(name);
@@ -188,7 +188,7 @@ fn directory(tree: &str) -> Result<PathBuf> {
         "server.source: `{tree}` was configured in place, which would change the build; run make \
          distclean there"
     );
-    expect_own_directory(&path)?;
+    expect_own_directory(Path::new(tree))?;
     Ok(path)
 }
 
@@ -205,6 +205,7 @@ fn expect_own(path: &Path, facts: &Metadata) -> Result<()> {
     Ok(())
 }
 
+/// Takes the path as it was given: links on the way count too.
 fn expect_own_directory(path: &Path) -> Result<()> {
     if geteuid().is_root() {
         trust::check_directory(path).context(
@@ -416,6 +417,12 @@ mod tests {
             chown(path, Some(0), None).unwrap();
         }
         refused().unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(&tree, &link).unwrap();
+        directory(&link.display().to_string()).unwrap();
+        std::os::unix::fs::lchown(&link, Some(1000), None).unwrap();
+        let words = format!("{:#}", directory(&link.display().to_string()).unwrap_err());
+        assert!(words.contains("who could redirect it"), "{words}");
     }
 
     #[test]
