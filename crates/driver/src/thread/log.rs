@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 
 use model::load::interval::Moments;
 use model::load::{LoadSpec, OnError, TransactionLog};
@@ -13,6 +14,8 @@ use workload::Prng;
 /// Bytes kept before they are written, even if the second is not over.
 const BUFFER_BYTES: usize = 64 * 1024;
 const SECOND_US: u64 = 1_000_000;
+/// As fopen(3), by which pgbench opens it, creates files.
+const MODE: u32 = 0o666;
 
 /// One thread's log.
 pub(crate) struct Log {
@@ -77,17 +80,27 @@ impl Log {
             0 => format!("{}.{pid}", spec.prefix),
             _ => format!("{}.{pid}.{thread}", spec.prefix),
         };
-        Log::open(path, load, spec, sample).map(Some)
+        // The name is easy to guess, and the directory may be one where others plant a link.
+        let file = files::create(Path::new(&path), MODE);
+        Log::open(path, file, load, spec, sample).map(Some)
     }
 
     /// A log for the transactions of a rehearsal, which nobody keeps.
     pub(crate) fn rehearsed(load: &LoadSpec, sample: Prng) -> Option<Log> {
         let spec = load.log.as_ref().filter(|spec| spec.aggregate_interval_s == 0)?;
-        Log::open("/dev/null".to_string(), load, spec, sample).ok()
+        let path = "/dev/null".to_string();
+        let file = File::create(&path);
+        Log::open(path, file, load, spec, sample).ok()
     }
 
-    fn open(path: String, load: &LoadSpec, spec: &TransactionLog, sample: Prng) -> Result<Log, String> {
-        let file = File::create(&path).map_err(|e| format!("could not open logfile \"{path}\": {e}"))?;
+    fn open(
+        path: String,
+        file: io::Result<File>,
+        load: &LoadSpec,
+        spec: &TransactionLog,
+        sample: Prng,
+    ) -> Result<Log, String> {
+        let file = file.map_err(|e| format!("could not open logfile \"{path}\": {e}"))?;
         let interval_us = u64::from(spec.aggregate_interval_s) * SECOND_US;
         Ok(Log {
             path,
@@ -259,5 +272,32 @@ impl Aggregate {
             Outcome::Deadlock => self.deadlock += 1,
             Outcome::Other | Outcome::Unknown | Outcome::Skipped => self.other += 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_somebody_planted_in_place_of_a_log_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (victim, log) = (dir.path().join("victim"), dir.path().join("log.7"));
+        fs::write(&victim, "mine").unwrap();
+        symlink(&victim, &log).unwrap();
+        let spec = TransactionLog {
+            prefix: dir.path().join("log").display().to_string(),
+            pid: Some(7),
+            sampling_rate: 1.0,
+            aggregate_interval_s: 0,
+            failures_detailed: false,
+        };
+        let load = LoadSpec { log: Some(spec), ..LoadSpec::default() };
+        drop(Log::create(&load, 0, Prng::seed(1)).unwrap());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        assert!(fs::symlink_metadata(&log).unwrap().is_file());
     }
 }
