@@ -4,7 +4,7 @@
 use testbed::{PASSWORD, Pg};
 use wire::{Conninfo, Session};
 
-use crate::tool::{Ended, Place};
+use crate::tool::{Ended, Place, wait_until};
 
 /// Leaves a trace in the server's log if a superuser runs it: a transaction may be rolled back, or only read.
 const TRAP: &str = "create function trap(what text) returns int language plpgsql as $f$ begin
@@ -110,10 +110,102 @@ fn types_indexes_and_constraints_of_tables_run_nothing() {
         "drop index baited; alter table pgbench_tellers add constraint baited check (tid + constant() > 0)",
     );
     expect_refused("constraint `baited`");
+    // In the same places, seen by `check` alone.
+    let checked = |table: &str, what: &str| {
+        server.expect_refused("check", &format!("{what} (`public.{table}` of `bench`)"));
+    };
+    server.owner(
+        "alter table pgbench_tellers drop constraint baited; \
+         create statistics baited on (tid + constant()), bid from pgbench_tellers",
+    );
+    checked("pgbench_tellers", "an expression of statistics `baited`");
+    server.owner("create domain disguised as trapped");
+    let of_domain = columns.replace("0 as tbalance", "'0'::disguised as tbalance");
+    server.replace("pgbench_tellers", "table", &format!("create table pgbench_tellers as {of_domain}"));
+    checked("pgbench_tellers", "the type of column `tbalance`");
+    let keyed = "create table pgbench_tellers (tid int, bid int, tbalance int, filler char(84)) partition by range ((tid + constant()))";
+    server.replace("pgbench_tellers", "table", keyed);
+    checked("pgbench_tellers", "an expression of the partition key");
+    server.pg.execute(
+        &server.database,
+        "create extension postgres_fdw; create server far foreign data wrapper postgres_fdw; grant usage on foreign server far to bench",
+    );
+    let far =
+        "create foreign table pgbench_tellers (tid int, bid int, tbalance int, filler char(84)) server far";
+    server.replace("pgbench_tellers", "foreign table", far);
+    checked("pgbench_tellers", "a foreign table");
     // The owner reads what is the owner's.
     let own = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
     let checked = server.place.run(&["check", "--server", &own]);
     assert!(!checked.stderr.contains("code of another user"), "{checked:?}");
+}
+
+#[test]
+fn a_role_that_the_owner_gives_to_everybody_makes_no_table_the_superusers_own() {
+    let server = Server::new();
+    let own = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    server.place.run(&["init", "-s", "1", "--server", &own]).expect(0);
+    server.owner(&format!(
+        "create function back() returns int language plpgsql as $$ begin set role none; return public.trap('role'); end $$; \
+         create function constant() returns int language sql immutable as $$ select public.back() $$; \
+         create statistics baited on (tid + constant()), bid from pgbench_tellers; alter database {} set role = bench",
+        server.database
+    ));
+    for args in ["check", "plan -s 1", "init -s 1", RUN] {
+        server.expect_refused(args, "the role `bench` (ALTER DATABASE ... SET role)");
+    }
+}
+
+#[test]
+fn a_superusers_load_fires_no_triggers_of_a_table_that_somebody_puts_in_its_way() {
+    let server = Server::new();
+    let target = server.pg.admin_target(&server.database);
+    let args = ["init", "-s", "2", "--streams", "1", "--server", &target];
+    let running = server.place.start(server.place.command(&args));
+    let exists =
+        || server.pg.ask(&server.database, "select to_regclass('pgbench_history') is not null") == "t";
+    wait_until("the tables", exists);
+    // One stream takes the accounts first, then the tellers, then the branches.
+    let mut locker = server.pg.admin(&server.database);
+    locker.execute("begin; lock table pgbench_tellers in share update exclusive mode").unwrap();
+    server.owner("create function fire() returns trigger language plpgsql as $$ begin perform public.trap('trigger'); return new; end $$");
+    let columns = "bid int not null, bbalance int, filler char(88)";
+    server.replace("pgbench_branches", "table", &format!("create table pgbench_branches ({columns})"));
+    server.owner(
+        "create trigger emptied before truncate on pgbench_branches execute function fire(); \
+         create trigger filled before insert on pgbench_branches for each row execute function fire()",
+    );
+    locker.execute("commit").unwrap();
+    let ended = running.wait().expect(1);
+    assert!(ended.stderr.contains("somebody replaced table `public.pgbench_branches`"), "{}", ended.stderr);
+    let log = server.pg.log();
+    assert!(!log.contains("sprung: "), "{log}");
+}
+
+#[test]
+fn functions_of_policies_do_not_run_with_the_rights_of_who_administers() {
+    let server = Server::new();
+    server.expect_unsprung("init -s 1").expect(0);
+    server.pg.execute(
+        &server.database,
+        "grant select on all tables in schema public to bench; alter table pgbench_tellers enable row level security; \
+         create function seen() returns boolean language plpgsql as $$ begin raise warning 'sprung: %', current_user; return true; end $$; \
+         create policy all_rows on pgbench_tellers using (public.seen())",
+    );
+    let theirs = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    let checked = server.place.run(&["check", "--server", &theirs]).expect(1);
+    assert!(checked.stderr.contains("row-level security policy"), "{}", checked.stderr);
+    // A load that does not read the table runs, without a count of its rows.
+    let run = format!("{RUN} --no-restore -w tpcb-select -o out --server {theirs}");
+    server.place.run(&run.split_whitespace().collect::<Vec<_>>()).expect(0);
+    let rows = server.place.first_run("out").record.rows_before;
+    assert!(!rows.contains_key("pgbench_tellers") && rows["pgbench_branches"] == 1, "{rows:?}");
+    let log = server.pg.log();
+    assert!(!log.contains("sprung: "), "{log}");
+    // The user's own script reads it as the user does.
+    server.place.write("own.sql", "select count(*) from pgbench_tellers;\n");
+    let run = format!("{RUN} -f own.sql --set workload.data=none -o own --server {theirs}");
+    server.place.run(&run.split_whitespace().collect::<Vec<_>>()).expect(0);
 }
 
 #[test]
