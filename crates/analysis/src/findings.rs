@@ -101,6 +101,7 @@ pub const CATALOGUE: &[Rule] = &[
     load::TOO_FEW_TRANSACTIONS,
     scripts::NO_STATEMENTS,
     scripts::ROWS_MISSED,
+    scripts::pages::FEW_PAGES,
     scripts::SCRIPTS_SET,
     load::OUTCOMES_UNKNOWN,
     load::CUT_OFF_AT_END,

@@ -40,9 +40,29 @@ pub(crate) fn route(data: &mut RunData, answered: &str, pooler: Option<&str>) {
 
 /// The user's script writes table `t`, with this effect.
 pub(crate) fn touch(data: &mut RunData, rows_read: u64, rows_changed: u64) {
-    data.record.touched = [("t".to_string(), Touched { rows_read, rows_changed })].into();
+    let touched = Touched { rows_read, rows_changed, ..Touched::default() };
+    data.record.touched = [("t".to_string(), touched)].into();
     let tables: std::collections::BTreeSet<String> = ["t".to_string()].into();
     data.record.survey = Some(ScriptSurvey { written: tables.clone(), tables, ..ScriptSurvey::default() });
+}
+
+/// The user's script updates this many rows of table `t`, which has 100,000 pages.
+pub(crate) fn update(data: &mut RunData, source: &str, rows: u64, images_per_s: f64) {
+    touch(data, rows, rows);
+    script(data, source);
+    data.record.touched.get_mut("t").unwrap().pages = 100_000;
+    let definitions = &mut data.record.fingerprint.get_or_insert_default().definitions;
+    definitions.entry("t".to_string()).or_default().insert("table".to_string(), "logged".to_string());
+    let (start_unix_ns, end_unix_ns) = (0, 1);
+    data.record.phases.push(PhaseRecord {
+        phase: Phase::Checkpoint,
+        start_unix_ns,
+        end_unix_ns,
+        detail: Default::default(),
+    });
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Server) {
+        tick.values.insert("server.wal_full_page_images".to_string(), images_per_s);
+    }
 }
 
 pub(crate) fn setting(data: &mut RunData, name: &str, value: &str) {

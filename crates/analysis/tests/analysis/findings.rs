@@ -17,7 +17,7 @@ use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
     cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, in_sessions, mount, neighbour, pace,
-    quota, route, script, setting, settled, touch,
+    quota, route, script, setting, settled, touch, update,
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -29,6 +29,9 @@ fn findings_of(data: RunData) -> Vec<Finding> {
 }
 
 type Disturb = fn(&mut RunData);
+
+/// A script that draws evenly.
+const EVEN: &str = "\\set a random(1, 9)\nUPDATE t SET b = 1 WHERE a = :a;";
 
 /// Rule, weight, words that the evidence must contain, disturbance.
 pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
@@ -327,6 +330,10 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("rows-missed", Severity::Doubt, "0.00 rows of `t` changed per transaction", |data| {
         touch(data, 70_000, 1)
     }),
+    ("few-pages", Severity::Doubt, "of 100000 pages (1", |data| update(data, EVEN, 200_000, 30.0)),
+    ("few-pages", Severity::Note, "spread evenly, they would lie on 86466", |data| {
+        update(data, "\\set a random_zipfian(1, 9, 1.1)\nUPDATE t SET b = 1 WHERE a = :a;", 200_000, 30.0);
+    }),
     ("tables-altered", Severity::Void, "`pgbench_tellers` has no primary key", |data| {
         let table = [("table".to_string(), "logged".to_string())].into();
         let definitions = [("pgbench_tellers".to_string(), table)].into();
@@ -471,6 +478,19 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
             }
         },
         |data| settled(data, "true"),
+        |data| update(data, EVEN, 200_000, 2_500.0),
+        |data| {
+            update(data, EVEN, 200_000, 0.1);
+            data.record.touched.get_mut("t").unwrap().rows_inserted = 199_100;
+        },
+        |data| {
+            update(data, EVEN, 200_000, 1.0);
+            data.record.touched.get_mut("t").unwrap().rows_inserted = 200_000;
+        },
+        |data| {
+            update(data, EVEN, 200_000, 1.0);
+            data.record.phases.retain(|phase| phase.phase != Phase::Checkpoint);
+        },
         // What a role or the log's whereabouts decide is no change by a script; nor is a value that the server has.
         |data| in_sessions(data, "statement_timeout", "5s", "user"),
         |data| in_sessions(data, "application_name", "psql", "session"),

@@ -9,6 +9,12 @@ pub struct Touched {
     pub rows_read: u64,
     /// Rows inserted, updated and deleted.
     pub rows_changed: u64,
+    /// Those of them that were inserted.
+    #[serde(default)]
+    pub rows_inserted: u64,
+    /// Pages of the table when the load began; 0 in older results.
+    #[serde(default)]
+    pub pages: u64,
 }
 
 impl Touched {
@@ -17,6 +23,8 @@ impl Touched {
         Touched {
             rows_read: self.rows_read.saturating_sub(before.rows_read),
             rows_changed: self.rows_changed.saturating_sub(before.rows_changed),
+            rows_inserted: self.rows_inserted.saturating_sub(before.rows_inserted),
+            pages: before.pages,
         }
     }
 }

@@ -37,10 +37,15 @@ pub fn so_far(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String,
     let rows = session.query(&sql(tables)).context("read the statistics of tables")?;
     let mut touched = BTreeMap::new();
     for (i, table) in tables.iter().enumerate() {
-        let number = |name: &str| rows.parse::<u64>(i, name);
-        let found = number("rows_read").zip(number("rows_changed"));
-        let (rows_read, rows_changed) = found.with_context(|| format!("no statistics of `{table}`"))?;
-        touched.insert((*table).to_string(), Touched { rows_read, rows_changed });
+        let number =
+            |name: &str| rows.parse::<u64>(i, name).with_context(|| format!("no statistics of `{table}`"));
+        let of_table = Touched {
+            rows_read: number("rows_read")?,
+            rows_changed: number("rows_changed")?,
+            rows_inserted: number("rows_inserted")?,
+            pages: number("pages")?,
+        };
+        touched.insert((*table).to_string(), of_table);
     }
     Ok(touched)
 }
@@ -85,7 +90,10 @@ fn sql(tables: &[&str]) -> String {
                     + (select coalesce(sum(pg_catalog.pg_stat_get_tuples_returned(x.indexrelid)), 0)
                          from pg_catalog.pg_index x where x.indrelid = t.oid))::bigint as rows_read,
                 sum(pg_catalog.pg_stat_get_tuples_inserted(t.oid) + pg_catalog.pg_stat_get_tuples_updated(t.oid)
-                    + pg_catalog.pg_stat_get_tuples_deleted(t.oid))::bigint as rows_changed
+                    + pg_catalog.pg_stat_get_tuples_deleted(t.oid))::bigint as rows_changed,
+                sum(pg_catalog.pg_stat_get_tuples_inserted(t.oid))::bigint as rows_inserted,
+                (coalesce(sum(pg_catalog.pg_relation_size(t.oid)), 0)
+                 / pg_catalog.current_setting('block_size')::bigint)::bigint as pages
            from t group by n order by n",
         oids.join(", ")
     )
