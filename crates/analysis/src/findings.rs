@@ -166,6 +166,7 @@ pub const CATALOGUE: &[Rule] = &[
     studies::SEQUENTIAL,
     studies::SERVERS_IN_TURN,
     studies::RESUMED,
+    studies::MERGED,
     studies::CLOSED_LOOP,
     state::DATA_DIFFERS,
     builds::BUILDS_DIFFER,

@@ -4,6 +4,7 @@ pub mod case;
 pub mod comparison;
 pub mod driver;
 pub mod levels;
+pub mod origin;
 pub mod os;
 pub mod plan;
 pub mod prepare;

@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod init;
 pub(crate) mod list;
+pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -23,7 +23,7 @@ use store::ExperimentDir;
 use wire::Conninfo;
 
 use crate::front::announce::Consent;
-use crate::front::cli::RESULTS;
+use crate::front::cli::stored::RESULTS;
 use crate::job::screen::Screen;
 use crate::undone::report_undone;
 use crate::{Exit, guard, say, signals};
@@ -187,7 +187,7 @@ pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
 }
 
 /// Default results directory of a plan.
-fn default_path(plan: &Plan) -> PathBuf {
+pub(crate) fn default_path(plan: &Plan) -> PathBuf {
     let today = jiff::Zoned::now().date().to_string();
     // Different from the seed's last digits, which a repeated experiment shares.
     let random = ((plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Run(args) => crate::commands::run::run(&args),
         Command::Plan(args) => crate::commands::plan::plan(&args),
         Command::Report(args) => crate::commands::report::report(&args),
+        Command::Merge(args) => crate::commands::merge::merge(&args),
         Command::Compare(args) => crate::commands::compare::compare(&args),
         Command::Export(args) => crate::commands::export::export(&args),
         Command::New { template } => crate::commands::texts::template(template),

@@ -40,6 +40,9 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     for factor in &study.plan.factors {
         put(factor, summary.and_then(|s| s.case.levels.get(factor)).cloned().unwrap_or_default());
     }
+    if !study.plan.origins.is_empty() {
+        put("origin", study.plan.origin_of(run.run).map(|origin| origin.name.clone()).unwrap_or_default());
+    }
     put("seed", spec.map(|spec| spec.seed.to_string()).unwrap_or_default());
     put("state", phrases::of_state(run.state).to_string());
     put("reason", run.reason.clone());

@@ -128,6 +128,30 @@ impl ExperimentDir {
         write_record(&self.path.join(names::COMPARISON), request)
     }
 
+    /// Copies the measurements of a run from another results directory, under the record that it has here.
+    ///
+    /// # Errors
+    /// When a file is not a regular one or cannot be read or written.
+    pub fn adopt_run(&self, from: &Path, run: u32, record: &RunRecord) -> Result<()> {
+        let source = from.join(names::RUNS).join(names::run_dir(run));
+        let dir = self.path.join(names::RUNS).join(names::run_dir(record.spec.run));
+        files::create_private_dir_all(&dir)
+            .with_context(|| format!("cannot create directory `{}`", dir.display()))?;
+        for name in names::MEASUREMENTS {
+            let path = source.join(name);
+            if path.symlink_metadata().is_err() {
+                continue;
+            }
+            let copy = |mut to: fs::File| {
+                std::io::copy(&mut files::open(&path)?, &mut to)?;
+                Ok(to)
+            };
+            files::replace_by(&dir.join(name), files::PRIVATE, copy)
+                .with_context(|| format!("cannot copy `{}` to `{}`", path.display(), dir.display()))?;
+        }
+        write_record(&dir.join(names::RUN), record)
+    }
+
     /// Creates the directory of a run and its files. The files of an earlier attempt at the same run are kept as
     /// `0007.cut-1` and no longer read.
     pub fn begin_run(&self, run: u32) -> Result<RunWriter> {

@@ -61,6 +61,10 @@ pub mod names {
     /// The server's log during a run.
     pub const SERVER_LOG: &str = "server.log";
 
+    /// What is measured in a run: all its files but the record.
+    pub const MEASUREMENTS: [&str; 8] =
+        [INTERVALS, LATENCY, READINGS, READINGS_ZST, REMOTE, REMOTE_ZST, EVENTS, SERVER_LOG];
+
     /// Directory name of a run.
     pub fn run_dir(run: u32) -> String {
         format!("{run:04}")

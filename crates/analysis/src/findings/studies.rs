@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use model::experiment::origin::{self, Origin};
 use model::experiment::plan::{RunOrder, RunState};
 use model::load::Pace;
 use model::run::RunRecord;
@@ -65,6 +66,34 @@ fn resumed(context: &StudyContext) -> Option<Finding> {
     (times > 0).then(|| RESUMED.finds(Severity::Note, evidence()))
 }
 
+pub(super) const MERGED: Rule = Rule {
+    id: "merged",
+    title: "The study was merged from several results",
+    severity: "Note when its runs were measured in several experiments",
+    source: "design: blocks and seeds are those of each experiment, and time passed between them",
+    advice: "Compare cases within one origin first, or merge with --by-origin, which makes the origin a factor.",
+    evidence: "The origins in plan.json: names, runs, seeds and versions of pgdyno.",
+    why: "Runs of different origins share neither hour nor, perhaps, machine; their spread contains that.",
+    tested: ON_RECORDS,
+    check: Check::Study(merged),
+};
+
+fn merged(context: &StudyContext) -> Option<Finding> {
+    let origins = &context.data.plan.origins;
+    let one = |origin: &Origin| {
+        let n = context.data.runs.iter().filter(|run| origin.has(run.record.spec.run)).count();
+        format!(
+            "{} of {} (pgdyno {}, seed {})",
+            plural(n, "run"),
+            origin.name,
+            origin.tool_version,
+            origin.seed
+        )
+    };
+    let each: Vec<String> = origins.iter().map(one).collect();
+    (!origins.is_empty()).then(|| MERGED.finds(Severity::Note, list(&each, 8)))
+}
+
 pub(super) const MACHINE_CHANGED: Rule = Rule {
     id: "machine-changed",
     title: "Not all runs were made on the same machine, or by the same server binaries",
@@ -88,12 +117,16 @@ fn machine_changed(context: &StudyContext) -> Option<Finding> {
         .map(|run| &run.record)
         .filter(|record| record.state == RunState::Completed && record.host.is_some())
         .collect();
-    let first = completed.first()?;
+    // Where the place is a factor, its machine may differ from that of another place.
+    let is_apart = data.plan.factors.iter().any(|factor| factor == origin::FACTOR);
+    let place = |record: &RunRecord| data.plan.origin_of(record.spec.run).filter(|_| is_apart);
+    let of_place = |of: &RunRecord| completed.iter().find(|record| place(record) == place(of));
     let of_case = |case: u32| completed.iter().find(|record| record.spec.case == case);
     // Against which run, which run, and in what.
     let differing: Vec<(u32, u32, String)> = completed
         .iter()
         .filter_map(|record| {
+            let first = of_place(record)?;
             let machine = machine_difference(first, record).map(|what| (first.spec.run, what));
             let binaries = || {
                 let first = of_case(record.spec.case)?;

@@ -3,6 +3,7 @@
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use analysis::summary::Study;
+use model::experiment::origin::Origin;
 use model::experiment::plan::{RunOrder, RunState, StateLine};
 use model::load::Pace;
 use model::run::ExperimentData;
@@ -67,6 +68,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("resumed", Severity::Note, "resumed 1 time; run 2 was cut off and repeated", |data| {
         taken_up_again(data)
     }),
+    ("merged", Severity::Note, "2 runs of a (pgdyno 0.1.0, seed 7), 1 run of b (pgdyno", |data| merged(data)),
     (
         "machine-changed",
         Severity::Doubt,
@@ -120,6 +122,31 @@ pub(crate) fn built_as(data: &mut ExperimentData, letters: [&str; 3]) {
     for (run, letter) in data.runs.iter_mut().zip(letters) {
         run.record.server.as_mut().unwrap().executable_sha256 = Some(letter.repeat(64));
     }
+}
+
+/// Runs 1 and 2 come from `a`, and run 3 from `b`, another machine.
+fn merged(data: &mut ExperimentData) {
+    let origin = |name: &str, first, last| Origin {
+        name: name.to_string(),
+        first,
+        last,
+        tool_version: "0.1.0".to_string(),
+        seed: 7,
+        made_unix_ns: 1,
+    };
+    data.plan.origins = vec![origin("a", 0, 2), origin("b", 2, 3)];
+    data.runs[2].record.host.as_mut().unwrap().hostname = "elsewhere".to_string();
+}
+
+#[test]
+fn machines_of_origins_may_differ_if_the_origin_is_a_factor() {
+    let has_changed =
+        |data: &ExperimentData| study(data).findings.iter().any(|finding| finding.id == "machine-changed");
+    let mut data = quiet_experiment();
+    merged(&mut data);
+    assert!(has_changed(&data));
+    data.plan.factors.push("origin".to_string());
+    assert!(!has_changed(&data));
 }
 
 /// Run 2 was cut off, and made again when the experiment was resumed.

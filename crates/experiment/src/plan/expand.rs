@@ -93,6 +93,7 @@ pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
         made_unix_ns: site.now_unix_ns,
         precision: None,
         is_comparison: false,
+        origins: Vec::new(),
         repeat_disturbed: windows::repeat_disturbed(&experiment.run)?,
         factors,
         runs: ordered_runs(experiment, &cases, seed)?,

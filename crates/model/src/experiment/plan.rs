@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::case::Case;
+use crate::experiment::origin::Origin;
 use crate::text::word_enum::words;
 
 words! {
@@ -72,6 +73,9 @@ pub struct Plan {
     /// How many servers run by pgdyno have their data on disk at the same time, if not all: their runs are grouped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers_at_a_time: Option<u32>,
+    /// The results that were merged into this study, in the order of their runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<Origin>,
     /// Keys of the experiment file that vary, in file order.
     pub factors: Vec<String>,
     /// Every combination of levels.

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::commands::compare::Explained;
-use crate::front::cli::ExportArgs;
+use crate::front::cli::stored::ExportArgs;
 use crate::{Exit, print_exact};
 
 /// Prints the seconds of all runs, or of one.

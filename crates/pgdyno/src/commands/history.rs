@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use analysis::history::{Change, History, histories};
 use anyhow::{Result, bail};
 
-use crate::front::cli::{HistoryArgs, RESULTS};
+use crate::front::cli::stored::{HistoryArgs, RESULTS};
 use crate::{Exit, print, print_exact};
 
 /// Prints the histories of all experiments with one name.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::Listing;
 
 use crate::commands::compare::{Explained, page};
-use crate::front::cli::{ListArgs, RESULTS};
+use crate::front::cli::stored::{ListArgs, RESULTS};
 use crate::{Exit, print, print_exact, say};
 
 /// The file that keeps the answer of an experiment, so that a list need not read all its records.

@@ -17,7 +17,8 @@ use model::text::prose::{bytes, plural};
 use workload::Program;
 
 use crate::front::announce::Consent;
-use crate::front::cli::{PlanArgs, RESULTS};
+use crate::front::cli::PlanArgs;
+use crate::front::cli::stored::RESULTS;
 use crate::front::setup;
 use crate::job::preview::{duration, look, order, outlook, size, with_cases};
 use crate::{Exit, print, print_exact, say};

@@ -13,7 +13,7 @@ use store::Writer;
 
 use crate::commands::compare::{self, Explained};
 use crate::commands::list::{ANSWER, Answer};
-use crate::front::cli::ReportArgs;
+use crate::front::cli::stored::ReportArgs;
 use crate::front::shell;
 use crate::{Exit, print_exact, say};
 

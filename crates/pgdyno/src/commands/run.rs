@@ -92,6 +92,12 @@ fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job>
         "`{}` is a comparison, which cannot be resumed because the runs of a pair belong together in time; run pgdyno compare again",
         path.display()
     );
+    ensure!(
+        plan.origins.is_empty(),
+        "`{}` was merged from {}; resume those",
+        path.display(),
+        plan.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(", ")
+    );
     let os = job::take_os(&plan)?;
     let text = store::read_experiment(path)?;
     let servers = setup::servers_of(&text)?;

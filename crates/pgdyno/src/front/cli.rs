@@ -1,15 +1,15 @@
 //! The command line: the options. Nothing here is serialized; `setup.rs` applies the options.
 
+pub(crate) mod stored;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use model::experiment::driver::DriverSpec;
 use model::text::share::Share;
 
+use crate::front::cli::stored::{ExportArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
 use crate::front::template::Template;
-
-/// Default directory of results.
-pub(crate) const RESULTS: &str = "results";
 
 /// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
 #[derive(Debug, Parser)]
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     },
     /// Write report.html, report.md, runs.csv and cases.csv again from stored results.
     Report(ReportArgs),
+    /// Merge results of one experiment that were measured in several places into one study with one report.
+    Merge(MergeArgs),
     /// Compare two measured cases, or measure two now in pairs: ratio, interval, verdict.
     Compare(Box<CompareArgs>),
     /// Explain what a finding means, why it matters and what to do; without a name, list all findings.
@@ -295,37 +297,6 @@ pub(crate) struct PlanArgs {
     pub(crate) json: bool,
 }
 
-/// Options of `report`.
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Results directories.
-    #[arg(value_name = "DIR", required = true)]
-    pub(crate) dirs: Vec<PathBuf>,
-    /// Print the whole study as JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print the cases as CSV instead of a table.
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) csv: bool,
-    /// Print all findings in full, and where the variation comes from.
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-    /// Exit with 3 if a finding voids a number.
-    #[arg(long)]
-    pub(crate) strict: bool,
-}
-
-/// Options of `export`.
-#[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
-    /// Results directory.
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// Only this run.
-    #[arg(long, value_name = "N")]
-    pub(crate) run: Option<u32>,
-}
-
 /// Options of `compare`.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_HELP)]
@@ -458,34 +429,6 @@ fn share(text: &str) -> Result<f64, String> {
         share if share < 1.0 => Ok(share),
         _ => Err(format!("`{text}` is not below 100 % (example: 2%)")),
     }
-}
-
-/// Options of `history`.
-#[derive(Debug, Args)]
-pub(crate) struct HistoryArgs {
-    /// Name of the experiment, as `list` shows it, or the directory of one of its results.
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-    /// Directory of results [default: results].
-    #[arg(value_name = "DIR")]
-    pub(crate) place: Option<PathBuf>,
-    /// The same directory as an option.
-    #[arg(long, value_name = "DIR", conflicts_with = "place")]
-    pub(crate) dir: Option<PathBuf>,
-    /// Print as JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Options of `list`.
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Directory of results.
-    #[arg(value_name = "DIR", default_value = RESULTS)]
-    pub(crate) dir: PathBuf,
-    /// Print as JSON, one object per line.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Options of `init`.

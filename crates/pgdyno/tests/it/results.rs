@@ -93,3 +93,54 @@ fn a_report_that_cannot_be_written_costs_neither_the_table_nor_the_results() {
     place.run(&["report", "out"]).expect(0);
     assert!(place.path("out/report.html").exists());
 }
+
+/// Copies a results directory as if its run had been measured a minute later, on another machine.
+fn measured_elsewhere(place: &Place, from: &str, to: &str) {
+    let copy = format!("cp -r {from} {to}");
+    place.start(place.command_of("sh".as_ref(), &["-c", &copy])).wait().expect(0);
+    let path = place.path(to).join("runs/0001/run.json");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let go_unix_ns = record["go_unix_ns"].as_u64().unwrap() + 60_000_000_000;
+    record["go_unix_ns"] = go_unix_ns.into();
+    record["host"]["hostname"] = "elsewhere".into();
+    fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
+}
+
+#[test]
+fn results_of_two_places_become_one_study() {
+    let place = Place::new();
+    run_script(&place, "SELECT 1;\n", &[]).expect(0);
+    measured_elsewhere(&place, "out", "later");
+    let merged = place.run(&["merge", "out", "second=later", "-o", "both"]).expect(0);
+    assert!(merged.stderr.contains("`both` holds 2 runs of 2 experiments: out, second"), "{}", merged.stderr);
+    assert!(merged.stdout.contains("[machine-changed]"), "{}", merged.stdout);
+    let both = place.results("both");
+    assert_eq!(both.runs.iter().map(|run| run.record.spec.run).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(both.plan.origin_of(2).unwrap().name, "second");
+    let [first, second] = &both.runs[..] else { panic!("{both:?}") };
+    assert_eq!((&first.intervals, &first.histograms), (&second.intervals, &second.histograms));
+    let csv = fs::read_to_string(place.path("both/runs.csv")).unwrap();
+    assert!(csv.starts_with("run,block,case,label,origin,seed,"), "{csv}");
+
+    let apart = place.run(&["merge", "out", "later", "--by-origin", "-o", "apart"]).expect(0);
+    assert!(apart.stdout.contains("\norigin later "), "{}", apart.stdout);
+    assert!(!apart.stdout.contains("[machine-changed]"), "{}", apart.stdout);
+    for (refused, words) in [
+        (&["merge", "out", "again=out", "-o", "no"][..], "are the same run, which would count twice"),
+        (&["merge", "out", "both", "-o", "no"], "`both` has itself been merged"),
+        (&["merge", "out", "later", "-o", "both"], "already"),
+        (&["merge", "out", "nowhere", "-o", "no"], "cannot read `nowhere`"),
+        (&["run", "--resume", "both"], "`both` was merged from out, second; resume those"),
+    ] {
+        let error = place.run(refused).expect(1).stderr;
+        assert!(error.contains(words), "{error}");
+    }
+    // Nothing that a planted link leads to gets into the study.
+    let events = place.path("later/runs/0001/events.jsonl");
+    fs::remove_file(&events).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", &events).unwrap();
+    let error = place.run(&["merge", "out", "later", "-o", "no"]).expect(1).stderr;
+    assert!(error.contains("symbolic link"), "{error}");
+    assert!(!place.path("no").exists());
+    place.expect_clean();
+}

@@ -1,0 +1,81 @@
+//! Options of the commands that read stored results.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Default directory of results.
+pub(crate) const RESULTS: &str = "results";
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Results directories.
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Print the whole study as JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the cases as CSV instead of a table.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Print all findings in full, and where the variation comes from.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Exit with 3 if a finding voids a number.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// Options of `merge`.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// Results directories, each with the name that reports call it if that is not the last part of its path.
+    #[arg(value_name = "[NAME=]DIR", required = true, num_args = 2..)]
+    pub(crate) dirs: Vec<String>,
+    /// Directory of the merged study; new or empty.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Keep the cases of each directory apart: where they were measured is a factor, `origin`.
+    #[arg(long)]
+    pub(crate) by_origin: bool,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Results directory.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Only this run.
+    #[arg(long, value_name = "N")]
+    pub(crate) run: Option<u32>,
+}
+
+/// Options of `history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Name of the experiment, as `list` shows it, or the directory of one of its results.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Directory of results [default: results].
+    #[arg(value_name = "DIR")]
+    pub(crate) place: Option<PathBuf>,
+    /// The same directory as an option.
+    #[arg(long, value_name = "DIR", conflicts_with = "place")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Directory of results.
+    #[arg(value_name = "DIR", default_value = RESULTS)]
+    pub(crate) dir: PathBuf,
+    /// Print as JSON, one object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
