@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use model::load::Window;
-use model::load::drive::{Done, DriverLine};
+use model::load::drive::{Done, DriverLine, Ending};
 use model::telemetry::reading::{Tick, key};
 
 use crate::add_up::{self, Adder};
 use crate::clocks::shifted;
-use crate::crew::{Fleet, TURN};
+use crate::crew::{Fleet, Member, SILENCE, TURN};
 use crate::pipes::since_epoch;
 
 /// How long to wait for a driver.
@@ -33,7 +33,7 @@ impl Patience {
 /// When `stop` is raised, the drivers are asked to end early, and `Done` says so.
 ///
 /// # Errors
-/// When a driver fails, dies, writes nonsense, is silent for 5 s, or has not ended 15 s after the end of the grace
+/// When a driver fails, dies, writes nonsense, is silent for 5 s, has stopped because it heard nothing of us, or has not ended 15 s after the end of the grace
 /// period; and when `on_line` returns an error. All drivers have been killed by then: a load is never smaller in silence.
 pub fn conduct(
     fleet: &mut Fleet,
@@ -148,6 +148,9 @@ fn listen(
             && !matches!(line, DriverLine::Pong(_))
         {
             books.silent[from] = Duration::ZERO;
+            if !was_stopped {
+                expect_not_given_up(&fleet.drivers[from], &line)?;
+            }
             take(fleet, from, line, books, on_line)?;
             if let Some(done) = books.total() {
                 return Ok(done);
@@ -165,6 +168,19 @@ fn listen(
             }
         }
     }
+}
+
+/// A driver on another machine stops by itself when nothing of us reaches it any more, and what it did then may still reach us.
+fn expect_not_given_up(driver: &Member, line: &DriverLine) -> Result<()> {
+    if let DriverLine::Done(done) = line {
+        ensure!(
+            done.ending != Ending::Stopped || driver.record.is_none(),
+            "{} stopped by itself, because nothing of pgdyno had reached it for {} s: pgdyno or the network stood still",
+            driver.process.who,
+            SILENCE.as_secs(),
+        );
+    }
+    Ok(())
 }
 
 /// How much of a turn counts as the drivers' silence: nothing before `go`, and little of a turn that took long, because

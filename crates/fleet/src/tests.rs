@@ -207,6 +207,23 @@ fn stop_reaches_the_driver_once() {
 }
 
 #[test]
+fn a_driver_elsewhere_that_gave_us_up_is_not_taken_for_one_that_was_asked_to_stop() {
+    let dir = tempfile::tempdir().unwrap();
+    let then =
+        format!("read -r order; echo '{READY}'; read -r go; echo '{}'; cat >/dev/null", done("stopped"));
+    let own = stand_in::speaker(dir.path(), "own", &then);
+    let spec = stand_in::spec("a", &["sh", "-c"].map(str::to_string), &own);
+    for (stop, expected) in [(false, "driver `a` stopped by itself, because nothing of pgdyno"), (true, "")] {
+        let mut driver = stand_in::greeted(std::slice::from_ref(&spec), &own).unwrap();
+        wait_ready(&mut driver).unwrap();
+        let stop = AtomicBool::new(stop);
+        let result = conduct_with(&mut driver, 7, WINDOW, &mut |_| Ok(()), &stop, HASTY);
+        let error = result.map_or_else(|error| format!("{error:#}"), |_| String::new());
+        assert!(error.starts_with(expected) && error.is_empty() == expected.is_empty(), "{error}");
+    }
+}
+
+#[test]
 fn silence_counts_from_go_on() {
     let script = format!("read order; say '{READY}'; read go; sleep 1.2; say '{}'", done("completed"));
     let mut driver = driver(&script);

@@ -19,13 +19,18 @@ nonce=${greeting#*nonce\":\"}
 nonce=${nonce%%\"*}
 sha=$sha
 host=$host
-echo "{\"hello\":{\"nonce\":\"$nonce\",\"build\":{\"version\":\"1\",\"sha256\":\"$sha\",\"architecture\":\"x\"},\"host\":\"$host\",\"processors\":1,\"pid\":$$,\"clock\":{\"is_synchronised\":false,\"error_max_us\":0}}}"
+echo "{\"hello\":{\"nonce\":\"$nonce\",\"build\":{\"version\":\"1\",\"sha256\":\"$sha\",\"architecture\":\"x\"},\"host\":\"$host\",\"boot_id\":\"$(cat /proc/sys/kernel/random/boot_id)\",\"processors\":1,\"pid\":$$,\"clock\":{\"is_synchronised\":false,\"error_max_us\":0}}}"
 exec cat >/dev/null
 "#;
 
 /// A program in `dir`; `mark` makes it another build than those with other marks.
 pub(super) fn program(dir: &Path, name: &str, mark: &str) -> PathBuf {
     write(dir, name, &format!("{}# {mark}\n", script("$(sha256sum <\"$0\" | cut -c -64)", "$0")))
+}
+
+/// A program that goes on as `script` says after its hello.
+pub(super) fn speaker(dir: &Path, name: &str, then: &str) -> PathBuf {
+    write(dir, name, &script("$(sha256sum <\"$0\" | cut -c -64)", "$0").replace("exec cat >/dev/null", then))
 }
 
 /// A program that claims to have another one's hash.
@@ -57,9 +62,12 @@ pub(super) fn spec(name: &str, via: &[String], program: &Path) -> DriverSpec {
 
 /// Greets drivers, and ends them.
 pub(super) fn greet(specs: &[DriverSpec], own: &Path) -> Result<Vec<DriverRecord>> {
-    let order = super::order("select 1");
-    let fleet = Fleet::greeted(specs, &order, own, &|_| Ok(()), &AtomicBool::new(false))?;
-    Ok(fleet.records())
+    Ok(greeted(specs, own)?.records())
+}
+
+/// Greets drivers.
+pub(super) fn greeted(specs: &[DriverSpec], own: &Path) -> Result<Fleet> {
+    Fleet::greeted(specs, &super::order("select 1"), own, &|_| Ok(()), &AtomicBool::new(false))
 }
 
 /// The error of a greeting that fails.
