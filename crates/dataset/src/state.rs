@@ -175,8 +175,14 @@ pub fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resul
 
 pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
+/// Row security came with this version.
+const ROW_SECURITY_VERSION_NUM: u32 = 90_500;
+
 /// Whether policies of row security apply to the user in one of these tables, by their names in SQL.
 pub(crate) fn is_filtered(session: &mut Session, tables: &[&str]) -> Result<bool> {
+    if session.server_version_num() < ROW_SECURITY_VERSION_NUM {
+        return Ok(false);
+    }
     let active: Vec<String> = tables
         .iter()
         .map(|table| format!("pg_catalog.row_security_active({}::pg_catalog.text)", quote_literal(table)))

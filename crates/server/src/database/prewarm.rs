@@ -9,6 +9,9 @@ use crate::database::facts::{is_so, version_num};
 use crate::database::relations::{Missing, with_parts};
 use crate::database::tend::{Detail, seconds, skipped};
 
+/// Row security came with this version.
+const ROW_SECURITY_VERSION_NUM: u32 = 90_500;
+
 /// One relation to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Relation {
@@ -28,7 +31,8 @@ struct Relation {
 /// server's `effective_cache_size`, small relations first.
 pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let began = Instant::now();
-    let mut relations = relations(session, tables)?;
+    let version_num = version_num(session)?;
+    let mut relations = relations(session, tables, version_num)?;
     if relations.is_empty() {
         return Ok(skipped("there are no tables to read"));
     }
@@ -41,7 +45,6 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let mode = if total_bytes <= shared_bytes { "buffer" } else { "read" };
     let mut budget_bytes = cache_bytes.max(shared_bytes);
     let mut read_bytes = 0;
-    let version_num = version_num(session)?;
     let (mut ringed, mut filtered) = (Vec::new(), Vec::new());
     for relation in &relations {
         let wanted_bytes = relation.bytes.min(budget_bytes);
@@ -99,18 +102,20 @@ fn scans_text(ringed: &[&str], filtered: &[&str]) -> String {
 }
 
 /// The tables, their partitions and all their indexes.
-fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
+fn relations(session: &mut Session, tables: &[&str], version_num: u32) -> Result<Vec<Relation>> {
     if tables.is_empty() {
         return Ok(Vec::new());
     }
+    let is_filtered =
+        if version_num >= ROW_SECURITY_VERSION_NUM { "row_security_active(c.oid)" } else { "false" };
     let sql = format!(
         "{}
-         select c.oid, pg_relation_size(c.oid) as bytes, false as is_index, row_security_active(c.oid) as is_filtered,
+         select c.oid, pg_relation_size(c.oid) as bytes, false as is_index, {is_filtered} as is_filtered,
                 n.nspname, c.relname, null as attname
            from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
           where c.relkind in ('r', 'm')
          union all
-         select x.indexrelid, pg_relation_size(x.indexrelid), true, row_security_active(c.oid), n.nspname, c.relname,
+         select x.indexrelid, pg_relation_size(x.indexrelid), true, {is_filtered}, n.nspname, c.relname,
                 case when a.amname = 'btree' and x.indpred is null and x.indkey[0] > 0 then k.attname end
            from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
            join pg_index x on x.indrelid = c.oid join pg_class ic on ic.oid = x.indexrelid

@@ -19,12 +19,16 @@ impl SearchPath {
     /// the user's own.
     #[must_use]
     pub fn set_local_sql(&self) -> String {
-        format!(
-            "select pg_catalog.set_config('search_path', {}, true), pg_catalog.set_config('row_security', reset_val, true) \
-             from pg_catalog.pg_settings where name = 'row_security'",
-            quote_literal(&self.setting)
-        )
+        let path = quote_literal(&self.setting);
+        format!("{}; select pg_catalog.set_config('search_path', {path}, true)", own_row_security_sql(true))
     }
+}
+
+/// A statement that gives `row_security` the value that the session began with. Before 9.5 there is none.
+fn own_row_security_sql(is_local: bool) -> String {
+    format!(
+        "select pg_catalog.set_config(name, reset_val, {is_local}) from pg_catalog.pg_settings where name = 'row_security'"
+    )
 }
 
 /// A statement that empties the path for the rest of the transaction.
@@ -69,7 +73,7 @@ impl Session {
     /// See [`SessionError`].
     pub fn restore_for_user(&mut self) -> Result<()> {
         let Some(path) = self.search_path.take() else { return Ok(()) };
-        self.execute("reset row_security")?;
+        self.execute(&own_row_security_sql(false))?;
         let sql =
             format!("select pg_catalog.set_config('search_path', {}, false)", quote_literal(&path.setting));
         self.query(&sql).map(drop)
