@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, bail, ensure};
 use wire::quote_literal;
 use wire::session::{Rows, Session, SessionError};
-use workload::objects::marker::{Marker, is_part_mark};
+use workload::objects::marker::{Identity, Marker, comment_literal, is_part_mark, part_mark};
 use workload::{Schema, Signature};
 
 use crate::kind::Dataset;
@@ -52,6 +52,8 @@ struct Routine {
     signature: Signature,
     /// The server has an aggregate where the workload has a function.
     is_aggregate: bool,
+    /// A digest of its body.
+    body: String,
     /// The workload that its mark names.
     marked_by: Option<Dataset>,
 }
@@ -95,13 +97,19 @@ impl Clearance<'_> {
         if self.replace { Ok(()) } else { hung::expect_none(session, self.schema, &oids) }
     }
 
-    /// Drops the objects that are in the way, and runs `statements`: everything or nothing.
+    /// Drops the objects that are in the way, runs `statements`, and marks what they have made: everything or nothing.
     ///
     /// # Errors
     /// As [`Clearance::check`]; when other objects depend on the tables; when the server fails.
-    pub(crate) fn replace_by(&self, session: &mut Session, statements: &[String]) -> Result<()> {
+    pub(crate) fn replace_by(
+        &self,
+        session: &mut Session,
+        statements: &[String],
+        loading: &Marker,
+    ) -> Result<()> {
         session.execute("begin")?;
-        let done = self.replace_in_transaction(session, statements);
+        let done =
+            self.replace_in_transaction(session, statements).and_then(|()| self.mark(session, loading));
         let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
         // The reason for the rollback comes first.
         done.and_then(|()| Ok(ended?))
@@ -117,6 +125,28 @@ impl Clearance<'_> {
         }
         self.expect_gone(session, "pg_proc", &routines.iter().map(|routine| routine.oid).collect())?;
         statements.iter().try_for_each(|statement| Ok(session.execute(statement)?))
+    }
+
+    /// Marks the tables and routines that this transaction has made: each by its name, and a table by its OID, a
+    /// routine by its body.
+    fn mark(&self, session: &mut Session, loading: &Marker) -> Result<()> {
+        let workload = self.dataset.name();
+        let comment = |what: String, part: &str, identity: Identity| {
+            let mark = part_mark(workload, part, Some(identity));
+            format!("comment on {what} is {}", comment_literal(&mark))
+        };
+        for Relation { oid, name, .. } in self.relations(session)? {
+            let table = self.schema.sql_name(&name);
+            session.execute(&match name == self.dataset.marked_table() {
+                true => loading.clone().on(oid).comment_sql_on(&table),
+                false => comment(format!("table {table}"), &name, Identity::Oid(oid)),
+            })?;
+        }
+        for Routine { signature, body, .. } in self.routines(session)? {
+            let what = signature.sql(self.schema);
+            session.execute(&comment(what, &signature.text(), Identity::Body(&body)))?;
+        }
+        Ok(())
     }
 
     /// Locks the tables until the end of the transaction, so that nobody can replace them, and then judges them.
@@ -143,23 +173,24 @@ impl Clearance<'_> {
     }
 
     /// Fails unless each table has its own mark, and the marked table's says `loading`: only then may they be marked as
-    /// complete. Nobody can replace the marked table before the transaction ends.
+    /// complete. Nobody can replace the marked table, whose OID is returned, before the transaction ends.
     ///
     /// # Errors
     /// Names the tables that somebody else put there, or when the server fails.
-    pub(crate) fn expect_own(&self, session: &mut Session, loading: &Marker) -> Result<()> {
+    pub(crate) fn expect_own(&self, session: &mut Session, loading: &Marker) -> Result<u32> {
         session.execute(LIMIT_LOCK_WAITS)?;
         let marked = self.dataset.marked_table();
         let sql = format!("lock table {} in share update exclusive mode", self.schema.sql_name(marked));
         session.execute(&sql)?;
         let found = self.relations(session)?;
-        let loading = loading.text();
+        let is_loading =
+            |relation: &Relation| relation.comment.as_ref() == Some(&loading.clone().on(relation.oid).text());
         let is_own = |table: &str| {
             found.iter().any(|relation| {
                 relation.name == table
                     && relation.schema == self.schema.name()
                     && relation.is_marked(self.dataset)
-                    && (table != marked || relation.comment.as_ref() == Some(&loading))
+                    && (table != marked || is_loading(relation))
             })
         };
         let replaced = self.tables.iter().filter(|table| !is_own(table));
@@ -171,7 +202,8 @@ impl Clearance<'_> {
              is not complete",
             replaced.join(", ")
         );
-        Ok(())
+        let found = found.iter().find(|relation| relation.name == marked);
+        found.map(|relation| relation.oid).context("the marked table is one of the tables")
     }
 
     /// Drops the relations that [`Clearance::hold`] returned.
@@ -248,7 +280,8 @@ impl Clearance<'_> {
             known.iter().map(|(_, signature)| quote_literal(&signature.name)).collect();
         let sql = format!(
             "select p.oid, p.proname, pg_catalog.oidvectortypes(p.proargtypes) as types, \
-               pg_catalog.to_jsonb(p) ->> 'prokind' as kind, pg_catalog.obj_description(p.oid, 'pg_proc') as comment \
+               pg_catalog.to_jsonb(p) ->> 'prokind' as kind, pg_catalog.md5(p.prosrc) as body, \
+               pg_catalog.obj_description(p.oid, 'pg_proc') as comment \
              from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace \
              where n.nspname = {} and p.proname in ({}) order by 2, 3",
             quote_literal(self.schema.name()),
@@ -269,9 +302,12 @@ impl Clearance<'_> {
         let comment = rows.get(row, "comment").unwrap_or_default();
         let text = signature.text();
         let mut of = known.iter().filter(|(_, known)| known.text() == text).map(|(dataset, _)| *dataset);
-        let marked_by = of.clone().find(|dataset| is_part_mark(comment, dataset.name(), &text));
+        let body = rows.get(row, "body")?.to_string();
+        let identity = Identity::Body(&body);
+        let marked_by = of.clone().find(|dataset| is_part_mark(comment, dataset.name(), &text, identity));
         (marked_by.is_some() || of.any(|dataset| dataset == self.dataset)).then_some(Routine {
             oid: rows.parse(row, "oid")?,
+            body,
             signature,
             is_aggregate: kind == Some("a"),
             marked_by,
@@ -309,8 +345,8 @@ impl Clearance<'_> {
         }));
         ensure!(
             foreign.is_empty(),
-            "the database has objects with the workload's names that pgdyno did not create: {}; name another schema with \
-             --schema, use another database, or pass --replace to drop them",
+            "the database has objects with the workload's names that pgdyno did not create, or that somebody changed: {}; name another schema \
+             with --schema, use another database, or pass --replace to drop them",
             foreign.join(", ")
         );
         Ok(())
@@ -361,9 +397,9 @@ impl Relation {
     fn is_marked(&self, dataset: Dataset) -> bool {
         let comment = self.comment.as_deref().unwrap_or_default();
         if self.name == dataset.marked_table() {
-            return matches!(Marker::parse(comment), Ok(Some(marker)) if marker.workload == dataset.name());
+            return matches!(Marker::parse(comment), Ok(Some(marker)) if marker.workload == dataset.name() && marker.is_on(self.oid));
         }
-        is_part_mark(comment, dataset.name(), &self.name)
+        is_part_mark(comment, dataset.name(), &self.name, Identity::Oid(self.oid))
     }
 
     fn kind_words(&self) -> &'static str {

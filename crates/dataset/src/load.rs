@@ -6,8 +6,8 @@ use anyhow::Result;
 use model::experiment::case::{Layout, WorkloadSpec};
 use wire::quote_literal;
 use wire::session::{Session, SessionError};
-use workload::objects::marker::{Marker, MarkerState, comment_literal, part_mark};
-use workload::{Schema, Signature};
+use workload::Schema;
+use workload::objects::marker::{Marker, MarkerState};
 
 use crate::clearance::Clearance;
 use crate::kind::Dataset;
@@ -79,11 +79,6 @@ pub fn problems(
     Clearance { dataset, schema, tables: &tables, replace }.problems(session)
 }
 
-/// The statement that describes the loaded data on the marked table.
-pub(crate) fn marker_sql(dataset: Dataset, schema: &Schema, marker: &Marker) -> String {
-    marker.comment_sql_on(&schema.sql_name(dataset.marked_table()))
-}
-
 /// Marks all tables as complete, with proofs of the state they are in: those that this load created, and nobody else's.
 pub(crate) fn finish(
     session: &mut Session,
@@ -92,37 +87,29 @@ pub(crate) fn finish(
     (n_rows, at): (u64, String),
 ) -> Result<()> {
     session.execute("begin")?;
-    let done = clearance.expect_own(session, &marker(MarkerState::Loading)).and_then(|()| {
-        let mut finished = marker(MarkerState::Finished { at });
+    let done = clearance.expect_own(session, &marker(MarkerState::Loading)).and_then(|oid| {
+        let mut finished = marker(MarkerState::Finished { at }).on(oid);
         finished.extra.extend(untouched::proofs(session, clearance.schema, clearance.tables, n_rows)?);
-        Ok(session.execute(&marker_sql(clearance.dataset, clearance.schema, &finished))?)
+        let marked = clearance.schema.sql_name(clearance.dataset.marked_table());
+        Ok(session.execute(&finished.comment_sql_on(&marked))?)
     });
     let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
     // The reason for the rollback comes first.
     done.and_then(|()| Ok(ended?))
 }
 
-/// The statements that mark every other table, and every routine, as pgdyno's.
-pub(crate) fn mark_parts(
-    dataset: Dataset,
-    schema: &Schema,
-    tables: &[String],
-    routines: &[Signature],
-) -> Vec<String> {
-    let comment = |what: String, part: &str| {
-        format!("comment on {what} is {}", comment_literal(&part_mark(dataset.name(), part)))
-    };
-    let tables = tables.iter().filter(|table| *table != dataset.marked_table());
-    let tables = tables.map(|table| comment(format!("table {}", schema.sql_name(table)), table));
-    let routines = routines.iter().map(|routine| comment(routine.sql(schema), &routine.text()));
-    tables.chain(routines).collect()
-}
-
-/// Drops what may be dropped and runs `statements`: everything or nothing.
-pub(crate) fn replace_by(session: &mut Session, clearance: &Clearance, statements: &[String]) -> Result<()> {
-    clearance.replace_by(session, statements).map_err(|error| match error.downcast::<SessionError>() {
-        Ok(error) => locked_out(session, clearance, error),
-        Err(error) => error,
+/// Drops what may be dropped, runs `statements`, and marks what they have made: everything or nothing.
+pub(crate) fn replace_by(
+    session: &mut Session,
+    clearance: &Clearance,
+    statements: &[String],
+    loading: &Marker,
+) -> Result<()> {
+    clearance.replace_by(session, statements, loading).map_err(|error| {
+        match error.downcast::<SessionError>() {
+            Ok(error) => locked_out(session, clearance, error),
+            Err(error) => error,
+        }
     })
 }
 

@@ -51,7 +51,7 @@ pub(super) fn note_prices(keeper: &mut Session, schema: &Schema, condition: &str
 
 /// The statement that marks a table as pgdyno's.
 fn mark(table: &str) -> String {
-    let mark = part_mark(Dataset::Tpcc.name(), table);
+    let mark = part_mark(Dataset::Tpcc.name(), table, None);
     format!("comment on table @.{table} is {}", comment_literal(&mark))
 }
 

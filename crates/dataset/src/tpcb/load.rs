@@ -10,9 +10,7 @@ use workload::tpcb::{self, TpcbOptions};
 use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning};
-use crate::load::{
-    LoadProgress, LoadReport, LoadRequest, explained, finish, mark_parts, marker_sql, replace_by,
-};
+use crate::load::{LoadProgress, LoadReport, LoadRequest, explained, finish, replace_by};
 use crate::streams::{Sent, Streams};
 use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 
@@ -53,10 +51,8 @@ pub(crate) fn load(
     let mut others = connect_others(request)?;
     let n_streams = others.len() + 1;
     // In one transaction: the tables are the old ones, or new ones that are marked as unfinished.
-    let mut statements = tpcb::create_tables(load.scale, &load.options);
-    statements.extend(mark_parts(Dataset::Tpcb, request.schema, &tables, &[]));
-    statements.push(marker_sql(Dataset::Tpcb, request.schema, &marker(request, MarkerState::Loading)));
-    replace_by(session, &clearance, &statements)?;
+    let statements = tpcb::create_tables(load.scale, &load.options);
+    replace_by(session, &clearance, &statements, &marker(request, MarkerState::Loading))?;
 
     let rows_total = rows_total(load.scale);
     let mut told = |sent: Sent| {
@@ -97,6 +93,7 @@ fn marker(request: &LoadRequest, state: MarkerState) -> Marker {
         scale: request.scale,
         tool_version: env!("CARGO_PKG_VERSION").to_string(),
         state,
+        oid: None,
         extra: layout_facts(request.layout),
     }
 }

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use wire::session::Session;
-use workload::Signature;
 use workload::objects::marker::{Marker, MarkerState};
 use workload::tpcc::{self, Population, TABLES};
 
@@ -49,21 +48,18 @@ pub(crate) fn load(
             scale: request.scale,
             tool_version: env!("CARGO_PKG_VERSION").to_string(),
             state,
+            oid: None,
             extra: [(C_LOAD.to_string(), c_load)].into(),
         }
     };
-    let comment = |state| load::marker_sql(dataset, schema, &marker(state));
     // Before anything is dropped: the server may not have enough connection slots.
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let n_streams = request.n_streams.map_or(n_cpus.clamp(1, STREAMS_MAX), |n| n as usize);
     let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;
     let mut statements = create_tables(schema);
     let routines = dataset.routines(schema, session.server_version_num());
-    let (signatures, routines): (Vec<Signature>, Vec<String>) = routines.into_iter().unzip();
-    statements.extend(routines);
-    statements.extend(load::mark_parts(dataset, schema, &tables, &signatures));
-    statements.push(comment(MarkerState::Loading));
-    load::replace_by(session, &clearance, &statements)?;
+    statements.extend(routines.into_iter().map(|(_, statement)| statement));
+    load::replace_by(session, &clearance, &statements, &marker(MarkerState::Loading))?;
 
     let rows_total = rows_about(request.scale);
     let streams =

@@ -151,6 +151,33 @@ fn acid_tests_restore_only_rows_that_they_set_aside() {
 }
 
 #[test]
+fn a_copy_of_a_mark_on_another_object_and_that_of_a_changed_routine_prove_nothing() {
+    let database = Database::new();
+    database.init("public", "").expect(0);
+    // As after somebody restored a dump, or moved tables about.
+    for table in ["pgbench_branches", "pgbench_tellers"] {
+        database.execute(&format!(
+            "alter table {table} rename to former; create table {table} (note text); insert into {table} values ('mine'); \
+             do $$ begin execute format('comment on table {table} is %L', obj_description('former'::regclass)); end $$"
+        ));
+        database.expect_refusal("public", "", &[&format!("`public.{table}`"), "--replace"]);
+        assert_eq!(database.ask(&format!("select note from {table}")), "mine");
+        database.execute(&format!("drop table {table}; alter table former rename to {table}"));
+    }
+    database.init("public", "").expect(0);
+
+    database.init("public", "-w tproc-c").expect(0);
+    let one = "(select oid from pg_proc where proname = 'slev' order by oid limit 1)";
+    database.execute(&format!(
+        "do $$ begin execute replace(pg_get_functiondef({one}), 'count(distinct', '/* tuned */ count(distinct'); end $$"
+    ));
+    database.expect_refusal("public", "-w tproc-c", &["`public.slev(", "somebody changed", "--replace"]);
+    assert_eq!(database.ask(&format!("select prosrc like '%tuned%' from pg_proc where oid = {one}")), "t");
+    database.init("public", "-w tproc-c --replace").expect(0);
+    database.init("public", "-w tproc-c").expect(0);
+}
+
+#[test]
 fn objects_that_depend_on_the_tables_are_named_and_kept() {
     let database = Database::new();
     database.init("public", "").expect(0);

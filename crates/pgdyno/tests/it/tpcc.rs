@@ -65,7 +65,7 @@ fn tables_of_others_and_keys_of_other_workloads_are_refused() {
     let init = place.run(&["init", "-w", "tpcc", "-s", "1", "--server", &server]).expect(1);
     assert!(
         init.stderr.contains(
-            "objects with the workload's names that pgdyno did not create: table `public.customer`"
+            "objects with the workload's names that pgdyno did not create, or that somebody changed: table `public.customer`"
         ),
         "{}",
         init.stderr

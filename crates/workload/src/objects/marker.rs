@@ -3,7 +3,8 @@
 //! Each begins with the word `pgdyno`, `key=value` pairs follow. One table of a workload has the [`Marker`]: what was
 //! loaded, how much of it, and whether loading finished; without it an interrupted load would pass for a small one.
 //! Every other table, partition and routine has a [`part_mark`] that names it: only what has its own mark may be
-//! dropped without asking.
+//! dropped without asking. A table's mark also names its OID, and a routine's its body by a digest: on another table, to which
+//! somebody copied the comment or a dump restored it, or on a routine that somebody changed, it proves nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,10 +12,28 @@ use std::fmt::Write;
 /// The word that a marker starts with.
 const PREFIX: &str = "pgdyno";
 
+/// Which object of a database a mark is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity<'a> {
+    /// The OID of a table.
+    Oid(u32),
+    /// A digest of a routine's body.
+    Body(&'a str),
+}
+
+/// The key of the OID in marks.
+const OID: &str = "oid";
+
 /// The comment on an object that belongs to a workload's tables: `part` is the object's name, so that the mark is
-/// invalid elsewhere.
-pub fn part_mark(workload: &str, part: &str) -> String {
-    pairs_text([("workload", workload), ("part", part)].into_iter())
+/// invalid elsewhere. Without an identity it is that of a table that only pgdyno's own tests use, or of an older version.
+pub fn part_mark(workload: &str, part: &str, identity: Option<Identity>) -> String {
+    let pair = match identity {
+        Some(Identity::Oid(oid)) => Some((OID, oid.to_string())),
+        Some(Identity::Body(digest)) => Some(("body", digest.to_owned())),
+        None => None,
+    };
+    let pair = pair.as_ref().map(|(key, value)| (*key, value.as_str()));
+    pairs_text([("workload", workload), ("part", part)].into_iter().chain(pair))
 }
 
 /// The beginning of every mark of a workload's tables.
@@ -22,9 +41,9 @@ pub fn mark_begins(workload: &str) -> String {
     pairs_text([("workload", workload)].into_iter()) + " "
 }
 
-/// Whether a comment is what [`part_mark`] gives.
-pub fn is_part_mark(comment: &str, workload: &str, part: &str) -> bool {
-    comment == part_mark(workload, part)
+/// Whether a comment is what [`part_mark`] gives for this object.
+pub fn is_part_mark(comment: &str, workload: &str, part: &str, identity: Identity) -> bool {
+    [None, Some(identity)].into_iter().any(|identity| comment == part_mark(workload, part, identity))
 }
 
 /// The contents of a marker.
@@ -38,6 +57,8 @@ pub struct Marker {
     pub tool_version: String,
     /// Whether they are complete.
     pub state: MarkerState,
+    /// OID of the table that it is on; older versions did not say.
+    pub oid: Option<u32>,
     /// Further pairs, kept unchanged, including those that a newer version wrote.
     pub extra: BTreeMap<String, String>,
 }
@@ -76,9 +97,22 @@ impl Marker {
         format!("comment on table {table} is {}", comment_literal(&self.text()))
     }
 
+    /// The marker on the table with this OID.
+    #[must_use]
+    pub fn on(mut self, oid: u32) -> Marker {
+        self.oid = Some(oid);
+        self
+    }
+
+    /// Whether it may have been written on the table with this OID.
+    pub fn is_on(&self, oid: u32) -> bool {
+        self.oid.is_none_or(|own| own == oid)
+    }
+
     /// The text of the comment.
     pub fn text(&self) -> String {
         let scale = self.scale.to_string();
+        let oid = self.oid.map(|oid| oid.to_string());
         let (state, finished_at) = match &self.state {
             MarkerState::Loading => ("loading", None),
             MarkerState::Finished { at } => ("finished", Some(at.as_str())),
@@ -89,6 +123,7 @@ impl Marker {
             ("tool_version", Some(self.tool_version.as_str())),
             ("state", Some(state)),
             ("finished_at", finished_at),
+            (OID, oid.as_deref()),
         ];
         let known = known.into_iter().filter_map(|(key, value)| value.map(|value| (key, value)));
         let extra = self.extra.iter().map(|(key, value)| (key.as_str(), value.as_str()));
@@ -113,7 +148,10 @@ impl Marker {
             other => return Err(MarkerError::Unknown { key: "state", value: other.to_owned() }),
         };
         let scale = scale.parse().map_err(|_| MarkerError::Unknown { key: "scale", value: scale })?;
-        Ok(Some(Marker { workload, scale, tool_version, state, extra: pairs }))
+        let oid = pairs
+            .remove(OID)
+            .map(|text| text.parse().map_err(|_| MarkerError::Unknown { key: OID, value: text }));
+        Ok(Some(Marker { workload, scale, tool_version, state, oid: oid.transpose()?, extra: pairs }))
     }
 }
 
@@ -168,7 +206,14 @@ mod tests {
 
     fn marker(workload: &str, state: MarkerState) -> Marker {
         let extra = BTreeMap::from([("fillfactor".to_owned(), "90 %".to_owned())]);
-        Marker { workload: workload.to_owned(), scale: 300, tool_version: "0.1.0".to_owned(), state, extra }
+        Marker {
+            workload: workload.to_owned(),
+            scale: 300,
+            tool_version: "0.1.0".to_owned(),
+            state,
+            oid: None,
+            extra,
+        }
     }
 
     #[test]
@@ -178,7 +223,9 @@ mod tests {
                 [MarkerState::Loading, MarkerState::Finished { at: "2026-11-20 10:00:00+00".to_owned() }]
             {
                 let written = marker(workload, state);
-                assert_eq!(Marker::parse(&written.text()), Ok(Some(written)));
+                assert_eq!(Marker::parse(&written.text()), Ok(Some(written.clone())));
+                let on_one = written.on(16400);
+                assert_eq!(Marker::parse(&on_one.text()), Ok(Some(on_one)));
             }
         }
     }
@@ -193,17 +240,27 @@ mod tests {
 
     #[test]
     fn a_mark_of_a_part_is_worth_nothing_elsewhere() {
-        let mark = part_mark("tpcc", "payment(integer, text)");
-        assert_eq!(mark, "pgdyno workload=tpcc part=payment(integer,%20text)");
-        assert!(is_part_mark(&mark, "tpcc", "payment(integer, text)"));
-        for (comment, workload, part) in [
-            (mark.as_str(), "tpcc", "payment(integer)"),
-            (mark.as_str(), "tproc-c", "payment(integer, text)"),
-            ("pgdyno test data, keep", "tpcc", "stock"),
-            ("pgdyno", "tpcc", "stock"),
-        ] {
-            assert!(!is_part_mark(comment, workload, part), "{comment}");
+        let here = Identity::Body("d4f0");
+        let mark = part_mark("tpcc", "payment(integer, text)", Some(here));
+        assert_eq!(mark, "pgdyno workload=tpcc part=payment(integer,%20text) body=d4f0");
+        let table = part_mark("tpcc", "stock", Some(Identity::Oid(16400)));
+        assert_eq!(table, "pgdyno workload=tpcc part=stock oid=16400");
+        let older = part_mark("tpcc", "payment(integer, text)", None);
+        for mark in [&mark, &older] {
+            assert!(is_part_mark(mark, "tpcc", "payment(integer, text)", here));
         }
+        for (comment, workload, part, identity) in [
+            (mark.as_str(), "tpcc", "payment(integer)", here),
+            (mark.as_str(), "tproc-c", "payment(integer, text)", here),
+            (mark.as_str(), "tpcc", "payment(integer, text)", Identity::Body("d4f1")),
+            (table.as_str(), "tpcc", "stock", Identity::Oid(16401)),
+            ("pgdyno test data, keep", "tpcc", "stock", here),
+            ("pgdyno", "tpcc", "stock", here),
+        ] {
+            assert!(!is_part_mark(comment, workload, part, identity), "{comment}");
+        }
+        let loaded = marker("tpcb", MarkerState::Loading);
+        assert!(loaded.is_on(7) && loaded.clone().on(7).is_on(7) && !loaded.on(7).is_on(8));
         assert!(Marker::parse(&mark).is_err(), "it does not say what was loaded");
     }
 

@@ -166,6 +166,7 @@ pub(crate) fn a_marker_is_read_back(cluster: &Cluster) {
         scale: 2,
         tool_version: "0.1.0".to_owned(),
         state: MarkerState::Loading,
+        oid: None,
         extra: BTreeMap::new(),
     };
     cluster.query("ours", &written.comment_sql_on("pgbench_branches"));

@@ -36,6 +36,7 @@ impl Init<'_> {
             scale: self.plan.scale,
             tool_version: env!("CARGO_PKG_VERSION").to_string(),
             state: MarkerState::Loading,
+            oid: None,
             extra: BTreeMap::new(),
         };
         self.execute(&tpcb::truncate_tables())?;
