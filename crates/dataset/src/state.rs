@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow, bail};
 use model::experiment::case::WorkloadSpec;
 use wire::ServerError;
-use wire::session::{Rows, Session, SessionError, quote_literal};
+use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
@@ -178,8 +178,13 @@ pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// Row security came with this version.
 const ROW_SECURITY_VERSION_NUM: u32 = 90_500;
 
-/// Whether policies of row security apply to the user in one of these tables, by their names in SQL.
-pub(crate) fn is_filtered(session: &mut Session, tables: &[&str]) -> Result<bool> {
+/// The name of a table as functions of the server read it, which know no escapes (`U&"..."`).
+pub(crate) fn quoted_name(schema: &str, table: &str) -> String {
+    format!("{}.{}", quote_ident(schema), quote_ident(table))
+}
+
+/// Whether policies of row security apply to the user in one of these tables, by their [`quoted_name`].
+pub(crate) fn is_filtered(session: &mut Session, tables: &[String]) -> Result<bool> {
     if session.server_version_num() < ROW_SECURITY_VERSION_NUM {
         return Ok(false);
     }

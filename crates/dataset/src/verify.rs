@@ -11,7 +11,7 @@ use wire::session::Session;
 use crate::check::CheckReport;
 use crate::kind::{Dataset, Family, builtin};
 use crate::schema;
-use crate::state::{Home, is_filtered};
+use crate::state::{Home, is_filtered, quoted_name};
 use crate::{tpcb, tpcc};
 
 /// Checks that a workload has invariants to verify.
@@ -52,10 +52,9 @@ pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMa
     let Some(Home { dataset, schema }) = home else { return Ok(BTreeMap::new()) };
     match dataset.facts().family {
         Family::Tpcc(_) => {
-            let tables: Vec<String> =
-                dataset.tables().into_iter().map(|table| schema.sql_name(table)).collect();
-            let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
-            match is_filtered(session, &tables)? {
+            let names = dataset.tables().into_iter();
+            let names: Vec<String> = names.map(|table| quoted_name(schema.name(), table)).collect();
+            match is_filtered(session, &names)? {
                 true => Ok(BTreeMap::new()),
                 false => tpcc::check::quick_check(session, schema),
             }

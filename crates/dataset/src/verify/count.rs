@@ -11,7 +11,7 @@ use workload::{tpcb, tpcc};
 
 use crate::kind::Family;
 use crate::session::limit;
-use crate::state::{Home, INSUFFICIENT_PRIVILEGE, is_filtered};
+use crate::state::{Home, INSUFFICIENT_PRIVILEGE, is_filtered, quoted_name};
 use crate::verify::quick_check;
 
 /// Limit for a server to be reachable again after a load that ended normally or in a crash.
@@ -93,7 +93,7 @@ pub fn count_rows(
         let (of_schema, plain) = table.rsplit_once('.').unwrap_or(("", table));
         let name = match of_schema {
             "" => quote_ident(plain),
-            of_schema => format!("{}.{}", quote_ident(of_schema), quote_ident(plain)),
+            of_schema => quoted_name(of_schema, plain),
         };
         let key = home.map_or(table.as_str(), |home| home.recorded(table));
         // Including its partitions, if it has any.
@@ -121,7 +121,7 @@ pub fn count_rows(
     {
         // Each district counts its own orders: exact, and cheap at any size.
         let sql = schema.fill("select sum(d_next_o_id - 1) from @.district");
-        if let Some(rows) = unless_filtered(session, &sql, &schema.sql_name("district"))? {
+        if let Some(rows) = unless_filtered(session, &sql, &quoted_name(schema.name(), "district"))? {
             let n = rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")?;
             counts.insert(tpcc::Table::Orders.name().to_string(), n);
         }
@@ -135,7 +135,7 @@ fn unless_filtered(session: &mut Session, sql: &str, table: &str) -> Result<Opti
     match session.query(sql) {
         Ok(rows) => Ok(Some(rows)),
         Err(SessionError::Server(error)) if error.sqlstate == INSUFFICIENT_PRIVILEGE => {
-            match is_filtered(session, &[table])? {
+            match is_filtered(session, &[table.to_string()])? {
                 true => Ok(None),
                 false => Err(SessionError::Server(error).into()),
             }
