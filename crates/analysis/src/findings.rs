@@ -191,6 +191,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) data: &'a RunData,
     pub(crate) line: &'a Timeline,
     pub(crate) usage: &'a Usage<'a>,
+    /// The machine of the driver, if the one of `usage` is another one.
+    pub(crate) driver_usage: Option<&'a Usage<'a>>,
     /// Complete except for findings and grade.
     pub(crate) summary: &'a RunSummary,
     /// Histograms that could not be read.

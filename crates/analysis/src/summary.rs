@@ -12,7 +12,7 @@ pub mod tpcc;
 pub mod variation;
 
 pub use case::CaseSummary;
-pub use resources::{RemoteResources, Resources};
+pub use resources::{DriverHostResources, RemoteResources, Resources};
 pub use run::{
     Disturbance, ErrorSummary, LatencySummary, Mark, RunSummary, ScriptSummary, Second, Series,
     StatementSummary,

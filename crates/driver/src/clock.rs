@@ -34,13 +34,13 @@ fn read(clock: ClockId) -> Nanos {
 /// The offset between the monotonic and the wall clock, read once: a later step of the wall clock
 /// cannot bend the time line of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WallClock {
+pub struct WallClock {
     offset_ns: i128,
 }
 
 impl WallClock {
     /// Reads both clocks several times, for a thread may be interrupted between two readings: the closest ones count.
-    pub(crate) fn read() -> WallClock {
+    pub fn read() -> WallClock {
         let readings = (0..READINGS).map(|_| {
             let before = now();
             let wall = read(ClockId::CLOCK_REALTIME);
@@ -52,12 +52,17 @@ impl WallClock {
     }
 
     /// The wall time of a monotonic moment, nanoseconds since the Unix epoch.
-    pub(crate) fn unix(&self, at: Nanos) -> u64 {
+    pub fn unix(&self, at: Nanos) -> u64 {
         (i128::from(at) + self.offset_ns).max(0) as u64
     }
 
+    /// How far this time line is ahead of another one, nanoseconds.
+    pub fn less(&self, other: WallClock) -> i64 {
+        (self.offset_ns - other.offset_ns).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+
     /// The monotonic moment of a wall time.
-    pub(crate) fn monotonic(&self, unix_ns: u64) -> Nanos {
+    pub fn monotonic(&self, unix_ns: u64) -> Nanos {
         (i128::from(unix_ns) - self.offset_ns).max(0) as u64
     }
 }

@@ -216,6 +216,9 @@ fn take(
         (DriverLine::Ready(_) | DriverLine::Hello(_), _) => {
             bail!("{} reported `ready` twice", driver.process.who)
         }
+        (DriverLine::Watching(_) | DriverLine::Missing { .. } | DriverLine::Watched(_), _) => {
+            bail!("{} answered as the eyes of a host do", driver.process.who)
+        }
         (DriverLine::Pong(_), _) => Vec::new(),
         (DriverLine::Interval { interval, histograms }, Some(adder)) => {
             adder.interval(from, interval, &histograms)?;
@@ -248,7 +251,7 @@ fn used_elsewhere(tick: &mut Tick, name: &str) {
 }
 
 /// Converts the times of a line to our clock.
-fn to_our_clock(line: &mut DriverLine, offset_ns: i64) {
+pub(crate) fn to_our_clock(line: &mut DriverLine, offset_ns: i64) {
     let time = match line {
         DriverLine::Interval { interval, .. } => &mut interval.start_unix_ns,
         DriverLine::Tick(tick) => &mut tick.end_unix_ns,

@@ -1,4 +1,5 @@
-//! Starts drivers on other machines: the command, the greeting, the hello, and only then the order with its password.
+//! Starts drivers on other machines, and eyes on the hosts of servers: the command, the greeting, the hello, and only then
+//! the order with its password.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -48,17 +49,8 @@ impl Fleet {
         accept: &dyn Fn(&DriverRecord) -> Result<()>,
         stop: &AtomicBool,
     ) -> Result<Fleet> {
-        let programs = Programs::next_to(own)?;
-        let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let inbox = Inbox::for_drivers(specs.len());
-        let mut members =
-            Logins { specs, inbox: &inbox, here: here.trim(), programs: &programs }.carry_out(stop)?;
-        for (member, spec) in members.iter().zip(specs) {
-            member.record.iter().try_for_each(|record| {
-                expect_build(&record.hello, &programs, spec)?;
-                accept(record)
-            })?;
-        }
+        let Greeted { mut members, inbox } = Greeted::all(specs, Role::Driver, own, stop)?;
+        members.iter().filter_map(|member| member.record.as_ref()).try_for_each(accept)?;
         for (index, member) in members.iter_mut().enumerate() {
             let part = DriverPart { index: index as u32, of: specs.len() as u32 };
             member.process.order(&DriveOrder { part, ..order.clone() })?;
@@ -67,15 +59,64 @@ impl Fleet {
     }
 }
 
-/// Drivers of other builds may offer another load.
-fn expect_build(hello: &Hello, programs: &Programs, spec: &DriverSpec) -> Result<()> {
+/// What runs on the other machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Driver,
+    Eyes,
+}
+
+impl Role {
+    /// The subcommand of pgdyno.
+    fn command(self) -> &'static str {
+        match self {
+            Role::Driver => "drive",
+            Role::Eyes => "watch",
+        }
+    }
+
+    /// Name of this far end in messages.
+    fn who(self, spec: &DriverSpec) -> String {
+        match self {
+            Role::Driver => format!("driver `{}`", spec.name),
+            Role::Eyes => format!("`pgdyno watch` on `{}`", spec.name),
+        }
+    }
+}
+
+/// Far ends that have answered, all of our own build.
+pub(crate) struct Greeted {
+    pub(crate) members: Vec<Member>,
+    pub(crate) inbox: Inbox,
+}
+
+impl Greeted {
+    /// Logs in to all machines and waits for the hellos.
+    ///
+    /// # Errors
+    /// When a machine cannot be reached, its program is missing or of another build, or `stop` is raised.
+    pub(crate) fn all(specs: &[DriverSpec], role: Role, own: &Path, stop: &AtomicBool) -> Result<Greeted> {
+        let programs = Programs::next_to(own)?;
+        let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let inbox = Inbox::for_drivers(specs.len());
+        let logins = Logins { specs, role, inbox: &inbox, here: here.trim(), programs: &programs };
+        let members = logins.carry_out(stop)?;
+        for (member, spec) in members.iter().zip(specs) {
+            let who = &member.process.who;
+            member.record.iter().try_for_each(|record| expect_build(&record.hello, &programs, who, spec))?;
+        }
+        Ok(Greeted { members, inbox })
+    }
+}
+
+/// Drivers of other builds may offer another load, and eyes of other builds see something else.
+fn expect_build(hello: &Hello, programs: &Programs, who: &str, spec: &DriverSpec) -> Result<()> {
     let Build { version, architecture, sha256, .. } = &hello.build;
     let machine = if hello.host.is_empty() { "its machine" } else { &hello.host };
     ensure!(
         programs.is_ours(&hello.build),
-        "driver `{}` is another build of pgdyno ({version} for {architecture}, {}) than this one ({} for {}, {}); copy this \
+        "{who} is another build of pgdyno ({version} for {architecture}, {}) than this one ({} for {}, {}); copy this \
          program to `{}` on {machine}, or let pgdyno do it (`upload = true`, --upload)",
-        spec.name,
         short(sha256),
         env!("CARGO_PKG_VERSION"),
         programs.own().architecture,
@@ -93,6 +134,7 @@ fn short(sha256: &str) -> &str {
 /// The logins to all machines, some at a time.
 struct Logins<'a> {
     specs: &'a [DriverSpec],
+    role: Role,
     inbox: &'a Inbox,
     /// Our kernel's boot id.
     here: &'a str,
@@ -171,13 +213,13 @@ impl Logins<'_> {
         let spec = &self.specs[index];
         let words = match stage {
             Stage::Receiving { .. } => upload::words_to_receive(spec),
-            _ if spec.upload => self.programs.words_to_drive(spec),
-            _ => spec.words(),
+            _ if spec.upload => self.programs.words_to_run(spec, self.role.command()),
+            _ => spec.words(self.role.command()),
         };
-        let (program, args) = words.split_first().context("a driver's command has no words")?;
+        let (program, args) = words.split_first().context("the command has no words")?;
         let nonce = nonce()?;
         let process = DriverProcess::start(Start {
-            who: format!("driver `{}`", spec.name),
+            who: self.role.who(spec),
             program: Path::new(program),
             args: args.iter().map(OsStr::new).collect(),
             stderr_to: StderrTo::Messages,
@@ -247,7 +289,7 @@ impl Logins<'_> {
         }
         match stage {
             Stage::Receiving { has_begun: true } => Err(login.member.process.obituary()),
-            _ => Err(no_hello(spec, status, noise, &login.member.process)),
+            _ => Err(no_hello(spec, self.role, status, noise, &login.member.process)),
         }
     }
 
@@ -259,9 +301,9 @@ impl Logins<'_> {
                 let architecture = &hello.build.architecture;
                 let program = self.programs.of(architecture).with_context(|| {
                     format!(
-                        "driver `{}` is on a machine of another architecture ({architecture}) than this pgdyno ({}), and \
+                        "{} is on a machine of another architecture ({architecture}) than this pgdyno ({}), and \
                          there is no `{}` next to it; build that with `./package`, or install pgdyno there",
-                        spec.name,
+                        self.role.who(spec),
                         self.programs.own().architecture,
                         upload::file_name(architecture),
                     )
@@ -289,6 +331,7 @@ impl Logins<'_> {
 /// The error for a command that ended without a hello.
 fn no_hello(
     spec: &DriverSpec,
+    role: Role,
     status: Option<std::process::ExitStatus>,
     noise: &[String],
     process: &DriverProcess,
@@ -302,9 +345,9 @@ fn no_hello(
         _ => String::new(),
     };
     anyhow!(
-        "the command of driver `{}` (`{}`) {ended} before pgdyno answered{printed}{}{advice}",
-        spec.name,
-        spec.words().join(" "),
+        "the command of {} (`{}`) {ended} before pgdyno answered{printed}{}{advice}",
+        process.who,
+        spec.words(role.command()).join(" "),
         process.last_words()
     )
 }

@@ -1,13 +1,14 @@
 //! Drivers as the parent sees them: start, go, follow, add up, end. What a driver does is in crate `driver`.
 //!
 //! A [`Fleet`] is one child process on this machine, or several drivers behind any commands that lead a pipe to them
-//! (ssh, kubectl, a shell). [`conduct`] takes it from `go` to its last line. [`model::load::drive`] describes the lines
+//! (ssh, kubectl, a shell). [`Eyes`] are `pgdyno watch` behind such a command. [`conduct`] takes it from `go` to its last line. [`model::load::drive`] describes the lines
 //! that parent and drivers exchange, [`model::load::hello`] how those on other machines introduce themselves.
 
 mod add_up;
 mod clocks;
 mod conduct;
 mod crew;
+mod eyes;
 mod greet;
 mod pipes;
 mod process;
@@ -17,4 +18,5 @@ mod upload;
 
 pub use conduct::conduct;
 pub use crew::{Fleet, Orders};
+pub use eyes::{Eyes, Seen};
 pub use process::StderrTo;

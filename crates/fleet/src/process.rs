@@ -63,7 +63,7 @@ impl DriverProcess {
     pub(crate) fn start(start: Start) -> Result<DriverProcess> {
         let Start { who, program, args, stderr_to, index, inbox, nonce } = start;
         let mut child = spawn(program, args, stderr_to)
-            .with_context(|| format!("cannot start the driver process `{}`", program.display()))?;
+            .with_context(|| format!("cannot start `{}` for {who}", program.display()))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             unreachable!("both were asked for as pipes");
         };

@@ -170,7 +170,7 @@ fn a_driver_that_is_never_ready_is_given_up_after_the_timeout() {
 fn a_missing_program_is_named() {
     let result = Fleet::local(Path::new("/nonexistent/pgdyno"), ["drive"], &order(""), StderrTo::Messages);
     let error = format!("{:#}", result.unwrap_err());
-    assert!(error.starts_with("cannot start the driver process `/nonexistent/pgdyno`: No such"), "{error}");
+    assert!(error.starts_with("cannot start `/nonexistent/pgdyno` for the driver: No such"), "{error}");
 }
 
 #[test]

@@ -67,14 +67,14 @@ impl Programs {
         std::iter::once(&self.own).chain(&self.siblings)
     }
 
-    /// The words that run the copy there, or else `program`.
-    pub(crate) fn words_to_drive(&self, spec: &DriverSpec) -> Vec<String> {
+    /// The words that run a command of the copy there, or else of `program`.
+    pub(crate) fn words_to_run(&self, spec: &DriverSpec, command: &str) -> Vec<String> {
         let case = |program: &Program| format!("{}) h={};; ", program.architecture, program.sha256);
         let cases: String = self.all().map(case).collect();
         spec.words_of_script(&format!(
             "h=; case $(uname -m) in {cases}esac; {DIRECTORY}; f=$d/$h; \
              if [ -f \"$f\" ] && [ -O \"$f\" ] && [ \"$(sha256sum <\"$f\")\" = \"$h  -\" ]; \
-             then touch -c \"$f\"; exec \"$f\" drive; fi; exec {} drive",
+             then touch -c \"$f\"; exec \"$f\" {command}; fi; exec {} {command}",
             spec.program
         ))
     }

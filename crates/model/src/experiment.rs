@@ -120,6 +120,9 @@ pub struct ServerSection {
     /// A running server, as libpq takes it: URL, key=value, or empty for the PG* environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// Its host, if it lets us in: its processors, disks and networks are observed there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<DriverSpec>,
     /// Directory for the WAL on a separate device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_directory: Option<Levels<PathBuf>>,

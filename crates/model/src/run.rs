@@ -1,8 +1,9 @@
 //! The record of one run: `run.json`.
 
 pub mod driver;
+pub mod eyes;
 pub mod fingerprint;
-pub mod host;
+pub use crate::telemetry::host;
 pub mod phase;
 pub mod server;
 pub mod touched;
@@ -19,6 +20,7 @@ use crate::load::course::Course;
 use crate::load::drive::{Done, Ready};
 use crate::load::{LoadSpec, Window};
 use crate::run::driver::DriverRecord;
+use crate::run::eyes::EyesRecord;
 use crate::run::fingerprint::Fingerprint;
 use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
@@ -49,9 +51,15 @@ pub struct RunRecord {
     /// The server before the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerRecord>,
-    /// The machine.
+    /// The machine: the server's if there were eyes on it or it is this one, otherwise this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostRecord>,
+    /// The machine of pgdyno and its driver, if `host` is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_host: Option<HostRecord>,
+    /// The eyes on the server's host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eyes: Option<EyesRecord>,
     /// Whether the server ran on the machine whose host telemetry was recorded.
     #[serde(default)]
     pub server_is_local: bool,
@@ -120,6 +128,8 @@ impl RunRecord {
             load: None,
             server: None,
             host: None,
+            driver_host: None,
+            eyes: None,
             server_is_local: false,
             phases: Vec::new(),
             go_unix_ns: None,
@@ -137,6 +147,11 @@ impl RunRecord {
             survey: None,
             telemetry_unavailable: BTreeMap::new(),
         }
+    }
+
+    /// Whether pgdyno and its driver shared the processors of the machine that `host` describes.
+    pub fn driver_is_on_host(&self) -> bool {
+        self.eyes.as_ref().is_none_or(|eyes| eyes.is_here)
     }
 
     /// The window of the load: the resulting one, else the driver's, else the planned one.

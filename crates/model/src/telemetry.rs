@@ -1,5 +1,7 @@
-//! Readings and events of a run.
+//! Readings and events of a run, and how they are asked for on another machine.
 
 pub mod event;
+pub mod host;
 pub mod metric;
 pub mod reading;
+pub mod watch;

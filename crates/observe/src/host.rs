@@ -5,6 +5,7 @@ pub(crate) mod cgroup;
 pub(crate) mod device;
 pub(crate) mod disk;
 pub mod facts;
+pub(crate) mod network;
 pub(crate) mod process;
 pub(crate) mod stack;
 pub(crate) mod system;

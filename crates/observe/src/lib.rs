@@ -23,6 +23,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use model::telemetry::event::Event;
 use model::telemetry::reading::Tick;
+use model::telemetry::watch;
 use wire::Conninfo;
 
 use crate::host::watch::HostWatch;
@@ -74,6 +75,10 @@ pub struct ObserveSpec {
     pub telemetry: Option<http::Address>,
     /// The server's log, if it is readable here.
     pub log_path: Option<PathBuf>,
+    /// Whether somebody else follows the server's log on its host.
+    pub is_log_followed: bool,
+    /// Whether every disk is observed if no directory names one.
+    pub may_observe_all_disks: bool,
     /// Length of the log before the run: its older lines are skipped.
     pub log_offset: u64,
     /// Length of a tick in nanoseconds; normally [`ObserveSpec::TICK_NS`].
@@ -108,6 +113,8 @@ impl ObserveSpec {
             dirs: BTreeMap::new(),
             telemetry: None,
             log_path: None,
+            is_log_followed: false,
+            may_observe_all_disks: false,
             log_offset: 0,
             tick_ns: ObserveSpec::TICK_NS,
             align_unix_ns: 0,
@@ -153,9 +160,9 @@ impl Observer {
         let control = Arc::new(Control::new(wishes, backends));
         let mut observer = Observer { control, out: Out::new(sink), threads: Vec::new() };
         let tick_ns = spec.tick_ns;
-        let host = HostWatch::new(&spec.dirs, observer.out.clone());
+        let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone());
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
-        let has_log = spec.log_path.is_some();
+        let has_log = spec.log_path.is_some() || spec.is_log_followed;
         if let Some(conninfo) = spec.server {
             let wanted = Wanted { database: spec.database, has_log, has_backends: are_known };
             let server = ServerWatch::new(conninfo, wanted, observer.out.clone());
@@ -193,6 +200,21 @@ impl Observer {
     /// Sets the postmaster's pid, after a start or restart.
     pub fn set_server_pid(&self, pid: Option<i32>) {
         self.control.change(|wishes| wishes.server_pid = pid);
+    }
+
+    /// Sets whose backends are whose, for an observer that does not ask the server itself.
+    pub fn set_backends(&self, backends: watch::Backends) {
+        let watch::Backends { load, own, foreign } = backends;
+        *self.control.backends() = Backends { load, own, foreign };
+    }
+
+    /// Returns a function that knows at any time whose backends are whose.
+    pub fn backends(&self) -> impl FnMut() -> watch::Backends + Send + use<> {
+        let control = Arc::clone(&self.control);
+        move || {
+            let Backends { load, own, foreign } = control.backends().clone();
+            watch::Backends { load, own, foreign }
+        }
     }
 
     /// Aligns the ends of ticks with this time: the start of the load, once it is known.
@@ -248,6 +270,8 @@ impl fmt::Debug for ObserveSpec {
             .field("dirs", &self.dirs)
             .field("telemetry", &self.telemetry)
             .field("log_path", &self.log_path)
+            .field("is_log_followed", &self.is_log_followed)
+            .field("may_observe_all_disks", &self.may_observe_all_disks)
             .field("log_offset", &self.log_offset)
             .field("tick_ns", &self.tick_ns)
             .field("align_unix_ns", &self.align_unix_ns)

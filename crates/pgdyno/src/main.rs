@@ -8,6 +8,7 @@ mod output;
 mod pgbench;
 mod signals;
 mod undone;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Command::Clean(args) => crate::commands::clean::clean(&args),
         Command::Server(command) => crate::commands::server::server(&command),
         Command::Drive => Ok(drive()),
+        Command::Watch => Ok(watch::watch()),
         Command::Null(args) => null(&args),
     };
     match exit {

@@ -79,6 +79,8 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     latency(&mut row, "lag", run.lag);
     row.push(("fairness".to_string(), number(run.fairness)));
     resources(&mut row, run);
+    remote(study, &mut row, run);
+    driver_host(study, &mut row, run);
     for phase in phases {
         let length_s = run.phases.iter().find(|(name, _)| name == phase).map(|(_, s)| *s);
         row.push((format!("phase_{phase}_s"), number(length_s)));
@@ -133,7 +135,55 @@ fn resources(row: &mut Vec<(String, String)>, run: &RunSummary) {
         ("cache_hit", used.cache_hit),
         ("disk_read_bytes_per_s", used.disk_read_bytes_per_s),
         ("disk_write_bytes_per_s", used.disk_write_bytes_per_s),
+        ("disk_reads_per_s", used.disk_reads_per_s),
+        ("disk_writes_per_s", used.disk_writes_per_s),
         ("disk_busy", used.disk_busy),
+        ("net_received_bytes_per_s", used.net_received_bytes_per_s),
+        ("net_sent_bytes_per_s", used.net_sent_bytes_per_s),
+    ] {
+        row.push((name.to_string(), number(value)));
+    }
+}
+
+/// The machines of targets with exporters, if any run has one.
+fn remote(study: &Study, row: &mut Vec<(String, String)>, run: &RunSummary) {
+    if study.runs.iter().all(|run| run.resources.remote.is_none()) {
+        return;
+    }
+    let used = run.resources.remote.as_ref();
+    let n_cpus = used.map(|used| used.n_cpus.to_string()).unwrap_or_default();
+    row.push(("remote_n_cpus".to_string(), n_cpus));
+    for (name, value) in [
+        ("busy", used.and_then(|used| used.busy)),
+        ("idle", used.and_then(|used| used.idle)),
+        ("steal", used.and_then(|used| used.steal)),
+        ("disk_read_bytes_per_s", used.and_then(|used| used.disk_read_bytes_per_s)),
+        ("disk_write_bytes_per_s", used.and_then(|used| used.disk_write_bytes_per_s)),
+        ("disk_reads_per_s", used.and_then(|used| used.disk_reads_per_s)),
+        ("disk_writes_per_s", used.and_then(|used| used.disk_writes_per_s)),
+        ("disk_busy", used.and_then(|used| used.disk_busy)),
+        ("net_received_bytes_per_s", used.and_then(|used| used.received_bytes_per_s)),
+        ("net_sent_bytes_per_s", used.and_then(|used| used.sent_bytes_per_s)),
+    ] {
+        row.push((format!("remote_{name}"), number(value)));
+    }
+}
+
+/// The driver's machine, if that of the server was observed on its own in any run.
+fn driver_host(study: &Study, row: &mut Vec<(String, String)>, run: &RunSummary) {
+    if study.runs.iter().all(|run| run.resources.driver_host.is_none()) {
+        return;
+    }
+    let used = run.resources.driver_host.as_ref();
+    let n_cpus = used.map(|used| used.n_cpus.to_string()).unwrap_or_default();
+    row.push(("driver_host_n_cpus".to_string(), n_cpus));
+    for (name, value) in [
+        ("driver_host_busy", used.and_then(|used| used.busy)),
+        ("driver_host_steal", used.and_then(|used| used.steal)),
+        ("driver_host_foreign_cpu", used.and_then(|used| used.foreign_cpu)),
+        ("driver_host_net_received_bytes_per_s", used.and_then(|used| used.net_received_bytes_per_s)),
+        ("driver_host_net_sent_bytes_per_s", used.and_then(|used| used.net_sent_bytes_per_s)),
+        ("watch_cpu", run.resources.watch_cpu),
     ] {
         row.push((name.to_string(), number(value)));
     }

@@ -14,16 +14,18 @@ use crate::run::seconds::{self};
 use crate::run::series;
 use crate::run::timeline::Timeline;
 use crate::run::tpcc;
-use crate::run::usage::Usage;
+use crate::run::usage::{Parties, Usage};
 use crate::summary::{ErrorSummary, LatencySummary, RunSummary};
 
 /// Explains one run. `partner` is the other side of a duet.
 pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun {
     let line = Timeline::of(data);
-    let mut usage = Usage::new(line.place_ticks(&data.ticks), data.record.server_is_local);
+    let parties = Parties { server: data.record.server_is_local, driver: data.record.driver_is_on_host() };
+    let mut usage = Usage::new(line.place_ticks(&data.ticks), parties);
     if data.record.took_turns() {
         usage = usage.with_partner(partner.map(|partner| line.place_ticks(&partner.ticks)));
     }
+    let driver_usage = usage.of_driver_host();
     let counted = seconds::count(data, &line);
     let measured_s = line.measured_s();
     let record = &data.record;
@@ -64,7 +66,7 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,
-        series: series::series(data, &line, &usage),
+        series: series::series(data, &line, &usage, driver_usage.as_ref()),
         marks: marks::marks(data, &line),
         seconds: counted.seconds,
         phases: phases(data),
@@ -76,6 +78,7 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
         data,
         line: &line,
         usage: &usage,
+        driver_usage: driver_usage.as_ref(),
         summary: &summary,
         unreadable: &counted.unreadable,
         recorded: &counted.recorded,

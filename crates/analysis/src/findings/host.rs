@@ -7,6 +7,7 @@ use super::format::{excerpt, figure, list, percent};
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
+use crate::run::usage::Usage;
 
 /// Length of the stretches that are searched for disturbances, seconds.
 const STRETCH_S: f64 = 5.0;
@@ -41,36 +42,89 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
     check: Check::Run(foreign_cpu),
 };
 
-/// How many times foreign CPU exceeds its threshold, on average or in the worst stretch.
-pub(super) fn foreign_excess(context: &RunContext) -> Option<f64> {
-    let n_cpus = f64::from(context.summary.resources.n_cpus?);
-    let mean = context.summary.resources.foreign_cpu? / (FOREIGN_MEAN * n_cpus).max(FOREIGN_MEAN_FLOOR);
-    let worst = worst_foreign(context).map_or(0.0, |(foreign, _)| foreign / (FOREIGN_STRETCH * n_cpus));
-    Some(mean.max(worst))
+/// A machine whose processors were observed.
+struct Machine<'a> {
+    usage: &'a Usage<'a>,
+    n_cpus: f64,
+    /// Which one it is, where that is not clear.
+    whose: &'static str,
 }
 
-fn worst_foreign(context: &RunContext) -> Option<(f64, f64)> {
-    context.usage.worst_stretch(context.line.measured_span()?, STRETCH_S, |cpu| cpu.foreign)
+/// The machine with the server; where the driver's is another one that was observed too, that as well.
+fn machines<'a>(context: &'a RunContext) -> Vec<Machine<'a>> {
+    let record = &context.data.record;
+    let whose = match (context.driver_usage, record.server_is_local) {
+        (Some(_), _) => " of the server's machine",
+        (None, true) => "",
+        (None, false) => " of the driver's machine (the server's was not seen)",
+    };
+    let first = context.summary.resources.n_cpus.map(|n| (context.usage, n, whose));
+    let of_driver = context.summary.resources.driver_host.as_ref().map(|host| host.n_cpus);
+    let second = context.driver_usage.zip(of_driver).map(|(usage, n)| (usage, n, " of the driver's machine"));
+    let known = [first, second].into_iter().flatten();
+    known.map(|(usage, n, whose)| Machine { usage, n_cpus: f64::from(n), whose }).collect()
+}
+
+impl Machine<'_> {
+    fn mean_foreign(&self, span: (f64, f64)) -> Option<f64> {
+        Some(self.usage.cpu(span.0, span.1)?.foreign?.max(0.0))
+    }
+
+    /// The worst stretch, and when it began.
+    fn worst_foreign(&self, span: (f64, f64)) -> Option<(f64, f64)> {
+        self.usage.worst_stretch(span, STRETCH_S, |cpu| cpu.foreign)
+    }
+
+    /// How many times foreign CPU exceeds its threshold, on average or in the worst stretch.
+    fn foreign_excess(&self, span: (f64, f64)) -> Option<f64> {
+        let mean = self.mean_foreign(span)? / (FOREIGN_MEAN * self.n_cpus).max(FOREIGN_MEAN_FLOOR);
+        let worst =
+            self.worst_foreign(span).map_or(0.0, |(foreign, _)| foreign / (FOREIGN_STRETCH * self.n_cpus));
+        Some(mean.max(worst))
+    }
+
+    /// The stretch with the most steal, and when it began.
+    fn worst_steal(&self, span: (f64, f64)) -> Option<(f64, f64)> {
+        self.usage.worst_stretch(span, STRETCH_S, |cpu| Some(cpu.steal))
+    }
+
+    /// How many times steal exceeds its threshold.
+    fn steal_excess(&self, span: (f64, f64)) -> Option<f64> {
+        Some(self.worst_steal(span)?.0 / (STEAL_STRETCH * self.n_cpus))
+    }
+}
+
+/// The largest value over all machines.
+fn most(context: &RunContext, excess: impl Fn(&Machine, (f64, f64)) -> Option<f64>) -> Option<f64> {
+    let span = context.line.measured_span()?;
+    machines(context).iter().filter_map(|machine| excess(machine, span)).max_by(f64::total_cmp)
+}
+
+/// How many times foreign CPU exceeds its threshold, on any machine.
+pub(super) fn foreign_excess(context: &RunContext) -> Option<f64> {
+    most(context, |machine, span| machine.foreign_excess(span))
 }
 
 fn foreign_cpu(context: &RunContext) -> Option<Finding> {
-    let n_cpus = f64::from(context.summary.resources.n_cpus?);
-    let mean = context.summary.resources.foreign_cpu?;
-    let worst = worst_foreign(context);
-    foreign_excess(context).filter(|excess| *excess > 1.0)?;
-    // Stretches need not cover a short measurement: none may be as bad as its mean.
-    let stretch = worst.filter(|(foreign, _)| *foreign > mean).map_or(String::new(), |(foreign, from_s)| {
-        format!(", at worst {} from {from_s:.0} s to {:.0} s", percent(foreign / n_cpus), from_s + STRETCH_S)
-    });
-    let scope = match context.data.record.server_is_local {
-        true => "",
-        false => " of the driver's machine (the server's was not seen)",
+    let span = context.line.measured_span()?;
+    let words = |machine: &Machine| {
+        machine.foreign_excess(span).filter(|excess| *excess > 1.0)?;
+        let mean = machine.mean_foreign(span)?;
+        // Stretches need not cover a short measurement: none may be as bad as its mean.
+        let worst = machine.worst_foreign(span).filter(|(foreign, _)| *foreign > mean);
+        let stretch = worst.map_or(String::new(), |(foreign, from_s)| {
+            let share = percent(foreign / machine.n_cpus);
+            format!(", at worst {share} from {from_s:.0} s to {:.0} s", from_s + STRETCH_S)
+        });
+        Some(format!(
+            "other processes used {} of the {:.0} processors{} on average{stretch}",
+            percent(mean / machine.n_cpus),
+            machine.n_cpus,
+            machine.whose
+        ))
     };
-    let evidence = format!(
-        "other processes used {} of the {n_cpus:.0} processors{scope} on average{stretch}",
-        percent(mean / n_cpus)
-    );
-    Some(FOREIGN_CPU.finds(Severity::Doubt, evidence))
+    let found: Vec<String> = machines(context).iter().filter_map(words).collect();
+    (!found.is_empty()).then(|| FOREIGN_CPU.finds(Severity::Doubt, found.join("; ")))
 }
 
 pub(super) const STEAL: Rule = Rule {
@@ -85,31 +139,32 @@ pub(super) const STEAL: Rule = Rule {
     check: Check::Run(steal),
 };
 
-/// How many times steal exceeds its threshold.
+/// How many times steal exceeds its threshold, on any machine.
 pub(super) fn steal_excess(context: &RunContext) -> Option<f64> {
-    let n_cpus = f64::from(context.summary.resources.n_cpus?);
-    Some(worst_steal(context)?.0 / (STEAL_STRETCH * n_cpus))
-}
-
-fn worst_steal(context: &RunContext) -> Option<(f64, f64)> {
-    context.usage.worst_stretch(context.line.measured_span()?, STRETCH_S, |cpu| Some(cpu.steal))
+    most(context, |machine, span| machine.steal_excess(span))
 }
 
 fn steal(context: &RunContext) -> Option<Finding> {
-    let n_cpus = f64::from(context.summary.resources.n_cpus?);
-    let (worst, from_s) = worst_steal(context)?;
-    let excess = steal_excess(context)?;
-    let mean = context.summary.resources.steal.unwrap_or(0.0);
-    let stretch = format!("from {from_s:.0} s to {:.0} s", from_s + STRETCH_S);
-    // Stretches need not cover a short measurement: none may be as bad as its mean.
-    let evidence = match worst / n_cpus > mean {
-        true => {
-            let worst = percent(worst / n_cpus);
-            format!("{worst} of processor time was stolen {stretch}, {} on average", percent(mean))
-        }
-        false => format!("{} of processor time was stolen on average", percent(mean)),
+    let span = context.line.measured_span()?;
+    let words = |machine: &Machine| {
+        machine.steal_excess(span).filter(|excess| *excess > 1.0)?;
+        let (worst, from_s) = machine.worst_steal(span)?;
+        let worst = worst / machine.n_cpus;
+        let mean = (machine.usage.cpu(span.0, span.1)?.steal / machine.n_cpus).clamp(0.0, 1.0);
+        let whose = if context.driver_usage.is_some() { machine.whose } else { "" };
+        // Stretches need not cover a short measurement: none may be as bad as its mean.
+        Some(match worst > mean {
+            true => format!(
+                "{} of processor time{whose} was stolen from {from_s:.0} s to {:.0} s, {} on average",
+                percent(worst),
+                from_s + STRETCH_S,
+                percent(mean)
+            ),
+            false => format!("{} of processor time{whose} was stolen on average", percent(mean)),
+        })
     };
-    (excess > 1.0).then(|| STEAL.finds(Severity::Doubt, evidence))
+    let found: Vec<String> = machines(context).iter().filter_map(words).collect();
+    (!found.is_empty()).then(|| STEAL.finds(Severity::Doubt, found.join("; ")))
 }
 
 pub(super) const DRIVER_SATURATED: Rule = Rule {

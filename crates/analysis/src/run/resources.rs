@@ -6,7 +6,7 @@ use model::telemetry::reading::key;
 
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
-use crate::summary::{RemoteResources, Resources};
+use crate::summary::{DriverHostResources, RemoteResources, Resources};
 
 /// The device below the directory of a role (`data`, `wal`), as in `/proc/diskstats`.
 pub(crate) fn device<'a>(data: &'a RunData, role: &str) -> Option<&'a str> {
@@ -57,8 +57,31 @@ pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: 
         cache_hit: cache_hit(usage, from_s, to_s),
         disk_read_bytes_per_s: disk("disk.read_bytes"),
         disk_write_bytes_per_s: disk("disk.write_bytes"),
+        disk_reads_per_s: disk("disk.reads"),
+        disk_writes_per_s: disk("disk.writes"),
         disk_busy: disk("disk.busy_time").map(|share| share.clamp(0.0, 1.0)),
+        net_received_bytes_per_s: rate("net.received_bytes"),
+        net_sent_bytes_per_s: rate("net.sent_bytes"),
+        watch_cpu: rate("watch.cpu"),
+        driver_host: usage.of_driver_host().map(|usage| driver_host(data, &usage, from_s, to_s)),
         remote: remote(usage, from_s, to_s),
+    }
+}
+
+/// The driver's machine, where the server's was observed on its own.
+fn driver_host(data: &RunData, usage: &Usage, from_s: f64, to_s: f64) -> DriverHostResources {
+    let recorded = data.record.driver_host.as_ref().map(|host| host.n_cpus).filter(|n| *n > 0);
+    let seen = || u32::try_from(usage.instances("host.cpu.user").len()).unwrap_or_default();
+    let n_cpus = recorded.unwrap_or_else(seen);
+    let cpu = usage.cpu(from_s, to_s);
+    let share = |processors: f64| (processors / f64::from(n_cpus.max(1))).clamp(0.0, 1.0);
+    DriverHostResources {
+        n_cpus,
+        busy: cpu.map(|cpu| share(cpu.busy)),
+        steal: cpu.map(|cpu| share(cpu.steal)),
+        foreign_cpu: cpu.and_then(|cpu| cpu.foreign).map(|foreign| foreign.max(0.0)),
+        net_received_bytes_per_s: usage.rate("net.received_bytes", from_s, to_s),
+        net_sent_bytes_per_s: usage.rate("net.sent_bytes", from_s, to_s),
     }
 }
 
@@ -84,6 +107,8 @@ fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
         steal: share(&["remote.cpu.steal"]),
         disk_read_bytes_per_s: most("remote.disk.read_bytes"),
         disk_write_bytes_per_s: most("remote.disk.write_bytes"),
+        disk_reads_per_s: most("remote.disk.reads"),
+        disk_writes_per_s: most("remote.disk.writes"),
         disk_busy: most("remote.disk.busy_time").map(|share| share.clamp(0.0, 1.0)),
         received_bytes_per_s: usage.rate("remote.net.received_bytes", from_s, to_s),
         sent_bytes_per_s: usage.rate("remote.net.sent_bytes", from_s, to_s),

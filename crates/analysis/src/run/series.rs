@@ -21,19 +21,34 @@ const MARGIN_S: f64 = 2.0;
 /// How many wait events are drawn, the most frequent first.
 const N_WAIT_EVENTS: usize = 5;
 
+/// How many network interfaces are drawn, the busiest first.
+const N_INTERFACES: usize = 4;
+
 type Points = Vec<(f64, f64)>;
 
 /// All series of a run; empty ones are left out.
-pub(crate) fn series(data: &RunData, line: &Timeline, usage: &Usage) -> Vec<Series> {
-    let draw = Draw { usage, from_s: -MARGIN_S, to_s: line.end_s + MARGIN_S };
+pub(crate) fn series(
+    data: &RunData,
+    line: &Timeline,
+    usage: &Usage,
+    driver_usage: Option<&Usage>,
+) -> Vec<Series> {
+    let (from_s, to_s) = (-MARGIN_S, line.end_s + MARGIN_S);
+    let draw = Draw { usage, from_s, to_s };
     let mut all = draw.processors(resources::n_cpus(data, usage));
     all.extend(draw.cores());
     all.extend(draw.disks(data));
     all.push(one("wal", "WAL written", "MiB/s", draw.rate("server.wal_bytes", MIB)));
     all.extend(draw.memory());
+    all.extend(draw.networks("net", "net."));
     all.extend(draw.server());
     all.extend(draw.pressure());
     all.extend(draw.driver());
+    all.extend(draw.exporter());
+    if let Some(usage) = driver_usage {
+        let n_cpus = data.record.driver_host.as_ref().map(|host| host.n_cpus).filter(|n| *n > 0);
+        all.extend(Draw { usage, from_s, to_s }.driver_host(n_cpus));
+    }
     all.retain(|series| !series.points.is_empty());
     all
 }
@@ -157,6 +172,73 @@ impl Draw<'_, '_> {
             level("dirty", "host.memory.dirty"),
             level("writeback", "host.memory.writeback"),
         ]
+    }
+
+    /// What each interface received and sent, the busiest ones.
+    fn networks(&self, panel: &str, prefix: &str) -> Vec<Series> {
+        let metrics = ["received", "sent"].map(|what| (what, format!("{prefix}{what}_bytes")));
+        let total = |interface: &str| {
+            let of_key = |(_, metric): &(&str, String)| {
+                self.usage.with_key(&key(metric, interface)).map(|(_, bytes)| bytes).fold(0.0, |a, b| a + b)
+            };
+            metrics.iter().map(of_key).fold(0.0, |a, b| a + b)
+        };
+        let mut interfaces: Vec<(String, f64)> = self
+            .usage
+            .instances(&metrics[0].1)
+            .into_iter()
+            .map(|name| (name.clone(), total(&name)))
+            .collect();
+        interfaces.retain(|(_, bytes)| *bytes > 0.0);
+        interfaces.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let busiest = interfaces.iter().take(N_INTERFACES).flat_map(|(interface, _)| {
+            metrics.iter().map(move |(what, metric)| {
+                let points = self.rate_of_key(&key(metric, interface), MIB);
+                one(panel, &format!("{interface} {what}"), "MiB/s", points)
+            })
+        });
+        busiest.collect()
+    }
+
+    /// The machine of a target, as its exporter reports it.
+    fn exporter(&self) -> Vec<Series> {
+        let n_cpus = self.usage.instances("remote.cpu.idle").len().max(1) as f64;
+        let share =
+            |name: &str, metric: &str| one("remote_cpu", name, "%", self.rate(metric, 100.0 / n_cpus));
+        let mut all = vec![
+            share("user", "remote.cpu.user"),
+            share("system", "remote.cpu.system"),
+            share("I/O wait", "remote.cpu.iowait"),
+            share("steal", "remote.cpu.steal"),
+        ];
+        for device in self.usage.instances("remote.disk.reads") {
+            let rate = |metric: &str, factor: f64| self.rate_of_key(&key(metric, &device), factor);
+            let named = |name: &str, unit: &str, points: Points| {
+                one("remote_disk", &format!("{device} {name}"), unit, points)
+            };
+            let of_device = [
+                named("read", "MiB/s", rate("remote.disk.read_bytes", MIB)),
+                named("written", "MiB/s", rate("remote.disk.write_bytes", MIB)),
+                named("reads", "IOPS", rate("remote.disk.reads", 1.0)),
+                named("writes", "IOPS", rate("remote.disk.writes", 1.0)),
+                named("flushes", "IOPS", rate("remote.disk.flushes", 1.0)),
+                named("busy", "%", rate("remote.disk.busy_time", 100.0)),
+            ];
+            // An idle disk is not one of the database.
+            let is_used = of_device.iter().any(|series| series.points.iter().any(|(_, value)| *value > 0.0));
+            all.extend(of_device.into_iter().filter(|_| is_used));
+        }
+        all.extend(self.networks("remote_net", "remote.net."));
+        all.push(one("remote_memory", "available", "MiB", self.level("remote.memory.available", MIB)));
+        all
+    }
+
+    /// Users of the processors and networks of the driver's machine, where it is another one than the server's.
+    fn driver_host(&self, n_cpus: Option<u32>) -> Vec<Series> {
+        let mut all = self.processors(n_cpus);
+        all.iter_mut().for_each(|series| series.panel = "driver_host_cpu".to_string());
+        all.extend(self.networks("driver_host_net", "net."));
+        all
     }
 
     /// Sessions by state, and the most frequent wait events.

@@ -17,10 +17,23 @@ pub(crate) struct Usage<'a> {
     ticks: Vec<Placed<'a>>,
     /// Length of the longest tick.
     longest_s: f64,
-    /// Whether the server's processes are on the machine that the host ticks describe.
-    server_is_local: bool,
+    parties: Parties,
+    /// Whose ticks describe the machine: of [`TickSource::Host`] or of [`TickSource::DriverHost`].
+    machine: TickSource,
     partner: Partner<'a>,
 }
+
+/// Who shares the processors of the machine that the host ticks describe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parties {
+    /// The server's processes.
+    pub(crate) server: bool,
+    /// pgdyno and its driver.
+    pub(crate) driver: bool,
+}
+
+/// Prefixes of metrics that both the server's and the driver's machine have.
+const OF_MACHINE: [&str; 3] = ["host.", "disk.", "net."];
 
 /// The other run of a duet, whose processes are neither this run's nor foreign.
 #[derive(Debug, Clone)]
@@ -44,7 +57,9 @@ pub(crate) struct CpuSplit {
     pub(crate) steal: f64,
     /// The server's process tree; `None` if it is on another machine.
     pub(crate) server: Option<f64>,
+    /// `None` if it is on another machine.
     pub(crate) driver: Option<f64>,
+    /// pgdyno itself, and its eyes.
     pub(crate) pgdyno: f64,
     /// Busy minus server, driver and pgdyno, and minus those of the other side of a duet; `None` if a part is not
     /// known. May be slightly negative: the kernel counts processors and processes separately, in steps of 10 ms.
@@ -53,21 +68,32 @@ pub(crate) struct CpuSplit {
 
 impl<'a> Usage<'a> {
     /// The ticks of a run, in the order of their ends.
-    pub(crate) fn new(ticks: Vec<Placed<'a>>, server_is_local: bool) -> Usage<'a> {
+    pub(crate) fn new(ticks: Vec<Placed<'a>>, parties: Parties) -> Usage<'a> {
         let longest_s = ticks.iter().map(Placed::length_s).fold(0.0, f64::max);
-        Usage { ticks, longest_s, server_is_local, partner: Partner::None }
+        Usage { ticks, longest_s, parties, machine: TickSource::Host, partner: Partner::None }
+    }
+
+    /// The machine of the driver alone, where that of the server was observed too.
+    pub(crate) fn of_driver_host(&self) -> Option<Usage<'a>> {
+        let of_it =
+            |placed: &&Placed| matches!(placed.tick.source, TickSource::DriverHost | TickSource::Driver);
+        let ticks: Vec<Placed<'a>> = self.ticks.iter().filter(of_it).copied().collect();
+        let parties = Parties { server: false, driver: true };
+        let usage = Usage { machine: TickSource::DriverHost, ..Usage::new(ticks, parties) };
+        let is_observed = usage.with_metric("host.cpu.user").next().is_some();
+        is_observed.then_some(usage)
     }
 
     /// Adds the run that took turns with this one; its ticks are placed on this one's time line.
     pub(crate) fn with_partner(self, partner: Option<Vec<Placed<'a>>>) -> Usage<'a> {
-        let is_local = self.server_is_local;
-        let partner = partner.map(|ticks| Partner::Run(Box::new(Usage::new(ticks, is_local))));
+        let parties = self.parties;
+        let partner = partner.map(|ticks| Partner::Run(Box::new(Usage::new(ticks, parties))));
         Usage { partner: partner.unwrap_or(Partner::Unknown), ..self }
     }
 
     /// The ticks with a metric, with or without instances.
     pub(crate) fn with_metric(&self, metric: &str) -> impl Iterator<Item = &Placed<'a>> {
-        self.ticks.iter().filter(move |placed| holds(placed, metric))
+        self.ticks.iter().filter(move |placed| self.holds(placed, metric))
     }
 
     /// The ticks with a metric that overlap a span.
@@ -77,12 +103,20 @@ impl<'a> Usage<'a> {
         self.ticks[first..]
             .iter()
             .take_while(move |placed| placed.to_s <= after)
-            .filter(move |placed| placed.from_s < to_s && holds(placed, metric))
+            .filter(move |placed| placed.from_s < to_s && self.holds(placed, metric))
     }
 
     /// The ticks with a key.
     pub(crate) fn with_key(&self, key: &str) -> impl Iterator<Item = (&Placed<'a>, f64)> {
-        self.ticks.iter().filter_map(move |placed| Some((placed, *placed.tick.values.get(key)?)))
+        self.with_metric(split_key(key).0)
+            .filter_map(move |placed| Some((placed, *placed.tick.values.get(key)?)))
+    }
+
+    /// Whether a tick has a metric; of the metrics of a machine, only those of the one in question count.
+    fn holds(&self, placed: &Placed, metric: &str) -> bool {
+        let is_of_other =
+            placed.tick.source != self.machine && OF_MACHINE.iter().any(|prefix| metric.starts_with(prefix));
+        !is_of_other && from_metric(placed, metric).next().is_some_and(|(key, _)| split_key(key).0 == metric)
     }
 
     /// Instances of a metric in any tick, in order.
@@ -148,14 +182,16 @@ impl<'a> Usage<'a> {
 
     /// Processor usage of server and driver.
     fn parts(&self, from_s: f64, to_s: f64) -> (Option<f64>, Option<f64>) {
-        (self.time_of("server.cpu", from_s, to_s), self.time_of("driver.cpu", from_s, to_s))
+        let driver = self.parties.driver.then(|| self.time_of("driver.cpu", from_s, to_s));
+        (self.time_of("server.cpu", from_s, to_s), driver.flatten())
     }
 
     /// What server and driver used of this machine; `None` if a part is not known.
     fn own(&self, parts: (Option<f64>, Option<f64>)) -> Option<f64> {
         match parts {
             (Some(server), Some(driver)) => Some(server + driver),
-            (None, Some(driver)) if !self.server_is_local => Some(driver),
+            (Some(server), None) if !self.parties.driver => Some(server),
+            (None, Some(driver)) if !self.parties.server => Some(driver),
             _ => None,
         }
     }
@@ -164,7 +200,8 @@ impl<'a> Usage<'a> {
     pub(crate) fn cpu(&self, from_s: f64, to_s: f64) -> Option<CpuSplit> {
         let busy = self.time_of("host.cpu", from_s, to_s)?;
         let (server, driver) = self.parts(from_s, to_s);
-        let pgdyno = self.rate("pgdyno.cpu", from_s, to_s).unwrap_or(0.0);
+        let used = |metric: &str| self.rate(metric, from_s, to_s).unwrap_or(0.0);
+        let pgdyno = if self.parties.driver { used("pgdyno.cpu") } else { 0.0 } + used("watch.cpu");
         let partners = match &self.partner {
             Partner::None => Some(0.0),
             Partner::Unknown => None,
@@ -198,10 +235,6 @@ impl<'a> Usage<'a> {
 /// Values of a tick from a metric's name on, in the order of the keys.
 fn from_metric<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = (&'a String, &'a f64)> {
     placed.tick.values.range::<str, _>((Bound::Included(metric), Bound::Unbounded))
-}
-
-fn holds(placed: &Placed, metric: &str) -> bool {
-    from_metric(placed, metric).next().is_some_and(|(key, _)| split_key(key).0 == metric)
 }
 
 /// Sum of a metric's value over its instances. (`Iterator::sum` of nothing would be -0.0.)

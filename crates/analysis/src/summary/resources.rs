@@ -35,11 +35,42 @@ pub struct Resources {
     pub disk_read_bytes_per_s: Option<f64>,
     /// Bytes written per second to the data device.
     pub disk_write_bytes_per_s: Option<f64>,
+    /// Reads per second from the data device.
+    pub disk_reads_per_s: Option<f64>,
+    /// Writes per second to the data device.
+    pub disk_writes_per_s: Option<f64>,
     /// Share of time the data device was busy, 0 to 1.
     pub disk_busy: Option<f64>,
+    /// Bytes received per second over all interfaces of the host.
+    pub net_received_bytes_per_s: Option<f64>,
+    /// Bytes sent per second over all interfaces of the host.
+    pub net_sent_bytes_per_s: Option<f64>,
+    /// CPU seconds of `pgdyno watch` on the server's host per wall second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch_cpu: Option<f64>,
+    /// The machine of pgdyno and its driver, if the host is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_host: Option<DriverHostResources>,
     /// The machine of the target, if an exporter on it was polled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteResources>,
+}
+
+/// Activity of the driver's machine over the measurement, where the server's was observed on its own.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct DriverHostResources {
+    /// Processors of the machine.
+    pub n_cpus: u32,
+    /// Busy share of all processors, 0 to 1.
+    pub busy: Option<f64>,
+    /// Share of processor time taken by the hypervisor, 0 to 1.
+    pub steal: Option<f64>,
+    /// CPU seconds per wall second used by anything but pgdyno and its driver.
+    pub foreign_cpu: Option<f64>,
+    /// Bytes received per second over all interfaces.
+    pub net_received_bytes_per_s: Option<f64>,
+    /// Bytes sent per second over all interfaces.
+    pub net_sent_bytes_per_s: Option<f64>,
 }
 
 /// Activity of the target's machine over the measurement, as an exporter on it reported it; `None` for values it did
@@ -58,6 +89,10 @@ pub struct RemoteResources {
     pub disk_read_bytes_per_s: Option<f64>,
     /// Bytes written per second to the device that was written most.
     pub disk_write_bytes_per_s: Option<f64>,
+    /// Reads per second from the device with the most.
+    pub disk_reads_per_s: Option<f64>,
+    /// Writes per second to the device with the most.
+    pub disk_writes_per_s: Option<f64>,
     /// Share of time the busiest device was busy, 0 to 1.
     pub disk_busy: Option<f64>,
     /// Bytes received per second over all interfaces.

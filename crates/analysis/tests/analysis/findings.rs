@@ -23,7 +23,7 @@ use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
 use crate::two_drivers::{clock_at, drivers};
 
-fn findings_of(data: RunData) -> Vec<Finding> {
+pub(crate) fn findings_of(data: RunData) -> Vec<Finding> {
     let study = study(&quiet::experiment(1, vec![data]));
     study.runs.into_iter().next().unwrap().findings
 }

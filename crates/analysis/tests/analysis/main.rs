@@ -8,6 +8,7 @@ mod chance;
 mod comparison;
 mod disturbances;
 mod experiments;
+mod eyes;
 mod failures;
 mod findings;
 mod history;

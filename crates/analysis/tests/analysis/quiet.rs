@@ -209,6 +209,8 @@ fn record(spec: RunSpec) -> RunRecord {
         reason: String::new(),
         server: Some(server()),
         host: Some(host()),
+        driver_host: None,
+        eyes: None,
         server_is_local: true,
         phases: vec![
             phase(Phase::Restore, -9.0, -4.0),

@@ -1,4 +1,6 @@
-//! What the parent says: a greeting if the driver is on another machine, the order, commands; and its silence.
+//! What the parent says: a greeting if this process is on another machine, the order, commands; and its silence.
+//!
+//! A driver reads so, and so do the eyes on a server's host, which have another order and other commands.
 
 use std::io::{self, BufRead};
 use std::sync::Mutex;
@@ -6,10 +8,12 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::load::drive::{DriveCommand, DriveOrder, DriverLine};
+use model::load::drive::{DriveCommand, DriverLine};
 use model::load::hello::{Build, ClockState, Greeting, Hello, Pong};
+use model::telemetry::watch::WatchCommand;
 use nix::libc;
 use nix::sys::signal::{Signal, raise};
+use serde::de::DeserializeOwned;
 
 use crate::clock::{self, WallClock};
 use crate::control::output::Outbox;
@@ -23,22 +27,51 @@ const FAREWELL: Duration = Duration::from_secs(60);
 /// How often silence is looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Something that the control loop hears of its parent.
+/// A line that may follow an order.
+pub trait Command: DeserializeOwned + Send + 'static {
+    /// The number of a ping, if it is one: this module answers it.
+    fn ping(&self) -> Option<u64>;
+}
+
+impl Command for DriveCommand {
+    fn ping(&self) -> Option<u64> {
+        match self {
+            DriveCommand::Ping(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+impl Command for WatchCommand {
+    fn ping(&self) -> Option<u64> {
+        match self {
+            WatchCommand::Ping(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+/// Something that is heard of the parent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Heard {
-    Command(DriveCommand),
-    /// The parent has ended, or nothing of it reaches us any more; `is_far`: it is on another machine.
+pub enum Heard<C = DriveCommand> {
+    /// A command other than a ping.
+    Command(C),
+    /// The parent has ended, or nothing of it reaches us any more.
     ParentIsGone {
+        /// Whether it is on another machine.
         is_far: bool,
     },
 }
 
 /// The order, and what follows it.
-pub(crate) struct Begin {
-    pub(crate) order: DriveOrder,
+#[derive(Debug)]
+pub struct Begin<O, C> {
+    /// The order.
+    pub order: O,
     /// Whether the parent greeted us: it is on another machine, and has another clock.
-    pub(crate) is_far: bool,
-    pub(crate) commands: Receiver<Heard>,
+    pub is_far: bool,
+    /// Commands that follow the order.
+    pub commands: Receiver<Heard<C>>,
 }
 
 /// When the parent counts as gone, unless something of it arrives before.
@@ -52,11 +85,11 @@ type Deadline = Arc<Mutex<Instant>>;
 ///
 /// # Errors
 /// When the order cannot be read or parsed.
-pub(crate) fn begin(
+pub fn begin<O: DeserializeOwned, C: Command>(
     mut input: impl BufRead + Send + 'static,
     wall: WallClock,
     outbox: &Outbox,
-) -> Result<Begin, String> {
+) -> Result<Begin<O, C>, String> {
     let (sender, commands) = mpsc::channel();
     let mut line = next_line(&mut input)?;
     let greeting: Option<Greeting> = serde_json::from_str(&line).ok();
@@ -81,7 +114,7 @@ fn next_line(input: &mut impl BufRead) -> Result<String, String> {
     Ok(line)
 }
 
-/// Who this driver is. Facts that the machine does not give stay empty.
+/// Who this process is. Facts that the machine does not give stay empty.
 fn hello(greeting: &Greeting) -> Hello {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
     let host = nix::sys::utsname::uname().map(|name| name.nodename().to_string_lossy().into_owned());
@@ -111,10 +144,10 @@ fn clock_state() -> ClockState {
 }
 
 /// Reads commands until the input ends; `far` is the deadline that each line moves, and by how much.
-fn listen(
+fn listen<C: Command>(
     input: impl BufRead,
     far: Option<(Deadline, Duration)>,
-    sender: &Sender<Heard>,
+    sender: &Sender<Heard<C>>,
     wall: WallClock,
     outbox: &Outbox,
 ) {
@@ -126,10 +159,10 @@ fn listen(
     is_alive();
     for line in input.lines().map_while(Result::ok) {
         is_alive();
-        match serde_json::from_str(&line) {
-            Ok(DriveCommand::Ping(id)) => answer(id, wall, outbox).unwrap_or_default(),
-            Ok(command) => sender.send(Heard::Command(command)).unwrap_or_default(),
-            Err(_) => {}
+        let Ok(command) = serde_json::from_str::<C>(&line) else { continue };
+        match command.ping() {
+            Some(id) => answer(id, wall, outbox).unwrap_or_default(),
+            None => sender.send(Heard::Command(command)).unwrap_or_default(),
         }
     }
     sender.send(Heard::ParentIsGone { is_far: far.is_some() }).ok();
@@ -139,7 +172,7 @@ fn listen(
 }
 
 /// Waits after the load, while pings are answered: the parent compares the clocks once more, and then closes our input.
-pub(crate) fn until_the_parent_has_gone(commands: &Receiver<Heard>) {
+pub fn until_the_parent_has_gone<C>(commands: &Receiver<Heard<C>>) {
     let begun = Instant::now();
     while let Some(left) = FAREWELL.checked_sub(begun.elapsed())
         && let Ok(Heard::Command(_)) = commands.recv_timeout(left)
@@ -151,7 +184,7 @@ fn answer(id: u64, wall: WallClock, outbox: &Outbox) -> io::Result<()> {
     outbox.say(&DriverLine::Pong(Pong { id, unix_ns, wall_unix_ns }))
 }
 
-fn end_after(deadline: &Mutex<Instant>, sender: &Sender<Heard>) {
+fn end_after<C>(deadline: &Mutex<Instant>, sender: &Sender<Heard<C>>) {
     while Instant::now() < *deadline.lock().unwrap_or_else(PoisonError::into_inner) {
         std::thread::sleep(LOOK);
     }

@@ -34,14 +34,14 @@ impl From<String> for Failure {
 }
 
 /// Where all threads leave their lines for the parent.
-#[derive(Clone)]
-pub(crate) struct Outbox {
+#[derive(Clone, Debug)]
+pub struct Outbox {
     /// `None` is the end.
     lines: Sender<Option<Vec<u8>>>,
     state: Arc<State>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     waiting_bytes: AtomicUsize,
     n_dropped: AtomicU64,
@@ -53,7 +53,7 @@ impl Outbox {
     ///
     /// # Errors
     /// When the parent does not listen any more.
-    pub(crate) fn say(&self, line: &DriverLine) -> io::Result<()> {
+    pub fn say(&self, line: &DriverLine) -> io::Result<()> {
         if self.state.waiting_bytes.load(Ordering::Relaxed) >= WAITING_BYTES_MAX {
             self.state.n_dropped.fetch_add(1, Ordering::Relaxed);
             return Ok(());
@@ -70,7 +70,7 @@ impl Outbox {
     ///
     /// # Errors
     /// As [`Outbox::say`].
-    pub(crate) fn say_last(&self, line: &DriverLine) -> io::Result<()> {
+    pub fn say_last(&self, line: &DriverLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
         text.push(b'\n');
         self.state.waiting_bytes.fetch_add(text.len(), Ordering::Relaxed);
@@ -87,10 +87,7 @@ impl Outbox {
 ///
 /// # Errors
 /// When not everything could be written.
-pub(crate) fn with_outbox<T>(
-    output: &mut (dyn Write + Send),
-    body: impl FnOnce(&Outbox) -> T,
-) -> io::Result<T> {
+pub fn with_outbox<T>(output: &mut (dyn Write + Send), body: impl FnOnce(&Outbox) -> T) -> io::Result<T> {
     let (sender, lines) = mpsc::channel();
     let outbox = Outbox { lines: sender, state: Arc::default() };
     std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::load::Protocol;
-use model::load::drive::{DriveCommand, DriverLine, Ready};
+use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use wire::{Conninfo, Secret};
 use workload::{Emulator, ThreadStreams};
 
@@ -48,7 +48,8 @@ pub fn drive(input: impl BufRead + Send + 'static, output: &mut (dyn Write + Sen
 
 fn prepare_and_run(input: impl BufRead + Send + 'static, outbox: &Outbox) -> Result<(), Failure> {
     let wall = WallClock::read();
-    let Begin { order: first, is_far, commands } = listen::begin(input, wall, outbox)?;
+    let Begin { order: first, is_far, commands } =
+        listen::begin::<DriveOrder, DriveCommand>(input, wall, outbox)?;
     let load = first.load;
     if load.format > model::FORMAT {
         return Err(

@@ -82,7 +82,12 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
             DriverLine::Event(event) => events.push(event),
             DriverLine::Tick(tick) => ticks.push(tick),
             DriverLine::Done(word) => done = Some(*word),
-            line @ (DriverLine::Window(_) | DriverLine::Hello(_) | DriverLine::Pong(_)) => {
+            line @ (DriverLine::Window(_)
+            | DriverLine::Hello(_)
+            | DriverLine::Pong(_)
+            | DriverLine::Watching(_)
+            | DriverLine::Missing { .. }
+            | DriverLine::Watched(_)) => {
                 panic!("nobody asked for {line:?}")
             }
             DriverLine::Failed { message } => return Err(message),

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use model::experiment::case::{Case, ServerSource, ServerSpec};
+use model::experiment::driver::DriverSpec;
 use model::experiment::os::WalPolicy;
 use model::experiment::plan::{Plan, RunSpec};
 use model::experiment::target::TargetSection;
@@ -171,18 +172,7 @@ fn case(
     }
     let target = values.get("target").and_then(|name| experiment.target.iter().find(|t| t.name == **name));
     let site = target.and_then(|target| site.targets.get(&target.name)).unwrap_or(site);
-    let tree = values.get("server.source").map(|tree| ServerSource::Source {
-        tree: tree.to_string(),
-        revision: values.get("server.revision").map(|revision| revision.to_string()),
-    });
-    let source = match (tree, values.get("server.version"), values.get("server.bin_dir"), &site.url_keywords)
-    {
-        (Some(tree), _, _, _) => tree,
-        (_, Some(version), _, _) => ServerSource::Version(version.parse()?),
-        (_, None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
-        (_, None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
-        (_, None, None, None) => return Err("server: no version, bin_dir, source or url".to_string()),
-    };
+    let source = source(&values, site)?;
     let settings: BTreeMap<String, String> = values
         .iter()
         .filter_map(|(key, value)| {
@@ -218,6 +208,7 @@ fn case(
             settings,
             wal_directory: values.get("server.wal_directory").map(PathBuf::from),
             data_checksums: values.get("server.data_checksums").map(|value| *value == "true"),
+            host: target.map_or(&experiment.server.host, |t| &t.host).clone().map(DriverSpec::named),
             target: target.map(TargetSection::spec),
         },
         // A load that ends by its number of transactions is measured from the first transaction on.
@@ -230,6 +221,21 @@ fn case(
         adapt,
         phase_timeout_s: windows::phase_timeout_s(&experiment.run)?,
         max_failed: experiment.run.max_failed,
+    })
+}
+
+/// Where the server of a case comes from.
+fn source(values: &BTreeMap<&str, &str>, site: &Resources) -> Result<ServerSource, String> {
+    let tree = values.get("server.source").map(|tree| ServerSource::Source {
+        tree: tree.to_string(),
+        revision: values.get("server.revision").map(|revision| revision.to_string()),
+    });
+    Ok(match (tree, values.get("server.version"), values.get("server.bin_dir"), &site.url_keywords) {
+        (Some(tree), _, _, _) => tree,
+        (_, Some(version), _, _) => ServerSource::Version(version.parse()?),
+        (_, None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
+        (_, None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
+        (_, None, None, None) => return Err("server: no version, bin_dir, source or url".to_string()),
     })
 }
 

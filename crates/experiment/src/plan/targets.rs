@@ -2,14 +2,26 @@
 
 use model::experiment::Experiment;
 
+/// The error for the host of a server that pgdyno runs.
+const OWN_SERVER_IS_HERE: &str = "a host is for a server by URL (server.url); one that pgdyno runs is on this machine, which is observed anyway";
+
 /// Whether pgdyno runs the servers itself.
 ///
 /// # Errors
 /// When targets contradict each other or `[server]`.
 pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
     let (targets, server) = (&experiment.target, &experiment.server);
+    if let Some(host) = &server.host {
+        host.clone().named().check().map_err(|error| format!("server.host: {error}"))?;
+    }
     if targets.is_empty() {
-        return Ok(true);
+        return match (&server.host, &server.url) {
+            (Some(_), None) => Err(OWN_SERVER_IS_HERE.to_string()),
+            _ => Ok(true),
+        };
+    }
+    if server.host.is_some() {
+        return Err("server.host and [[target]] both name hosts; give each target its host".to_string());
     }
     if server.url.is_some() {
         return Err("server.url and [[target]] both name servers; give each server as a target".to_string());
@@ -24,6 +36,12 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
             return Err(format!(
                 "target `{name}`: give url or directory: pgdyno does not run a server given by URL"
             ));
+        }
+        if let Some(host) = &target.host {
+            host.clone().named().check().map_err(|error| format!("target `{name}`: host: {error}"))?;
+            if target.url.is_none() {
+                return Err(format!("target `{name}`: {OWN_SERVER_IS_HERE}"));
+            }
         }
         if let Some(address) = &target.telemetry {
             if address.contains('?') {
@@ -88,6 +106,13 @@ mod tests {
         refused("[[target]]\nname = \"a\"\nurl = \"y\"\n[server]\nsettings.jit = 1\n", "keeps its own");
         let exporter = "[[target]]\nname = \"a\"\nurl = \"y\"\ntelemetry = \"http://u:p@h:9100/metrics\"\n";
         refused(exporter, "target `a`: telemetry: the address has a user or a password");
+        let with_host = |text: &str| format!("[[target]]\nname = \"a\"\n{text}");
+        let host = "host = {via = [\"ssh\", \"db1\"]}\n";
+        refused(&with_host(host), "target `a`: a host is for a server by URL");
+        refused(&format!("[server]\n{host}"), "a host is for a server by URL");
+        let unnamed = "url = \"y\"\nhost = {via = []}\n";
+        refused(&with_host(unnamed), "target `a`: host: `via` is missing");
+        refused(&with_host(&format!("url = \"y\"\n[server]\n{host}")), "give each target its host");
         refused("[[target]]\nname = \"a\"\n[server]\nurl = \"y\"\n", "give each server as a target");
     }
 }

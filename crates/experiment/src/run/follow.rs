@@ -113,6 +113,9 @@ impl<'a, 'w> Follow<'a, 'w> {
             DriverLine::Hello(_)
             | DriverLine::Pong(_)
             | DriverLine::Ready(_)
+            | DriverLine::Watching(_)
+            | DriverLine::Missing { .. }
+            | DriverLine::Watched(_)
             | DriverLine::Done(_)
             | DriverLine::Failed { .. } => {}
         }

@@ -10,6 +10,7 @@ use dataset::session;
 use dataset::state::{self, Home};
 use dataset::verify;
 use dataset::verify::count::{self, After};
+use fleet::Eyes;
 use model::experiment::case::{Case, WorkloadKind};
 use model::experiment::plan::{RunSpec, RunState};
 use model::experiment::repeat::Repeat;
@@ -23,6 +24,7 @@ use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
 
+use crate::run::eyes;
 use crate::run::meeting::Side;
 use crate::run::phases::{self, Detail, Ground};
 use crate::run::place::{ServerPlace, c_load, tables};
@@ -54,7 +56,7 @@ impl OneRun<'_> {
     pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
         let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
         record.repeat = self.repeat;
-        let mut ground = Live { run: self, stage, writer, session: None, found: None };
+        let mut ground = Live { run: self, stage, writer, session: None, found: None, eyes: None };
         let mut record = phases::conduct(&mut ground, self.case, record, self.site.stop, watch);
         if record.state == RunState::Failed
             && let Some(reason) = stage.crash(&record.reason)
@@ -80,6 +82,8 @@ pub(crate) struct Live<'a> {
     /// Open from connecting until the load, which has the server to itself.
     session: Option<Session>,
     pub(crate) found: Option<Found>,
+    /// Open from the description of the host until the end of the load.
+    pub(crate) eyes: Option<Eyes>,
 }
 
 /// The server before the load.
@@ -158,8 +162,13 @@ impl Ground for Live<'_> {
         // Every run reads these tables, however they came to be there.
         place.home.iter().try_for_each(|home| state::expect_safe(session, home))?;
         place.c_load = c_load(session, place.home.as_ref())?;
-        record.server_is_local = place.postmaster_pid.is_some();
-        record.host = Some(observe::host::facts::record(&self.run.dirs(&place)));
+        self.eyes = self.run.open_eyes(session, record)?;
+        if self.eyes.is_some() {
+            eyes::without_host(&mut place);
+        } else {
+            record.server_is_local = place.postmaster_pid.is_some();
+            record.host = Some(observe::host::facts::record(&self.run.dirs(&place)));
+        }
         if self.run.case.workload.kind == WorkloadKind::Scripts {
             record.survey = Some(survey::survey(session, &self.run.case.workload)?);
         }

@@ -19,6 +19,7 @@ use observe::{ObserveSpec, Observer, OurBackends};
 use wire::{Conninfo, Host};
 
 use crate::run::adapt::Judge;
+use crate::run::eyes;
 use crate::run::follow::{Follow, KeepWal};
 use crate::run::live::{Found, Live, OneRun};
 use crate::run::outcome;
@@ -35,7 +36,8 @@ const READY_TIMEOUT: Duration = Duration::from_secs(120);
 impl OneRun<'_> {
     /// Ramp-up, measurement and drain, with telemetry from before to after.
     pub(crate) fn load(&self, ground: &mut Live, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
-        let Live { stage, writer, .. } = ground;
+        let Live { stage, writer, eyes, .. } = ground;
+        let eyes = eyes.take();
         let Found { conninfo, place, .. } = ground.found.as_ref().context("the server is not described")?;
         watch(Progress::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
@@ -65,9 +67,11 @@ impl OneRun<'_> {
             driver_pid: fleet.pids_here().first().map(|&pid| pid as i32),
             backends: Some(OurBackends { load: load_backends, others }),
             align_unix_ns: go,
+            is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
             ..self.observe(place, conninfo)
         };
-        let observer = Observer::start(spec, telemetry.sink((*writer).clone()))?;
+        let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
+        eyes.iter().for_each(|eyes| eyes::go(eyes, go, &telemetry, writer, &observer));
         watch(Progress::PhaseBegins(Phase::RampUp));
         let end = AtomicBool::new(false);
         let sizing = record.server.as_ref().and_then(Sizing::of);
@@ -91,6 +95,7 @@ impl OneRun<'_> {
         };
         let done = fleet::conduct(&mut fleet, go, adapt.longest(*window), &mut on_line, &end);
         observer.stop();
+        eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
         record.course = follow.judge.course();
         let detail = keep.detail;

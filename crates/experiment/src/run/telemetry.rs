@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
+use fleet::Seen;
 use model::run::RunRecord;
+use model::run::eyes::EyesRecord;
+use model::telemetry::reading::{Tick, TickSource};
 use observe::Sample;
 use store::RunWriter;
 
@@ -19,13 +22,18 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// A sink that writes the samples to the run's files.
-    pub(crate) fn sink(&self, writer: RunWriter) -> Box<dyn FnMut(Sample) + Send> {
+    /// A sink that writes the samples to the run's files. With eyes on the server's host, the machine that is observed here
+    /// is that of the driver.
+    pub(crate) fn sink(&self, writer: RunWriter, eyes: Option<&EyesRecord>) -> Box<dyn FnMut(Sample) + Send> {
         let Telemetry { unavailable, failure, wal } = self.clone();
+        let is_here = eyes.map(|eyes| eyes.is_here);
         Box::new(move |sample| {
             let written = match sample {
-                Sample::Tick(tick) => {
+                Sample::Tick(mut tick) => {
                     lock(&wal).take(&tick);
+                    if let Some(is_here) = is_here {
+                        of_driver_host(&mut tick, is_here);
+                    }
                     writer.tick(&tick)
                 }
                 Sample::Event(event) => writer.event(&event),
@@ -41,6 +49,18 @@ impl Telemetry {
         })
     }
 
+    /// A sink for what the eyes on the server's host see.
+    pub(crate) fn eyes_sink(&self, writer: RunWriter) -> Box<dyn FnMut(Seen) + Send> {
+        let mut sink = self.sink(writer, None);
+        Box::new(move |seen| {
+            sink(match seen {
+                Seen::Tick(tick) => Sample::Tick(tick),
+                Seen::Event(event) => Sample::Event(event),
+                Seen::Missing { what, reason } => Sample::Unavailable { what, reason },
+            });
+        })
+    }
+
     /// Missing telemetry makes the run fail: otherwise its record would look complete without being so.
     pub(crate) fn into_record(self, record: &mut RunRecord) -> Result<()> {
         record.telemetry_unavailable.append(&mut lock(&self.unavailable));
@@ -48,6 +68,18 @@ impl Telemetry {
             Some(failure) => anyhow::bail!("cannot write telemetry: {failure}"),
             None => Ok(()),
         }
+    }
+}
+
+/// Makes a tick of this machine one of the driver's host. If the eyes look at the same machine, only what concerns
+/// pgdyno and its driver is left of it.
+fn of_driver_host(tick: &mut Tick, is_same: bool) {
+    if tick.source != TickSource::Host {
+        return;
+    }
+    tick.source = TickSource::DriverHost;
+    if is_same {
+        tick.values.retain(|key, _| ["pgdyno.", "driver."].iter().any(|party| key.starts_with(party)));
     }
 }
 

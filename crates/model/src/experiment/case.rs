@@ -107,6 +107,9 @@ pub struct ServerSpec {
     /// The target, in an experiment that names some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetSpec>,
+    /// The host of a server by URL, if it lets us in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<DriverSpec>,
 }
 
 impl ServerSpec {
@@ -118,6 +121,7 @@ impl ServerSpec {
             wal_directory: None,
             data_checksums: None,
             target: None,
+            host: None,
         }
     }
 }

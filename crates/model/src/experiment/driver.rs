@@ -1,4 +1,5 @@
-//! Where drivers run: `[[driver]]` of an experiment file, `--driver` on the command line.
+//! Machines that a command leads a pipe to: those of drivers (`[[driver]]`, `--driver`), and the hosts of servers (`host`,
+//! `--host`).
 
 use std::str::FromStr;
 
@@ -16,7 +17,7 @@ const SSH_OPTIONS: [&str; 6] = [
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// A driver on another machine, or in a container: any command that leads a pipe there.
+/// A driver on another machine or in a container, or the host of a server: any command that leads a pipe there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriverSpec {
@@ -39,13 +40,13 @@ fn default_program() -> String {
 }
 
 impl DriverSpec {
-    /// The words of the command. A shell gets one word, everything else separate ones.
-    pub fn words(&self) -> Vec<String> {
+    /// The words of the command that runs `pgdyno COMMAND` there. A shell gets one word, everything else separate ones.
+    pub fn words(&self, command: &str) -> Vec<String> {
         let mut words = self.way();
         if self.leads_to_a_shell() {
-            words.push(format!("exec {} drive", self.program));
+            words.push(format!("exec {} {command}", self.program));
         } else {
-            words.extend([self.program.clone(), "drive".to_string()]);
+            words.extend([self.program.clone(), command.to_string()]);
         }
         words
     }
@@ -103,19 +104,19 @@ impl DriverSpec {
         };
         if self.via.is_empty() {
             return Err(
-                "a driver needs `via`, the command that leads to its machine, such as [\"ssh\", \"client1\"]"
+                "`via` is missing: the command that leads to the machine, such as [\"ssh\", \"client1\"]"
                     .into(),
             );
         }
         if !is_plain(&self.program, "_./+-") {
             return Err(format!(
-                "the path of a driver's program may contain letters, digits and `_./+-` only, not `{}`",
+                "the path of pgdyno there may contain letters, digits and `_./+-` only, not `{}`",
                 self.program
             ));
         }
         if self.name.len() > NAME_BYTES_MAX || !is_plain(&self.name, "_.:@+-") {
             return Err(format!(
-                "a driver's name may contain letters, digits and `_.:@+-`, at most {NAME_BYTES_MAX} of them, not `{}`",
+                "a machine's name may contain letters, digits and `_.:@+-`, at most {NAME_BYTES_MAX} of them, not `{}`",
                 self.name
             ));
         }
@@ -128,7 +129,8 @@ impl FromStr for DriverSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<DriverSpec, String> {
-        let wrong = || format!("`{text}` is not a driver: say ssh:HOST, ssh:USER@HOST or ssh:USER@HOST:PORT");
+        let wrong =
+            || format!("`{text}` names no machine: say ssh:HOST, ssh:USER@HOST or ssh:USER@HOST:PORT");
         let rest = text.strip_prefix("ssh:").ok_or_else(wrong)?;
         let (place, program) =
             rest.split_once('=').map_or((rest, default_program()), |(p, q)| (p, q.to_string()));
@@ -150,16 +152,16 @@ mod tests {
 
     fn words(via: &[&str]) -> String {
         let via = via.iter().map(|word| word.to_string()).collect();
-        DriverSpec { via, program: "/opt/pgdyno".into(), ..DriverSpec::default() }.words().join(" ")
+        DriverSpec { via, program: "/opt/pgdyno".into(), ..DriverSpec::default() }.words("drive").join(" ")
     }
 
     #[test]
     fn a_shell_gets_one_word_and_others_get_words() {
         assert_eq!(words(&["kubectl", "exec", "-i", "a", "--"]), "kubectl exec -i a -- /opt/pgdyno drive");
         let spec = DriverSpec { via: vec!["sh".into(), "-c".into()], ..DriverSpec::default() };
-        assert_eq!(spec.words().last().unwrap(), "exec  drive");
+        assert_eq!(spec.words("watch").last().unwrap(), "exec  watch");
         let ssh: DriverSpec = "ssh:me@db1:2222=/opt/pgdyno".parse().unwrap();
-        let words = ssh.words();
+        let words = ssh.words("drive");
         assert_eq!((words[0].as_str(), words[1].as_str()), ("ssh", "-T"));
         assert_eq!(words[7..], ["-p2222", "--", "me@db1", "exec /opt/pgdyno drive"]);
         assert_eq!(ssh.name, "me@db1:2222");
@@ -174,7 +176,7 @@ mod tests {
         for text in ["db1", "ssh:", "ssh:-oProxyCommand=x", "ssh:a b", "ssh:a:port", "ssh:a=b;c", "ssh:$(x)"]
         {
             let error = text.parse::<DriverSpec>().unwrap_err();
-            assert!(error.starts_with(&format!("`{text}` is not a driver")), "{error}");
+            assert!(error.starts_with(&format!("`{text}` names no machine")), "{error}");
         }
         let spec =
             DriverSpec { via: vec!["ssh".into(), "a".into()], program: "x y".into(), ..Default::default() };

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::driver::DriverSpec;
+
 /// `[[target]]` of an experiment file: a server by URL, or a place on this machine where pgdyno runs one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -39,6 +41,9 @@ pub struct TargetSection {
     /// Currency of the price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
+    /// The server's host, if it lets us in: its processors, disks and networks are observed there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<DriverSpec>,
     /// An exporter on the machine, in Prometheus' text format: `http://10.0.0.5:9100/metrics`. Recorded without user
     /// and password.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,6 +16,7 @@ use crate::load::sessions::SessionSettings;
 use crate::load::{LoadSpec, Window};
 use crate::telemetry::event::Event;
 use crate::telemetry::reading::Tick;
+use crate::telemetry::watch::{Watched, Watching};
 
 /// The first line to a driver: the load, and the password, which is stored nowhere else.
 #[derive(Clone, Serialize, Deserialize)]
@@ -86,7 +87,7 @@ pub enum DriveCommand {
     Ping(u64),
 }
 
-/// A line from a driver.
+/// A line from a driver, or from the eyes on a server's host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverLine {
@@ -107,6 +108,13 @@ pub enum DriverLine {
     Window(Window),
     /// The load is over; nothing follows.
     Done(Box<Done>),
+    /// The eyes on a server's host (`pgdyno watch`) have found what they will observe.
+    Watching(Box<Watching>),
+    /// The eyes cannot observe something.
+    #[allow(missing_docs, reason = "the names say it")]
+    Missing { what: String, reason: String },
+    /// The eyes have ended; nothing follows.
+    Watched(Watched),
     /// The load could not begin; nothing follows.
     Failed {
         /// What was wrong, and what to do about it.

@@ -94,6 +94,8 @@ pub const METRICS: &[Metric] = &[
     counter("disk.busy_time", "device", "s", "time with I/O outstanding (/proc/diskstats)"),
     gauge("disk.in_flight", "device", "1", "I/O outstanding (/proc/diskstats)"),
     gauge("disk.free_bytes", "role", "bytes", "free space for the role's directory (statvfs)"),
+    counter("net.received_bytes", "interface", "bytes", "bytes received (/proc/net/dev)"),
+    counter("net.sent_bytes", "interface", "bytes", "bytes sent (/proc/net/dev)"),
     // The machine of a target, from its node_exporter; the same metrics as for this machine. `[[target]] telemetry`.
     counter("remote.cpu.user", "cpu", "s", "time in user code, niced or not (node_cpu_seconds_total)"),
     counter(
@@ -366,6 +368,7 @@ pub const METRICS: &[Metric] = &[
     gauge("database.xid_age", "", "1", "age of the oldest unfrozen transaction id (datfrozenxid)"),
     gauge("database.bytes", "", "bytes", "size of the database, once a minute (pg_database_size)"),
     counter("pgdyno.cpu", "", "s", "CPU time of pgdyno's own process, without the driver (getrusage)"),
+    counter("watch.cpu", "", "s", "CPU time of `pgdyno watch` on the server's host (getrusage)"),
     counter(
         "driver.run_delay",
         "",

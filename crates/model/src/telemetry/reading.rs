@@ -16,6 +16,8 @@ pub enum TickSource {
     Driver,
     /// The machine of a target, as its exporter reports it.
     Remote,
+    /// The machine of pgdyno and its driver, where `Host` is the server's: the same metrics as of `Host`.
+    DriverHost,
 }
 
 /// One tick of one source: a line of `readings.jsonl`.

@@ -1,7 +1,7 @@
 //! The thread that observes the machine and the server's processes on it: one tick of source `Host` per second.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::telemetry::event::{Event, EventKind};
@@ -14,7 +14,7 @@ use crate::host::backends::BackendTimes;
 use crate::host::cgroup::Groups;
 use crate::host::device::{self, Space};
 use crate::host::process::{self, Process, Tree};
-use crate::host::{disk, system};
+use crate::host::{disk, network, system};
 use crate::schedule::{Control, LATE_NS, unix_ns};
 use crate::sink::Out;
 
@@ -44,8 +44,9 @@ struct Role {
 }
 
 impl HostWatch {
-    /// Will observe the devices below `dirs` (by role), and the processes that `control` will name.
-    pub(crate) fn new(dirs: &BTreeMap<String, PathBuf>, out: Out) -> HostWatch {
+    /// Will observe the devices below `dirs` (by role), or all disks if there are none and it `may_observe_all`, and the
+    /// processes that `control` will name.
+    pub(crate) fn new(dirs: &BTreeMap<String, PathBuf>, may_observe_all: bool, out: Out) -> HostWatch {
         let mut roles = Vec::new();
         let mut devices: Vec<String> = Vec::new();
         for (name, path) in dirs {
@@ -64,6 +65,9 @@ impl HostWatch {
                 }
                 Err(error) => out.unavailable(&format!("disk ({name})"), format!("{error:#}")),
             }
+        }
+        if devices.is_empty() && may_observe_all {
+            devices = device::disks(Path::new("/sys"));
         }
         devices.sort();
         devices.dedup();
@@ -122,6 +126,9 @@ impl HostWatch {
         system::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
         if let Err(error) = disk::read(&mut self.gather, &self.devices) {
             self.out.unavailable("disk", format!("{error:#}"));
+        }
+        if let Err(error) = network::read(&mut self.gather) {
+            self.out.unavailable("net", format!("{error:#}"));
         }
         self.read_space();
         self.read_server(control);

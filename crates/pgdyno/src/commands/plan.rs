@@ -70,6 +70,9 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
             let names: Vec<String> = workload.drivers.iter().map(name).collect();
             writeln!(out, "          driven from {}", names.join(", "))?;
         }
+        if let Some(host) = &case.server.host {
+            writeln!(out, "          its host is observed on {}", host.name)?;
+        }
         if let Some(words) = search(case) {
             writeln!(out, "          {words}")?;
         }

@@ -1,5 +1,6 @@
 //! The command line: the options. Nothing here is serialized; `setup.rs` applies the options.
 
+mod numbers;
 pub(crate) mod stored;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use model::experiment::driver::DriverSpec;
 use model::text::share::Share;
 
+use self::numbers::{clients, pairs};
 use crate::front::cli::stored::{ExportArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
 use crate::front::template::Template;
 
@@ -90,6 +92,9 @@ pub(crate) enum Command {
     /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
     Drive,
+    /// Observe this machine for a pgdyno elsewhere, whose order is read from standard input.
+    #[command(hide = true)]
+    Watch,
     /// Run an instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),
@@ -166,9 +171,12 @@ pub(crate) struct ExperimentArgs {
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST")]
     pub(crate) drivers: Vec<DriverSpec>,
-    /// Put a copy of this program on drivers' machines where it is missing or another build.
-    #[arg(long, requires = "drivers")]
+    /// Put a copy of this program on the machines of --driver and --host where it is missing or another build.
+    #[arg(long)]
     pub(crate) upload: bool,
+    /// The host of the server by URL, to be observed there: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there.
+    #[arg(long, value_name = "ssh:HOST")]
+    pub(crate) host: Option<DriverSpec>,
     /// How often each case is run.
     #[arg(long, value_name = "N")]
     pub(crate) repeats: Option<u32>,
@@ -518,22 +526,4 @@ pub(crate) struct NullArgs {
     /// Seed of the service times.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-}
-
-fn pairs(text: &str) -> Result<u32, String> {
-    let n: u32 =
-        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --pairs 12)"))?;
-    match n {
-        0..6 => {
-            Err(format!("{n} is too few: five pairs agree by chance once in sixteen times; use 6 to 500"))
-        }
-        6..=500 => Ok(n),
-        _ => Err(format!("{n} is too many; use 6 to 500")),
-    }
-}
-
-fn clients(text: &str) -> Result<u32, String> {
-    let n: u32 =
-        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --clients 1,16,64)"))?;
-    if (1..=100_000).contains(&n) { Ok(n) } else { Err(format!("{n} is not in 1..100000")) }
 }

@@ -159,6 +159,7 @@ fn kind(key: &str) -> Kind {
         | "prepare.settle"
         | "prepare.snapshot" => Kind::Flag,
         "server.settings.NAME" | "workload.defines.NAME" => SETTING,
+        "server.host" => Kind::Other(driver),
         "server.version" => Kind::Or(&[Kind::Text, Kind::Number]),
         "workload.kind" => Kind::Words(&["tpcb", "tpcb-simple", "tpcb-select", "tpcc", "tproc-c", "scripts"]),
         "workload.scale" => Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]),
@@ -209,7 +210,7 @@ fn files() -> Value {
     schema
 }
 
-/// `[[driver]]`.
+/// `[[driver]]`, and `host`.
 fn driver() -> Value {
     let more = json!({
         "via": {"type": "array", "items": {"type": "string"}, "minItems": 1},
@@ -235,6 +236,7 @@ fn target() -> Value {
         "telemetry",
     ];
     let more = json!({
+        "host": driver(),
         "price_per_hour": {"type": "number"},
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
     });

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use experiment::forecast::fit::{Limits, Speed};
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
@@ -258,6 +258,26 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
     Ok((name.to_string(), text))
 }
 
+/// The machines of drivers and of the server.
+fn elsewhere(args: &ExperimentArgs) -> Result<Vec<Override>> {
+    let mut changes = Vec::new();
+    if !args.drivers.is_empty() {
+        let table =
+            |driver: &DriverSpec| Value::try_from(DriverSpec { upload: args.upload, ..driver.clone() });
+        let all = args.drivers.iter().map(table).collect::<Result<_, _>>()?;
+        changes.push(Override { key: "driver".into(), value: Value::Array(all), origin: "--driver".into() });
+    }
+    ensure!(
+        !args.upload || !args.drivers.is_empty() || args.host.is_some(),
+        "--upload is for the machines of --driver and --host; in a file, say `upload = true` there"
+    );
+    if let Some(host) = &args.host {
+        let value = Value::try_from(DriverSpec { upload: args.upload, ..host.clone() })?;
+        changes.push(Override { key: "server.host".into(), value, origin: "--host".into() });
+    }
+    Ok(changes)
+}
+
 /// The options as changes to the experiment file; `--set` comes late and wins, except over the changes of one side of a
 /// comparison.
 fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
@@ -278,12 +298,7 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let origin = "--threads".to_string();
         changes.push(Override { key: "workload.threads".into(), value: Value::Array(all), origin });
     }
-    if !args.drivers.is_empty() {
-        let table =
-            |driver: &DriverSpec| Value::try_from(DriverSpec { upload: args.upload, ..driver.clone() });
-        let all = args.drivers.iter().map(table).collect::<Result<_, _>>()?;
-        changes.push(Override { key: "driver".into(), value: Value::Array(all), origin: "--driver".into() });
-    }
+    changes.extend(elsewhere(args)?);
     let texts = [
         ("workload.scale", "--scale", &args.scale),
         ("workload.protocol", "--protocol", &args.protocol),

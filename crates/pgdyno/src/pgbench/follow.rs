@@ -86,6 +86,9 @@ impl Follower<'_> {
             | DriverLine::Window(_)
             | DriverLine::Ready(_)
             | DriverLine::Done(_)
+            | DriverLine::Watching(_)
+            | DriverLine::Missing { .. }
+            | DriverLine::Watched(_)
             | DriverLine::Failed { .. } => {}
         }
         Ok(())

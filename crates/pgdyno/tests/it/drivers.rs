@@ -108,7 +108,7 @@ fn drivers_that_cannot_begin_are_named_with_what_to_do() {
         (driver("bad", &["sh", "-c"], &other), "driver `bad` is another build of pgdyno"),
         (driver("bad", &["sh", "-c"], "/nonexistent/pgdyno"), "is pgdyno at `/nonexistent/pgdyno` there"),
         (driver("bad", &["sh", "-c"], "/bin/true"), "ended (exit status: 0) before pgdyno answered"),
-        (driver("bad", &["/nonexistent/ssh"], PROGRAM), "cannot start the driver process `/nonexistent/ssh`"),
+        (driver("bad", &["/nonexistent/ssh"], PROGRAM), "cannot start `/nonexistent/ssh` for driver `bad`"),
         (driver("bad", &["sh", "-c"], "/bin/sh; rm"), "may contain letters, digits and `_./+-` only"),
         (driver("a", &["sh", "-c"], PROGRAM), "two drivers have the name `a`"),
     ] {

@@ -62,6 +62,9 @@ fn text(t: f64) -> String {
         }
     }
     text += &format!("node_disk_written_bytes_total{{device=\"nvme0n1\"}} {}\n", 5e9 + 10e6 * t);
+    text += &format!("node_disk_reads_completed_total{{device=\"nvme0n1\"}} {}\n", 100.0 * t);
+    text += &format!("node_disk_writes_completed_total{{device=\"nvme0n1\"}} {}\n", 250.0 * t);
+    text += &format!("node_network_receive_bytes_total{{device=\"eth0\"}} {}\n", 1e6 * t);
     text += &format!("node_network_transmit_bytes_total{{device=\"eth0\"}} {}\n", 2e6 * t);
     text += "pg_up 1\n";
     text
@@ -95,12 +98,26 @@ fn the_machine_of_a_target_is_seen_through_its_exporter() {
         ("idle", 0.5),
         ("steal", 0.1),
         ("disk_write_bytes_per_s", 10e6),
+        ("disk_reads_per_s", 100.0),
+        ("disk_writes_per_s", 250.0),
         ("sent_bytes_per_s", 2e6),
     ] {
         assert!((seen(name) / expected - 1.0).abs() < 0.15, "{name}: {} is not {expected}", seen(name));
     }
     assert!(place.path("out/runs/0001/remote.prom.zst").metadata().unwrap().len() > 100);
     assert!(!place.path("out/runs/0001/remote.prom").exists());
+    let series = study["runs"][0]["series"].as_array().unwrap();
+    for (panel, name) in
+        [("remote_disk", "nvme0n1 writes"), ("remote_net", "eth0 received"), ("remote_cpu", "steal")]
+    {
+        assert!(series.iter().any(|s| s["panel"] == panel && s["name"] == name), "{panel} {name} is drawn");
+    }
+    let csv = std::fs::read_to_string(place.path("out/runs.csv")).unwrap();
+    let (head, row) = csv.trim_end().split_once("\r\n").unwrap();
+    let column = head.split(',').position(|name| name == "remote_disk_writes_per_s").unwrap();
+    // Fields before it have no commas of their own.
+    let writes: f64 = row.split(',').nth(column).unwrap().parse().unwrap();
+    assert!((writes / 250.0 - 1.0).abs() < 0.15, "{row}");
     let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
     assert!(page.contains("Remote steal"), "the report shows it as that of another machine");
     place.expect_clean();

@@ -18,6 +18,7 @@ mod course;
 mod drivers;
 mod embedded;
 mod exporter;
+mod eyes;
 mod faults;
 mod harm;
 mod judge;

@@ -157,6 +157,9 @@ fn drive(mut command: Command, load: LoadSpec) -> Seen {
             DriverLine::Event(_)
             | DriverLine::Tick(_)
             | DriverLine::Window(_)
+            | DriverLine::Watching(_)
+            | DriverLine::Missing { .. }
+            | DriverLine::Watched(_)
             | DriverLine::Hello(_)
             | DriverLine::Pong(_) => {}
         }

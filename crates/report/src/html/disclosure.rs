@@ -80,9 +80,35 @@ fn title_for(title: &str, several: bool, runs: &[u32]) -> String {
 }
 
 fn hosts(html: &mut String, records: &[&RunRecord]) {
+    let n_kinds = machines(html, records, "Host", |record| record.host.as_ref());
+    let n_of_drivers = machines(html, records, "Driver's host", |record| record.driver_host.as_ref());
+    if n_of_drivers > 0 {
+        let eyes = records.iter().find_map(|record| record.eyes.as_ref().filter(|eyes| !eyes.is_here));
+        let name = eyes.map(|eyes| eyes.name.as_str()).unwrap_or_default();
+        html.push_str(&format!(
+            "<p class=\"quiet\">The host is the server's, observed by <code>pgdyno watch</code> on {}.</p>\n",
+            text(name)
+        ));
+    }
+    let remote: Vec<u32> = records.iter().filter(|r| !r.server_is_local).map(|r| r.spec.run).collect();
+    if !remote.is_empty() && n_kinds > 0 {
+        html.push_str(&format!(
+            "<p class=\"quiet\">The server of {} ran on another machine: the host above is the driver's.</p>\n",
+            text(&format!("{} {}", if remote.len() == 1 { "run" } else { "runs" }, phrases::ranges(&remote)))
+        ));
+    }
+}
+
+/// The different machines among those that `which` selects; returns how many there are.
+fn machines(
+    html: &mut String,
+    records: &[&RunRecord],
+    title: &str,
+    which: impl Fn(&RunRecord) -> Option<&HostRecord>,
+) -> usize {
     let key =
         |host: &HostRecord| format!("{} {} {} {}", host.hostname, host.kernel, host.cpu_model, host.n_cpus);
-    let groups = alike(records, |record| record.host.as_ref(), key);
+    let groups = alike(records, which, key);
     for (host, runs) in &groups {
         let mut pairs: Vec<(String, String)> = vec![
             ("Name".into(), host.hostname.clone()),
@@ -109,15 +135,9 @@ fn hosts(html: &mut String, records: &[&RunRecord]) {
             );
             pairs.push((format!("File system for {role}"), text.trim_end_matches("; ").to_string()));
         }
-        part(html, &title_for("Host", groups.len() > 1, runs), &facts(pairs));
+        part(html, &title_for(title, groups.len() > 1, runs), &facts(pairs));
     }
-    let remote: Vec<u32> = records.iter().filter(|r| !r.server_is_local).map(|r| r.spec.run).collect();
-    if !remote.is_empty() && !groups.is_empty() {
-        html.push_str(&format!(
-            "<p class=\"quiet\">The server of {} ran on another machine: the host above is the driver's.</p>\n",
-            text(&format!("{} {}", if remote.len() == 1 { "run" } else { "runs" }, phrases::ranges(&remote)))
-        ));
-    }
+    groups.len()
 }
 
 fn servers(html: &mut String, records: &[&RunRecord]) {

@@ -12,7 +12,23 @@ use crate::prose::phrases;
 const MAX_CORES: usize = 8;
 
 /// The panels from the analysis, in drawing order; others follow.
-const PANELS: [&str; 8] = ["cpu", "disk", "wal", "waits", "server", "psi", "memory", "driver"];
+const PANELS: [&str; 15] = [
+    "cpu",
+    "disk",
+    "wal",
+    "waits",
+    "server",
+    "psi",
+    "memory",
+    "net",
+    "remote_cpu",
+    "remote_disk",
+    "remote_net",
+    "remote_memory",
+    "driver",
+    "driver_host_cpu",
+    "driver_host_net",
+];
 
 /// One chart of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,6 +147,15 @@ fn is_core(name: &str) -> bool {
 fn describe(panel: &str, unit: &str) -> (String, &'static str) {
     match (panel, unit) {
         ("cpu", _) => ("CPU by user".to_string(), "share"),
+        ("remote_cpu", _) => ("CPU by mode (exporter)".to_string(), "share"),
+        ("driver_host_cpu", _) => ("Driver's host: CPU by user".to_string(), "share"),
+        ("net", _) => ("Network".to_string(), "plain"),
+        ("remote_net", _) => ("Network (exporter)".to_string(), "plain"),
+        ("driver_host_net", _) => ("Driver's host: network".to_string(), "plain"),
+        ("remote_memory", _) => ("Memory (exporter)".to_string(), "plain"),
+        ("remote_disk", "MiB/s") => ("Disk throughput (exporter)".to_string(), "plain"),
+        ("remote_disk", "IOPS") => ("Disk operations (exporter)".to_string(), "plain"),
+        ("remote_disk", _) => ("Disk busy (exporter)".to_string(), "plain"),
         ("disk", "MiB/s") => ("Disk throughput".to_string(), "plain"),
         ("disk", "IOPS") => ("Disk operations".to_string(), "plain"),
         ("disk", "%") => ("Disk busy".to_string(), "plain"),

@@ -288,7 +288,11 @@ fn resources(study: &Study) -> String {
         "Cache hit",
         "Read/s",
         "Written/s",
+        "Reads/s",
+        "Writes/s",
         "Disk busy",
+        "Received/s",
+        "Sent/s",
         "Fairness",
     ];
     let per_s = |x: f64| format::bytes(x);
@@ -313,12 +317,43 @@ fn resources(study: &Study) -> String {
                 number(used.cache_hit, format::percent),
                 number(used.disk_read_bytes_per_s, per_s),
                 number(used.disk_write_bytes_per_s, per_s),
+                number(used.disk_reads_per_s, format::tps),
+                number(used.disk_writes_per_s, format::tps),
                 number(used.disk_busy, format::percent),
+                number(used.net_received_bytes_per_s, per_s),
+                number(used.net_sent_bytes_per_s, per_s),
                 number(run.fairness, format::significant),
             ]
         })
         .collect();
-    table("plain", &heads, &rows) + &remote(study)
+    table("plain", &heads, &rows) + &driver_host(study) + &remote(study)
+}
+
+/// The machine of pgdyno and its driver, where the server's was observed on its own.
+fn driver_host(study: &Study) -> String {
+    let heads = [
+        "Run",
+        "Driver's host busy",
+        "Steal",
+        "Foreign CPUs",
+        "Received/s",
+        "Sent/s",
+        "CPUs of pgdyno watch on the server's host",
+    ];
+    let row = |run: &RunSummary| {
+        let used = run.resources.driver_host.as_ref()?;
+        Some(vec![
+            run.run.to_string(),
+            number(used.busy, format::percent),
+            number(used.steal, format::percent),
+            number(used.foreign_cpu, format::significant),
+            number(used.net_received_bytes_per_s, format::bytes),
+            number(used.net_sent_bytes_per_s, format::bytes),
+            number(run.resources.watch_cpu, format::significant),
+        ])
+    };
+    let rows: Vec<Vec<String>> = study.runs.iter().filter_map(row).collect();
+    if rows.is_empty() { String::new() } else { table("plain", &heads, &rows) }
 }
 
 /// The machines of targets whose exporters were polled.
@@ -331,6 +366,8 @@ fn remote(study: &Study) -> String {
         "Remote steal",
         "Remote read/s",
         "Remote written/s",
+        "Remote reads/s",
+        "Remote writes/s",
         "Remote disk busy",
         "Remote received/s",
         "Remote sent/s",
@@ -345,6 +382,8 @@ fn remote(study: &Study) -> String {
             number(used.steal, format::percent),
             number(used.disk_read_bytes_per_s, format::bytes),
             number(used.disk_write_bytes_per_s, format::bytes),
+            number(used.disk_reads_per_s, format::tps),
+            number(used.disk_writes_per_s, format::tps),
             number(used.disk_busy, format::percent),
             number(used.received_bytes_per_s, format::bytes),
             number(used.sent_bytes_per_s, format::bytes),

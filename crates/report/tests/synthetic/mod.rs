@@ -300,7 +300,13 @@ fn resources(shape: &Shape, tps: f64, clients: f64) -> Resources {
         cache_hit: Some(0.998),
         disk_read_bytes_per_s: Some(1.2e6),
         disk_write_bytes_per_s: Some(tps * 3100.0),
+        disk_reads_per_s: Some(290.0),
+        disk_writes_per_s: Some(tps * 0.4),
         disk_busy: None,
+        net_received_bytes_per_s: None,
+        net_sent_bytes_per_s: None,
+        watch_cpu: None,
+        driver_host: None,
         remote: None,
     }
 }

@@ -40,6 +40,8 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         load: Some(load(&case, spec.seed)),
         server: Some(server(shape, &version)),
         host: Some(host(shape)),
+        driver_host: None,
+        eyes: None,
         server_is_local: true,
         phases: phases(run),
         go_unix_ns: Some(plan.made_unix_ns),

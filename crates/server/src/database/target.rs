@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use model::telemetry::watch::Backend;
 use wire::{Conninfo, Session};
 
 use crate::database::facts::{ask, is_so, is_superuser, version_num};
@@ -116,19 +117,49 @@ pub fn rewrites_statement_names(session: &mut Session) -> Result<bool> {
 /// The processes of the session's server, if they run on this machine: the backend of the session must be a
 /// local process of PostgreSQL that started when the server says that the session did.
 pub fn locate(session: &mut Session) -> Option<LocalServer> {
+    let postmaster_pid = postmaster_of(backend_of(session)?).ok()?;
+    Some(LocalServer { postmaster_pid, data_directory: data_directory(session) })
+}
+
+/// The server process of a session, also behind a pooler.
+pub fn backend_of(session: &mut Session) -> Option<Backend> {
     let pid: u32 = ask(session, "select pg_backend_pid()").ok()?.parse().ok()?;
     let age = "select extract(epoch from clock_timestamp() - backend_start)::float8 from pg_stat_activity where pid = pg_backend_pid()";
     let age_s: f64 = ask(session, age).ok()?.parse().ok()?;
-    let backend = ProcessFacts::read(pid)?;
-    if !backend.is_postgres() || (backend.age_s()? - age_s).abs() > 2.0 {
-        return None;
+    Some(Backend { pid, age_s })
+}
+
+/// The server's data directory, if our user may know it.
+pub fn data_directory(session: &mut Session) -> Option<PathBuf> {
+    ask(session, "show data_directory").ok().map(PathBuf::from)
+}
+
+/// Where the server's log collector writes now, if there is one and our user may know it.
+pub fn log_path(session: &mut Session) -> Option<PathBuf> {
+    let path = ask(session, "select pg_current_logfile('stderr')").ok().filter(|path| !path.is_empty())?;
+    // Relative to the data directory.
+    Some(data_directory(session)?.join(path))
+}
+
+/// The postmaster of a server process, if it runs on this machine: a process of PostgreSQL with this id must have started
+/// when the server says that the session did.
+///
+/// # Errors
+/// Why it was not found, for people.
+pub fn postmaster_of(backend: Backend) -> Result<u32, String> {
+    let Backend { pid, age_s } = backend;
+    let found = ProcessFacts::read(pid)
+        .ok_or(format!("no process with the id {pid} of a server process is visible"))?;
+    let is_it = found.is_postgres() && found.age_s().is_some_and(|age| (age - age_s).abs() <= 2.0);
+    if !is_it {
+        return Err(format!(
+            "the process {pid} is not the server process of that id, which is on another machine or in a container"
+        ));
     }
-    let postmaster = ProcessFacts::read(backend.parent_pid)?;
-    if !postmaster.is_postgres() {
-        return None;
-    }
-    let data_directory = ask(session, "show data_directory").ok().map(PathBuf::from);
-    Some(LocalServer { postmaster_pid: backend.parent_pid, data_directory })
+    let postmaster = ProcessFacts::read(found.parent_pid).filter(ProcessFacts::is_postgres);
+    postmaster
+        .map(|_| found.parent_pid)
+        .ok_or(format!("the parent of the server process {pid} is not visible"))
 }
 
 struct ProcessFacts {
@@ -204,5 +235,7 @@ mod tests {
         let me = ProcessFacts::read(std::process::id()).unwrap();
         assert!((0.0..3600.0).contains(&me.age_s().unwrap()));
         assert!(!me.is_postgres());
+        let refused = postmaster_of(Backend { pid: std::process::id(), age_s: me.age_s().unwrap() });
+        assert!(refused.unwrap_err().contains("on another machine or in a container"));
     }
 }

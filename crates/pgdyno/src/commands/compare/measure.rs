@@ -152,6 +152,7 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
         threads: args.threads.into_iter().collect(),
         drivers: args.drivers.clone(),
         upload: args.upload,
+        host: None,
         scale: list(&args.scale),
         schema: args.schema.clone(),
         workload: list(&args.workload),

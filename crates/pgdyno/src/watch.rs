@@ -1,0 +1,199 @@
+//! `pgdyno watch`: the eyes on a server's host. A pgdyno elsewhere starts it through a remote shell; its lines are those of
+//! `model::telemetry::watch`. It needs no rights of its own: what its user may not read is named and left out.
+
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+
+use driver::far::{Begin, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox};
+use model::load::drive::DriverLine;
+use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watched, Watching};
+use observe::{ObserveSpec, Observer, Sample};
+use server::database::target::postmaster_of;
+
+use crate::Exit;
+
+/// Observes as a parent asks until it is asked to stop or is gone. Only a pgdyno elsewhere starts this.
+pub(crate) fn watch() -> Exit {
+    let input = BufReader::new(std::io::stdin());
+    let outcome = with_outbox(&mut std::io::stdout(), |outbox| match serve(input, outbox) {
+        Ok(()) => Ok(true),
+        Err(message) => outbox.say_last(&DriverLine::Failed { message }).map(|()| false),
+    });
+    match outcome {
+        Ok(Ok(true)) => Exit::Done,
+        Ok(Ok(false) | Err(_)) | Err(_) => Exit::Failed,
+    }
+}
+
+fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String> {
+    let wall = WallClock::read();
+    let Begin { order, is_far, commands } = begin::<WatchOrder, WatchCommand>(input, wall, outbox)?;
+    if !is_far {
+        return Err("`pgdyno watch` is started by a pgdyno on another machine (--host)".to_string());
+    }
+    if order.format > model::FORMAT {
+        return Err(format!("the order has format {}, this pgdyno knows {}", order.format, model::FORMAT));
+    }
+    let place = Place::of(&order);
+    let said = outbox.say(&DriverLine::Watching(Box::new(place.describe())));
+    said.map_err(|error| error.to_string())?;
+    let mut backends = Backends::default();
+    let Some(go) = until_go(&commands, &mut backends) else { return Ok(()) };
+    let n_ticks = Arc::new(AtomicU64::new(0));
+    // The observer reads the wall clock when it starts; all that the parent hears is on the time line of our answers to
+    // its pings.
+    let shift_ns = wall.less(WallClock::read());
+    let spec =
+        ObserveSpec { align_unix_ns: go.saturating_add_signed(shift_ns.saturating_neg()), ..place.observe() };
+    let sink = sink(outbox.clone(), shift_ns, Arc::clone(&n_ticks));
+    let observer = Observer::start(spec, sink).map_err(|error| format!("{error:#}"))?;
+    observer.set_backends(backends);
+    loop {
+        match commands.recv() {
+            Ok(Heard::Command(WatchCommand::Backends(backends))) => observer.set_backends(backends),
+            Ok(Heard::Command(WatchCommand::Go(_) | WatchCommand::Ping(_))) => {}
+            Ok(Heard::Command(WatchCommand::Stop)) => break,
+            Ok(Heard::ParentIsGone { .. }) | Err(_) => return Ok(()),
+        }
+    }
+    observer.stop();
+    let watched = Watched { n_ticks: n_ticks.load(Ordering::Relaxed) };
+    outbox.say_last(&DriverLine::Watched(watched)).map_err(|error| error.to_string())?;
+    until_the_parent_has_gone(&commands);
+    Ok(())
+}
+
+/// The time to align ticks with; `None` if the parent does not want to see anything.
+fn until_go(commands: &Receiver<Heard<WatchCommand>>, backends: &mut Backends) -> Option<u64> {
+    loop {
+        match commands.recv().ok()? {
+            Heard::Command(WatchCommand::Go(unix_ns)) => return Some(unix_ns),
+            Heard::Command(WatchCommand::Backends(all)) => *backends = all,
+            Heard::Command(WatchCommand::Ping(_)) => {}
+            Heard::Command(WatchCommand::Stop) | Heard::ParentIsGone { .. } => return None,
+        }
+    }
+}
+
+/// Sends samples to the parent. What this process uses itself has a name of its own there.
+fn sink(outbox: Outbox, shift_ns: i64, n_ticks: Arc<AtomicU64>) -> Box<dyn FnMut(Sample) + Send> {
+    Box::new(move |sample| {
+        let line = match sample {
+            Sample::Tick(mut tick) => {
+                n_ticks.fetch_add(1, Ordering::Relaxed);
+                tick.end_unix_ns = tick.end_unix_ns.saturating_add_signed(shift_ns);
+                if let Some(own) = tick.values.remove("pgdyno.cpu") {
+                    tick.values.insert("watch.cpu".to_string(), own);
+                }
+                DriverLine::Tick(tick)
+            }
+            Sample::Event(mut event) => {
+                event.t_unix_ns = event.t_unix_ns.saturating_add_signed(shift_ns);
+                DriverLine::Event(event)
+            }
+            Sample::Unavailable { what, reason } => DriverLine::Missing { what, reason },
+            Sample::Scrape { .. } => return,
+        };
+        // A parent that has gone ends this process elsewhere.
+        outbox.say(&line).unwrap_or_default();
+    })
+}
+
+/// What of the server was found on this machine.
+struct Place {
+    postmaster_pid: Option<u32>,
+    dirs: BTreeMap<String, PathBuf>,
+    log_path: Option<PathBuf>,
+    missing: BTreeMap<String, String>,
+}
+
+impl Place {
+    fn of(order: &WatchOrder) -> Place {
+        let mut missing = BTreeMap::new();
+        let asked = order.backend.ok_or("the server did not say which process serves a session".to_string());
+        let postmaster_pid = asked.and_then(postmaster_of);
+        if let Err(reason) = &postmaster_pid {
+            missing.insert("server.cpu".to_string(), reason.clone());
+        }
+        let postmaster_pid = postmaster_pid.ok();
+        let mut dirs = BTreeMap::new();
+        match data_directory(order, postmaster_pid) {
+            Ok(data) => {
+                match data.join("pg_wal").canonicalize() {
+                    Ok(wal) => drop(dirs.insert("wal".to_string(), wal)),
+                    Err(error) => {
+                        drop(missing.insert("disk (wal)".to_string(), format!("`pg_wal`: {error}")))
+                    }
+                }
+                dirs.insert("data".to_string(), data);
+            }
+            Err(reason) => drop(missing.insert("disk (data)".to_string(), reason)),
+        }
+        let log_path = log_path(order, postmaster_pid);
+        if let Err(reason) = &log_path {
+            missing.insert("server.log".to_string(), reason.clone());
+        }
+        Place { postmaster_pid, dirs, log_path: log_path.ok(), missing }
+    }
+
+    fn describe(&self) -> Watching {
+        Watching {
+            host: observe::host::facts::record(&self.dirs),
+            postmaster_pid: self.postmaster_pid,
+            follows_log: self.log_path.is_some(),
+            missing: self.missing.clone(),
+        }
+    }
+
+    fn observe(&self) -> ObserveSpec {
+        let length = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());
+        ObserveSpec {
+            server_pid: self.postmaster_pid.and_then(|pid| i32::try_from(pid).ok()),
+            dirs: self.dirs.clone(),
+            may_observe_all_disks: true,
+            log_offset: self.log_path.as_ref().map_or(0, length),
+            log_path: self.log_path.clone(),
+            ..ObserveSpec::of_host()
+        }
+    }
+}
+
+/// The data directory, as the server says or as the postmaster's working directory, which only its user may see.
+fn data_directory(order: &WatchOrder, postmaster_pid: Option<u32>) -> Result<PathBuf, String> {
+    if let Some(path) = order.data_directory.as_ref().filter(|_| postmaster_pid.is_some()) {
+        return path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()));
+    }
+    let pid = postmaster_pid.ok_or("the server's processes were not found".to_string())?;
+    std::fs::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
+        format!(
+            "the server does not say where its data directory is (grant pg_read_all_settings), and the working \
+             directory of process {pid}: {error}"
+        )
+    })
+}
+
+/// The server's log: the file of its log collector, else where the postmaster's messages go.
+fn log_path(order: &WatchOrder, postmaster_pid: Option<u32>) -> Result<PathBuf, String> {
+    let pid = postmaster_pid.ok_or("the server's processes were not found".to_string())?;
+    let readable = |path: &Path| {
+        // A pipe would be waited for.
+        let is_file = path.metadata().map(|meta| meta.is_file());
+        let opened =
+            is_file.and_then(|is_file| if is_file { std::fs::File::open(path).map(Some) } else { Ok(None) });
+        match opened {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(format!("`{}` is no file", path.display())),
+            Err(error) => Err(format!("`{}`: {error}", path.display())),
+        }
+    };
+    if let Some(path) = &order.log_path {
+        return readable(path).map(|()| path.clone());
+    }
+    let stderr = format!("/proc/{pid}/fd/2");
+    let path = std::fs::read_link(&stderr).map_err(|error| format!("`{stderr}`: {error}"))?;
+    readable(&path).map(|()| path)
+}
