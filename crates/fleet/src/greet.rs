@@ -112,16 +112,22 @@ impl Greeted {
 /// Drivers of other builds may offer another load, and eyes of other builds see something else.
 fn expect_build(hello: &Hello, programs: &Programs, who: &str, spec: &DriverSpec) -> Result<()> {
     let Build { version, architecture, sha256, .. } = &hello.build;
+    let own = programs.own();
     let machine = if hello.host.is_empty() { "its machine" } else { &hello.host };
+    let advice = match *architecture == own.architecture {
+        true => format!(
+            "copy this program to `{}` on {machine}, or let pgdyno do it (`upload = true`, --upload)",
+            spec.program
+        ),
+        false => "both have to come from one `./package`, and its list `SHA256SUMS` has to lie next to this program".to_string(),
+    };
     ensure!(
         programs.is_ours(&hello.build),
-        "{who} is another build of pgdyno ({version} for {architecture}, {}) than this one ({} for {}, {}); copy this \
-         program to `{}` on {machine}, or let pgdyno do it (`upload = true`, --upload)",
+        "{who} is another build of pgdyno ({version} for {architecture}, {}) than this one ({} for {}, {}); {advice}",
         short(sha256),
         env!("CARGO_PKG_VERSION"),
-        programs.own().architecture,
-        short(&programs.own().sha256),
-        spec.program,
+        own.architecture,
+        short(&own.sha256),
     );
     Ok(())
 }

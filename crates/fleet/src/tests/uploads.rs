@@ -211,12 +211,14 @@ fn the_program_of_another_architecture_comes_from_the_same_package() {
     assert_eq!(records[0].hello.build.sha256, sum(&sibling));
     // One that was installed by hand is as good, without `upload`.
     let by_hand = DriverSpec { upload: false, program: sibling.display().to_string(), ..driver.clone() };
-    greet(&[by_hand], &own).unwrap();
+    greet(std::slice::from_ref(&by_hand), &own).unwrap();
     // Another file has taken its place since.
     fs::remove_dir_all(machine.path().join("home")).unwrap();
     program(machine.path(), &file_name("riscv64"), "another build");
     let error = error(&[driver], &own);
     assert!(error.contains("has another SHA-256 than it should have"), "{error}");
+    let error = super::stand_in::error(&[by_hand], &own);
+    assert!(error.contains("is another build") && error.contains("come from one `./package`"), "{error}");
 }
 
 #[test]

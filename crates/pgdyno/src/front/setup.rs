@@ -411,4 +411,17 @@ mod tests {
             "`load_balance_hosts=random` would load data into one server and measure another; name one host of `u@a:1,b:2/d`"
         );
     }
+
+    #[test]
+    fn upload_is_meant_for_all_drivers_of_the_command_line() {
+        for upload in [false, true] {
+            let drivers = ["ssh:a", "ssh:b=/opt/pgdyno"].map(|text| text.parse().unwrap()).into();
+            let args = ExperimentArgs { drivers, upload, ..ExperimentArgs::default() };
+            let changes = overrides(&args).unwrap();
+            let driver = changes.iter().find(|change| change.key == "driver").unwrap();
+            let flags: Vec<bool> =
+                driver.value.as_array().unwrap().iter().map(|table| table.get("upload").is_some()).collect();
+            assert_eq!(flags, [upload; 2]);
+        }
+    }
 }
