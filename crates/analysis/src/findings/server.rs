@@ -308,7 +308,9 @@ pub(super) const FOREIGN_SESSIONS: Rule = Rule {
     advice: "Stop other users of the server, or measure a copy of it that is only yours, and repeat.",
     evidence: "Process ids that the server gave to the load's connections against the client backends of \
                pg_stat_activity, the processor time of each (on this machine), and the transactions of all databases \
-               against those that the driver saw end. Autovacuum, replication and other background work do not count.",
+               against those that the driver saw end (those of the load's own database only if no query there had \
+               parallel workers, each of which counts as transactions). Autovacuum, replication and other background \
+               work do not count.",
     why: "Their work takes processors, buffers, locks and disk from the load, and all of it looks like the server's own.",
     tested: "pgbench -S next to the load, on a server by URL, on an embedded one, and on one side of a comparison.",
     check: Check::Run(foreign_sessions),
@@ -392,7 +394,8 @@ fn foreign_transactions(context: &RunContext, (from_s, to_s): (f64, f64)) -> Opt
         let sum = ticks.map(|tick| sum_of(tick, metric)).reduce(|sum, n| sum + n)?;
         Some(sum / context.line.end_s.max(1.0))
     };
-    let are_seen = load.scripts.iter().all(|script| sees_each_end(&script.source));
+    let are_seen =
+        load.scripts.iter().all(|script| sees_each_end(&script.source)) && !has_parallel_workers(context);
     let foreign = |rate: &dyn Fn(&str) -> Option<f64>| {
         let here = rate("database.commits")? + rate("database.rollbacks")?;
         let elsewhere = rate("server.transactions")? - here;
@@ -403,6 +406,13 @@ fn foreign_transactions(context: &RunContext, (from_s, to_s): (f64, f64)) -> Opt
     let beginning = f64::from(load.n_clients) * (2 + n_statements) as f64 / context.line.end_s.max(1.0);
     let least = foreign(&in_window)?.min(foreign(&in_load)? - beginning);
     Some((least.max(0.0), in_window("driver.server_transactions")?))
+}
+
+/// Whether queries had parallel workers: the start of each counts as transactions of the database (in `InitPostgres` and
+/// `ParallelWorkerMain`), which no driver sees end.
+fn has_parallel_workers(context: &RunContext) -> bool {
+    let were_seen = |metric| context.usage.with_key(metric).any(|(_, n)| n > 0.0);
+    were_seen("server.load_workers") || were_seen("database.parallel_workers")
 }
 
 /// Whether a script's replies show all transactions: procedures and blocks may end some of their own, as may statements

@@ -16,8 +16,8 @@ use model::run::server::Setting;
 use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
-    cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, in_sessions, mount, neighbour, pace,
-    quota, route, script, setting, settled, touch, update,
+    cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, in_sessions, more_commits, mount,
+    neighbour, pace, quota, route, script, setting, settled, touch, update, workers,
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -468,14 +468,14 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
             neighbour(data, 0.0, [0.0, 0.0], 0.0);
             data.ticks[62].values.insert("server.foreign_working".to_string(), 9.0);
         },
+        // Starts of parallel workers count as transactions of the load's database.
+        |data| workers(data, "server.load_workers"),
+        |data| workers(data, "database.parallel_workers"),
         // Of a script that ends transactions on its own, nobody knows how many.
         |data| {
             neighbour(data, 0.0, [0.0, 0.0], 0.0);
             data.record.load.as_mut().unwrap().scripts[0].source = "CALL p();".to_string();
-            for tick in &mut data.ticks {
-                tick.values.get_mut("database.commits").into_iter().for_each(|n| *n = 5000.0);
-                tick.values.get_mut("server.transactions").into_iter().for_each(|n| *n = 5000.0);
-            }
+            more_commits(data);
         },
         |data| settled(data, "true"),
         |data| update(data, EVEN, 200_000, 2_500.0),

@@ -309,6 +309,12 @@ pub const METRICS: &[Metric] = &[
          (pg_stat_activity)",
     ),
     gauge(
+        "server.load_workers",
+        "",
+        "1",
+        "parallel workers of pgdyno's sessions (pg_stat_activity, from 13 on)",
+    ),
+    gauge(
         "server.clock_offset",
         "",
         "s",
@@ -350,6 +356,7 @@ pub const METRICS: &[Metric] = &[
     counter("database.temp_files", "", "1", "temporary files (pg_stat_database)"),
     counter("database.temp_bytes", "", "bytes", "bytes in temporary files (pg_stat_database)"),
     counter("database.deadlocks", "", "1", "deadlocks (pg_stat_database)"),
+    counter("database.parallel_workers", "", "1", "parallel workers launched (pg_stat_database, from 18 on)"),
     counter("database.conflicts", "", "1", "queries cancelled by recovery (pg_stat_database)"),
     counter("database.read_time", "", "s", "time reading blocks; zero unless track_io_timing is on"),
     counter("database.write_time", "", "s", "time writing blocks; zero unless track_io_timing is on"),

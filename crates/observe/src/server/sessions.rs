@@ -19,6 +19,8 @@ pub(crate) struct Foreign {
     /// Backends and parallel workers at work: active, and waiting neither for a lock nor for a client nor for time to
     /// pass.
     pub(crate) n_working: u32,
+    /// Parallel workers of our own sessions.
+    pub(crate) n_our_workers: u32,
 }
 
 /// SQL for one row that lists client backends and parallel workers: process id, `<` and its leader for a worker, and
@@ -42,6 +44,7 @@ pub(crate) fn foreign(row: &str, backends: &Backends) -> Foreign {
         let Ok(pid) = pid.parse::<i32>() else { continue };
         let leader = leader.and_then(|leader| leader.parse().ok());
         if backends.is_ours(leader.unwrap_or(pid)) {
+            found.n_our_workers += u32::from(leader.is_some());
             continue;
         }
         found.pids.push(pid);
@@ -58,14 +61,14 @@ mod tests {
     #[test]
     fn foreign_sessions_are_distinguished() {
         let backends = Backends { load: [10, 11].into(), own: [20].into(), ..Backends::default() };
-        let check = |row: &str, pids: &[i32], n_sessions, n_working| {
-            let expected = Foreign { pids: pids.to_vec(), n_sessions, n_working };
+        let check = |row: &str, pids: &[i32], n_sessions, n_working, n_our_workers| {
+            let expected = Foreign { pids: pids.to_vec(), n_sessions, n_working, n_our_workers };
             assert_eq!(foreign(row, &backends), expected, "{row}");
         };
-        check("", &[], 0, 0);
-        check("10* 11 20 12<10*", &[], 0, 0);
-        check("10* 30 31*", &[30, 31], 2, 1);
-        check("31* 32<31* 33<31*", &[31, 32, 33], 1, 3);
-        check("nonsense 99999999999 -", &[], 0, 0);
+        check("", &[], 0, 0, 0);
+        check("10* 11 20 12<10* 13<10", &[], 0, 0, 2);
+        check("10* 30 31*", &[30, 31], 2, 1, 0);
+        check("31* 32<31* 33<31*", &[31, 32, 33], 1, 3, 0);
+        check("nonsense 99999999999 -", &[], 0, 0, 0);
     }
 }

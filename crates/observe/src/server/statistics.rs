@@ -106,7 +106,7 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         part("server.waiting, server.on_cpu", waits()),
         part("server.autovacuum_workers, server.oldest_snapshot_age", gauges()),
         part("server.checkpoints, server.buffers_written", checkpoints(version_num)),
-        part("database", database_counters(&name)),
+        part("database", database_counters(&name, version_num)),
         part(
             "database.xid_age",
             format!(
@@ -278,33 +278,28 @@ fn checkpoints(version_num: u32) -> String {
     )
 }
 
-fn database_counters(name: &str) -> String {
-    let sql = unfold(
-        "pg_stat_database d",
-        "v.i",
-        &[
-            ("database.commits", "", "d.xact_commit"),
-            ("database.rollbacks", "", "d.xact_rollback"),
-            (
-                "server.transactions",
-                "",
-                "(select sum(s.xact_commit + s.xact_rollback) from pg_stat_database s)",
-            ),
-            ("database.blocks_read", "", "d.blks_read"),
-            ("database.blocks_hit", "", "d.blks_hit"),
-            ("database.rows_returned", "", "d.tup_returned"),
-            ("database.rows_fetched", "", "d.tup_fetched"),
-            ("database.rows_inserted", "", "d.tup_inserted"),
-            ("database.rows_updated", "", "d.tup_updated"),
-            ("database.rows_deleted", "", "d.tup_deleted"),
-            ("database.temp_files", "", "d.temp_files"),
-            ("database.temp_bytes", "", "d.temp_bytes"),
-            ("database.deadlocks", "", "d.deadlocks"),
-            ("database.conflicts", "", "d.conflicts"),
-            ("database.read_time", "", "d.blk_read_time / 1000"),
-            ("database.write_time", "", "d.blk_write_time / 1000"),
-        ],
-    );
+fn database_counters(name: &str, version_num: u32) -> String {
+    let since_18 = [("database.parallel_workers", "", "d.parallel_workers_launched")];
+    let more = if version_num >= 180_000 { since_18.as_slice() } else { &[] };
+    let common = [
+        ("database.commits", "", "d.xact_commit"),
+        ("database.rollbacks", "", "d.xact_rollback"),
+        ("server.transactions", "", "(select sum(s.xact_commit + s.xact_rollback) from pg_stat_database s)"),
+        ("database.blocks_read", "", "d.blks_read"),
+        ("database.blocks_hit", "", "d.blks_hit"),
+        ("database.rows_returned", "", "d.tup_returned"),
+        ("database.rows_fetched", "", "d.tup_fetched"),
+        ("database.rows_inserted", "", "d.tup_inserted"),
+        ("database.rows_updated", "", "d.tup_updated"),
+        ("database.rows_deleted", "", "d.tup_deleted"),
+        ("database.temp_files", "", "d.temp_files"),
+        ("database.temp_bytes", "", "d.temp_bytes"),
+        ("database.deadlocks", "", "d.deadlocks"),
+        ("database.conflicts", "", "d.conflicts"),
+        ("database.read_time", "", "d.blk_read_time / 1000"),
+        ("database.write_time", "", "d.blk_write_time / 1000"),
+    ];
+    let sql = unfold("pg_stat_database d", "v.i", &[common.as_slice(), more].concat());
     format!("{sql} and d.datname = {name}")
 }
 

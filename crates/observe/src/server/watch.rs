@@ -248,11 +248,12 @@ impl ServerWatch {
     /// Counts the sessions of others, and passes their backends to the thread that reads processes.
     fn put_foreign(&mut self, clients: &str, control: &Control) {
         let mut backends = control.backends();
-        let Foreign { pids, n_sessions, n_working } = sessions::foreign(clients, &backends);
+        let Foreign { pids, n_sessions, n_working, n_our_workers } = sessions::foreign(clients, &backends);
         backends.foreign = pids.into_iter().collect();
         drop(backends);
         self.gather.put("server.foreign_sessions", "", f64::from(n_sessions));
         self.gather.put("server.foreign_working", "", f64::from(n_working));
+        self.gather.put("server.load_workers", "", f64::from(n_our_workers));
     }
 
     /// Reports automatic vacuums and analyzes that have ended as events, if the log does not show them.
