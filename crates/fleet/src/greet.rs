@@ -57,6 +57,14 @@ impl Fleet {
         }
         Ok(Fleet::of(members, inbox.receiver))
     }
+
+    /// Whether a driver of the same build as `own` answers behind each of `specs`. They get no order, and end.
+    ///
+    /// # Errors
+    /// As [`Fleet::greeted`].
+    pub fn try_to_greet(specs: &[DriverSpec], own: &Path, stop: &AtomicBool) -> Result<()> {
+        Greeted::all(specs, Role::Driver, own, stop).map(drop)
+    }
 }
 
 /// What runs on the other machine.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use experiment::forecast::outlook::Outlook;
 use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
 use model::experiment::case::WorkloadSpec;
+use model::experiment::driver::DriverSpec;
 use model::experiment::plan::{Plan, RunOrder};
 use model::text::prose::plural;
 use server::Cache;
@@ -45,7 +46,25 @@ pub(crate) fn look(
     let mut found = preflight::find(plan, &site, results, &mut |progress| screen.show(progress));
     screen.close();
     found.obstacles.extend(open_files(plan));
+    found.obstacles.extend(unreachable_drivers(plan)?);
     Ok(found)
+}
+
+/// The first driver elsewhere that does not answer, or is of another build: found out before data is loaded.
+fn unreachable_drivers(plan: &Plan) -> Result<Option<Obstacle>> {
+    // Cases take the first ones of one list.
+    let Some(most) = plan.cases.iter().max_by_key(|case| case.workload.drivers.len()) else {
+        return Ok(None);
+    };
+    // A look ahead puts no program on another machine.
+    let drivers: Vec<DriverSpec> =
+        most.workload.drivers.iter().filter(|driver| !driver.upload).cloned().collect();
+    if drivers.is_empty() {
+        return Ok(None);
+    }
+    let program = std::env::current_exe().context("cannot find the program of this process")?;
+    let refused = fleet::Fleet::try_to_greet(&drivers, &program, signals::stop_flag()).err();
+    Ok(refused.map(|error| Obstacle { cases: vec![most.id], reason: format!("{error:#}") }))
 }
 
 /// The largest load that exceeds this process's limit of open files.

@@ -115,6 +115,7 @@ fn drivers_that_cannot_begin_are_named_with_what_to_do() {
         let ended = run(&place, &server, &[driver("a", &["sh", "-c"], PROGRAM), bad]);
         assert_ne!(ended.code(), Some(0));
         assert!(ended.stderr.contains(expected) || ended.stdout.contains(expected), "{expected}: {ended:?}");
+        assert!(!ended.stderr.contains("loading scale"), "before data is loaded: {ended:?}");
         std::fs::remove_dir_all(place.path("out")).ok();
     }
     place.expect_clean();
