@@ -111,7 +111,7 @@ impl FindingGroup<'_> {
         let n_cases = self.found.iter().filter(|found| matches!(found.about, About::Case(_))).count();
         match n_cases {
             0 => self.example().about.words(),
-            1 => self.example().about.words(),
+            1 => format!("1 case ({})", self.example().about.words()),
             n => phrases::plural(n, "case"),
         }
     }
