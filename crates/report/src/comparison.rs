@@ -1,12 +1,12 @@
 //! A comparison as text: the verdict with its interval, the figures, and other differences.
 
 use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Ratio, Verdict};
-use analysis::finding::Severity;
 use model::text::visible::visible;
 
 use crate::ComparisonInput;
 pub(crate) use crate::prose::format::signed;
 use crate::prose::{format, phrases};
+use crate::terminal;
 
 /// The smallest difference that an A/A comparison on this host could detect.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -27,8 +27,8 @@ pub struct NoiseFloor {
     pub detectable: Option<f64>,
 }
 
-/// One comparison as text, ending with a newline.
-pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String {
+/// One comparison as text, ending with a newline. `screen`: its width, and whether it has colours.
+pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (usize, bool)) -> String {
     let mut lines =
         vec![format!("A: {}", phrases::one_line(&case.a)), format!("B: {}", phrases::one_line(&case.b))];
     lines.push(String::new());
@@ -59,20 +59,9 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     if !case.defaults.is_empty() {
         lines.push(format!("{}: {}", DEFAULTS, phrases::one_line(&defaults(case, DEFAULTS_MAX))));
     }
-    for finding in &case.findings {
-        let weight = match finding.severity {
-            Severity::Void => "void",
-            Severity::Doubt => "doubt",
-            Severity::Note => "note",
-        };
-        lines.push(format!(
-            "{weight}: {}: {} ({})",
-            phrases::of_id(finding.id),
-            finding.evidence,
-            finding.advice
-        ));
-    }
-    visible(&(lines.join("\n") + "\n")).into_owned()
+    let mut text = visible(&(lines.join("\n") + "\n")).into_owned();
+    text.push_str(&terminal::of_comparison(&case.findings, screen.0, screen.1));
+    text
 }
 
 /// Before the defaults in which the compared servers differ.
@@ -372,7 +361,7 @@ mod tests {
             why,
             "the ratio is estimated pair by pair (Hodges-Lehmann), so it can disagree with the two medians, as it does for throughput"
         );
-        assert!(text(&case, None).contains(&why));
+        assert!(text(&case, None, (100, false)).contains(&why));
         case.figures[0].result = None;
         assert_eq!(why_otherwise(&case), None);
     }
@@ -388,7 +377,7 @@ mod tests {
             half_width: 0.012,
             detectable: None,
         };
-        let text = text(&case(1.041, 1.029, 1.053, Verdict::Faster, None), Some(&floor));
+        let text = text(&case(1.041, 1.029, 1.053, Verdict::Faster, None), Some(&floor), (100, false));
         for expected in [
             "throughput       1,000 tps     1,041 tps   +4.1 % (+2.9 to +5.3 %)  faster",
             "differences below 1.7 % would probably be missed",

@@ -135,7 +135,12 @@ pub fn comparison_markdown(input: &ComparisonInput) -> String {
     markdown::comparison::text(input)
 }
 
-/// A comparison as text for the terminal, with the host's noise floor if known.
-pub fn comparison_text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String {
-    comparison::text(case, floor)
+/// A comparison as text for a terminal of this width, with the host's noise floor if known. Coloured if `colour`.
+pub fn comparison_text(
+    case: &CaseComparison,
+    floor: Option<&NoiseFloor>,
+    width: usize,
+    colour: bool,
+) -> String {
+    comparison::text(case, floor, (width, colour))
 }

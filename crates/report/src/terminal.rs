@@ -1,6 +1,6 @@
 //! The report for a terminal: headline, table of cases, condensed findings.
 
-use analysis::finding::{Grade, Severity};
+use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
 use model::text::visible::visible;
 
@@ -206,27 +206,39 @@ fn indented(n: usize, line: &str) -> String {
 }
 
 fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize, paint: &Paint) {
-    let word = severity_word(group.severity);
-    let indent = " ".repeat(8);
     let lead = format!("{} [{}], in {}", group.title(), group.id, group.where_found(n_runs));
-    let mut lines = wrap(&lead, width - indent.len()).into_iter();
+    let said = [lead, evidence(group), phrases::one_line(&group.example().finding.advice)];
+    entry(text, group.severity, &said, width, paint);
+}
+
+/// The findings of a comparison, as those of runs are shown.
+pub(crate) fn of_comparison(findings: &[Finding], width: usize, colour: bool) -> String {
+    let (mut text, paint) = (String::new(), Paint { colour });
+    if !findings.is_empty() {
+        text.push_str(&format!("\n{}\n", paint.on("findings", Style::Bold)));
+    }
+    for finding in findings {
+        let title = analysis::findings::rule(finding.id).map_or(finding.id, |rule| rule.title);
+        let lead = format!("{title} [{}]", finding.id);
+        let said = [lead, phrases::one_line(&finding.evidence), phrases::one_line(&finding.advice)];
+        entry(&mut text, finding.severity, &said, width.max(MIN_WIDTH), &paint);
+    }
+    text
+}
+
+/// A finding: its title, its evidence and what to do about it.
+fn entry(text: &mut String, severity: Severity, said: &[String; 3], width: usize, paint: &Paint) {
+    let [lead, evidence, advice] = said;
+    let indent = " ".repeat(8);
+    let mut lines = wrap(lead, width - indent.len()).into_iter();
     let first = lines.next().unwrap_or_default();
-    text.push_str(&format!(
-        "{}{first}\n",
-        paint.on(&format!("{word:<8}"), Style::of_severity(group.severity))
-    ));
+    let word = format!("{:<8}", severity_word(severity));
+    text.push_str(&format!("{}{first}\n", paint.on(&word, Style::of_severity(severity))));
     for line in lines {
         text.push_str(&format!("{indent}{line}\n"));
     }
-    push_wrapped(text, paint, Style::Plain, &evidence(group), &indent, width);
-    push_wrapped(
-        text,
-        paint,
-        Style::Dim,
-        &phrases::one_line(&group.example().finding.advice),
-        &indent,
-        width,
-    );
+    push_wrapped(text, paint, Style::Plain, evidence, &indent, width);
+    push_wrapped(text, paint, Style::Dim, advice, &indent, width);
 }
 
 /// The evidence of the example, with its subject if there are several.

@@ -525,7 +525,7 @@ fn a_change_against_the_medians_is_explained_in_every_form() {
         let input =
             ComparisonInput { cases, floor: None, experiments: &one, commands: &[], tool_version: "0.1.0" };
         [
-            report::comparison_text(&cases[0], None),
+            report::comparison_text(&cases[0], None, 100, false),
             report::comparison_markdown(&input),
             report::comparison_html(&input),
         ]

@@ -14,8 +14,9 @@ use analysis::summary::Study;
 use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
 
+use crate::commands::report::{colour, width};
 use crate::front::cli::{CompareArgs, FailOn};
-use crate::{Exit, print, print_exact, say};
+use crate::{Exit, print_exact, say};
 
 /// Runs the form of the command that `args` ask for.
 pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -66,8 +67,11 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
         }
         Some(second) => {
             let other = Explained::read(&second.dir)?;
-            let comparisons = compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args);
+            let mut comparisons = compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args);
             page::write_asked(args, &comparisons, &[of_first, page::Source::of(&other, second)])?;
+            if !args.json {
+                comparisons.iter_mut().for_each(|case| name_results(case, [&targets[0], second]));
+            }
             return finish(&comparisons, &first.data, args);
         }
     };
@@ -92,9 +96,9 @@ pub(crate) fn finish(
         let value = serde_json::json!({ "comparisons": comparisons, "noise_floor": floor });
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
     } else {
-        let texts: Vec<String> =
-            comparisons.iter().map(|case| report::comparison_text(case, floor.as_ref())).collect();
-        print(&texts.join("\n"))?;
+        let (width, colour) = (width(), colour());
+        let text = |case| report::comparison_text(case, floor.as_ref(), width, colour);
+        print_exact(&comparisons.iter().map(text).collect::<Vec<String>>().join("\n"))?;
     }
     if comparisons.iter().any(|case| case.grade == Grade::Void) {
         if !args.force {
@@ -119,6 +123,13 @@ pub(crate) fn finish(
         return Ok(Exit::Partial);
     }
     Ok(Exit::Done)
+}
+
+/// Cases of two experiments often have one name: the directories distinguish them.
+fn name_results(case: &mut CaseComparison, targets: [&StoredCase; 2]) {
+    for (name, target) in [&mut case.a, &mut case.b].into_iter().zip(targets) {
+        *name = format!("{name}, in {}", target.dir.display());
+    }
 }
 
 /// What voids the comparisons, in the words of their findings.

@@ -146,14 +146,14 @@ pub(crate) fn strict_exit(study: &Study, strict: bool) -> Exit {
 }
 
 /// Columns of the terminal, or 100 if there is none.
-fn width() -> usize {
+pub(crate) fn width() -> usize {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let of_terminal = || console::Term::stdout().size_checked().map(|(_rows, columns)| usize::from(columns));
     asked.or_else(of_terminal).filter(|&n| n >= 40).unwrap_or(100)
 }
 
 /// Whether to colour: NO_COLOR and PG_COLOR decide, otherwise only terminals get colours.
-fn colour() -> bool {
+pub(crate) fn colour() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match std::env::var("PG_COLOR").as_deref() {
         Ok("always") => true,

@@ -93,6 +93,15 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
     assert!(own.stderr.contains("has an experiment with its own report"), "{}", own.stderr);
     let text = place.run(&["compare", "out:1", "out:2"]).expect(0).stdout;
     assert!(text.contains("slower (95 % interval -") && text.contains("would probably be missed"), "{text}");
+    // Of two experiments, the directories are named.
+    let copied =
+        std::process::Command::new("cp").arg("-r").args([place.path("out"), place.path("copy")]).status();
+    assert!(copied.unwrap().success());
+    let text = place.run(&["compare", "out:1", "copy:2"]).expect(1).stdout;
+    assert!(
+        text.contains(", in out\n") && text.contains(", in copy\n") && text.contains("[not-interleaved]"),
+        "{text}"
+    );
     // With the sides swapped, the other end of the interval decides.
     place.run(&["compare", "out:2", "out:1", "--fail-on", "slower"]).expect(0);
     let back = place.run(&["compare", "out:2", "out:1", "--fail-on", "different", "--json"]).expect(4);
