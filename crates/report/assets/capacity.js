@@ -30,7 +30,7 @@ function probesOfRun(run) {
   option.grid = { left: 64, right: 24, top: 16, bottom: 52 };
   option.xAxis = valueAxis({
     name: 'transactions per second offered', nameLocation: 'middle', nameGap: 30, nameTextStyle: { ...label(), fontSize: 13 },
-    min: 0, max: Math.max(...rates) * 1.05, axisLabel: { ...label(), formatter: (x) => plain(Math.round(x)) },
+    min: 0, max: Math.max(...rates) * 1.05, axisLabel: { ...label(), showMaxLabel: false, formatter: (x) => plain(Math.round(x)) },
   });
   option.yAxis = logAxis(values);
   option.tooltip.formatter = ({ data: point }) => {

@@ -164,9 +164,10 @@ function throughputOfRuns() {
   const points = data.points;
   const median = data.cases[0].median;
   const words = points.map((p) => `run ${p.run}: ${significant(p.tps)} tps`);
+  const name = median === null ? '' : `median ${significant(median)}`;
   const option = {
     ...frame(`Throughput of each run in the order of execution. ${words.join('; ')}.`),
-    grid: { left: 62, right: 92, top: 14, bottom: 52 },
+    grid: { left: 62, right: 16 + 7.5 * name.length, top: 14, bottom: 52 },
     xAxis: { ...levelAxis(), data: points.map((p) => String(p.run)), name: 'run' }, yAxis: valueAxis({ min: 0 }),
     series: [{
       type: 'scatter', symbolSize: 11, tooltip: { formatter: (p) => runTip(points[p.dataIndex]) },
@@ -181,7 +182,7 @@ function throughputOfRuns() {
   if (median !== null) {
     option.series[0].markLine = {
       silent: true, symbol: 'none', lineStyle: { color: colours.p0, type: 'solid', width: 1.5 },
-      label: { ...label(), color: colours.text, position: 'end', formatter: `median ${significant(median)}` },
+      label: { ...label(), color: colours.text, position: 'end', formatter: name },
       data: [{ yAxis: median }],
     };
   }

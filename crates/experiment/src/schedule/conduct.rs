@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use dataset::session::STOPPED;
 use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunState, StateLine};
+use model::load::interval::Counts;
 use model::run::RunRecord;
 use store::{ExperimentDir, RunWriter};
 
@@ -147,14 +148,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
             outcome.incomplete += counted;
             n_failed_in_row += 1;
         }
-        watch(Progress::RunEnds {
-            run: spec.run,
-            n_runs: n_runs.max(spec.run),
-            state: record.state,
-            tps: measured_tps(&record),
-            reason: record.reason.clone(),
-            left_s,
-        });
+        watch(end_of(&record, n_runs.max(spec.run), left_s));
         stopped.context("the server does not stop")?;
         put_back?;
         match after {
@@ -209,6 +203,23 @@ pub fn measured_tps(record: &RunRecord) -> Option<f64> {
     let measured_s = record.phase(model::run::phase::Phase::Measure)?.length_s();
     let committed: u64 = done.measured_by_client.iter().sum();
     (measured_s > 0.0).then(|| committed as f64 / measured_s)
+}
+
+fn end_of(record: &RunRecord, n_runs: u32, left_s: f64) -> Progress {
+    Progress::RunEnds {
+        run: record.spec.run,
+        n_runs,
+        state: record.state,
+        // The mean over the rates that a search tried means nothing.
+        tps: measured_tps(record).filter(|_| record.search.is_none()),
+        failed: record.done.as_ref().map_or(0.0, |done| failed_share(&done.counts)),
+        reason: record.reason.clone(),
+        left_s,
+    }
+}
+
+fn failed_share(counts: &Counts) -> f64 {
+    counts.failed as f64 / (counts.committed + counts.failed).max(1) as f64
 }
 
 /// Stages set up so far; each is kept, so that its data is loaded once, unless only one may be on disk.

@@ -54,6 +54,8 @@ pub enum Progress {
         state: RunState,
         /// Committed transactions per second of the measurement.
         tps: Option<f64>,
+        /// Share of the transactions that failed, of those that committed or failed.
+        failed: f64,
         /// Why it did not complete, if it did not.
         reason: String,
         /// Seconds that the remaining runs will take, estimated from those made so far.

@@ -79,10 +79,11 @@ impl Screen {
                     bar.set_length(self.live.length());
                 }
             }
-            Progress::RunEnds { run, n_runs, state, tps, reason, left_s } => {
-                let ended = match (state, tps.map(|tps| grouped(&format!("{tps:.0}")))) {
-                    (RunState::Completed, Some(tps)) => format!("{tps} tps"),
-                    (_, Some(tps)) => format!("{tps} tps, {reason}"),
+            Progress::RunEnds { run, n_runs, state, tps, failed, reason, left_s } => {
+                let tps = tps.map(|tps| format!("{} tps{}", grouped(&format!("{tps:.0}")), failures(failed)));
+                let ended = match (state, tps) {
+                    (RunState::Completed, tps) => tps.unwrap_or_else(|| "done".to_string()),
+                    (_, Some(tps)) => format!("{tps}, {reason}"),
                     (_, None) => reason,
                 };
                 let left = if run < n_runs { format!(", {} left", duration(left_s)) } else { String::new() };
@@ -140,6 +141,13 @@ impl Screen {
     }
 }
 
+/// The failed transactions of a run, if there are more than reports doubt by default.
+fn failures(share: f64) -> String {
+    // Not all have failed where one has not.
+    let most = if share < 1.0 { 99.0 } else { 100.0 };
+    if share > 0.01 { format!(", {:.0} % failed", (100.0 * share).min(most)) } else { String::new() }
+}
+
 fn bar(length: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10));
     // A wide message is cut at the edge of the terminal, so that the line never wraps.
@@ -149,4 +157,18 @@ fn bar(length: u64) -> ProgressBar {
     bar.set_style(style);
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_said_from_the_threshold_of_doubt_on() {
+        for (share, said) in
+            [(0.0, ""), (0.01, ""), (0.02, ", 2 % failed"), (0.999, ", 99 % failed"), (1.0, ", 100 % failed")]
+        {
+            assert_eq!(failures(share), said);
+        }
+    }
 }

@@ -84,10 +84,12 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 }
 
 fn case_row(study: &Study, axis: &Axis, case: &CaseSummary) -> Vec<String> {
-    let of_case: Vec<&Capacity> =
-        searched(study).filter(|(run, _)| run.case == case.case.id).map(|(_, capacity)| capacity).collect();
-    let target = of_case.first().map_or(String::new(), |capacity| capacity.target.to_string());
-    let ceiling = of_case.iter().map(|capacity| capacity.ceiling_per_s).reduce(f64::max);
+    let of_case = || searched(study).filter(|(run, _)| run.case == case.case.id);
+    let target = of_case().next().map_or(String::new(), |(_, capacity)| capacity.target.to_string());
+    // Of runs that do not count, only if no other is there: the figures of a row are those of the same runs.
+    let is_any = of_case().any(|(run, _)| run.counts());
+    let counting = of_case().filter(|(run, _)| run.counts() || !is_any);
+    let ceiling = counting.map(|(_, capacity)| capacity.ceiling_per_s).reduce(f64::max);
     let ceiling = ceiling.map_or("-".to_string(), |ceiling| format!("{}/s", format::tps(ceiling)));
     let [rate, interval] = match &case.capacity {
         Some(found) => [format!("{}/s", format::tps(found.rate.point)), capacity::interval(found)],
@@ -113,7 +115,7 @@ fn of_run(run: &RunSummary, capacity: &Capacity) -> String {
         None => "no rate meets the target".to_string(),
     };
     let note = format!(
-        "{name} in ms by offered rate, log scale; ring: confirming probe; lines: {} and {found}",
+        "{name} in ms by offered rate, log scale; green: meets the target, orange: misses it, grey: undecided; ring: confirming probe; lines: {} and {found}",
         capacity.target
     );
     if capacity.probes.iter().all(|probe| probe.latency_ns.is_none()) {
