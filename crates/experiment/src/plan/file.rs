@@ -112,10 +112,34 @@ fn with(table: &Table, change: &Override) -> Result<Table, FileError> {
     let mut changed = table.clone();
     set(&mut changed, change)?;
     let read: Result<Experiment, _> = Value::Table(changed.clone()).try_into();
-    let explain = |error: toml::de::Error| FileError {
-        message: format!("{}: {}", change.origin, mistakes::words(error.message())),
+    let explain = |error: toml::de::Error| {
+        let words = mistakes::words(error.message());
+        let meant = with_section(table, change).filter(|_| is_unknown(&words, &change.key));
+        let words = match meant.filter(|_| !words.contains("did you mean")) {
+            Some(key) => format!("unknown field `{}`; did you mean `{key}`?", change.key),
+            None => words,
+        };
+        FileError { message: format!("{}: {words}", change.origin) }
     };
     read.map_err(explain).map(|_| changed)
+}
+
+fn is_unknown(message: &str, key: &str) -> bool {
+    message.starts_with(&format!("unknown field `{key}`"))
+}
+
+/// The key that a name without a section probably means: of the first section that has it, else a setting of the server.
+fn with_section(table: &Table, change: &Override) -> Option<String> {
+    let name = Some(&change.key).filter(|key| !key.contains('.'))?;
+    let is_known = |key: &String| {
+        let mut changed = table.clone();
+        let is_set = set(&mut changed, &Override { key: key.clone(), ..change.clone() }).is_ok();
+        let read: Result<Experiment, toml::de::Error> = Value::Table(changed).try_into();
+        is_set && read.err().is_none_or(|error| !is_unknown(error.message(), name))
+    };
+    let mut keys =
+        ["experiment", "server", "workload", "run", "prepare"].map(|s| format!("{s}.{name}")).into_iter();
+    keys.find(is_known).or_else(|| Some(format!("server.settings.{name}")))
 }
 
 /// Keys that name a server exclude each other: the last one given wins.
@@ -225,6 +249,9 @@ mod tests {
         };
         check("workload.clinets=1", "--set workload.clinets=1: unknown field `clinets`");
         check("workload.clients=ten", "--set workload.clients=ten: invalid type");
+        check("clients=8", "unknown field `clients`; did you mean `workload.clients`?");
+        check("work_mem=8MB", "unknown field `work_mem`; did you mean `server.settings.work_mem`?");
+        check("workloda=8", "unknown field `workloda`; did you mean `workload`?");
         check("scale", "has no `=`");
         check("a b=1", "is not a key");
         check("experiment.name.x=1", "is not a section");

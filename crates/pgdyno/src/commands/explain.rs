@@ -2,6 +2,7 @@
 
 use analysis::findings::{CATALOGUE, Rule, rule};
 use anyhow::{Result, bail};
+use model::text::nearest::nearest;
 
 use crate::{Exit, print};
 
@@ -31,7 +32,9 @@ fn find(name: &str) -> Result<&'static Rule> {
         id.split('-').any(|word| word.len() > 2 && rule.id.split('-').any(|part| part == word))
     };
     let like: Vec<&str> = CATALOGUE.iter().filter(is_like).map(|rule| rule.id).collect();
+    let near = || nearest(&id, CATALOGUE.iter().map(|rule| rule.id));
     match like.as_slice() {
+        [] if let Some(near) = near() => bail!("no finding `{name}`; did you mean {near}?"),
         [] => bail!("no finding `{name}`; `pgdyno explain` lists all"),
         like => bail!("no finding `{name}`; did you mean {}?", like.join(", ")),
     }
@@ -50,6 +53,7 @@ mod tests {
             assert_eq!(find(name).unwrap().id, "foreign-cpu");
         }
         assert!(find("cpu").unwrap_err().to_string().contains("did you mean foreign-cpu"));
+        assert!(find("spraed").unwrap_err().to_string().contains("did you mean spread?"));
         assert!(find("x").unwrap_err().to_string().contains("lists all"));
         assert!(CATALOGUE.iter().all(|rule| list().contains(rule.id)));
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::history::{Change, History, histories};
 use anyhow::{Result, bail};
+use model::text::prose::plural;
 
 use crate::front::cli::stored::{HistoryArgs, RESULTS};
 use crate::{Exit, print, print_exact};
@@ -57,7 +58,8 @@ fn results_of_one(path: &Path) -> Option<(String, PathBuf)> {
 }
 
 fn text(history: &History) -> String {
-    let mut text = format!("{} on {}: {} runs\n", history.label, history.hostname, history.points.len());
+    let mut text =
+        format!("{} on {}: {}\n", history.label, history.hostname, plural(history.points.len(), "run"));
     for point in &history.points {
         let change = history.changes.iter().find(|change| change.first_after == *point);
         text.push_str(&change.map(words).unwrap_or_default());

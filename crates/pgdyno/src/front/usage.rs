@@ -15,7 +15,6 @@ const OF_PGBENCH: &[(&[&str], &str)] = &[
     (&["-j", "--jobs"], "--threads 4"),
     (&["-t", "--transactions"], "--set workload.transactions=1000"),
     (&["-R", "--rate"], "--set workload.pace=2000/s"),
-    (&["-L", "--latency-limit"], "--set \"workload.pace=max with p99 <= 10ms\""),
     (&["-b", "--builtin"], "-f builtin:select-only"),
     (&["-S", "--select-only"], "--workload tpcb-select"),
     (&["-N", "--skip-some-updates"], "--workload tpcb-simple"),
@@ -29,8 +28,21 @@ const OF_PGBENCH: &[(&[&str], &str)] = &[
     (&["--partitions"], "--set workload.partitions=8"),
 ];
 /// Options of pgbench for which pgdyno's own commands have none.
-const ONLY_OF_PGBENCH: &[&str] =
-    &["-P", "--progress", "-r", "--report-per-command", "-C", "--connect", "-l", "--log", "-F", "-I"];
+const ONLY_OF_PGBENCH: &[&str] = &[
+    "-P",
+    "--progress",
+    "-r",
+    "--report-per-command",
+    "-C",
+    "--connect",
+    "-l",
+    "--log",
+    "-F",
+    "-I",
+    "--max-tries",
+];
+/// pgbench counts transactions that are later than a limit; pgdyno reports percentiles, or searches with them.
+const LATENCY_LIMIT: [&str; 2] = ["-L", "--latency-limit"];
 
 /// Options of `run` that `compare` writes as keys, because A and B may differ in them.
 const AS_KEYS: &[(&str, &str)] = &[
@@ -123,7 +135,7 @@ fn with_command(mut error: clap::Error) -> clap::Error {
 
 /// Says how an option of pgbench is written here, and which command takes it as it is.
 fn with_option_of_pgbench(mut error: clap::Error) -> clap::Error {
-    if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some() {
+    if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return error };
@@ -133,12 +145,19 @@ fn with_option_of_pgbench(mut error: clap::Error) -> clap::Error {
         None if ONLY_OF_PGBENCH.contains(&typed.as_str()) => {
             format!("`{typed}` is an option of pgbench alone")
         }
+        None if LATENCY_LIMIT.contains(&typed.as_str()) => format!(
+            "`{typed}` is an option of pgbench alone; `--set \"workload.pace=max with p99 <= 10ms\"` searches for the \
+             highest rate within a limit"
+        ),
+        // The option that clap suggests.
+        None if error.get(ContextKind::SuggestedArg).is_some() => return error,
         None => {
             // Nothing that pgdyno takes as a value begins with a dash.
             error.remove(ContextKind::Suggested);
             return error;
         }
     };
+    error.remove(ContextKind::SuggestedArg);
     let front = "pgdyno pgbench takes all options of pgbench".to_string();
     tip(&mut error, &[lead, front]);
     error
@@ -171,6 +190,9 @@ mod tests {
         check("run -T 30", &["`--measure 30s` here", "pgdyno pgbench takes all options"]);
         check("run -j 4", &["`--threads 4` here", "pgdyno pgbench takes all options"]);
         check("run -P 5", &["`-P` is an option of pgbench alone", "pgdyno pgbench takes all options"]);
+        check("run --time 30", &["`--measure 30s` here", "pgdyno pgbench takes all options"]);
+        check("run -L 10", &["searches for the highest rate", "pgdyno pgbench takes all options"]);
+        check("run --max-tries 5", &["is an option of pgbench alone"]);
         check("compare -j 4", &["`--threads 4` here"]);
         check("compare --aa --bin-dir /x", &["`--set server.bin_dir=DIR"]);
         check("compare --aa --server postgres://h/d", &["`--set server.url=URL"]);

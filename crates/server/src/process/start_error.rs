@@ -97,7 +97,7 @@ impl StartFault {
     pub fn advice(self) -> &'static str {
         match self {
             StartFault::SharedMemory => {
-                "lower shared_buffers or max_connections, or reserve enough huge pages (vm.nr_hugepages) where huge_pages is on"
+                "lower shared_buffers or max_connections, or reserve enough huge pages (vm.nr_hugepages) where huge_pages is on (os.huge_pages = \"on\" does it, as root)"
             }
             StartFault::AddressInUse => "another server listens on this address; stop it or try again",
             StartFault::WrongMajor => {
