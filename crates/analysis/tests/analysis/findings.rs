@@ -471,6 +471,13 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
         // Starts of parallel workers count as transactions of the load's database.
         |data| workers(data, "server.load_workers"),
         |data| workers(data, "database.parallel_workers"),
+        // Autovacuum that looks for work each second.
+        |data| {
+            neighbour(data, 0.0, [0.0, 0.0], 25.0);
+            let naptime = Setting { value: "1s".to_string(), source: "database".to_string() };
+            let server = data.record.server.as_mut().unwrap();
+            server.settings.insert("autovacuum_naptime".to_string(), naptime);
+        },
         // Of a script that ends transactions on its own, nobody knows how many.
         |data| {
             neighbour(data, 0.0, [0.0, 0.0], 0.0);
