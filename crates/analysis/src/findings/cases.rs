@@ -217,7 +217,7 @@ pub(super) const SPREAD_UNKNOWN: Rule = Rule {
     advice: "Repeat each case three times or more.",
     evidence: "The number of runs that count.",
     why: "With one or two runs a difference cannot be distinguished from chance.",
-    tested: ON_RECORDS,
+    tested: "A single run on a server that pgdyno runs, and by hand by URL.",
     check: Check::Case(spread_unknown),
 };
 

@@ -21,7 +21,8 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
              --force shows the comparison anyway.",
     evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of A and B, from plan.json and run.json.",
     why: "If two things differ, a difference in speed belongs to neither of them.",
-    tested: "Settings, tables, indexes, row security and a publication that only one of two servers by URL had.",
+    tested: "Settings, also those that only its sessions had, tables, indexes, row security and a publication that only one of two servers by \
+             URL had; by hand an asynchronous standby and TLS on one side.",
     check: Check::Comparison(undeclared_differences),
 };
 

@@ -48,7 +48,7 @@ pub(super) const CPU_QUOTA: Rule = Rule {
     evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the groups of the server's and the driver's processes and of the \
                groups above them, each second; those above a container are invisible.",
     why: "The processors look idle while the server may not use them: the number is that of the quota.",
-    tested: "A server by URL and an embedded one in a control group of half a processor.",
+    tested: "A server by URL and an embedded one in a control group of half a processor; one side of a comparison in one.",
     check: Check::Run(cpu_quota),
 };
 

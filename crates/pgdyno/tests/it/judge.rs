@@ -81,15 +81,21 @@ fn a_server_by_url_that_logs_statements_is_doubted() {
 }
 
 #[test]
-fn our_server_that_logs_durations_is_doubted() {
+fn our_server_that_logs_durations_and_vacuums_each_second_is_doubted() {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();
-    let options = "run --repeats 1 -w tpcb-select -s 1 -c 2 --measure 2s --ramp-up 0s --json -o out \
+    let options = "run --repeats 1 -w tpcb -s 1 -c 2 --measure 3s --ramp-up 0s --json -o out \
+                   --set server.settings.autovacuum_naptime=1s --set server.settings.autovacuum_vacuum_threshold=1 \
+                   --set server.settings.autovacuum_vacuum_scale_factor=0 \
                    --set server.settings.session_preload_libraries=auto_explain \
                    --set server.settings.log_duration=on --bin-dir";
     let args: Vec<&str> =
         options.split(' ').filter(|word| !word.is_empty()).chain([bin_dir.as_str()]).collect();
-    let found = words(&json(&place.run(&args))["runs"][0]["findings"]);
+    let result = json(&place.run(&args));
+    expect(&words(&result["cases"][0]["findings"]), "spread-unknown doubt", "1 run only");
+    let found = words(&result["runs"][0]["findings"]);
+    expect(&found, "too-short-to-judge doubt", "3 s were measured");
+    expect(&found, "autovacuum-in-window doubt", "during the measurement");
     expect(&found, "statements-logged doubt", "log_duration = on, auto_explain in session_preload_libraries");
     place.expect_clean();
 }
@@ -269,6 +275,14 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
     assert_eq!(case["grade"], "doubtful");
     let ended = compare("same", &one);
     assert!(ended.stderr.contains("another pgdyno uses this database"), "{ended:?}");
+    let by_tcp = format!("postgres://bench@127.0.0.1:{}/{one}?sslmode=require", pg.port);
+    let mut command =
+        place.command(&[&["run", "--repeats", "1", "--server", &by_tcp], &as_is()[..], &["by-tcp"]].concat());
+    command.env("PGPASSWORD", PASSWORD).arg("-f").arg(&script);
+    place.start(command).wait();
+    let ended = place.run(&["compare", "databases:1", "by-tcp", "--json"]);
+    let found = words(&json(&ended)["comparisons"][0]["findings"]);
+    expect(&found, "same-server void", "of one cluster");
     place.expect_clean();
 }
 

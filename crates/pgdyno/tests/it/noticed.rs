@@ -120,6 +120,8 @@ fn work_of_others_on_one_side_of_a_comparison_is_noticed_there() {
     let place = Place::new();
     let ((pg_a, _, a), (pg_b, database, b)) = (server(&place), server(&place));
     let neighbour = Neighbour::of_database(&pg_b, &database);
+    let quota = QuotaGroup::of(0.3);
+    quota.iter().for_each(|group| pg_b.pids().into_iter().for_each(|pid| group.take(pid)));
     let url = |target: &str| format!("server.url={target}");
     let (a, b) = (url(&a), url(&b));
     let sides = ["compare", "--a", &a, "--b", &b, "--time", "1s", "-w", "tpcb-select", "-s", "1", "-c", "2"];
@@ -127,7 +129,10 @@ fn work_of_others_on_one_side_of_a_comparison_is_noticed_there() {
     place.run(&[&sides[..], &more].concat()).expect(0);
     drop((neighbour, pg_a));
     let runs = runs(&place, "out");
-    assert_eq!(finding(&runs[&1], "foreign-sessions"), None);
+    assert_eq!([finding(&runs[&1], "foreign-sessions"), finding(&runs[&1], "cpu-quota")], [None, None]);
+    if quota.is_ok() {
+        expect(&runs[&2], "cpu-quota", &["may use 30 % of a processor's time", "throttled in"]);
+    }
     expect(&runs[&2], "foreign-sessions", &["transactions/s next to"]);
 }
 

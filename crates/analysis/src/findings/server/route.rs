@@ -42,8 +42,8 @@ pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     advice: "Check host, port and service of both sides; use --aa to compare a server with itself.",
     evidence: "System identifier, start of the postmaster and name of the database on both sides.",
     why: "A difference between a server and itself is chance.",
-    tested: "Two databases of one server by unix socket and by TCP. One database under two names is refused before it is measured; the \
-             Void is tested on made-up records.",
+    tested: "Two databases of one server by unix socket and by TCP, and two results of one database under two names. Within one \
+             experiment, that is refused before it is measured.",
     check: Check::Comparison(same_server),
 };
 
