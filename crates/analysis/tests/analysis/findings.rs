@@ -439,83 +439,81 @@ fn a_file_system_that_keeps_its_data_is_durable_and_another_machine_is_not_judge
     check("tmpfs", "rw", false);
 }
 
+/// What does not weigh, or not within the measure.
+const SILENT: &[Disturb] = &[
+    |data| checkpoint(data, 1.0, 4.5),
+    |data| checkpoint(data, 35.5, 40.0),
+    |data| data.events.push(event(-20.0, EventKind::ConnectionLost, "before the load")),
+    |data| data.events.push(event(-20.0, EventKind::ServerRestarted, "before the load")),
+    |data| {
+        data.events.push(event(-1.0, EventKind::ServerTrouble, "FATAL:  the database system is starting up"))
+    },
+    |data| data.events.push(event(3.0, EventKind::AutovacuumSeen, "in the ramp-up")),
+    |data| data.events.push(event(-3.0, EventKind::TelemetryLost, "server statistics: not yet up")),
+    |data| set_metric(data, "server.cpu.user", -10.0, 4.0, 0.0),
+    |data| set_committed(data, 0..5, |_| 100),
+    |data| {
+        data.record.case.workload.kind = model::experiment::case::WorkloadKind::TpcbSelect;
+        checkpoint(data, 12.0, 16.0);
+    },
+    |data| pace(data, Pace::Constant { rate_per_s: 1006.0 }),
+    // A monitoring agent, and one that was seen once.
+    |data| neighbour(data, 0.05, [0.0, 0.0], 5.0),
+    |data| {
+        neighbour(data, 0.0, [0.0, 0.0], 0.0);
+        data.ticks[62].values.insert("server.foreign_working".to_string(), 9.0);
+    },
+    // Starts of parallel workers count as transactions of the load's database.
+    |data| workers(data, "server.load_workers"),
+    |data| workers(data, "database.parallel_workers"),
+    // Autovacuum that looks for work each second.
+    |data| {
+        neighbour(data, 0.0, [0.0, 0.0], 25.0);
+        let naptime = Setting { value: "1s".to_string(), source: "database".to_string() };
+        let server = data.record.server.as_mut().unwrap();
+        server.settings.insert("autovacuum_naptime".to_string(), naptime);
+    },
+    // Of a script that ends transactions on its own, nobody knows how many.
+    |data| {
+        neighbour(data, 0.0, [0.0, 0.0], 0.0);
+        data.record.load.as_mut().unwrap().scripts[0].source = "CALL p();".to_string();
+        more_commits(data);
+    },
+    |data| settled(data, "true"),
+    |data| update(data, EVEN, 200_000, 2_500.0),
+    |data| {
+        update(data, EVEN, 200_000, 0.1);
+        data.record.touched.get_mut("t").unwrap().rows_inserted = 199_100;
+    },
+    |data| {
+        update(data, EVEN, 200_000, 1.0);
+        data.record.touched.get_mut("t").unwrap().rows_inserted = 200_000;
+    },
+    |data| {
+        update(data, EVEN, 200_000, 1.0);
+        data.record.phases.retain(|phase| phase.phase != Phase::Checkpoint);
+    },
+    // What a role or the log's whereabouts decide is no change by a script; nor is a value that the server has.
+    |data| in_sessions(data, "statement_timeout", "5s", "user"),
+    |data| in_sessions(data, "application_name", "psql", "session"),
+    |data| in_sessions(data, "shared_buffers", "128MB", "session"),
+    |data| clock(data, "server.clock_offset", 0.1),
+    |data| clock(data, "host.clock_offset", -0.05),
+    |data| cflags(data, "-O0 -Wall -O2 -g"),
+    |data| cflags(data, "-Wall -O3"),
+    |data| cflags(data, "-Wall -g"),
+    |data| fact(data, "clocksource", "tsc"),
+    |data| fact(data, "cpu_governor", "performance"),
+    |data| {
+        for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("host.psi.io.some")) {
+            tick.values.insert("host.psi.memory.some".to_string(), 0.01);
+        }
+    },
+];
+
 #[test]
 fn a_disturbance_outside_the_measure_is_not_held_against_it() {
-    let silent: &[Disturb] = &[
-        |data| checkpoint(data, 1.0, 4.5),
-        |data| checkpoint(data, 35.5, 40.0),
-        |data| data.events.push(event(-20.0, EventKind::ConnectionLost, "before the load")),
-        |data| data.events.push(event(-20.0, EventKind::ServerRestarted, "before the load")),
-        |data| {
-            data.events.push(event(
-                -1.0,
-                EventKind::ServerTrouble,
-                "FATAL:  the database system is starting up",
-            ))
-        },
-        |data| data.events.push(event(3.0, EventKind::AutovacuumSeen, "in the ramp-up")),
-        |data| data.events.push(event(-3.0, EventKind::TelemetryLost, "server statistics: not yet up")),
-        |data| set_metric(data, "server.cpu.user", -10.0, 4.0, 0.0),
-        |data| set_committed(data, 0..5, |_| 100),
-        |data| {
-            data.record.case.workload.kind = model::experiment::case::WorkloadKind::TpcbSelect;
-            checkpoint(data, 12.0, 16.0);
-        },
-        |data| pace(data, Pace::Constant { rate_per_s: 1006.0 }),
-        // A monitoring agent, and one that was seen once.
-        |data| neighbour(data, 0.05, [0.0, 0.0], 5.0),
-        |data| {
-            neighbour(data, 0.0, [0.0, 0.0], 0.0);
-            data.ticks[62].values.insert("server.foreign_working".to_string(), 9.0);
-        },
-        // Starts of parallel workers count as transactions of the load's database.
-        |data| workers(data, "server.load_workers"),
-        |data| workers(data, "database.parallel_workers"),
-        // Autovacuum that looks for work each second.
-        |data| {
-            neighbour(data, 0.0, [0.0, 0.0], 25.0);
-            let naptime = Setting { value: "1s".to_string(), source: "database".to_string() };
-            let server = data.record.server.as_mut().unwrap();
-            server.settings.insert("autovacuum_naptime".to_string(), naptime);
-        },
-        // Of a script that ends transactions on its own, nobody knows how many.
-        |data| {
-            neighbour(data, 0.0, [0.0, 0.0], 0.0);
-            data.record.load.as_mut().unwrap().scripts[0].source = "CALL p();".to_string();
-            more_commits(data);
-        },
-        |data| settled(data, "true"),
-        |data| update(data, EVEN, 200_000, 2_500.0),
-        |data| {
-            update(data, EVEN, 200_000, 0.1);
-            data.record.touched.get_mut("t").unwrap().rows_inserted = 199_100;
-        },
-        |data| {
-            update(data, EVEN, 200_000, 1.0);
-            data.record.touched.get_mut("t").unwrap().rows_inserted = 200_000;
-        },
-        |data| {
-            update(data, EVEN, 200_000, 1.0);
-            data.record.phases.retain(|phase| phase.phase != Phase::Checkpoint);
-        },
-        // What a role or the log's whereabouts decide is no change by a script; nor is a value that the server has.
-        |data| in_sessions(data, "statement_timeout", "5s", "user"),
-        |data| in_sessions(data, "application_name", "psql", "session"),
-        |data| in_sessions(data, "shared_buffers", "128MB", "session"),
-        |data| clock(data, "server.clock_offset", 0.1),
-        |data| clock(data, "host.clock_offset", -0.05),
-        |data| cflags(data, "-O0 -Wall -O2 -g"),
-        |data| cflags(data, "-Wall -O3"),
-        |data| cflags(data, "-Wall -g"),
-        |data| fact(data, "clocksource", "tsc"),
-        |data| fact(data, "cpu_governor", "performance"),
-        |data| {
-            for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("host.psi.io.some")) {
-                tick.values.insert("host.psi.memory.some".to_string(), 0.01);
-            }
-        },
-    ];
-    for (i, disturb) in silent.iter().enumerate() {
+    for (i, disturb) in SILENT.iter().enumerate() {
         let mut data = quiet::run(1);
         disturb(&mut data);
         assert_eq!(findings_of(data), [], "disturbance {i}");
