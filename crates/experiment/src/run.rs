@@ -1,6 +1,7 @@
 //! One run through its phases.
 
 pub(crate) mod adapt;
+mod admission;
 pub(crate) mod eyes;
 pub(crate) mod follow;
 pub(crate) mod live;

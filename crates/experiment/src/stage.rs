@@ -6,17 +6,21 @@ pub mod adopted;
 pub(crate) mod connections;
 pub mod copies;
 pub mod disk;
-mod embedded;
+pub(crate) mod embedded;
 pub mod kept_clusters;
 pub mod os;
 pub(crate) mod own_data;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use model::experiment::case::{Case, ServerSource};
+use model::run::server::LoadConnections;
 use server::cluster::workspace::{ClusterKey, Workspace};
+use server::database::facts;
+use server::running::listen::LOAD_ROLE;
 use server::{Binaries, Cluster, CopyReport, Server, StopMode};
 use wire::{Conninfo, Session};
 
@@ -149,7 +153,38 @@ impl Stage {
         }
     }
 
-    /// Where the load connects.
+    /// Where the load connects: over the network if our own server listens there.
+    ///
+    /// # Errors
+    /// When no server is running.
+    pub(crate) fn load_conninfo(&self) -> Result<Conninfo> {
+        match self {
+            Stage::Embedded(stage) => stage.load_conninfo()?.map_or_else(|| stage.conninfo(), Ok),
+            Stage::Adopted(stage) => Ok(stage.conninfo.clone()),
+        }
+    }
+
+    /// Lets a load into our own server that listens, from these addresses alone.
+    ///
+    /// # Errors
+    /// When the server does not read its configuration again.
+    pub(crate) fn admit(&self, addresses: &[IpAddr]) -> Result<()> {
+        match self {
+            Stage::Embedded(stage) => stage.running()?.admit(&stage.cluster, addresses),
+            Stage::Adopted(_) => Ok(()),
+        }
+    }
+
+    /// The load's connections to our own server that listens, by the way they came.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub(crate) fn load_connections(&self) -> Result<Vec<LoadConnections>> {
+        let mut session = Session::connect(&self.conninfo()?)?;
+        facts::connections_of(&mut session, LOAD_ROLE)
+    }
+
+    /// Where pgdyno's own sessions connect.
     ///
     /// # Errors
     /// When no server is running.

@@ -1,8 +1,10 @@
 //! Starts drivers on other machines, and eyes on the hosts of servers: the command, the greeting, the hello, and only then
 //! the order with its password.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -34,7 +36,7 @@ const SSH_FAILED: i32 = 255;
 
 impl Fleet {
     /// Starts a driver behind each of `specs` and sends it its part of the order. All are of the same build as `own`,
-    /// this program's file, and `accept` has seen what is known of each, before any of them gets its order. Where the
+    /// this program's file, and `accept` has seen what is known of them all, before any of them gets its order. Where the
     /// program is missing or another one, a copy is put there if the driver's `upload` allows it.
     ///
     /// Call this from a thread that lives as long as the drivers are needed.
@@ -46,11 +48,14 @@ impl Fleet {
         specs: &[DriverSpec],
         order: &DriveOrder,
         own: &Path,
-        accept: &dyn Fn(&DriverRecord) -> Result<()>,
+        accept: &dyn Fn(&[&DriverRecord]) -> Result<()>,
         stop: &AtomicBool,
     ) -> Result<Fleet> {
-        let Greeted { mut members, inbox } = Greeted::all(specs, Role::Driver, own, stop)?;
-        members.iter().filter_map(|member| member.record.as_ref()).try_for_each(accept)?;
+        let role = Role::Driver { server: address_of(&order.load.target) };
+        let Greeted { mut members, inbox } = Greeted::all(specs, role, own, stop)?;
+        let records: Vec<&DriverRecord> =
+            members.iter().filter_map(|member| member.record.as_ref()).collect();
+        accept(&records)?;
         for (index, member) in members.iter_mut().enumerate() {
             let part = DriverPart { index: index as u32, of: specs.len() as u32 };
             member.process.order(&DriveOrder { part, ..order.clone() })?;
@@ -63,14 +68,17 @@ impl Fleet {
     /// # Errors
     /// As [`Fleet::greeted`].
     pub fn try_to_greet(specs: &[DriverSpec], own: &Path, stop: &AtomicBool) -> Result<()> {
-        Greeted::all(specs, Role::Driver, own, stop).map(drop)
+        Greeted::all(specs, Role::Driver { server: None }, own, stop).map(drop)
     }
 }
 
 /// What runs on the other machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    Driver,
+    /// A driver of a load on this server, if its address is known.
+    Driver {
+        server: Option<SocketAddr>,
+    },
     Eyes,
 }
 
@@ -78,15 +86,23 @@ impl Role {
     /// The subcommand of pgdyno.
     fn command(self) -> &'static str {
         match self {
-            Role::Driver => "drive",
+            Role::Driver { .. } => "drive",
             Role::Eyes => "watch",
+        }
+    }
+
+    /// The server that it will connect to, if its address is known.
+    fn server(self) -> Option<SocketAddr> {
+        match self {
+            Role::Driver { server } => server,
+            Role::Eyes => None,
         }
     }
 
     /// Name of this far end in messages.
     fn who(self, spec: &DriverSpec) -> String {
         match self {
-            Role::Driver => format!("driver `{}`", spec.name),
+            Role::Driver { .. } => format!("driver `{}`", spec.name),
             Role::Eyes => format!("`pgdyno watch` on `{}`", spec.name),
         }
     }
@@ -115,6 +131,12 @@ impl Greeted {
         }
         Ok(Greeted { members, inbox })
     }
+}
+
+/// The address of a server, unless it is named otherwise.
+fn address_of(target: &BTreeMap<String, String>) -> Option<SocketAddr> {
+    let address: IpAddr = target.get("hostaddr").or(target.get("host"))?.parse().ok()?;
+    Some(SocketAddr::new(address, target.get("port")?.parse().ok()?))
 }
 
 /// Drivers of other builds may offer another load, and eyes of other builds see something else.
@@ -243,7 +265,10 @@ impl Logins<'_> {
         })?;
         match stage {
             Stage::Receiving { .. } => process.send(format!("{nonce}\n").into_bytes()),
-            _ => process.say(&Greeting { nonce, silence_s: SILENCE.as_secs() as u32 })?,
+            _ => {
+                let (silence_s, server) = (SILENCE.as_secs() as u32, self.role.server());
+                process.say(&Greeting { nonce, silence_s, server })?;
+            }
         }
         Ok(Member::new(process))
     }

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
+use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, Tls, WorkloadKind};
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::levels::Levels;
 use crate::experiment::os::{OsSection, WalPolicy};
@@ -123,6 +123,13 @@ pub struct ServerSection {
     /// Its host, if it lets us in: its processors, disks and networks are observed there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<DriverSpec>,
+    /// Where a server run by pgdyno listens for drivers on other machines: a private address of this machine, or the name
+    /// of an interface; without it, on a unix socket only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+    /// Whether the load's connections are encrypted; only with `listen`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Levels<Tls>>,
     /// Directory for the WAL on a separate device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_directory: Option<Levels<PathBuf>>,

@@ -24,7 +24,7 @@ use crate::run::eyes::EyesRecord;
 use crate::run::fingerprint::Fingerprint;
 use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
-use crate::run::server::ServerRecord;
+use crate::run::server::{LoadConnections, ServerRecord};
 use crate::run::touched::Touched;
 
 /// Everything about a run, and how it ended. Written when the run starts, and again when it ends.
@@ -74,6 +74,9 @@ pub struct RunRecord {
     /// Each driver; none if the only one is a child of pgdyno.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<DriverRecord>,
+    /// The load's connections before it began, as our own server saw them; only if it listens for drivers elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<LoadConnections>,
     /// The driver's `done`; of several drivers, the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Done>,
@@ -135,6 +138,7 @@ impl RunRecord {
             go_unix_ns: None,
             ready: None,
             drivers: Vec::new(),
+            connections: Vec::new(),
             done: None,
             search: None,
             course: None,

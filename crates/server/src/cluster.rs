@@ -250,7 +250,7 @@ impl Cluster {
         }
         given::make(&self.data_dir(), &self.account)?;
         self.run_initdb(options)?;
-        self.write_access()?;
+        self.write_access("")?;
         let data = self.data_dir();
         self.write_owned(&data.join(CONFIGURATION), &configuration_text(&BTreeMap::new()))?;
         let main = data.join("postgresql.conf");
@@ -304,13 +304,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// The contents of `pg_hba.conf`. The socket's directory is closed to all but the server's user and root, so
-    /// whoever gets there is trusted; every local user can connect over TCP, so that needs a password.
-    fn write_access(&self) -> Result<()> {
-        let method = if self.binaries.version_num >= 100_000 { "scram-sha-256" } else { "md5" };
-        let text = format!(
-            "local all all trust\nhost all all 127.0.0.1/32 {method}\nhost all all ::1/128 {method}\n"
-        );
+    /// Writes `pg_hba.conf`. The socket's directory is closed to all but the server's user and root, so whoever gets
+    /// there is trusted; `others` are the lines for the load's drivers.
+    pub(crate) fn write_access(&self, others: &str) -> Result<()> {
+        let text =
+            format!("# Written by pgdyno at each start; changes are lost.\nlocal all all trust\n{others}");
         self.write_owned(&self.data_dir().join("pg_hba.conf"), &text)
     }
 

@@ -22,4 +22,5 @@ pub use database::facts::{LocalFacts, record};
 pub use database::target::Target;
 pub use process::start_error::{StartError, StartFault};
 pub use running::launch::{Server, StartOptions, StopMode, StopReport};
+pub use running::listen::Listen;
 pub use user::account::Account;

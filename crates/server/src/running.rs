@@ -1,5 +1,7 @@
 //! Our own server from its start to its stop.
 
+mod certificate;
 pub mod huge_pages;
 pub mod launch;
+pub mod listen;
 pub mod numa;

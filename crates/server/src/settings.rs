@@ -31,7 +31,7 @@ const SIZES: [&str; 17] = [
 ];
 
 /// Settings that pgdyno decides for its own servers, with the reason.
-const DECIDED: [(&str, &str); 14] = [
+const DECIDED: [(&str, &str); 17] = [
     ("config_file", "its configuration is written by pgdyno"),
     ("data_directory", "pgdyno keeps the data directory"),
     ("external_pid_file", "pgdyno watches the process itself"),
@@ -42,6 +42,9 @@ const DECIDED: [(&str, &str); 14] = [
     ("log_line_prefix", "pgdyno reads times from the server's log"),
     ("logging_collector", "pgdyno reads the server's log from standard error"),
     ("port", "the server listens where pgdyno connects"),
+    ("ssl", "server.tls decides whether connections are encrypted"),
+    ("ssl_cert_file", "pgdyno makes the certificate of server.tls"),
+    ("ssl_key_file", "pgdyno makes the certificate of server.tls"),
     ("unix_socket_directories", "the server listens where pgdyno connects"),
     ("unix_socket_group", "the server listens where pgdyno connects"),
     ("unix_socket_permissions", "the server listens where pgdyno connects"),

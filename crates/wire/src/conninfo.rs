@@ -50,6 +50,9 @@ pub struct Conninfo {
     pub sslmode: SslMode,
     /// File of trusted root certificates, or `system`.
     pub sslrootcert: Option<String>,
+    /// Trusted root certificates themselves, in PEM format: these alone are trusted, whatever `sslrootcert` says. No
+    /// keyword of libpq, and hence not part of [`Conninfo::keywords`].
+    pub root_certificates: Option<String>,
     /// File of revoked certificates; counts only if `sslrootcert` is a file in use.
     pub sslcrl: Option<String>,
     /// File of the client's certificate chain.
@@ -218,6 +221,7 @@ impl Conninfo {
             host_passwords: Vec::new(),
             sslmode: SslMode::default(),
             sslrootcert: None,
+            root_certificates: None,
             sslcrl: None,
             sslcert: None,
             sslkey: None,

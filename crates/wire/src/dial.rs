@@ -17,7 +17,7 @@ use search::{Search, targets};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -96,6 +96,18 @@ enum Goal {
 /// The error of the last host, or of each host if they differ.
 pub fn connect(conninfo: &Conninfo) -> Result<Connection, ConnectError> {
     Dialing::start(conninfo)?.finish()
+}
+
+/// The address of this machine from which a connection to `server` would come: the kernel's routes decide, and nothing
+/// is sent.
+///
+/// # Errors
+/// When there is no route.
+pub fn address_toward(server: SocketAddr) -> io::Result<IpAddr> {
+    let any: SocketAddr = if server.is_ipv4() { ([0; 4], 0).into() } else { ([0; 16], 0).into() };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(server)?;
+    Ok(socket.local_addr()?.ip())
 }
 
 impl Conninfo {

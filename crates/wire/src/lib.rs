@@ -20,7 +20,7 @@ pub mod session;
 mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
-pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, connect};
+pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, address_toward, connect};
 pub use libpq_text::Units;
 pub use link::{Link, Want};
 pub use protocol_error::ProtocolError;

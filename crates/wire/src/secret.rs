@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use postgres_protocol::password;
+
+/// `server_version_num` of the first release with SCRAM.
+const SCRAM_SINCE: u32 = 100_000;
+
 /// Text that prints as `***`; only [`Secret::expose`] shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -15,6 +20,15 @@ impl Secret {
     /// The password itself: only for the bytes of an authentication message.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// What a server stores of this password of `role`, and accepts in its place in `ALTER ROLE ... PASSWORD`: the
+    /// password itself stays here. SCRAM (RFC 5802) for servers from 10 on, MD5 for older ones.
+    pub fn verifier(&self, role: &str, version_num: u32) -> String {
+        match version_num >= SCRAM_SINCE {
+            true => password::scram_sha_256(self.0.as_bytes()),
+            false => password::md5(self.0.as_bytes(), role),
+        }
     }
 }
 

@@ -76,6 +76,11 @@ fn verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let file = conninfo.sslrootcert.as_deref();
+    if let Some(text) = &conninfo.root_certificates {
+        let listed = certificates_in(text.as_bytes())
+            .map_err(|error| format!("cannot use the given root certificates: {error}"))?;
+        return roots_verifier(conninfo, listed, provider);
+    }
     if file == Some("system") {
         let platform = rustls_platform_verifier::Verifier::new(provider.clone())
             .map_err(|error| format!("cannot read the system's root certificates: {error}"))?;
@@ -94,6 +99,16 @@ fn verifier(
     };
     let listed =
         certificates(file).map_err(|error| format!("cannot read `sslrootcert` file `{file}`: {error}"))?;
+    roots_verifier(conninfo, listed, provider)
+}
+
+/// A verifier that trusts these certificates alone.
+fn roots_verifier(
+    conninfo: &Conninfo,
+    listed: Vec<CertificateDer<'static>>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let algorithms = provider.signature_verification_algorithms;
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(listed.iter().cloned());
     let check_name = conninfo.sslmode == SslMode::VerifyFull;
@@ -189,8 +204,11 @@ fn client_certificate_files(conninfo: &Conninfo) -> Result<Option<Files>, String
 }
 
 fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let text = named_file::read(Path::new(file)).map_err(|error| error.to_string())?;
-    match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
+    certificates_in(&named_file::read(Path::new(file)).map_err(|error| error.to_string())?)
+}
+
+fn certificates_in(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    match CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
         Ok(found) if found.is_empty() => Err("it contains no certificate in PEM format".to_owned()),
         Ok(found) => Ok(found),
         Err(error) => Err(error.to_string()),

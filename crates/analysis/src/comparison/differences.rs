@@ -269,9 +269,10 @@ impl List {
         self.note(false, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
         let pollers = [a, b].map(wording::poller);
         self.note(self.is_other_poller, Severity::Doubt, "poller", &pollers[0], &pollers[1]);
+        let is_asked = a.case.server.tls != b.case.server.tls;
         if let (Some(a), Some(b)) = (&a.ready, &b.ready) {
             let tls = |ready: &Ready| ready.tls.clone().unwrap_or("none".to_string());
-            self.note(false, Severity::Doubt, "TLS", &tls(a), &tls(b));
+            self.note(is_asked, Severity::Doubt, "TLS", &tls(a), &tls(b));
         }
         if let (Some(a), Some(b)) = (&a.server, &b.server) {
             self.servers(a, b);

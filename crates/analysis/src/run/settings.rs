@@ -38,6 +38,10 @@ pub(crate) const UNCOMPARED_SETTINGS: &[&str] = &[
     "server_version_num",
     "shared_memory_size",
     "shared_memory_size_in_huge_pages",
+    // Compared by what the connections use.
+    "ssl",
+    "ssl_cert_file",
+    "ssl_key_file",
     "stats_temp_directory",
     "TimeZone",
     "timezone",

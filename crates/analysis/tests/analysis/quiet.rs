@@ -224,6 +224,7 @@ fn record(spec: RunSpec) -> RunRecord {
             ..Ready::default()
         }),
         drivers: Vec::new(),
+        connections: Vec::new(),
         done: None,
         search: None,
         course: None,

@@ -130,6 +130,7 @@ fn hello(greeting: &Greeting) -> Hello {
         boot_id: read("/proc/sys/kernel/random/boot_id"),
         pid: std::process::id(),
         clock: clock_state(),
+        address: greeting.server.and_then(|server| wire::address_toward(server).ok()),
     }
 }
 

@@ -56,8 +56,9 @@ fn prepare_and_run(input: impl BufRead + Send + 'static, outbox: &Outbox) -> Res
             format!("the order has format {}, this driver knows {}", load.format, model::FORMAT).into()
         );
     }
-    let conninfo =
+    let mut conninfo =
         Conninfo::from_keywords(&load.target, first.password.map(Secret::new)).map_err(|e| e.to_string())?;
+    conninfo.root_certificates = first.root_certificates;
     let scripts = Scripts::compile(&load)?;
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
         return Err("the load has no end: give it a time or a number of transactions".to_string().into());

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use dataset::session::limit;
-use model::experiment::case::{Case, ServerSource};
+use model::experiment::case::{Case, ServerSource, Tls};
 use model::experiment::plan::Plan;
 use server::{Account, Binaries};
 
@@ -13,8 +13,8 @@ use crate::forecast::outlook;
 use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
 use crate::site::requirements;
-use crate::stage::adopted;
 use crate::stage::disk::Peak;
+use crate::stage::{adopted, embedded};
 
 /// One reason why runs would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,7 +133,17 @@ fn own_server(
             found.take(&[case], Ok(requirements::lacks(version_num, case).into_iter().collect()));
         }
     }
+    for case in cases {
+        found.take(&[case], embedded::listen(&case.server).map(|_| Vec::new()));
+    }
     let Some(binaries) = binaries else { return };
+    let with_tls: Vec<&Case> = cases.iter().copied().filter(|case| case.server.tls == Tls::On).collect();
+    if !with_tls.is_empty() {
+        let ssl = BTreeMap::from([("ssl".to_string(), "on".to_string())]);
+        let refused = server::binaries::verify::refused_settings(&binaries, &ssl);
+        let words = |why: String| format!("server.tls: PostgreSQL {}: {why}", binaries.version);
+        found.take(&with_tls, refused.map(|all| all.into_iter().map(words).collect()));
+    }
     for (settings, with) in &by_settings {
         found.take(with, refused(&binaries, settings, site));
     }

@@ -203,14 +203,7 @@ fn case(
     Ok(Case {
         id,
         levels,
-        server: ServerSpec {
-            source,
-            settings,
-            wal_directory: values.get("server.wal_directory").map(PathBuf::from),
-            data_checksums: values.get("server.data_checksums").map(|value| *value == "true"),
-            host: target.map_or(&experiment.server.host, |t| &t.host).clone().map(DriverSpec::named),
-            target: target.map(TargetSection::spec),
-        },
+        server: server_spec(source, settings, &values, experiment, target)?,
         // A load that ends by its number of transactions is measured from the first transaction on.
         window: if workload.transactions.is_some() { Window { ramp_up_s: 0, ..window } } else { window },
         workload,
@@ -236,6 +229,26 @@ fn source(values: &BTreeMap<&str, &str>, site: &Resources) -> Result<ServerSourc
         (_, None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
         (_, None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
         (_, None, None, None) => return Err("server: no version, bin_dir, source or url".to_string()),
+    })
+}
+
+/// The server, and where it listens.
+fn server_spec(
+    source: ServerSource,
+    settings: BTreeMap<String, String>,
+    values: &BTreeMap<&str, &str>,
+    experiment: &Experiment,
+    target: Option<&TargetSection>,
+) -> Result<ServerSpec, String> {
+    Ok(ServerSpec {
+        source,
+        settings,
+        listen: experiment.server.listen.clone(),
+        tls: values.get("server.tls").map(|tls| tls.parse()).transpose()?.unwrap_or_default(),
+        wal_directory: values.get("server.wal_directory").map(PathBuf::from),
+        data_checksums: values.get("server.data_checksums").map(|value| *value == "true"),
+        host: target.map_or(&experiment.server.host, |t| &t.host).clone().map(DriverSpec::named),
+        target: target.map(TargetSection::spec),
     })
 }
 

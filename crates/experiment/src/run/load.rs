@@ -9,7 +9,7 @@ use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::plan::RunState;
 use model::load::LoadSpec;
-use model::load::drive::{Done, DriveOrder, DriverLine};
+use model::load::drive::{Done, DriveOrder, DriverLine, Ready};
 use model::load::sessions::SessionSettings;
 use model::run::RunRecord;
 use model::run::driver::DriverRecord;
@@ -19,6 +19,7 @@ use observe::{ObserveSpec, Observer, OurBackends};
 use wire::{Conninfo, Host};
 
 use crate::run::adapt::Judge;
+use crate::run::admission;
 use crate::run::eyes;
 use crate::run::follow::{Follow, KeepWal};
 use crate::run::live::{Found, Live, OneRun};
@@ -29,6 +30,7 @@ use crate::run::telemetry::{Telemetry, lock};
 use crate::site::clock::{GO_DELAY, unix_now};
 use crate::site::progress::{Progress, Watch};
 use crate::site::wal::Sizing;
+use crate::stage::Stage;
 
 /// Limit for clients to connect and have their statements parsed.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -41,11 +43,7 @@ impl OneRun<'_> {
         let Found { conninfo, place, .. } = ground.found.as_ref().context("the server is not described")?;
         watch(Progress::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
-        let load = self.load_spec(conninfo, place, record);
-        record.load = Some(load.clone());
-        let mut fleet = self.start_drivers(load, conninfo)?;
-        let ready = fleet.wait_ready(READY_TIMEOUT, self.site.stop)?;
-        record.drivers = fleet.records();
+        let (mut fleet, ready) = self.connect_clients(stage, place, record)?;
         let load_backends = ready.backend_pids.iter().copied().collect();
         record.ready = Some(ready);
         let mut others: BTreeSet<i32> = stage.backend_pid().into_iter().collect();
@@ -109,13 +107,45 @@ impl OneRun<'_> {
         Ok(())
     }
 
+    /// Starts the drivers and waits until their clients are connected. Records the load, and how it came to the server.
+    fn connect_clients(
+        &self,
+        stage: &Stage,
+        place: &ServerPlace,
+        record: &mut RunRecord,
+    ) -> Result<(Fleet, Ready)> {
+        let conninfo = stage.load_conninfo()?;
+        let load = self.load_spec(&conninfo, place, record);
+        record.load = Some(load.clone());
+        let mut fleet = self.start_drivers(load, &conninfo, stage)?;
+        let ready = fleet.wait_ready(READY_TIMEOUT, self.site.stop);
+        let ready = ready.map_err(|error| admission::explained(error, self.case))?;
+        record.drivers = fleet.records();
+        if self.case.server.listen.is_some() {
+            record.connections = stage.load_connections()?;
+            admission::record_route(&conninfo, record);
+        }
+        Ok((fleet, ready))
+    }
+
     /// Starts the drivers of the case, here or elsewhere.
-    fn start_drivers(&self, load: LoadSpec, conninfo: &Conninfo) -> Result<Fleet> {
+    fn start_drivers(&self, load: LoadSpec, conninfo: &Conninfo, stage: &Stage) -> Result<Fleet> {
         let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
-        let order = DriveOrder::new(load, password);
-        let accept = |driver: &DriverRecord| expect_reachable(conninfo, driver);
-        match self.case.workload.drivers.as_slice() {
-            [] => Fleet::local(self.program, ["drive"], &order, StderrTo::Messages),
+        let mut order = DriveOrder::new(load, password);
+        order.root_certificates = conninfo.root_certificates.clone();
+        let specs = self.case.workload.drivers.as_slice();
+        let listens = self.case.server.listen.is_some();
+        let accept = |drivers: &[&DriverRecord]| {
+            drivers.iter().try_for_each(|driver| expect_reachable(conninfo, driver))?;
+            if listens { stage.admit(&admission::addresses(specs, drivers, conninfo)?) } else { Ok(()) }
+        };
+        match specs {
+            [] => {
+                if listens {
+                    stage.admit(&[admission::own_address(conninfo)?])?;
+                }
+                Fleet::local(self.program, ["drive"], &order, StderrTo::Messages)
+            }
             drivers => Fleet::greeted(drivers, &order, self.program, &accept, self.site.stop),
         }
     }
@@ -162,8 +192,8 @@ fn expect_reachable(conninfo: &Conninfo, driver: &DriverRecord) -> Result<()> {
     let is_socket = conninfo.hosts.first().is_some_and(Host::is_unix);
     ensure!(
         driver.is_here || !is_socket,
-        "driver `{}` is on another machine and cannot reach a server that listens on a Unix socket of this one; give the \
-         server by a URL with a host name (--server)",
+        "driver `{}` is on another machine and cannot reach a server that listens on a Unix socket of this one; set \
+         server.listen to a private address of this machine, or give a server by URL (--server)",
         driver.name
     );
     Ok(())

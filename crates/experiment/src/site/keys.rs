@@ -47,6 +47,8 @@ pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
     let wal = |case: &Case| (case.wal, wal::settings(case.wal, case.window));
     StageKey::of(case) == StageKey::of(next)
         && case.server.settings == next.server.settings
+        && case.server.listen == next.server.listen
+        && case.server.tls == next.server.tls
         && case.os == next.os
         && wal(case) == wal(next)
 }

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use dataset::kind::DataSource;
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
-use model::experiment::case::Case;
+use model::experiment::case::{Case, ServerSpec, Tls};
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
 use server::running::numa::Binding;
-use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};
+use server::{Binaries, Cluster, InitOptions, Listen, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
 use super::{LOADED, Site, data_words, labels, workspace_of};
@@ -111,7 +111,7 @@ impl Embedded {
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
         let settings = self.settings_of(case, site, Adding::Everything)?;
-        self.start(settings, None)?;
+        self.start(settings, None, None)?;
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
         match DataSource::of(&case.workload.data) {
@@ -172,7 +172,8 @@ impl Embedded {
         let applied = os::apply(case, site.os.as_ref(), Some((&self.cluster, &mut settings)))?;
         detail.extend(applied.detail);
         self.is_fresh = false;
-        self.start(settings, applied.binding)?;
+        let listen = listen(&case.server)?;
+        self.start(settings, applied.binding, listen)?;
         if case.prepare.restore {
             self.expect_whole(case, site)?;
         }
@@ -248,8 +249,9 @@ impl Embedded {
         &mut self,
         settings: BTreeMap<String, String>,
         binding: Option<Binding>,
+        listen: Option<Listen>,
     ) -> Result<()> {
-        let options = StartOptions { settings: settings.clone(), binding, ..StartOptions::default() };
+        let options = StartOptions { settings: settings.clone(), binding, listen, ..StartOptions::default() };
         self.server = Some(Server::start_with(&self.cluster, &options)?);
         self.settings = settings;
         Ok(())
@@ -277,12 +279,30 @@ impl Embedded {
     }
 
     pub(super) fn conninfo(&self) -> Result<Conninfo> {
-        Ok(Conninfo { application_name: Some("pgdyno".to_string()), ..self.running()?.conninfo() })
+        Ok(named(self.running()?.conninfo()))
     }
 
-    fn running(&self) -> Result<&Server> {
+    /// How the load connects, if not as pgdyno itself does.
+    pub(super) fn load_conninfo(&self) -> Result<Option<Conninfo>> {
+        Ok(self.running()?.load_conninfo().map(named))
+    }
+
+    pub(super) fn running(&self) -> Result<&Server> {
         self.server.as_ref().context("the embedded server is not running")
     }
+}
+
+/// Where the case's server listens besides its socket.
+///
+/// # Errors
+/// When this machine has no such address.
+pub(crate) fn listen(server: &ServerSpec) -> Result<Option<Listen>> {
+    let tls = server.tls == Tls::On;
+    server.listen.as_deref().map(|text| Listen::resolve(text, tls)).transpose()
+}
+
+fn named(conninfo: Conninfo) -> Conninfo {
+    Conninfo { application_name: Some("pgdyno".to_string()), ..conninfo }
 }
 
 /// Options for creating the case's cluster.

@@ -57,6 +57,7 @@ pub(super) fn spec(name: &str, via: &[String], program: &Path) -> DriverSpec {
         via: via.to_vec(),
         program: program.display().to_string(),
         upload: false,
+        ..DriverSpec::default()
     }
 }
 

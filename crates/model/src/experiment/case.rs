@@ -98,6 +98,12 @@ pub struct ServerSpec {
     pub source: ServerSource,
     /// Settings (GUCs) that differ from the server's defaults.
     pub settings: BTreeMap<String, String>,
+    /// Where it listens for drivers on other machines: an address of this machine, or an interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+    /// Whether the load's connections to it are encrypted.
+    #[serde(default, skip_serializing_if = "Tls::is_off")]
+    pub tls: Tls,
     /// Directory for the WAL on a separate device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_directory: Option<PathBuf>,
@@ -118,11 +124,31 @@ impl ServerSpec {
         ServerSpec {
             source,
             settings: BTreeMap::new(),
+            listen: None,
+            tls: Tls::Off,
             wal_directory: None,
             data_checksums: None,
             target: None,
             host: None,
         }
+    }
+}
+
+words! {
+    /// Whether the load's connections to a server that pgdyno runs are encrypted.
+    Tls, "a choice for TLS" {
+        /// None is.
+        #[default]
+        Off = "off",
+        /// All are, and drivers verify the server's certificate.
+        On = "on",
+    }
+}
+
+impl Tls {
+    /// Whether it is the default.
+    pub fn is_off(&self) -> bool {
+        *self == Tls::Off
     }
 }
 

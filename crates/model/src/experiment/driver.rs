@@ -1,6 +1,7 @@
 //! Machines that a command leads a pipe to: those of drivers (`[[driver]]`, `--driver`), and the hosts of servers (`host`,
 //! `--host`).
 
+use core::net::IpAddr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,10 @@ pub struct DriverSpec {
     /// Whether pgdyno puts a copy of itself there if `program` is missing or another build.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub upload: bool,
+    /// The address from which its connections reach a server that pgdyno runs; by default the one that the driver
+    /// finds. Needed where addresses are translated on the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
 }
 
 fn default_program() -> String {
@@ -141,7 +146,7 @@ impl FromStr for DriverSpec {
         let mut via = vec!["ssh".to_string()];
         via.extend(port.map(|port| format!("-p{port}")));
         via.extend(["--".to_string(), host.to_string()]);
-        let spec = DriverSpec { name: place.to_string(), via, program, upload: false };
+        let spec = DriverSpec { name: place.to_string(), via, program, upload: false, address: None };
         spec.check().map_err(|_| wrong()).map(|()| spec)
     }
 }

@@ -26,6 +26,9 @@ pub struct DriveOrder {
     /// The target's password, if one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
+    /// The only root certificates to trust, in PEM format, if the server was given a certificate for this load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_certificates: Option<String>,
     #[serde(default)]
     pub part: DriverPart,
 }
@@ -33,7 +36,7 @@ pub struct DriveOrder {
 impl DriveOrder {
     /// An order for the only driver of a load.
     pub fn new(load: LoadSpec, password: Option<String>) -> DriveOrder {
-        DriveOrder { load, password, part: DriverPart::WHOLE }
+        DriveOrder { load, password, root_certificates: None, part: DriverPart::WHOLE }
     }
 }
 

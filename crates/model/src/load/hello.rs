@@ -4,6 +4,8 @@
 //! parent therefore sends a [`Greeting`] before the order, and takes everything before the [`Hello`] with the same nonce
 //! for noise. Afterwards both sides write something at least every second; silence means that the other is gone.
 
+use core::net::{IpAddr, SocketAddr};
+
 use serde::{Deserialize, Serialize};
 
 /// The first line to a driver on another machine.
@@ -13,6 +15,9 @@ pub struct Greeting {
     pub nonce: String,
     /// After this many seconds without a line of the parent, the driver cancels its statements and ends.
     pub silence_s: u32,
+    /// The server of the load, if its address is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<SocketAddr>,
 }
 
 /// The driver's answer to a [`Greeting`].
@@ -30,6 +35,9 @@ pub struct Hello {
     pub boot_id: String,
     pub pid: u32,
     pub clock: ClockState,
+    /// The address from which its connections to the server come, if it has a route to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
 }
 
 /// Which program it is. Drivers of one load are of the same build as their parent: two builds may offer different loads.

@@ -64,6 +64,18 @@ pub struct Route {
     pub pooler: Option<String>,
 }
 
+/// Connections of a load that came the same way.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadConnections {
+    /// The address they came from (`pg_stat_activity.client_addr`).
+    pub client_address: String,
+    /// Version and cipher of TLS (`pg_stat_ssl`), if they use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
+    /// Number of connections.
+    pub n_connections: u32,
+}
+
 impl Route {
     /// Whether the server accepted the connection elsewhere. Of a host's name only the port is compared: it may have many
     /// addresses.

@@ -7,13 +7,16 @@ use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
 use experiment::site::keys::data_words;
 use experiment::stage::disk::Peak;
-use model::experiment::case::{Case, WorkloadSpec};
+use model::experiment::case::{Case, Tls, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use model::load::Window;
 use model::load::capacity::Probing;
 use model::text::prose::{bytes, plural};
+use server::Listen;
+use server::cluster::DATABASE;
+use server::running::listen::LOAD_ROLE;
 use workload::Program;
 
 use crate::front::announce::Consent;
@@ -110,6 +113,7 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
     let outlook = outlook(plan);
     time(out, plan, &outlook)?;
     disk(out, peak, &outlook)?;
+    network(out, plan)?;
     if plan.servers_at_a_time.is_some() {
         writeln!(
             out,
@@ -171,6 +175,38 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
             duration(outlook.starts_s())
         )?;
     }
+    Ok(())
+}
+
+/// Says what becomes reachable while servers run, from where, and for how long.
+fn network(out: &mut String, plan: &Plan) -> Result<()> {
+    let listening: Vec<&Case> = plan.cases.iter().filter(|case| case.server.listen.is_some()).collect();
+    let Some(listen) = listening.first().and_then(|case| case.server.listen.as_deref()) else {
+        return Ok(());
+    };
+    let place = match Listen::resolve(listen, false) {
+        Ok(Listen { address, .. }) if address.to_string() != listen => format!("{address} ({listen})"),
+        Ok(_) | Err(_) => listen.to_string(),
+    };
+    let mut drivers: Vec<&str> =
+        listening.iter().flat_map(|case| &case.workload.drivers).map(|driver| driver.name.as_str()).collect();
+    drivers.sort_unstable();
+    drivers.dedup();
+    let from = match drivers.as_slice() {
+        [] => "this machine".to_string(),
+        drivers => format!("the addresses of {}", drivers.join(", ")),
+    };
+    let encrypted = match listening.iter().filter(|case| case.server.tls == Tls::On).count() {
+        0 => "without TLS".to_string(),
+        n if n == listening.len() => "with TLS".to_string(),
+        n => format!("with TLS in {n} of {}", plural(listening.len(), "case")),
+    };
+    writeln!(
+        out,
+        "listens a free port of {place}, from the start to the stop of each server: role {LOAD_ROLE} of database {DATABASE} \
+         may connect from {from} with a new password at each start (SCRAM; MD5 before PostgreSQL 10), {encrypted}; \
+         nobody else may"
+    )?;
     Ok(())
 }
 

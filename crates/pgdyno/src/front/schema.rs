@@ -216,7 +216,7 @@ fn driver() -> Value {
         "via": {"type": "array", "items": {"type": "string"}, "minItems": 1},
         "upload": {"type": "boolean"},
     });
-    let mut schema = closed(&["name", "program"], more);
+    let mut schema = closed(&["name", "program", "address"], more);
     schema["required"] = json!(["via"]);
     schema
 }

@@ -13,7 +13,8 @@ use testbed::{Options, Pg, Server, Sshd};
 use crate::tool::{Ended, Place, Running, tell, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
-const RUN: &str = "-c 4 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false -o out";
+const RUN: &str = "-c 4 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false \
+                   --set run.repeat_disturbed=0 -o out";
 
 /// An experiment file's `[[driver]]`.
 fn driver(name: &str, via: &[&str], program: &str) -> String {
@@ -234,4 +235,83 @@ fn a_copy_that_ssh_brought_drives_and_ends_with_ssh() {
     wait_until("the end of the copy", || with(&copies).is_empty());
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     place.expect_clean();
+}
+
+/// Names of files below `dir` that contain `text`.
+fn files_with(dir: &Path, text: &str, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let (kind, path) = (entry.file_type().unwrap(), entry.path());
+        if kind.is_dir() {
+            files_with(&path, text, found);
+        } else if kind.is_file()
+            && String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).contains(text)
+        {
+            found.push(path.display().to_string());
+        }
+    }
+}
+
+#[test]
+fn a_server_of_our_own_listens_for_its_drivers_and_its_password_is_nowhere() {
+    let place = Place::new();
+    // What the driver is sent is kept: its order, with the password.
+    let sent = place.path("sent");
+    let login = format!("shift; tee {} | sh -c \"$1\"\n", sent.display());
+    let login = place.write("login.sh", &login).display().to_string();
+    let text = format!(
+        "[experiment]\nname = \"own\"\n[server]\nbin_dir = \"{}\"\nlisten = \"127.0.0.1\"\ntls = \"on\"\n\
+         settings.log_statement = \"all\"\n[workload]\nclients = 4\n{}{}",
+        testbed::bin_dir().display(),
+        driver("a", &["sh", &login, "-c"], PROGRAM),
+        driver("b", &FAR, PROGRAM)
+    );
+    let file = place.write("own.toml", &text).display().to_string();
+    let planned = place.run(&["plan", &file]).expect(0).stdout;
+    assert!(planned.contains("listens a free port of 127.0.0.1"), "{planned}");
+    assert!(planned.contains("from the addresses of a, b") && planned.contains("with TLS;"), "{planned}");
+    let args: Vec<&str> = ["run", &file].into_iter().chain(RUN.split_whitespace()).collect();
+    let running = place.start(place.command(&[&args[..], &["--measure", "2s"]].concat()));
+    place.wait_for_load("out", 1);
+    let order = std::fs::read_to_string(&sent).unwrap();
+    let order: serde_json::Value = serde_json::from_str(order.lines().nth(1).unwrap()).unwrap();
+    let password = order["password"].as_str().unwrap();
+    assert_eq!(password.len(), 36);
+    for pid in place.processes() {
+        for file in ["cmdline", "environ"] {
+            let words = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            assert!(!String::from_utf8_lossy(&words).contains(password), "{file} of {pid}");
+        }
+    }
+    running.wait().expect(0);
+    let run = place.first_run("out");
+    crate::tool::expect_sound(&run);
+    let record = &run.record;
+    let [from] = &record.connections[..] else { panic!("{:?}", record.connections) };
+    assert_eq!((from.client_address.as_str(), from.n_connections), ("127.0.0.1", 4));
+    assert!(from.tls.as_ref().unwrap().starts_with("TLSv1.3 "), "{from:?}");
+    assert_eq!(record.server.as_ref().unwrap().route.as_ref().unwrap().words(), "TCP");
+    let target = &record.load.as_ref().unwrap().target;
+    assert_eq!((target["user"].as_str(), target["sslmode"].as_str()), ("pgdyno_load", "verify-full"));
+    std::fs::remove_file(&sent).unwrap();
+    let mut found = Vec::new();
+    files_with(&place.path("."), password, &mut found);
+    assert_eq!(found, [""; 0], "of results, logs, data directory and cache");
+    place.expect_clean();
+}
+
+#[test]
+fn a_server_listens_at_private_addresses_alone_and_has_tls_only_there() {
+    let place = Place::new();
+    for (set, expected) in [
+        ("server.listen=8.8.8.8", "server.listen: `8.8.8.8` is a public address"),
+        ("server.listen=0.0.0.0", "`0.0.0.0` stands for all interfaces"),
+        ("server.listen=10.255.255.254", "neither an address nor an interface of this machine"),
+        ("server.tls=on", "server.tls needs server.listen"),
+        ("server.settings.ssl=on", "server.tls decides"),
+    ] {
+        let bin_dir = testbed::bin_dir().display().to_string();
+        let ended = place.run(&["plan", "--bin-dir", &bin_dir, "--scale", "1", "--set", set]);
+        assert_ne!(ended.code(), Some(0), "{set}");
+        assert!(ended.stdout.contains(expected) || ended.stderr.contains(expected), "{set}: {ended:?}");
+    }
 }

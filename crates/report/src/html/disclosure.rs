@@ -230,6 +230,10 @@ fn driver(html: &mut String, records: &[&RunRecord]) {
             put("Poller", ready.poller.clone());
             put("TLS", ready.tls.clone().unwrap_or_else(|| "none".to_string()));
         }
+        for from in &record.connections {
+            let tls = from.tls.as_deref().unwrap_or("no TLS");
+            put("Clients come from", format!("{} ({tls})", from.client_address));
+        }
         if let Some(load) = &record.load {
             // A target never contains a password; anything that could point to one is omitted too.
             let target: Vec<String> = load

@@ -58,6 +58,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         course: None,
         repeat: None,
         drivers: Vec::new(),
+        connections: Vec::new(),
         done: None,
         fingerprint: None,
         rows_after: Default::default(),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use model::run::server::{Route, ServerRecord, Setting};
+use model::run::server::{LoadConnections, Route, ServerRecord, Setting};
 use model::secret::hide_value;
-use wire::Session;
+use wire::{Session, quote_literal};
 
 use crate::binaries::Binaries;
 
@@ -88,6 +88,26 @@ fn route(session: &mut Session) -> Option<Route> {
     let pid = ask(session, "select pg_backend_pid()").ok()?;
     let is_pooled = pid != session.backend_pid().to_string();
     Some(Route { reached, answered, pooler: is_pooled.then(|| "session".to_string()) })
+}
+
+/// The connections of a role, by the way they came.
+///
+/// # Errors
+/// When the server does not answer.
+pub fn connections_of(session: &mut Session, role: &str) -> Result<Vec<LoadConnections>> {
+    let sql = format!(
+        "select coalesce(host(client_addr), 'socket') as address, \
+         case when ssl then s.version || ' ' || s.cipher end as tls, count(*) as n \
+         from pg_stat_activity a left join pg_stat_ssl s using (pid) where usename = {} group by 1, 2 order by 1, 2",
+        quote_literal(role)
+    );
+    let rows = session.query(&sql)?;
+    let way = |row: usize| LoadConnections {
+        client_address: rows.get(row, "address").unwrap_or_default().to_string(),
+        tls: rows.get(row, "tls").map(str::to_string),
+        n_connections: rows.get(row, "n").and_then(|n| n.parse().ok()).unwrap_or_default(),
+    };
+    Ok((0..rows.len()).map(way).collect())
 }
 
 /// See [`ServerRecord::receivers`]. A user without the right to read them sees only that they exist: `hidden`.

@@ -1,11 +1,11 @@
 //! Starts and stops our own server: `postgres` in the foreground as our child.
 //!
-//! The server listens on a unix socket in a closed directory, and on 127.0.0.1 only on request, with a random
-//! password. When pgdyno ends, however it ends, the kernel signals the server an immediate shutdown.
+//! The server listens on a unix socket in a closed directory, and for drivers elsewhere only on request (`listen`). When
+//! pgdyno ends, however it ends, the kernel signals the server an immediate shutdown.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::net::TcpListener;
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use wire::Conninfo;
 use wire::session::Session;
-use wire::{Conninfo, Secret, quote_literal};
 
 use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
-use crate::names::random_hex;
 use crate::process::command::{ending, server_command, wait_until};
 use crate::process::socket::SocketDir;
 use crate::process::start_error::{self, StartError, StartFault};
+use crate::running::listen::{Door, Listen};
 use crate::running::numa::Binding;
 use crate::settings::defaults::log_line_prefix;
 use crate::settings::{check_settings, configuration_text};
@@ -40,14 +40,16 @@ const FAST_DEADLINE: Duration = Duration::from_secs(300);
 const IMMEDIATE_DEADLINE: Duration = Duration::from_secs(15);
 /// Pause between two attempts to connect during a start.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
+/// How long a server may take to read its configuration again.
+const RELOAD_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Options of a start.
 #[derive(Debug, Clone)]
 pub struct StartOptions {
     /// Settings by name, all resolved.
     pub settings: BTreeMap<String, String>,
-    /// Also listen on a free port of 127.0.0.1.
-    pub tcp: bool,
+    /// Also listen for drivers on other machines, on a free port.
+    pub listen: Option<Listen>,
     /// How long the start may take.
     pub deadline: Duration,
     /// NUMA placement of its processes and memory; `None` leaves it to the kernel.
@@ -56,7 +58,7 @@ pub struct StartOptions {
 
 impl Default for StartOptions {
     fn default() -> StartOptions {
-        StartOptions { settings: BTreeMap::new(), tcp: false, deadline: START_DEADLINE, binding: None }
+        StartOptions { settings: BTreeMap::new(), listen: None, deadline: START_DEADLINE, binding: None }
     }
 }
 
@@ -88,9 +90,8 @@ pub struct Server {
     data_dir: PathBuf,
     account: Account,
     log_path: PathBuf,
-    /// Port of the socket's name and, with a password, of 127.0.0.1.
-    port: u16,
-    password: Option<Secret>,
+    /// The way in for drivers on other machines.
+    door: Option<Door>,
 }
 
 impl Server {
@@ -109,12 +110,14 @@ impl Server {
             let mut server = Server::launch(cluster, options).map_err(before)?;
             match server.wait_until_ready(options.deadline) {
                 Ok(()) => {
-                    server.set_password(cluster).map_err(before)?;
+                    server.prepare_door().map_err(before)?;
                     return Ok(server);
                 }
                 // Another process may take the free port before the server does.
-                Err(error) if error.fault == StartFault::AddressInUse && options.tcp && attempts_left > 0 => {
-                }
+                Err(error)
+                    if error.fault == StartFault::AddressInUse
+                        && options.listen.is_some()
+                        && attempts_left > 0 => {}
                 Err(error) => return Err(error),
             }
         }
@@ -122,16 +125,36 @@ impl Server {
 
     /// Connection settings: the unix socket, as superuser, without a password.
     pub fn conninfo(&self) -> Conninfo {
-        Conninfo::new(&self.socket.path.to_string_lossy(), self.port, SUPERUSER, DATABASE)
+        Conninfo::new(&self.socket.path.to_string_lossy(), self.port(), SUPERUSER, DATABASE)
     }
 
-    /// Connection settings over TCP, if the server listens there.
-    pub fn tcp_conninfo(&self) -> Option<Conninfo> {
-        let password = self.password.clone()?;
-        let mut conninfo = Conninfo::new("127.0.0.1", self.port, SUPERUSER, DATABASE);
-        conninfo.password = Some(password);
-        conninfo.password_source = wire::conninfo::PasswordSource::Given;
-        Some(conninfo)
+    /// Connection settings for a load that comes over TCP, if the server listens there. Nobody can connect with them
+    /// before [`Server::admit`].
+    pub fn load_conninfo(&self) -> Option<Conninfo> {
+        self.door.as_ref().map(Door::conninfo)
+    }
+
+    /// Lets the load in from these addresses, and from no other.
+    ///
+    /// # Errors
+    /// When the server does not listen, its `pg_hba.conf` cannot be written, or it does not read it.
+    pub fn admit(&self, cluster: &Cluster, addresses: &[IpAddr]) -> Result<()> {
+        let door = self.door.as_ref().context("the server does not listen for drivers elsewhere")?;
+        // A new session has the time of its postmaster, which reads `pg_hba.conf` with its settings before it takes
+        // another connection.
+        let loaded = || -> Result<String> {
+            let mut session = Session::connect(&self.conninfo())?;
+            Ok(session.query("select pg_conf_load_time()")?.scalar().unwrap_or_default().to_string())
+        };
+        let before = loaded()?;
+        cluster.write_access(&door.access(addresses))?;
+        self.reload()?;
+        let end = Instant::now() + RELOAD_DEADLINE;
+        while loaded()? == before {
+            ensure!(Instant::now() < end, "the server does not read its pg_hba.conf again");
+            thread::sleep(ATTEMPT_PAUSE);
+        }
+        Ok(())
     }
 
     /// Process id of the postmaster.
@@ -171,8 +194,16 @@ impl Server {
     pub fn reconfigure(&self, cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<()> {
         check_settings(settings)?;
         cluster.write_owned(&self.data_dir.join(CONFIGURATION), &configuration_text(settings))?;
+        self.reload()
+    }
+
+    fn reload(&self) -> Result<()> {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGHUP)
             .context("have the server read its settings")
+    }
+
+    fn port(&self) -> u16 {
+        self.door.as_ref().map_or(SOCKET_PORT, Door::port)
     }
 
     /// Stops the server and waits for its end. A fast stop that takes too long becomes an immediate one.
@@ -203,22 +234,28 @@ impl Server {
 
     fn launch(cluster: &Cluster, options: &StartOptions) -> Result<Server> {
         let socket = SocketDir::create(&cluster.account)?;
-        let port = if options.tcp { free_port()? } else { SOCKET_PORT };
-        let password = if options.tcp { Some(Secret::new(random_hex(18)?)) } else { None };
+        let version_num = cluster.binaries.version_num;
+        let door =
+            options.listen.map(|listen| Door::new(listen, version_num, &socket.path, &cluster.account));
+        let door = door.transpose()?;
         let log = new_log(&cluster.log_path())?;
         let mut command =
             server_command(&cluster.binaries.program("postgres"), &cluster.account, &cluster.root);
         command.arg("-D").arg(cluster.data_dir());
         // On the command line, where neither a file nor ALTER SYSTEM overrides them.
-        for (name, value) in [
-            ("port", port.to_string()),
-            ("listen_addresses", if options.tcp { "127.0.0.1" } else { "" }.to_string()),
+        let of_door = match &door {
+            Some(door) => door.settings(),
+            None => vec![("listen_addresses", String::new())],
+        };
+        let of_all = [
+            ("port", door.as_ref().map_or(SOCKET_PORT, Door::port).to_string()),
             ("unix_socket_directories", socket.path.to_string_lossy().into_owned()),
             ("unix_socket_permissions", "0700".to_string()),
             ("logging_collector", "off".to_string()),
             ("log_destination", "stderr".to_string()),
-            ("log_line_prefix", log_line_prefix(cluster.binaries.version_num).to_string()),
-        ] {
+            ("log_line_prefix", log_line_prefix(version_num).to_string()),
+        ];
+        for (name, value) in of_all.into_iter().chain(of_door) {
             command.arg("-c").arg(format!("{name}={value}"));
         }
         if let Some(binding) = &options.binding {
@@ -229,7 +266,7 @@ impl Server {
         let child =
             crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
         let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
-        Ok(Server { child, socket, data_dir, account: cluster.account.clone(), log_path, port, password })
+        Ok(Server { child, socket, data_dir, account: cluster.account.clone(), log_path, door })
     }
 
     fn wait_until_ready(&mut self, deadline: Duration) -> Result<(), StartError> {
@@ -253,19 +290,11 @@ impl Server {
         }
     }
 
-    /// Sets the superuser's password for this start, without a trace in the log.
-    fn set_password(&self, cluster: &Cluster) -> Result<()> {
-        let Some(password) = &self.password else { return Ok(()) };
+    /// Makes the load's role with the password of this start.
+    fn prepare_door(&self) -> Result<()> {
+        let Some(door) = &self.door else { return Ok(()) };
         let mut session = Session::connect(&self.conninfo()).context("connect to the new server")?;
-        if cluster.binaries.version_num >= 100_000 {
-            session.execute("SET password_encryption = 'scram-sha-256'")?;
-        }
-        session.execute("SET log_statement = 'none'")?;
-        session.execute("SET log_min_duration_statement = -1")?;
-        session.execute("SET log_min_error_statement = 'panic'")?;
-        let sql = format!("ALTER ROLE {SUPERUSER} PASSWORD {}", quote_literal(password.expose()));
-        session.execute(&sql).context("set the password of the new server")?;
-        Ok(())
+        door.make_role(&mut session).context("make the role of the load")
     }
 
     fn log_text(&self) -> String {
@@ -331,6 +360,7 @@ fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
         "data directory `{}` is gone; remove the cluster and create it again",
         data.display()
     );
+    cluster.write_access("")?;
     cluster.write_owned(&data.join(CONFIGURATION), &configuration_text(&options.settings))
 }
 
@@ -370,9 +400,4 @@ fn new_log(path: &Path) -> Result<File> {
         .mode(0o600)
         .open(path)
         .with_context(|| format!("create `{}`", path.display()))
-}
-
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).context("find a free port on 127.0.0.1")?;
-    Ok(listener.local_addr()?.port())
 }

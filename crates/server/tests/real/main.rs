@@ -7,6 +7,7 @@
 mod copies;
 mod faults;
 mod life;
+mod listening;
 mod loop_mount;
 mod protocol;
 mod rights;

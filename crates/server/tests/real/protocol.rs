@@ -1,14 +1,9 @@
 //! What is negotiated when a connection begins: the version of the protocol, with a server that speaks 3.2 and one that
 //! does not, and how TLS begins, with a server that accepts it at once and one that wants a request first.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
-use std::process::Command;
-
-use server::{Binaries, Server, StartOptions, StopMode};
+use server::{Binaries, Listen, Server, StartOptions, StopMode};
 use wire::conninfo::ProtocolVersion::{self, V3_0, V3_2};
-use wire::conninfo::{SslMode, SslNegotiation};
+use wire::conninfo::SslNegotiation;
 use wire::{ConnectError, Conninfo, SessionError, connect};
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
@@ -64,38 +59,15 @@ fn an_older_server_falls_back_to_protocol_3_0_or_is_refused() {
     spoken(&installed(), [(V3_0, 4), (V3_0, 4)], Err(refusal));
 }
 
-/// A key and a certificate that the owner of `data_dir` may read.
-fn certificate(dir: &Path, data_dir: &Path) -> [(&'static str, String); 2] {
-    let paths = ["server.key", "server.crt"].map(|name| dir.join(name).display().to_string());
-    let made = Command::new("openssl")
-        .args(
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=x"
-                .split(' '),
-        )
-        .args(["-keyout", &paths[0], "-out", &paths[1]])
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    fs::set_permissions(&paths[0], Permissions::from_mode(0o600)).unwrap();
-    let owner = fs::metadata(data_dir).unwrap();
-    for path in &paths {
-        chown(path, Some(owner.uid()), Some(owner.gid())).unwrap();
-    }
-    let [key, certificate] = paths;
-    [("ssl_key_file", key), ("ssl_cert_file", certificate)]
-}
-
 /// The result of TLS without a request first; with a request, it is available.
 fn tls_at_once(binaries: &Binaries) -> Result<(), String> {
     let place = place();
     let cluster = cluster(binaries, &place);
-    let files = certificate(place.path(), &cluster.data_dir());
-    let mut settings = settings(&[("ssl", "on")]);
-    settings.extend(files.map(|(name, path)| (name.to_string(), path)));
-    let options = StartOptions { settings, tcp: true, ..StartOptions::default() };
+    let listen = Listen::resolve("127.0.0.1", true).unwrap();
+    let options = StartOptions { settings: settings(&[]), listen: Some(listen), ..StartOptions::default() };
     let server = Server::start_with(&cluster, &options).unwrap();
-    let mut conninfo = server.tcp_conninfo().unwrap();
-    conninfo.sslmode = SslMode::Require;
+    server.admit(&cluster, &[listen.address]).unwrap();
+    let mut conninfo = server.load_conninfo().unwrap();
     assert!(connect(&conninfo).unwrap().tls.is_some());
     conninfo.sslnegotiation = SslNegotiation::Direct;
     let outcome = connect(&conninfo).map(|connection| assert!(connection.tls.is_some()));

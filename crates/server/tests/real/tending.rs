@@ -161,27 +161,6 @@ fn a_busy_server_is_reported_as_busy_at_the_deadline() {
 }
 
 #[test]
-fn tcp_needs_a_password_that_can_be_read_nowhere() {
-    let place = place();
-    let cluster = cluster(&installed(), &place);
-    let options = server::StartOptions {
-        settings: settings(&[("log_statement", "all"), ("log_min_duration_statement", "0")]),
-        tcp: true,
-        ..Default::default()
-    };
-    let server = Server::start_with(&cluster, &options).unwrap();
-    let conninfo = server.tcp_conninfo().unwrap();
-    assert_eq!(ask(&mut session(&conninfo), "select host(inet_server_addr())"), "127.0.0.1");
-    let password = conninfo.password.clone().unwrap();
-    let log = std::fs::read_to_string(server.log_path()).unwrap();
-    assert!(!log.contains(password.expose()));
-    let mut without = conninfo;
-    without.password = None;
-    let error = wire::Session::connect(&without).unwrap_err().to_string();
-    assert!(error.contains("password"), "{error}");
-}
-
-#[test]
 fn the_huge_pages_of_a_server_are_enough_for_its_shared_memory() {
     const PAGE_BYTES: u64 = 2 << 20;
     for binaries in [fetched("12"), installed()] {

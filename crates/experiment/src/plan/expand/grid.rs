@@ -39,17 +39,12 @@ impl Grid {
             grid.add("target", &names);
         }
         grid.add_server(experiment, runs_servers)?;
-        let is_set =
-            !server.settings.is_empty() || server.wal_directory.is_some() || server.data_checksums.is_some();
-        if (site.url_keywords.is_some() || !runs_servers) && is_set {
-            return Err(
-                "server.settings, server.wal_directory and server.data_checksums need a server that \
-                        pgdyno runs itself; a server given by URL keeps its own"
-                    .to_string(),
-            );
-        }
+        expect_own_server(experiment, site.url_keywords.is_none() && runs_servers)?;
         for (name, levels) in &server.settings {
             grid.add(&format!("server.settings.{name}"), levels.all());
+        }
+        if let Some(levels) = &server.tls {
+            grid.add("server.tls", levels.all());
         }
         if let Some(levels) = &server.wal_directory {
             let dirs: Vec<String> = levels.all().iter().map(|dir| dir.display().to_string()).collect();
@@ -158,6 +153,31 @@ impl Grid {
         let levels = levels.iter().map(ToString::to_string).collect();
         self.dimensions.push(Dimension { key: key.to_string(), levels });
     }
+}
+
+/// Refuses keys that a server by URL cannot have, and an address at which none of our servers may listen.
+fn expect_own_server(experiment: &Experiment, is_own: bool) -> Result<(), String> {
+    let server = &experiment.server;
+    let is_set = !server.settings.is_empty()
+        || server.listen.is_some()
+        || server.tls.is_some()
+        || server.wal_directory.is_some()
+        || server.data_checksums.is_some();
+    if !is_own && is_set {
+        return Err("server.settings, server.listen, server.tls, server.wal_directory and server.data_checksums need a server that \
+                    pgdyno runs itself; a server given by URL keeps its own"
+            .to_string());
+    }
+    if server.tls.is_some() && server.listen.is_none() {
+        return Err("server.tls needs server.listen: connections on a unix socket are never encrypted. For a driver on this \
+                    machine, listen = \"127.0.0.1\" will do"
+            .to_string());
+    }
+    server
+        .listen
+        .iter()
+        .try_for_each(|text| server::running::listen::check(text))
+        .map_err(|error| error.to_string())
 }
 
 /// Checks that all workloads support these calls.
