@@ -3,6 +3,7 @@
 pub mod case;
 pub mod comparison;
 pub mod driver;
+pub mod hooks;
 pub mod levels;
 pub mod origin;
 pub mod os;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, Tls, WorkloadKind};
 use crate::experiment::driver::DriverSpec;
+use crate::experiment::hooks::HooksSection;
 use crate::experiment::levels::Levels;
 use crate::experiment::os::{OsSection, WalPolicy};
 use crate::experiment::plan::{Design, RunOrder};
@@ -60,6 +62,12 @@ pub struct Experiment {
     /// Values of the operating system.
     #[serde(default, skip_serializing_if = "OsSection::is_empty")]
     pub os: OsSection,
+    /// What pgdyno does not know, by name: only the user's hooks set it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub factors: BTreeMap<String, Levels<SettingValue>>,
+    /// Commands before and after cases and runs.
+    #[serde(default, skip_serializing_if = "HooksSection::is_empty")]
+    pub hooks: HooksSection,
 }
 
 /// `[experiment]`.

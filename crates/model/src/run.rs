@@ -3,6 +3,7 @@
 pub mod driver;
 pub mod eyes;
 pub mod fingerprint;
+pub mod hooks;
 pub use crate::telemetry::host;
 pub mod phase;
 pub mod server;
@@ -22,6 +23,7 @@ use crate::load::{LoadSpec, Window};
 use crate::run::driver::DriverRecord;
 use crate::run::eyes::EyesRecord;
 use crate::run::fingerprint::Fingerprint;
+use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
 use crate::run::server::{LoadConnections, ServerRecord};
@@ -107,6 +109,9 @@ pub struct RunRecord {
     /// What the server reported about the user's own scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survey: Option<ScriptSurvey>,
+    /// The user's commands that were called for this run or its case, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRecord>,
     /// Telemetry that was not available, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,
@@ -149,6 +154,7 @@ impl RunRecord {
             violations_after: BTreeMap::new(),
             touched: BTreeMap::new(),
             survey: None,
+            hooks: Vec::new(),
             telemetry_unavailable: BTreeMap::new(),
         }
     }

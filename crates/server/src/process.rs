@@ -5,5 +5,5 @@ pub(crate) mod environment;
 pub mod postmaster;
 pub(crate) mod segments;
 pub mod socket;
-pub(crate) mod spawn;
+pub mod spawn;
 pub mod start_error;

@@ -210,6 +210,7 @@ fn record(spec: RunSpec) -> RunRecord {
         server: Some(server()),
         host: Some(host()),
         driver_host: None,
+        hooks: Vec::new(),
         eyes: None,
         server_is_local: true,
         phases: vec![

@@ -17,7 +17,7 @@ use model::experiment::{Experiment, Prepare, PrepareSection, SpaceSpec};
 use model::load::Window;
 use model::load::capacity::Probing;
 
-use self::grid::{Grid, OS, PREPARE, RESTORE_BY};
+use self::grid::{FACTORS, Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
 use crate::plan::design::{self, Combine, Dimension};
@@ -198,8 +198,11 @@ fn case(
         return Err(reason);
     }
     let adapt = windows::adapt(&values, &experiment.run, window, &workload, wal)?;
-    let os =
-        values.iter().filter_map(|(key, value)| Some((key.strip_prefix(OS)?.to_string(), value.to_string())));
+    let below = |prefix: &str| {
+        let all = values.iter();
+        all.filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_string(), value.to_string())))
+            .collect()
+    };
     Ok(Case {
         id,
         levels,
@@ -209,7 +212,9 @@ fn case(
         workload,
         prepare: prepare(&values)?,
         space: space_spec(&experiment.prepare, site.url_keywords.is_some())?,
-        os: os.collect(),
+        os: below(OS),
+        factors: below(FACTORS),
+        hooks: experiment.hooks.spec()?,
         wal,
         adapt,
         phase_timeout_s: windows::phase_timeout_s(&experiment.run)?,

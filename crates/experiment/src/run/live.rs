@@ -12,10 +12,12 @@ use dataset::verify;
 use dataset::verify::count::{self, After};
 use fleet::Eyes;
 use model::experiment::case::{Case, WorkloadKind};
+use model::experiment::hooks::Hook;
 use model::experiment::plan::{RunSpec, RunState};
 use model::experiment::repeat::Repeat;
 use model::experiment::script::CaseData;
 use model::run::RunRecord;
+use model::run::hooks::HookRecord;
 use model::run::touched::Touched;
 use server::database::facts::{self, LocalFacts};
 use server::database::fingerprint::fingerprint;
@@ -25,6 +27,7 @@ use wire::Conninfo;
 use wire::session::Session;
 
 use crate::run::eyes;
+use crate::run::hooks::{self, Occasion};
 use crate::run::meeting::Side;
 use crate::run::phases::{self, Detail, Ground};
 use crate::run::place::{ServerPlace, c_load, tables};
@@ -49,6 +52,8 @@ pub(crate) struct OneRun<'a> {
     pub(crate) tool_version: &'a str,
     /// Set where the run is one side of a duet.
     pub(crate) side: Option<Side<'a>>,
+    /// The user's commands that were called before the case, ahead of this run.
+    pub(crate) hooks: Vec<HookRecord>,
 }
 
 impl OneRun<'_> {
@@ -56,14 +61,37 @@ impl OneRun<'_> {
     pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
         let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
         record.repeat = self.repeat;
-        let mut ground = Live { run: self, stage, writer, session: None, found: None, eyes: None };
-        let mut record = phases::conduct(&mut ground, self.case, record, self.site.stop, watch);
+        record.hooks = self.hooks.clone();
+        let occasion = self.occasion();
+        let is_called = hooks::failure(&record.hooks).is_none();
+        if is_called {
+            record.hooks.extend(occasion.call(Hook::BeforeRun));
+        }
+        let mut record = match hooks::failure(&record.hooks) {
+            Some(reason) => {
+                let is_stopped = self.site.stop.load(Ordering::Relaxed);
+                let state = if is_stopped { RunState::Partial } else { RunState::Failed };
+                RunRecord { state, reason, ..record }
+            }
+            None => {
+                let mut ground = Live { run: self, stage, writer, session: None, found: None, eyes: None };
+                phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
+            }
+        };
+        if is_called {
+            record.hooks.extend(occasion.call(Hook::AfterRun));
+        }
         if record.state == RunState::Failed
             && let Some(reason) = stage.crash(&record.reason)
         {
             record.reason = reason;
         }
         record
+    }
+
+    fn occasion(&self) -> Occasion<'_> {
+        let Site { stop, .. } = *self.site;
+        Occasion { case: self.case, run: self.spec.run, results_dir: &self.results_dir, stop }
     }
 
     /// Directories whose devices matter, if they are on this machine.

@@ -8,13 +8,15 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use dataset::session::STOPPED;
 use model::experiment::case::Case;
-use model::experiment::plan::{Plan, RunState, StateLine};
+use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
+use model::experiment::repeat::Repeat;
 use model::load::interval::Counts;
 use model::run::RunRecord;
 use store::{ExperimentDir, RunWriter};
 
 use crate::run::live::OneRun;
 use crate::schedule::agenda::{After, Agenda, Next};
+use crate::schedule::case_hooks::CaseHooks;
 use crate::site::Site;
 use crate::site::clock::unix_now;
 use crate::site::keys::{StageKey, needs_restart};
@@ -75,7 +77,9 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
         stopped: false,
         is_enough: false,
     };
-    let result = conduct_all(order, &mut stages, &mut outcome, watch);
+    let mut hooks = CaseHooks::of(order);
+    let result = conduct_all(order, &mut stages, &mut hooks, &mut outcome, watch);
+    let result = result.and(hooks.leave(watch));
     // Also after an error: pgdyno leaves none of its servers running.
     let result = result.and(stages.stand_down());
     // Releases their clusters, so that they may be removed.
@@ -97,8 +101,14 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
     (outcome, result.and(noted))
 }
 
-fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch: &mut Watch) -> Result<()> {
-    let Order { plan, dir, site, program, done, tool_version } = *order;
+fn conduct_all<'a>(
+    order: &Order<'a>,
+    stages: &mut Stages,
+    hooks: &mut CaseHooks<'a>,
+    outcome: &mut Outcome,
+    watch: &mut Watch,
+) -> Result<()> {
+    let Order { plan, dir, site, done, .. } = *order;
     let n_runs = plan.runs.len() as u32;
     let (mut n_made, mut n_failed_in_row, mut spent_s) = (0, 0, 0.0);
     let made_before = store::read_records(dir.path())?;
@@ -112,9 +122,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         let begun = Instant::now();
         let label = repeat.map_or(case.label(), |of| format!("{}, run {} again", case.label(), of.of));
         watch(Progress::RunBegins { run: spec.run, n_runs: n_runs.max(spec.run), label });
-        let results_dir = dir.path().to_path_buf();
-        let run = OneRun { spec: &spec, repeat, case, site, program, results_dir, tool_version, side: None };
-        let record = make_run(run.spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
+        let record = make_next(order, &spec, repeat, case, hooks, stage, watch)?;
         let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
         let judged = judge(site, dir, &record, watch);
         let is_stopped = site.stop.load(Ordering::Relaxed);
@@ -165,6 +173,26 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         }
     }
     Ok(())
+}
+
+/// Makes a run, with the user's commands that are due before its case.
+fn make_next<'a>(
+    order: &Order<'a>,
+    spec: &RunSpec,
+    repeat: Option<Repeat>,
+    case: &'a Case,
+    hooks: &mut CaseHooks<'a>,
+    stage: &mut Stage,
+    watch: &mut Watch,
+) -> Result<RunRecord> {
+    let Order { dir, site, program, tool_version, .. } = *order;
+    let called = hooks.enter(case, spec.run, watch)?;
+    let results_dir = dir.path().to_path_buf();
+    let run =
+        OneRun { spec, repeat, case, site, program, results_dir, tool_version, side: None, hooks: called };
+    let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
+    hooks.made(&record);
+    Ok(record)
 }
 
 /// Judges a run, if that is requested. A failure costs a repeat, not the experiment.

@@ -46,6 +46,10 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
             "both sides of a duet share the machine: leave [os] and run.wal out"
         );
         ensure!(
+            case.hooks.is_empty() && case.factors.is_empty(),
+            "both sides of a duet run at the same time: leave [hooks] and [factors] out"
+        );
+        ensure!(
             case.adapt.is_none(),
             "the slices of a duet are drawn before it begins: give run.ramp_up a duration, and leave run.extend out"
         );
@@ -209,7 +213,17 @@ fn run_side(
     let case = plan.case(spec.case).context("the plan has the case")?;
     let meeting = side.meeting;
     let results_dir = dir.path().to_path_buf();
-    let run = OneRun { spec, repeat: None, case, site, program, results_dir, tool_version, side: Some(side) };
+    let run = OneRun {
+        spec,
+        repeat: None,
+        case,
+        site,
+        program,
+        results_dir,
+        tool_version,
+        side: Some(side),
+        hooks: Vec::new(),
+    };
     let mut watch = |progress| {
         if let Some(sender) = &sender {
             sender.send(progress).ok();

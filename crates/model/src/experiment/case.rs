@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::driver::DriverSpec;
+use crate::experiment::hooks::HooksSpec;
 use crate::experiment::os::{OsSpec, WalPolicy};
 use crate::experiment::script::{CaseData, CaseScript};
 use crate::experiment::target::TargetSpec;
@@ -40,6 +41,12 @@ pub struct Case {
     /// Values of the operating system.
     #[serde(default, skip_serializing_if = "OsSpec::is_empty")]
     pub os: OsSpec,
+    /// Levels of what only hooks know, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub factors: BTreeMap<String, String>,
+    /// Commands before and after the case and its runs.
+    #[serde(default, skip_serializing_if = "HooksSpec::is_empty")]
+    pub hooks: HooksSpec,
     /// Which checkpoints the run should have.
     #[serde(default, skip_serializing_if = "WalPolicy::is_as_is")]
     pub wal: WalPolicy,
@@ -66,6 +73,8 @@ impl Case {
             prepare: Prepare::default(),
             space: SpaceSpec::default(),
             os: OsSpec::default(),
+            factors: BTreeMap::new(),
+            hooks: HooksSpec::default(),
             wal: WalPolicy::default(),
             adapt: Adapt::default(),
             phase_timeout_s: None,

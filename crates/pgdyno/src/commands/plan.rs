@@ -9,6 +9,7 @@ use experiment::site::keys::data_words;
 use experiment::stage::disk::Peak;
 use model::experiment::case::{Case, Tls, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
+use model::experiment::hooks::Hook;
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use model::load::Window;
@@ -76,6 +77,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
         if let Some(host) = &case.server.host {
             writeln!(out, "          its host is observed on {}", host.name)?;
         }
+        hooks(&mut out, case)?;
         if let Some(words) = search(case) {
             writeln!(out, "          {words}")?;
         }
@@ -106,6 +108,17 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
     writeln!(out)?;
     needs(&mut out, plan, peak)?;
     Ok(out)
+}
+
+/// Prints what only the user's commands set, and those commands.
+fn hooks(out: &mut String, case: &Case) -> Result<()> {
+    for (name, level) in &case.factors {
+        writeln!(out, "          factors.{name} = {level}")?;
+    }
+    for hook in Hook::ALL.iter().filter(|hook| !case.hooks.words(**hook).is_empty()) {
+        writeln!(out, "          {hook}: {}", case.hooks.words(*hook).join(" "))?;
+    }
+    Ok(())
 }
 
 /// Prints time, disk space and memory.

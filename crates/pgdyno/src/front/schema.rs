@@ -45,6 +45,10 @@ pub(crate) fn schema() -> Value {
     for row in rows() {
         let Some((section, name)) = row.key.split_once('.') else { continue };
         let place = sections.entry(section).or_insert_with(|| section_of(section));
+        if name == NAME {
+            *place = json!({"type": "object", "additionalProperties": with_words(value(&row), &row)});
+            continue;
+        }
         put(&mut place["properties"], name, with_words(value(&row), &row));
     }
     sections.insert(
@@ -158,7 +162,11 @@ fn kind(key: &str) -> Kind {
         | "prepare.checkpoint"
         | "prepare.settle"
         | "prepare.snapshot" => Kind::Flag,
-        "server.settings.NAME" | "workload.defines.NAME" => SETTING,
+        "server.settings.NAME" | "workload.defines.NAME" | "factors.NAME" => SETTING,
+        "hooks.before_case" | "hooks.after_case" | "hooks.before_run" | "hooks.after_run" => {
+            Kind::Other(words)
+        }
+        "hooks.timeout" => Kind::Span,
         "server.host" => Kind::Other(driver),
         "server.version" => Kind::Or(&[Kind::Text, Kind::Number]),
         "workload.kind" => Kind::Words(&["tpcb", "tpcb-simple", "tpcb-select", "tpcc", "tproc-c", "scripts"]),
@@ -208,6 +216,11 @@ fn files() -> Value {
     let mut schema = closed(&[], json!({"files": {"type": "array", "items": file}}));
     schema["required"] = json!(["files"]);
     schema
+}
+
+/// A command and its arguments.
+fn words() -> Value {
+    json!({"type": "array", "items": {"type": "string"}})
 }
 
 /// `[[driver]]`, and `host`.

@@ -21,6 +21,7 @@ mod exporter;
 mod eyes;
 mod faults;
 mod harm;
+mod hooks;
 mod judge;
 mod leftovers;
 mod lies;

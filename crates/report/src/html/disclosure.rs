@@ -28,6 +28,7 @@ pub(super) fn section(input: &Input) -> String {
     let mut html = String::new();
     hosts(&mut html, &records);
     servers(&mut html, &records);
+    called(&mut html, &records);
     data(&mut html, &records);
     if let Some(body) = scripts::disclosed(&records) {
         part(&mut html, "Scripts", &body);
@@ -138,6 +139,25 @@ fn machines(
         part(html, &title_for(title, groups.len() > 1, runs), &facts(pairs));
     }
     groups.len()
+}
+
+/// What the user's own commands did.
+fn called(html: &mut String, records: &[&RunRecord]) {
+    let of_run = |record: &RunRecord| record.spec.run;
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for record in records {
+        for called in &record.hooks {
+            let ended = if called.failure.is_empty() { "succeeded" } else { &called.failure };
+            let last = called.output.lines().last().unwrap_or_default();
+            let command = called.command.join(" ");
+            let text = format!("{command}: {ended} after {} s: {last}", format::seconds(called.length_s()));
+            let name = format!("{}, run {}", phrases::of_id(called.hook.as_str()), of_run(record));
+            rows.push((name, text.trim_end_matches(": ").to_string()));
+        }
+    }
+    if !rows.is_empty() {
+        part(html, "Hooks", &facts(rows));
+    }
 }
 
 fn servers(html: &mut String, records: &[&RunRecord]) {

@@ -41,6 +41,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         server: Some(server(shape, &version)),
         host: Some(host(shape)),
         driver_host: None,
+        hooks: Vec::new(),
         eyes: None,
         server_is_local: true,
         phases: phases(run),

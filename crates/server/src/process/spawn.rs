@@ -29,7 +29,10 @@ type Job = Box<dyn FnOnce() + Send>;
 ///
 /// Ctrl-C in the terminal does not reach it, and it cannot reach the terminal: otherwise another user's program could
 /// type commands into ours (TIOCSTI, ioctl_tty(2)), for root's shell to run.
-pub(crate) fn spawn(mut command: Command, on_death: Signal) -> io::Result<Child> {
+///
+/// # Errors
+/// When it cannot be started.
+pub fn spawn(mut command: Command, on_death: Signal) -> io::Result<Child> {
     let parent = getpid();
     let in_child = move || {
         setsid()?;

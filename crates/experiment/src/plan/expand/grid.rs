@@ -10,6 +10,8 @@ use crate::plan::targets;
 
 /// Prefix of operating system keys.
 pub(super) const OS: &str = "os.";
+/// Prefix of what only hooks know.
+pub(super) const FACTORS: &str = "factors.";
 /// Prefix of script variables.
 pub(super) const DEFINES: &str = "workload.defines.";
 
@@ -90,7 +92,28 @@ impl Grid {
         for (key, levels) in experiment.os.levels() {
             grid.add(&format!("{OS}{key}"), &levels);
         }
-        Ok(grid)
+        grid.with_factors(experiment)
+    }
+
+    /// Adds what only hooks know.
+    fn with_factors(mut self, experiment: &Experiment) -> Result<Grid, String> {
+        let hooks = experiment.hooks.spec()?;
+        let sets = !hooks.before_case.is_empty() || !hooks.before_run.is_empty();
+        for (name, levels) in &experiment.factors {
+            let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_plain) {
+                return Err(format!(
+                    "factors.{name}: a name has lower-case letters, digits and `_` only: hooks see it as a variable"
+                ));
+            }
+            if levels.is_factor() && !sets {
+                return Err(format!(
+                    "factors.{name} varies, but no hook sets it; give hooks.before_case or hooks.before_run"
+                ));
+            }
+            self.add(&format!("{FACTORS}{name}"), levels.all());
+        }
+        Ok(self)
     }
 
     /// Adds the server's source.

@@ -80,7 +80,7 @@ fn keys_of(section: &str) -> BTreeSet<String> {
 #[test]
 fn the_schema_has_the_keys_that_the_code_reads() {
     let schema = schema();
-    for section in ["experiment", "server", "workload", "run", "prepare", "os", "target"] {
+    for section in ["experiment", "server", "workload", "run", "prepare", "os", "hooks", "target"] {
         let of = &schema["properties"][section];
         let properties = if section == "target" { &of["items"]["properties"] } else { &of["properties"] };
         let described: BTreeSet<String> = properties.as_object().unwrap().keys().cloned().collect();

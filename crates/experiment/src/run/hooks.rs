@@ -1,0 +1,246 @@
+//! Calls the user's commands before and after cases and runs. They are bounded in time and output, and get the levels of
+//! their case in their environment.
+
+use std::collections::VecDeque;
+use std::io::{PipeReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use model::experiment::case::Case;
+use model::experiment::hooks::Hook;
+use model::run::hooks::HookRecord;
+use model::text::visible::visible;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use server::process::spawn::spawn;
+
+use crate::site::clock::unix_now;
+
+/// How much of the end of a command's output is kept, bytes.
+const OUTPUT_BYTES_MAX: usize = 8 << 10;
+/// How long a command that is asked to end may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the output is waited for after the end: what a command has started may hold it open.
+const LAST_OUTPUT: Duration = Duration::from_millis(500);
+/// How often the end of a command is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The circumstances of a hook.
+#[derive(Clone, Copy)]
+pub(crate) struct Occasion<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) run: u32,
+    pub(crate) results_dir: &'a Path,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl Occasion<'_> {
+    /// Calls the command of this hook, if the case has one.
+    pub(crate) fn call(&self, hook: Hook) -> Option<HookRecord> {
+        let words = self.case.hooks.words(hook);
+        let (program, args) = words.split_first()?;
+        let mut record =
+            HookRecord { hook, command: words.to_vec(), start_unix_ns: unix_now(), ..HookRecord::default() };
+        let mut command = Command::new(program);
+        command.args(args).envs(self.environment(hook)).stdin(Stdio::null());
+        if let Err(error) = self.carry_out(hook, command, &mut record) {
+            record.failure = format!("{error:#}");
+        }
+        record.end_unix_ns = unix_now();
+        Some(record)
+    }
+
+    /// What a command may want to know. Only levels that vary, and all of `[factors]`.
+    fn environment(&self, hook: Hook) -> Vec<(String, String)> {
+        let Case { id, levels, factors, .. } = self.case;
+        let mut all = vec![
+            ("PGDYNO_HOOK".to_string(), hook.to_string()),
+            ("PGDYNO_CASE".to_string(), id.to_string()),
+            ("PGDYNO_RUN".to_string(), self.run.to_string()),
+            ("PGDYNO_LABEL".to_string(), self.case.label()),
+            ("PGDYNO_RESULTS".to_string(), self.results_dir.display().to_string()),
+        ];
+        let of_keys = levels.iter().filter(|(key, _)| !key.starts_with("factors."));
+        all.extend(of_keys.chain(factors).map(|(key, level)| (variable(key), level.clone())));
+        all
+    }
+
+    fn carry_out(&self, hook: Hook, mut command: Command, record: &mut HookRecord) -> Result<()> {
+        let name = record.command[0].clone();
+        let (output, input) = std::io::pipe().context("cannot make a pipe")?;
+        command.stdout(input.try_clone()?).stderr(input);
+        let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
+        let kept = Kept::of(output)?;
+        let timeout = Duration::from_secs(self.case.hooks.timeout_s.into());
+        // What comes after puts back what came before, also when the user wants to stop.
+        let may_be_stopped = matches!(hook, Hook::BeforeCase | Hook::BeforeRun);
+        let is_stopped = || may_be_stopped && self.stop.load(Ordering::Relaxed);
+        let ended = wait(&mut child, Instant::now() + timeout, &is_stopped)?;
+        record.exit_code = ended.and_then(|status| status.code());
+        if ended.is_none() {
+            end(&mut child)?;
+        }
+        record.output = kept.text();
+        match ended {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => bail!("it failed ({status})"),
+            None if is_stopped() => bail!("it was ended because the user wanted to stop"),
+            None => bail!("it was ended after {} s (hooks.timeout)", timeout.as_secs()),
+        }
+    }
+}
+
+/// The name of the variable for a key: `workload.clients` is PGDYNO_FACTOR_WORKLOAD_CLIENTS.
+fn variable(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("PGDYNO_FACTOR_{}", key.chars().map(plain).collect::<String>())
+}
+
+/// The first failure among hooks, in words.
+pub(crate) fn failure(records: &[HookRecord]) -> Option<String> {
+    let failed = records.iter().find(|record| !record.failure.is_empty())?;
+    let said = match failed.output.trim() {
+        "" => String::new(),
+        output => format!("; it said: {output}"),
+    };
+    Some(format!("hook {} (`{}`): {}{said}", failed.hook, failed.command.join(" "), failed.failure))
+}
+
+/// Waits for the end; `None` if the deadline passes or the user stops first.
+fn wait(child: &mut Child, deadline: Instant, is_stopped: &dyn Fn() -> bool) -> Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for a child process")? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline || is_stopped() {
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Asks a command and all that it has started in its session to end, and ends them if they do not.
+fn end(child: &mut Child) -> Result<()> {
+    let group = Pid::from_raw(i32::try_from(child.id()).context("a process id is a positive i32")?);
+    let _already_gone = killpg(group, Signal::SIGTERM);
+    if wait(child, Instant::now() + PATIENCE, &|| false)?.is_none() {
+        let _already_gone = killpg(group, Signal::SIGKILL);
+        wait(child, Instant::now() + PATIENCE, &|| false)?;
+    }
+    Ok(())
+}
+
+/// The end of a command's output, read by a thread so that no command waits for us.
+struct Kept {
+    bytes: Arc<Mutex<VecDeque<u8>>>,
+    ended: Receiver<()>,
+}
+
+impl Kept {
+    fn of(mut output: PipeReader) -> Result<Kept> {
+        let bytes = Arc::new(Mutex::new(VecDeque::new()));
+        let (ending, ended) = mpsc::channel::<()>();
+        let sink = Arc::clone(&bytes);
+        let body = move || {
+            let _closes_at_the_end = ending;
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = output.read(&mut buffer) {
+                let mut kept = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend(&buffer[..n]);
+                let surplus = kept.len().saturating_sub(OUTPUT_BYTES_MAX);
+                kept.drain(..surplus);
+            }
+        };
+        std::thread::Builder::new().name("hook".into()).spawn(body).context("cannot start a thread")?;
+        Ok(Kept { bytes, ended })
+    }
+
+    fn text(&self) -> String {
+        // An error means that the thread has ended, or that the time is over.
+        let _ended = self.ended.recv_timeout(LAST_OUTPUT);
+        let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(kept.make_contiguous()).into_owned();
+        visible(text.trim_end()).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample::case;
+
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
+    fn call(case: &Case, hook: Hook, stop: &AtomicBool) -> HookRecord {
+        Occasion { case, run: 7, results_dir: Path::new("/r"), stop }.call(hook).unwrap()
+    }
+
+    fn hooks(command: &str, more: &str) -> Case {
+        case(&format!(
+            "[workload]\nclients = [2, 4]\n[factors]\nkernel = [\"6.1\", \"6.6\"]\n[hooks]\nbefore_run = [\"sh\", \"-c\", \
+             {command:?}]\n{more}"
+        ))
+    }
+
+    #[test]
+    fn a_command_learns_the_levels_of_its_case_and_is_recorded() {
+        let shown =
+            "env | grep -E '^PGDYNO_(CASE|FACTOR|HOOK|LABEL|RESULTS|RUN)' | sort; printf 'bell\\007\\n' >&2";
+        let record = call(&hooks(shown, ""), Hook::BeforeRun, &GO_ON);
+        let expected = [
+            "PGDYNO_CASE=1",
+            "PGDYNO_FACTOR_KERNEL=6.1",
+            "PGDYNO_FACTOR_WORKLOAD_CLIENTS=2",
+            "PGDYNO_HOOK=before_run",
+            "PGDYNO_LABEL=kernel 6.1, 2 clients",
+            "PGDYNO_RESULTS=/r",
+            "PGDYNO_RUN=7",
+            "bell\\u{7}",
+        ];
+        assert_eq!(record.output.lines().collect::<Vec<_>>(), expected);
+        assert_eq!((record.exit_code, record.failure.as_str()), (Some(0), ""));
+        assert_eq!(failure(&[record]), None);
+    }
+
+    #[test]
+    fn a_command_that_fails_or_hangs_is_named_with_what_it_said() {
+        let failed = call(&hooks("echo no such kernel; exit 3", ""), Hook::BeforeRun, &GO_ON);
+        assert_eq!(failed.exit_code, Some(3));
+        let words = failure(&[failed]).unwrap();
+        assert!(
+            words.starts_with("hook before_run (`sh -c echo no such kernel; exit 3`): it failed"),
+            "{words}"
+        );
+        assert!(words.ends_with("it said: no such kernel"), "{words}");
+        let begun = Instant::now();
+        let hung =
+            call(&hooks("yes | head -c 100000; sleep 60", "timeout = \"1s\"\n"), Hook::BeforeRun, &GO_ON);
+        assert!(hung.failure.contains("after 1 s (hooks.timeout)"), "{hung:?}");
+        assert!(hung.output.len() <= OUTPUT_BYTES_MAX && begun.elapsed() < Duration::from_secs(5));
+        let stopped = call(&hooks("sleep 60", ""), Hook::BeforeRun, &AtomicBool::new(true));
+        assert!(stopped.failure.contains("the user wanted to stop"), "{stopped:?}");
+        let mut absent = hooks("true", "");
+        absent.hooks.before_run = vec!["/nonexistent/hook".to_string()];
+        let absent = call(&absent, Hook::BeforeRun, &GO_ON);
+        assert!(absent.failure.starts_with("cannot start `/nonexistent/hook`"), "{absent:?}");
+    }
+
+    #[test]
+    fn what_no_hook_can_set_or_name_is_refused() {
+        let refused = |text: &str, expected: &str| {
+            let text = format!("[experiment]\nname = \"x\"\n{text}");
+            let experiment = crate::plan::file::parse("x.toml", &text, &[]).unwrap();
+            let message = crate::plan::expand::check(&experiment).unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        };
+        refused("[factors]\nkernel = [\"a\", \"b\"]\n", "factors.kernel varies, but no hook sets it");
+        refused("[factors]\nKernel = \"a\"\n", "factors.Kernel: a name has lower-case letters");
+        refused("[hooks]\ntimeout = \"0s\"\n", "hooks.timeout: 0s is not");
+        refused("[hooks]\nafter_run = [\"\"]\n", "hooks.after_run: not a command");
+    }
+}
