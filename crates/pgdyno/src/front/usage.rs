@@ -157,7 +157,10 @@ fn with_option_of_pgbench(mut error: clap::Error) -> clap::Error {
             return error;
         }
     };
-    error.remove(ContextKind::SuggestedArg);
+    if error.remove(ContextKind::SuggestedArg).is_some() {
+        // It shows the option that clap suggests.
+        error.remove(ContextKind::Usage);
+    }
     let front = "pgdyno pgbench takes all options of pgbench".to_string();
     tip(&mut error, &[lead, front]);
     error
@@ -191,6 +194,8 @@ mod tests {
         check("run -j 4", &["`--threads 4` here", "pgdyno pgbench takes all options"]);
         check("run -P 5", &["`-P` is an option of pgbench alone", "pgdyno pgbench takes all options"]);
         check("run --time 30", &["`--measure 30s` here", "pgdyno pgbench takes all options"]);
+        let said = text(Cli::try_parse_from(["pgdyno", "run", "--time", "30"]).unwrap_err());
+        assert!(!said.contains("--title"), "{said}");
         check("run -L 10", &["searches for the highest rate", "pgdyno pgbench takes all options"]);
         check("run --max-tries 5", &["is an option of pgbench alone"]);
         check("compare -j 4", &["`--threads 4` here"]);

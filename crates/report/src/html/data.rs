@@ -103,7 +103,8 @@ impl CaseData {
             level: place.map_or(0, |p| p.level),
             group: place.map_or(0, |p| p.group),
             colour: place.map_or(0, |p| p.colour),
-            median: case.tps_median.and_then(thinning::rounded),
+            // As in the figures in large type.
+            median: case.tps_median.filter(|tps| tps.is_finite()),
             range: between(&case.tps, 0.0, 1.0),
             quartiles: if case.tps.len() >= 5 { between(&case.tps, 0.25, 0.75) } else { None },
             ms: case.latency.map(Percentiles::of),

@@ -27,10 +27,11 @@ pub(crate) fn of_id(id: &str) -> String {
     words.join(" ")
 }
 
-/// The text with a capital first letter, unless it begins with a name that people type, such as `work_mem`.
+/// The text with a capital first letter, unless it begins with a name that people type, such as `work_mem` or a finding's.
 pub(crate) fn capital(text: &str) -> String {
     let first = text.split_whitespace().next().unwrap_or_default();
-    let is_typed = first.contains('_') || first.trim_end_matches([',', '.', ':']).contains('.');
+    let is_id = analysis::findings::rule(first).is_some() && first.contains('-');
+    let is_typed = is_id || first.contains('_') || first.trim_end_matches([',', '.', ':']).contains('.');
     if is_typed {
         return text.to_string();
     }
@@ -124,6 +125,15 @@ mod tests {
         ] {
             assert_eq!(ranges(numbers), expected);
         }
+    }
+
+    #[test]
+    fn what_people_type_keeps_its_letters() {
+        assert_eq!(capital("the runs differ"), "The runs differ");
+        for typed in ["work_mem is 4 MB", "server.version", "foreign-cpu in 1 of 2 runs"] {
+            assert_eq!(capital(typed), typed);
+        }
+        assert_eq!(capital("spread of the runs"), "Spread of the runs");
     }
 
     #[test]
