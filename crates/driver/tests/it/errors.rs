@@ -28,11 +28,12 @@ fn terminate(pg: &Pg, database: &str, pattern: &str, state: &str) {
 #[test]
 fn a_failed_statement_is_counted_and_the_client_goes_on() {
     let pg = Pg::shared();
+    let database = pg.database();
     for source in
         ["\\set d random(0, 1)\nselect 1 / :d;", "\\set d random(0, 1)\nbegin;\nselect 1 / :d;\nend;"]
     {
         for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
-            let mut load = load(&pg.socket("postgres"), source);
+            let mut load = load(&pg.socket(&database), source);
             (load.protocol, load.n_clients) = (protocol, 2);
             let story = drive(load);
             let (committed, failed, unknown, _) = story.outcomes();
@@ -43,10 +44,8 @@ fn a_failed_statement_is_counted_and_the_client_goes_on() {
             assert_eq!(story.done.clients_lost, 0);
         }
     }
-    assert_eq!(
-        pg.ask("postgres", "select count(*) from pg_stat_activity where state like 'idle in transaction%'"),
-        "0"
-    );
+    let sql = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'";
+    assert_eq!(pg.ask(&database, sql), "0");
 }
 
 #[test]
