@@ -65,7 +65,7 @@ fn rows_missed(context: &RunContext) -> Option<Finding> {
     }
     let transactions = plural(n, "transaction");
     let names = || list(&touched.keys().map(|table| format!("`{table}`")).collect::<Vec<_>>(), 4);
-    if touched.values().all(|rows| *rows == Touched::default()) {
+    if touched.values().all(|rows| rows.rows_read == 0 && rows.rows_changed == 0) {
         let is_all_known = record.survey.as_ref().is_none_or(|survey| survey.unchecked.is_empty());
         let severity = if is_all_known { Severity::Void } else { Severity::Doubt };
         let evidence = format!("{transactions} read and changed no row of {}", names());

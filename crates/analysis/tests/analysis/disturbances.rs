@@ -40,7 +40,7 @@ pub(crate) fn route(data: &mut RunData, answered: &str, pooler: Option<&str>) {
 
 /// The user's script writes table `t`, with this effect.
 pub(crate) fn touch(data: &mut RunData, rows_read: u64, rows_changed: u64) {
-    let touched = Touched { rows_read, rows_changed, ..Touched::default() };
+    let touched = Touched { rows_read, rows_changed, pages: 10, ..Touched::default() };
     data.record.touched = [("t".to_string(), touched)].into();
     let tables: std::collections::BTreeSet<String> = ["t".to_string()].into();
     data.record.survey = Some(ScriptSurvey { written: tables.clone(), tables, ..ScriptSurvey::default() });

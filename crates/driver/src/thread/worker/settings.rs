@@ -16,9 +16,11 @@ use crate::thread::stop;
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// The most that the answer may contain.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// Sources that belong to a session or its role; all others are the same for all sessions of a server.
+/// Sources that belong to a session or its role; all others are the same for all sessions of a server. The session has the
+/// search path of the load: functions and operators are named with their schema.
 const SQL: &str = "select name, pg_catalog.current_setting(name), source from pg_catalog.pg_settings \
-                   where source in ('session', 'client', 'user', 'database', 'database user')";
+                   where source operator(pg_catalog.=) any \
+                   ('{session,client,user,database,database user}'::pg_catalog.text[])";
 
 impl Worker<'_> {
     /// The client whose session is asked: the first one that has worked, is connected, and is in no transaction.
