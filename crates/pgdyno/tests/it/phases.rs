@@ -47,7 +47,10 @@ const PHASES: [(&str, Seen); 12] = [
     ("ramp-up", |scene| scene.n_seconds() == 1),
     ("measure", |scene| scene.n_seconds() >= 2 && scene.runs("pgdyno")),
     ("stop", |scene| scene.n_seconds() >= LOAD_S && !scene.runs("pgdyno")),
-    ("record of a run", |scene| completed(scene.place).len() == 1),
+    // The run may have been recorded by the pgdyno before, whose next one is signalled once it is at work.
+    ("record of a run", |scene| {
+        completed(scene.place).len() == 1 && (scene.has_begun() || scene.running.has_said("resuming"))
+    }),
     ("report", |scene| completed(scene.place).len() == 2),
 ];
 
