@@ -15,6 +15,15 @@ use crate::summary::Series;
 
 /// Bytes to MiB: reports have sizes in one family of units.
 const MIB: f64 = 1.0 / (1 << 20) as f64;
+/// What is drawn of every disk: name, metric, unit, and factor from the metric's rate to it.
+const DISK_RATES: [(&str, &str, &str, f64); 6] = [
+    ("read", "read_bytes", "MiB/s", MIB),
+    ("written", "write_bytes", "MiB/s", MIB),
+    ("reads", "reads", "IOPS", 1.0),
+    ("writes", "writes", "IOPS", 1.0),
+    ("flushes", "flushes", "IOPS", 1.0),
+    ("busy", "busy_time", "%", 100.0),
+];
 
 /// Telemetry this long before `go` and after the load is still drawn, seconds.
 const MARGIN_S: f64 = 2.0;
@@ -142,26 +151,30 @@ impl Draw<'_, '_> {
     }
 
     fn disk(&self, device: &str, label: &str) -> Vec<Series> {
-        let rate = |metric: &str, factor: f64| self.rate_of_key(&key(metric, device), factor);
-        let mean_ms = |time: &str, count: &str| {
+        let mean_ms = |name: &str, time: &str, count: &str| {
             let (time, count) = (key(time, device), key(count, device));
-            self.each("disk.reads", |placed| {
+            let points = self.each("disk.reads", |placed| {
                 let n = *placed.tick.values.get(&count)?;
                 (n > 0.0).then_some(1e3 * placed.tick.values.get(&time)? / n)
-            })
+            });
+            one("disk", &format!("{label} {name}"), "ms", points)
         };
-        let named = |name: &str, unit: &str, points| one("disk", &format!("{label} {name}"), unit, points);
-        vec![
-            named("read", "MiB/s", rate("disk.read_bytes", MIB)),
-            named("written", "MiB/s", rate("disk.write_bytes", MIB)),
-            named("reads", "IOPS", rate("disk.reads", 1.0)),
-            named("writes", "IOPS", rate("disk.writes", 1.0)),
-            named("flushes", "IOPS", rate("disk.flushes", 1.0)),
-            named("busy", "%", rate("disk.busy_time", 100.0)),
-            named("read latency", "ms", mean_ms("disk.read_time", "disk.reads")),
-            named("write latency", "ms", mean_ms("disk.write_time", "disk.writes")),
-            named("flush latency", "ms", mean_ms("disk.flush_time", "disk.flushes")),
-        ]
+        let mut all = self.disk_rates(("disk", "disk."), device, label);
+        all.extend([
+            mean_ms("read latency", "disk.read_time", "disk.reads"),
+            mean_ms("write latency", "disk.write_time", "disk.writes"),
+            mean_ms("flush latency", "disk.flush_time", "disk.flushes"),
+        ]);
+        all
+    }
+
+    /// What a disk did, by metrics that begin with `prefix`.
+    fn disk_rates(&self, (panel, prefix): (&str, &str), device: &str, label: &str) -> Vec<Series> {
+        let rate = |&(name, metric, unit, factor): &(&str, &str, &str, f64)| {
+            let points = self.rate_of_key(&key(&format!("{prefix}{metric}"), device), factor);
+            one(panel, &format!("{label} {name}"), unit, points)
+        };
+        DISK_RATES.iter().map(rate).collect()
     }
 
     fn memory(&self) -> Vec<Series> {
@@ -212,18 +225,7 @@ impl Draw<'_, '_> {
             share("steal", "remote.cpu.steal"),
         ];
         for device in self.usage.instances("remote.disk.reads") {
-            let rate = |metric: &str, factor: f64| self.rate_of_key(&key(metric, &device), factor);
-            let named = |name: &str, unit: &str, points: Points| {
-                one("remote_disk", &format!("{device} {name}"), unit, points)
-            };
-            let of_device = [
-                named("read", "MiB/s", rate("remote.disk.read_bytes", MIB)),
-                named("written", "MiB/s", rate("remote.disk.write_bytes", MIB)),
-                named("reads", "IOPS", rate("remote.disk.reads", 1.0)),
-                named("writes", "IOPS", rate("remote.disk.writes", 1.0)),
-                named("flushes", "IOPS", rate("remote.disk.flushes", 1.0)),
-                named("busy", "%", rate("remote.disk.busy_time", 100.0)),
-            ];
+            let of_device = self.disk_rates(("remote_disk", "remote.disk."), &device, &device);
             // An idle disk is not one of the database.
             let is_used = of_device.iter().any(|series| series.points.iter().any(|(_, value)| *value > 0.0));
             all.extend(of_device.into_iter().filter(|_| is_used));

@@ -13,7 +13,7 @@ use store::Writer;
 
 use crate::commands::compare::{self, Explained};
 use crate::commands::list::{ANSWER, Answer};
-use crate::front::cli::stored::ReportArgs;
+use crate::front::cli::stored::{FormArgs, ReportArgs};
 use crate::front::shell;
 use crate::{Exit, print_exact, say};
 
@@ -24,7 +24,7 @@ pub(crate) const MARKDOWN: &str = "report.md";
 
 /// Writes and prints the report of each directory. Results that are still being written are only printed.
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
-    let form = Form::of(args.json, args.csv, args.verbose);
+    let form = Form::of(&args.form);
     let mut worst = Exit::Done;
     for dir in &args.dirs {
         let exit = match store::writer_of(dir) {
@@ -116,8 +116,8 @@ pub(crate) enum Form {
 
 impl Form {
     /// The form that the options `--json`, `--csv` and `--verbose` ask for.
-    pub(crate) fn of(json: bool, csv: bool, verbose: bool) -> Form {
-        match (json, csv, verbose) {
+    pub(crate) fn of(args: &FormArgs) -> Form {
+        match (args.json, args.csv, args.verbose) {
             (true, _, _) => Form::Json,
             (_, true, _) => Form::Csv,
             (_, _, true) => Form::Full,

@@ -136,7 +136,7 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));
         return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
     }
-    let study = report::explain(&path, Form::of(args.json, args.csv, args.verbose))?;
+    let study = report::explain(&path, Form::of(&args.form))?;
     let explained = report::strict_exit(&study, args.strict);
     let is_partial = outcome.incomplete + outcome.missing > 0;
     if is_partial {

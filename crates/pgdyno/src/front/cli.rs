@@ -10,7 +10,7 @@ use model::experiment::driver::DriverSpec;
 use model::text::share::Share;
 
 use self::numbers::{clients, pairs};
-use crate::front::cli::stored::{ExportArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
+use crate::front::cli::stored::{ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
 use crate::front::template::Template;
 
 /// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
@@ -269,15 +269,8 @@ pub(crate) struct RunArgs {
     /// Repeatable.
     #[arg(long = "replace-database", value_name = "NAME")]
     pub(crate) replace_databases: Vec<String>,
-    /// Print the whole study as JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print the cases as CSV instead of a table.
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) csv: bool,
-    /// Print all findings in full, and where the variation comes from.
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) form: FormArgs,
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,

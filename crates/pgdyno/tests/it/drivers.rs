@@ -99,12 +99,7 @@ fn a_driver_with_another_clock_is_compared_before_and_after() {
 fn drivers_that_cannot_begin_are_named_with_what_to_do() {
     let (pg, place) = (Pg::shared(), Place::new());
     let server = pg.admin_target(&pg.database());
-    let other = place.path("other-build");
-    std::fs::copy(PROGRAM, &other).unwrap();
-    let mut file = std::fs::OpenOptions::new().append(true).open(&other).unwrap();
-    std::io::Write::write_all(&mut file, b"another build").unwrap();
-    drop(file);
-    let other = other.display().to_string();
+    let other = place.another_build();
     for (bad, expected) in [
         (driver("bad", &["sh", "-c"], &other), "driver `bad` is another build of pgdyno"),
         (driver("bad", &["sh", "-c"], "/nonexistent/pgdyno"), "is pgdyno at `/nonexistent/pgdyno` there"),
@@ -122,16 +117,6 @@ fn drivers_that_cannot_begin_are_named_with_what_to_do() {
     place.expect_clean();
 }
 
-/// Process ids of all drivers that belong to the place.
-fn drivers_of(place: &Place) -> Vec<i32> {
-    let is_driver = |pid: &i32| {
-        let command_line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == Path::new(PROGRAM))
-            && command_line.ends_with("drive\0")
-    };
-    place.processes().into_iter().filter(is_driver).collect()
-}
-
 #[test]
 fn a_driver_that_is_killed_voids_the_run_and_the_others_end() {
     let (pg, place) = (Pg::shared(), Place::new());
@@ -139,7 +124,7 @@ fn a_driver_that_is_killed_voids_the_run_and_the_others_end() {
     let server = pg.admin_target(&pg.database());
     let running = start(&place, &server, &drivers, &["--measure", "30s"]);
     place.wait_for_load("out", 1);
-    let victim = drivers_of(&place)[0];
+    let victim = place.pids_of("drive")[0];
     kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
     running.wait();
     let record = place.first_run("out").record;
@@ -149,7 +134,7 @@ fn a_driver_that_is_killed_voids_the_run_and_the_others_end() {
         "{}",
         record.reason
     );
-    wait_until("the end of the other driver", || drivers_of(&place).is_empty());
+    wait_until("the end of the other driver", || place.pids_of("drive").is_empty());
     place.expect_clean();
 }
 
@@ -161,7 +146,7 @@ fn a_driver_that_is_slower_than_the_other_is_found() {
     // Nobody waits for the other one's locks.
     let running = start(&place, &server, &drivers, &["--measure", "4s", "-w", "tpcb-select"]);
     place.wait_for_load("out", 1);
-    let slow = Pid::from_raw(*drivers_of(&place).last().unwrap());
+    let slow = Pid::from_raw(*place.pids_of("drive").last().unwrap());
     // Until it has ended.
     while kill(slow, Signal::SIGSTOP).is_ok() {
         std::thread::sleep(Duration::from_millis(50));
@@ -196,7 +181,7 @@ fn drivers_end_when_nobody_is_there_to_hear_them_and_cancel_what_they_asked_for(
         wait_until("the load", || asked() == "4");
         running.signal(signal);
         let begun = Instant::now();
-        wait_until("the end of the driver", || drivers_of(&place).is_empty());
+        wait_until("the end of the driver", || place.pids_of("drive").is_empty());
         assert!(begun.elapsed() < Duration::from_secs(12), "{:?} after {signal}", begun.elapsed());
         wait_until("the end of its statements", || asked() == "0");
         running.signal(Signal::SIGKILL);

@@ -88,13 +88,9 @@ fn a_host_elsewhere_is_observed_as_if_the_server_were_here() {
 fn a_host_that_cannot_be_observed_is_named_before_the_load_with_what_to_do() {
     let (pg, place) = (Pg::shared(), Place::new());
     let server = pg.admin_target(&pg.database());
-    let other = place.path("other-build");
-    std::fs::copy(PROGRAM, &other).unwrap();
-    let mut file = std::fs::OpenOptions::new().append(true).open(&other).unwrap();
-    std::io::Write::write_all(&mut file, b"another build").unwrap();
-    drop(file);
+    let other = place.another_build();
     for (program, expected) in [
-        (other.display().to_string().as_str(), "`pgdyno watch` on `db1` is another build of pgdyno"),
+        (other.as_str(), "`pgdyno watch` on `db1` is another build of pgdyno"),
         ("/nonexistent/pgdyno", "is pgdyno at `/nonexistent/pgdyno` there"),
     ] {
         let ended = run(&place, &server, &["sh", "-c"], program).expect(1);
@@ -111,14 +107,8 @@ fn eyes_that_are_killed_leave_the_number_and_are_named() {
     let server = pg.admin_target(&pg.database());
     let running = start(&place, &server, &["setsid", "--wait", "sh", "-c"], PROGRAM, "4s");
     place.wait_for_load("out", 1);
-    let watches = |pid: &i32| {
-        let command_line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        command_line.ends_with("watch\0")
-            && std::fs::read_link(format!("/proc/{pid}/exe"))
-                .is_ok_and(|exe| exe == std::path::Path::new(PROGRAM))
-    };
-    wait_until("the eyes", || place.processes().iter().any(watches));
-    let victim = place.processes().into_iter().find(watches).unwrap();
+    wait_until("the eyes", || !place.pids_of("watch").is_empty());
+    let victim = place.pids_of("watch")[0];
     kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
     running.wait().expect(0);
     let record = place.first_run("out").record;

@@ -106,6 +106,25 @@ impl Place {
         command
     }
 
+    /// The path of a pgdyno whose build is not the one of the test.
+    pub(crate) fn another_build(&self) -> String {
+        let path = self.path("other-build");
+        fs::copy(env!("CARGO_BIN_EXE_pgdyno"), &path).unwrap();
+        fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"another build").unwrap();
+        path.display().to_string()
+    }
+
+    /// Process ids of the pgdynos of this place that execute this hidden command.
+    pub(crate) fn pids_of(&self, command: &str) -> Vec<i32> {
+        let is_meant = |pid: &i32| {
+            let command_line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            command_line.ends_with(&format!("{command}\0"))
+                && fs::read_link(format!("/proc/{pid}/exe"))
+                    .is_ok_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_pgdyno")))
+        };
+        self.processes().into_iter().filter(is_meant).collect()
+    }
+
     /// Runs pgdyno to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
         self.start(self.command(args)).wait()

@@ -7,12 +7,9 @@ use clap::Args;
 /// Default directory of results.
 pub(crate) const RESULTS: &str = "results";
 
-/// Options of `report`.
+/// Options that choose how results are printed.
 #[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// Results directories.
-    #[arg(value_name = "DIR", required = true)]
-    pub(crate) dirs: Vec<PathBuf>,
+pub(crate) struct FormArgs {
     /// Print the whole study as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -22,6 +19,16 @@ pub(crate) struct ReportArgs {
     /// Print all findings in full, and where the variation comes from.
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Results directories.
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) form: FormArgs,
     /// Exit with 3 if a finding voids a number.
     #[arg(long)]
     pub(crate) strict: bool,
