@@ -5,6 +5,7 @@
 
 use std::io;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, getgroups, setfsgid, setfsuid};
@@ -62,7 +63,6 @@ struct Borrowed {
     user: Uid,
     group: Gid,
     groups: Vec<rustix::process::Gid>,
-    memory: Memory,
     /// Not `Send`: rights belong to a thread, which must give them back itself.
     _stays_here: PhantomData<*const ()>,
 }
@@ -71,14 +71,14 @@ impl Borrowed {
     fn of(account: &Account) -> io::Result<Borrowed> {
         let groups =
             getgroups()?.into_iter().map(|group| rustix::process::Gid::from_raw(group.as_raw())).collect();
-        let memory = Memory::of_process();
+        note_closed_memory();
         // Before the ids change. By system call, because each thread has its own list and the C library would set all
         // of them.
         set_thread_groups(&[])?;
         let group = setfsgid(Gid::from_raw(account.gid));
         let user = setfsuid(Uid::from_raw(account.uid));
-        memory.close_again();
-        let borrowed = Borrowed { user, group, groups, memory, _stays_here: PhantomData };
+        close_memory_again();
+        let borrowed = Borrowed { user, group, groups, _stays_here: PhantomData };
         // Both calls return the previous id, even when they fail; an invalid id changes nothing.
         let none = u32::MAX;
         let is_taken = setfsuid(Uid::from_raw(none)).as_raw() == account.uid
@@ -97,29 +97,29 @@ impl Drop for Borrowed {
     fn drop(&mut self) {
         setfsuid(self.user);
         setfsgid(self.group);
-        self.memory.close_again();
+        close_memory_again();
         // If this fails, the thread has fewer rights, not more.
         set_thread_groups(&self.groups).ok();
     }
 }
 
-/// Whether the memory of this process may go into a core dump (PR_SET_DUMPABLE). Each change of a thread's ids gives the
-/// whole process the value of `fs.suid_dumpable` (prctl(2)), which is 2 where systemd-coredump or apport collects
-/// core dumps: passwords in memory would be piped to them.
-struct Memory {
-    is_closed: bool,
+/// Whether this process was ever seen closed to core dumps (PR_SET_DUMPABLE). Each change of a thread's ids gives the whole
+/// process the value of `fs.suid_dumpable` (prctl(2)), which is 2 where systemd-coredump or apport collects core dumps:
+/// passwords in memory would be piped to them. One flag for all threads, because what one of them sees may be what the
+/// change of another has just opened.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Before a change of ids.
+fn note_closed_memory() {
+    if prctl::get_dumpable() == Ok(false) {
+        IS_CLOSED.store(true, Ordering::SeqCst);
+    }
 }
 
-impl Memory {
-    fn of_process() -> Memory {
-        Memory { is_closed: prctl::get_dumpable() == Ok(false) }
-    }
-
-    /// After a change of ids.
-    fn close_again(&self) {
-        if self.is_closed {
-            prctl::set_dumpable(false).ok();
-        }
+/// After a change of ids.
+fn close_memory_again() {
+    if IS_CLOSED.load(Ordering::SeqCst) {
+        prctl::set_dumpable(false).ok();
     }
 }
 
@@ -193,10 +193,24 @@ mod tests {
         let Some(_set) = SuidDumpable::set("2") else { return };
         let account = Account::choose().unwrap();
         prctl::set_dumpable(false).unwrap();
-        let within = account.act(|| Ok::<_, io::Error>(prctl::get_dumpable()));
-        let afterwards = prctl::get_dumpable();
+        // Each sees what the changes of the others have just opened.
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..500).for_each(|_| account.act(|| Ok::<_, io::Error>(())).unwrap()));
+            }
+        });
+        let within = account.act(|| Ok::<_, io::Error>(becomes_closed()));
+        let afterwards = becomes_closed();
         prctl::set_dumpable(true).unwrap();
-        assert_eq!((within.unwrap(), afterwards), (Ok(false), Ok(false)));
+        assert_eq!((within.unwrap(), afterwards), (true, true));
+    }
+
+    /// Waits a moment, because other tests of this process may be changing ids just now.
+    fn becomes_closed() -> bool {
+        (0..100).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            prctl::get_dumpable() == Ok(false)
+        })
     }
 
     fn line(text: &str, name: &str) -> String {
