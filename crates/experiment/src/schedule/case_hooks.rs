@@ -1,38 +1,46 @@
 //! The user's commands between runs of different cases: the old case's `after_case`, then the new one's `before_case`.
 
+use std::sync::atomic::AtomicBool;
+
 use anyhow::Result;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
 use model::run::RunRecord;
 use model::run::hooks::HookRecord;
+use store::ExperimentDir;
 
 use crate::run::hooks::{self, Occasion};
-use crate::schedule::conduct::Order;
 use crate::site::progress::{Progress, Watch};
 
 /// The case of the last run, whose `after_case` is still due.
 pub(crate) struct CaseHooks<'a> {
-    order: Order<'a>,
+    dir: &'a ExperimentDir,
+    stop: &'a AtomicBool,
     case: Option<&'a Case>,
+    /// `before_case` of this case has succeeded, if there is one.
+    is_set: bool,
     last: Option<RunRecord>,
 }
 
 impl<'a> CaseHooks<'a> {
-    pub(crate) fn of(order: &Order<'a>) -> CaseHooks<'a> {
-        CaseHooks { order: *order, case: None, last: None }
+    pub(crate) fn new(dir: &'a ExperimentDir, stop: &'a AtomicBool) -> CaseHooks<'a> {
+        CaseHooks { dir, stop, case: None, is_set: false, last: None }
     }
 
-    /// Calls the commands that are due before a run of `case`; returns those of this case.
+    /// Calls the commands that are due before a run of `case`; returns those of this case. A `before_case` that failed
+    /// before the last run is called again: no run is measured before it has succeeded.
     ///
     /// # Errors
     /// When the record of the last run cannot be written.
     pub(crate) fn enter(&mut self, case: &'a Case, run: u32, watch: &mut Watch) -> Result<Vec<HookRecord>> {
-        if self.case.is_some_and(|open| open.id == case.id) {
+        if self.is_set && self.case.is_some_and(|open| open.id == case.id) {
             return Ok(Vec::new());
         }
         self.leave(watch)?;
         self.case = Some(case);
-        Ok(self.occasion(case, run).call(Hook::BeforeCase).into_iter().collect())
+        let called: Vec<HookRecord> = self.occasion(case, run).call(Hook::BeforeCase).into_iter().collect();
+        self.is_set = hooks::failure(&called).is_none();
+        Ok(called)
     }
 
     /// Keeps the record of a run of this case: what is called after it is added there.
@@ -51,10 +59,47 @@ impl<'a> CaseHooks<'a> {
             watch(Progress::Note(reason));
         }
         last.hooks.push(called);
-        self.order.dir.amend_record(&last)
+        self.dir.amend_record(&last)
     }
 
     fn occasion(&self, case: &'a Case, run: u32) -> Occasion<'a> {
-        Occasion { case, run, results_dir: self.order.dir.path(), stop: self.order.site.stop }
+        Occasion { case, run, results_dir: self.dir.path(), stop: self.stop }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample;
+
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn a_case_is_not_measured_before_its_hook_has_succeeded() {
+        let place = tempfile::tempdir().unwrap();
+        // Fails at the first call only.
+        let (tried, put_back) = (place.path().join("tried"), place.path().join("put_back"));
+        let before = format!("test -e {0} || {{ touch {0}; exit 3; }}", tried.display());
+        let after = format!("echo $PGDYNO_RUN >> {}", put_back.display());
+        let plan = sample::plan(&format!(
+            "repeats = 3\n[hooks]\nbefore_case = [\"sh\", \"-c\", {before:?}]\nafter_case = [\"sh\", \"-c\", {after:?}]"
+        ));
+        let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
+        let mut hooks = CaseHooks::new(&dir, &GO_ON);
+        let codes: Vec<Vec<Option<i32>>> = plan
+            .runs
+            .iter()
+            .map(|spec| {
+                let called = hooks.enter(&plan.cases[0], spec.run, &mut |_| {}).unwrap();
+                let record = RunRecord::new(spec.clone(), plan.cases[0].clone(), "0");
+                let writer = dir.begin_run(spec.run).unwrap();
+                writer.write_record(&record).unwrap();
+                hooks.made(&record);
+                called.iter().map(|called| called.exit_code).collect()
+            })
+            .collect();
+        hooks.leave(&mut |_| {}).unwrap();
+        assert_eq!(codes, [vec![Some(3)], vec![Some(0)], vec![]]);
+        assert_eq!(std::fs::read_to_string(&put_back).unwrap(), "1\n3\n", "also after the one that failed");
     }
 }

@@ -77,7 +77,7 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
         stopped: false,
         is_enough: false,
     };
-    let mut hooks = CaseHooks::of(order);
+    let mut hooks = CaseHooks::new(dir, site.stop);
     let result = conduct_all(order, &mut stages, &mut hooks, &mut outcome, watch);
     let result = result.and(hooks.leave(watch));
     // Also after an error: pgdyno leaves none of its servers running.
