@@ -180,9 +180,14 @@ struct Logins<'a> {
 /// A login that was begun: the driver's process, and its hello once it has answered.
 struct Login {
     member: Member,
-    n_tries: u32,
-    begun: Instant,
+    course: Course,
+}
+
+/// How far a login is, and since when.
+struct Course {
     stage: Stage,
+    begun: Instant,
+    n_tries: u32,
 }
 
 /// Where a driver's login is. One with `upload` whose program is missing or of another build goes on from `Asked`
@@ -207,11 +212,25 @@ impl Login {
     }
 
     fn is_late(&self) -> bool {
+        self.is_waiting() && self.course.is_late()
+    }
+}
+
+impl Course {
+    /// Goes on to `stage`; another one than now has time and tries of its own.
+    fn enter(&mut self, stage: Stage) {
+        if std::mem::discriminant(&stage) != std::mem::discriminant(&self.stage) {
+            (self.n_tries, self.begun) = (0, Instant::now());
+        }
+        self.stage = stage;
+    }
+
+    fn is_late(&self) -> bool {
         let timeout = match self.stage {
             Stage::Receiving { .. } => UPLOAD_TIMEOUT,
             _ => HELLO_TIMEOUT,
         };
-        self.is_waiting() && self.begun.elapsed() > timeout
+        self.begun.elapsed() > timeout
     }
 }
 
@@ -224,7 +243,8 @@ impl Logins<'_> {
                 && logins.iter().filter(|login| login.is_waiting()).count() < LOGINS_AT_A_TIME
             {
                 let member = self.begin(logins.len(), Stage::Asked)?;
-                logins.push(Login { member, n_tries: 1, begun: Instant::now(), stage: Stage::Asked });
+                let course = Course { stage: Stage::Asked, begun: Instant::now(), n_tries: 1 };
+                logins.push(Login { member, course });
             }
             if !logins.iter().any(Login::is_waiting) {
                 break;
@@ -233,7 +253,7 @@ impl Logins<'_> {
                 bail!("stopped before the load began");
             }
             if let Some(late) = logins.iter().find(|login| login.is_late()) {
-                let (process, waited) = (&late.member.process, late.begun.elapsed().as_secs());
+                let (process, waited) = (&late.member.process, late.course.begun.elapsed().as_secs());
                 bail!("{} has not answered within {waited} s{}", process.who, process.last_words());
             }
             match self.inbox.receiver.recv_timeout(TURN) {
@@ -275,11 +295,8 @@ impl Logins<'_> {
 
     /// Logs in again.
     fn begin_again(&self, login: &mut Login, index: usize, stage: Stage) -> Result<()> {
-        if stage != login.stage {
-            (login.n_tries, login.begun) = (0, Instant::now());
-        }
-        login.n_tries += 1;
-        login.stage = stage;
+        login.course.enter(stage);
+        login.course.n_tries += 1;
         login.member = self.begin(index, stage)?;
         Ok(())
     }
@@ -287,12 +304,12 @@ impl Logins<'_> {
     fn take(&self, heard: Heard, logins: &mut [Login]) -> Result<()> {
         let (login, spec) = (&mut logins[heard.from], &self.specs[heard.from]);
         login.member.last_heard = Instant::now();
-        match (login.stage, heard.what) {
+        match (login.course.stage, heard.what) {
             (Stage::Receiving { .. }, What::Line(line)) => self.hand_over(login, *line, spec),
             (stage, What::Line(line)) => {
                 if let DriverLine::Hello(hello) = *line {
                     if stage == Stage::Asked && spec.upload && !self.programs.is_ours(&hello.build) {
-                        login.stage = Stage::Replaced;
+                        login.course.enter(Stage::Replaced);
                         login.member.process.kill();
                         return Ok(());
                     }
@@ -319,7 +336,7 @@ impl Logins<'_> {
         }
         if status.and_then(|status| status.code()) == Some(SSH_FAILED) {
             let has_begun = stage == Stage::Receiving { has_begun: true };
-            if login.n_tries < TRIES && !has_begun && stage != Stage::Replaced {
+            if login.course.n_tries < TRIES && !has_begun && stage != Stage::Replaced {
                 std::thread::sleep(PAUSE);
                 return self.begin_again(login, index, stage);
             }
@@ -350,11 +367,11 @@ impl Logins<'_> {
                 let (header, bytes) = upload::header_and_bytes(program)?;
                 process.send(header.into_bytes());
                 process.send(bytes);
-                login.stage = Stage::Receiving { has_begun: true };
+                login.course.enter(Stage::Receiving { has_begun: true });
                 Ok(())
             }
             DriverLine::Failed { message } if message == upload::KEPT => {
-                login.stage = Stage::Received;
+                login.course.enter(Stage::Received);
                 Ok(())
             }
             DriverLine::Failed { message } => {
@@ -398,4 +415,29 @@ fn nonce() -> Result<String> {
         .and_then(|mut file| file.read_exact(&mut bytes))
         .context("cannot read `/dev/urandom`")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_took_long_leaves_time_for_what_follows() {
+        let before = |timeout: Duration| Instant::now().checked_sub(timeout).unwrap();
+        let mut course = Course {
+            stage: Stage::Receiving { has_begun: false },
+            begun: before(UPLOAD_TIMEOUT * 2),
+            n_tries: 2,
+        };
+        course.enter(Stage::Receiving { has_begun: true });
+        assert!(course.is_late(), "a login and the arrival of its copy share their time");
+        for stage in [Stage::Received, Stage::Kept] {
+            (course.begun, course.n_tries) = (before(UPLOAD_TIMEOUT / 2), 2);
+            course.enter(stage);
+            assert!(!course.is_late() && course.n_tries == 0, "{stage:?}");
+        }
+        course.begun = before(HELLO_TIMEOUT * 2);
+        course.enter(Stage::Kept);
+        assert!(course.is_late(), "another try has no time of its own");
+    }
 }
