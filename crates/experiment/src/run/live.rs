@@ -59,34 +59,40 @@ pub(crate) struct OneRun<'a> {
 impl OneRun<'_> {
     /// Takes the run through all phases. What was measured is on disk even if it fails.
     pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
-        let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
-        record.repeat = self.repeat;
-        record.hooks = self.hooks.clone();
+        let mut record = self.begun();
         let occasion = self.occasion();
-        let is_called = hooks::failure(&record.hooks).is_none();
-        if is_called {
-            record.hooks.extend(occasion.call(Hook::BeforeRun));
-        }
-        let mut record = match hooks::failure(&record.hooks) {
-            Some(reason) => {
-                let is_stopped = self.site.stop.load(Ordering::Relaxed);
-                let state = if is_stopped { RunState::Partial } else { RunState::Failed };
-                RunRecord { state, reason, ..record }
-            }
-            None => {
-                let mut ground = Live { run: self, stage, writer, session: None, found: None, eyes: None };
-                phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
-            }
+        record.hooks.extend(occasion.call(Hook::BeforeRun));
+        let mut record = if hooks::failure(&record.hooks).is_some() {
+            self.refused(record)
+        } else {
+            let mut ground = Live { run: self, stage, writer, session: None, found: None, eyes: None };
+            phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
         };
-        if is_called {
-            record.hooks.extend(occasion.call(Hook::AfterRun));
-        }
+        record.hooks.extend(occasion.call(Hook::AfterRun));
         if record.state == RunState::Failed
             && let Some(reason) = stage.crash(&record.reason)
         {
             record.reason = reason;
         }
         record
+    }
+
+    /// The record of a run whose `before_case` has failed: nothing of it was begun.
+    pub(crate) fn unset(&self) -> RunRecord {
+        self.refused(self.begun())
+    }
+
+    fn begun(&self) -> RunRecord {
+        let record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
+        RunRecord { repeat: self.repeat, hooks: self.hooks.clone(), ..record }
+    }
+
+    /// `record` with the failure of its commands as the reason.
+    fn refused(&self, record: RunRecord) -> RunRecord {
+        let reason = hooks::failure(&record.hooks).unwrap_or_default();
+        let is_stopped = self.site.stop.load(Ordering::Relaxed);
+        let state = if is_stopped { RunState::Partial } else { RunState::Failed };
+        RunRecord { state, reason, ..record }
     }
 
     fn occasion(&self) -> Occasion<'_> {

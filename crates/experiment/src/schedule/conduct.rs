@@ -12,8 +12,10 @@ use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::experiment::repeat::Repeat;
 use model::load::interval::Counts;
 use model::run::RunRecord;
+use model::run::hooks::HookRecord;
 use store::{ExperimentDir, RunWriter};
 
+use crate::run::hooks as user_hooks;
 use crate::run::live::OneRun;
 use crate::schedule::agenda::{After, Agenda, Next};
 use crate::schedule::case_hooks::CaseHooks;
@@ -115,14 +117,22 @@ fn conduct_all<'a>(
     let mut agenda = Agenda::new(plan, done, &made_before);
     while let Some(Next { spec, repeat }) = agenda.take() {
         let case = plan.case(spec.case).with_context(|| format!("the plan has no case {}", spec.case))?;
-        let stage = match stages.for_case(case, site, watch) {
-            Err(_) if site.stop.load(Ordering::Relaxed) => break,
-            other => other?,
+        let entered = Instant::now();
+        let called = hooks.enter(case, spec.run, watch)?;
+        spent_s += entered.elapsed().as_secs_f64();
+        // A command before the case may prepare what the server needs; without it there is nothing to set up.
+        let stage = match user_hooks::failure(&called) {
+            Some(_) => None,
+            None => match stages.for_case(case, site, watch) {
+                Err(_) if site.stop.load(Ordering::Relaxed) => break,
+                other => Some(other?),
+            },
         };
         let begun = Instant::now();
         let label = repeat.map_or(case.label(), |of| format!("{}, run {} again", case.label(), of.of));
         watch(Progress::RunBegins { run: spec.run, n_runs: n_runs.max(spec.run), label });
-        let record = make_next(order, &spec, repeat, case, hooks, stage, watch)?;
+        let record = make_next(order, (&spec, repeat), case, called, stage, watch)?;
+        hooks.made(&record);
         let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
         let judged = judge(site, dir, &record, watch);
         let is_stopped = site.stop.load(Ordering::Relaxed);
@@ -133,8 +143,8 @@ fn conduct_all<'a>(
         let runs_on = is_well && next.is_some_and(|next| !needs_restart(case, next));
         let stopped = match (runs_on, is_well) {
             (true, _) => Ok(()),
-            (false, true) => stage.stand_down(),
-            (false, false) => stage.abandon(),
+            (false, true) => stages.stand_down(),
+            (false, false) => stages.abandon(),
         };
         // A server that is not ours keeps running: operating system settings stay only if the next case asks for the
         // same.
@@ -175,24 +185,23 @@ fn conduct_all<'a>(
     Ok(())
 }
 
-/// Makes a run, with the user's commands that are due before its case.
-fn make_next<'a>(
-    order: &Order<'a>,
-    spec: &RunSpec,
-    repeat: Option<Repeat>,
-    case: &'a Case,
-    hooks: &mut CaseHooks<'a>,
-    stage: &mut Stage,
+/// Makes a run on its stage; without one, the command before its case has failed, which is recorded.
+fn make_next(
+    order: &Order,
+    (spec, repeat): (&RunSpec, Option<Repeat>),
+    case: &Case,
+    called: Vec<HookRecord>,
+    stage: Option<&mut Stage>,
     watch: &mut Watch,
 ) -> Result<RunRecord> {
     let Order { dir, site, program, tool_version, .. } = *order;
-    let called = hooks.enter(case, spec.run, watch)?;
     let results_dir = dir.path().to_path_buf();
     let run =
         OneRun { spec, repeat, case, site, program, results_dir, tool_version, side: None, hooks: called };
-    let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
-    hooks.made(&record);
-    Ok(record)
+    make_run(spec.run, dir, |writer| match stage {
+        Some(stage) => run.conduct(stage, writer, watch),
+        None => run.unset(),
+    })
 }
 
 /// Judges a run, if that is requested. A failure costs a repeat, not the experiment.
@@ -292,13 +301,22 @@ impl Stages {
         self.open.drain(..).try_for_each(Stage::retire)
     }
 
+    /// Stops the server that runs, if one does.
     fn stand_down(&mut self) -> Result<()> {
         self.open.iter_mut().try_for_each(Stage::stand_down)
+    }
+
+    /// Stops it at once.
+    fn abandon(&mut self) -> Result<()> {
+        self.open.iter_mut().try_for_each(Stage::abandon)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
@@ -314,5 +332,39 @@ mod tests {
         let data = store::load_experiment(&path).unwrap();
         assert_eq!(data.runs[0].record, completed);
         assert_eq!(data.state.last().unwrap().state, RunState::Completed);
+    }
+    #[test]
+    fn a_hook_before_a_case_prepares_what_its_server_needs() {
+        static GO_ON: AtomicBool = AtomicBool::new(false);
+        let place = tempfile::tempdir().unwrap();
+        let log = place.path().join("log");
+        let say =
+            |hook: &str| format!("{hook} = [\"sh\", \"-c\", \"echo $PGDYNO_HOOK >> {}\"]\n", log.display());
+        let plan = crate::plan::sample::plan(&format!(
+            "repeats = 1\n[server]\nbin_dir = \"/nonexistent\"\n[hooks]\n{}",
+            say("before_case")
+        ));
+        let cache = server::Cache::at(place.path().join("cache"));
+        let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
+        let site = Site {
+            cache: &cache,
+            n_servers: 1,
+            memory_bytes: 1 << 30,
+            most_clients: 1,
+            servers: &[],
+            replace: false,
+            replace_databases: &[],
+            runs_by_data: BTreeMap::new(),
+            os: None,
+            stop: &GO_ON,
+            now: &String::new,
+            is_enough: None,
+            referee: None,
+        };
+        let (program, done) = (Path::new("/nonexistent"), &BTreeSet::new());
+        let order = Order { plan: &plan, dir: &dir, site: &site, program, done, tool_version: "0" };
+        let error = conduct(&order, &mut |_| {}).1.unwrap_err();
+        assert!(format!("{error:#}").contains("/nonexistent"), "{error:#}");
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "before_case\n");
     }
 }
