@@ -12,19 +12,26 @@ use store::ExperimentDir;
 use crate::run::hooks::{self, Occasion};
 use crate::site::progress::{Progress, Watch};
 
-/// The case of the last run, whose `after_case` is still due.
+/// Calls the commands around cases, and knows what is still due.
 pub(crate) struct CaseHooks<'a> {
     dir: &'a ExperimentDir,
     stop: &'a AtomicBool,
-    case: Option<&'a Case>,
-    /// `before_case` of this case has succeeded, if there is one.
+    open: Option<Open<'a>>,
+}
+
+/// A case whose `before_case` was called, and whose `after_case` is still due.
+struct Open<'a> {
+    case: &'a Case,
+    /// Number of its last run, which may have no record yet.
+    run: u32,
+    /// `before_case` has succeeded, if there is one.
     is_set: bool,
     last: Option<RunRecord>,
 }
 
 impl<'a> CaseHooks<'a> {
     pub(crate) fn new(dir: &'a ExperimentDir, stop: &'a AtomicBool) -> CaseHooks<'a> {
-        CaseHooks { dir, stop, case: None, is_set: false, last: None }
+        CaseHooks { dir, stop, open: None }
     }
 
     /// Calls the commands that are due before a run of `case`; returns those of this case. A `before_case` that failed
@@ -33,31 +40,35 @@ impl<'a> CaseHooks<'a> {
     /// # Errors
     /// When the record of the last run cannot be written.
     pub(crate) fn enter(&mut self, case: &'a Case, run: u32, watch: &mut Watch) -> Result<Vec<HookRecord>> {
-        if self.is_set && self.case.is_some_and(|open| open.id == case.id) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.is_set && open.case.id == case.id) {
+            open.run = run;
             return Ok(Vec::new());
         }
         self.leave(watch)?;
-        self.case = Some(case);
         let called: Vec<HookRecord> = self.occasion(case, run).call(Hook::BeforeCase).into_iter().collect();
-        self.is_set = hooks::failure(&called).is_none();
+        let is_set = hooks::failure(&called).is_none();
+        self.open = Some(Open { case, run, is_set, last: None });
         Ok(called)
     }
 
     /// Keeps the record of a run of this case: what is called after it is added there.
     pub(crate) fn made(&mut self, record: &RunRecord) {
-        self.last = Some(record.clone());
+        if let Some(open) = &mut self.open {
+            open.last = Some(record.clone());
+        }
     }
 
-    /// Calls what is due after the last case, if there was one.
+    /// Calls what is due after the last case, if there was one, whether or not a run of it could be recorded.
     ///
     /// # Errors
     /// As [`CaseHooks::enter`].
     pub(crate) fn leave(&mut self, watch: &mut Watch) -> Result<()> {
-        let (Some(case), Some(mut last)) = (self.case.take(), self.last.take()) else { return Ok(()) };
-        let Some(called) = self.occasion(case, last.spec.run).call(Hook::AfterCase) else { return Ok(()) };
+        let Some(Open { case, run, last, .. }) = self.open.take() else { return Ok(()) };
+        let Some(called) = self.occasion(case, run).call(Hook::AfterCase) else { return Ok(()) };
         if let Some(reason) = hooks::failure(std::slice::from_ref(&called)) {
             watch(Progress::Note(reason));
         }
+        let Some(mut last) = last else { return Ok(()) };
         last.hooks.push(called);
         self.dir.amend_record(&last)
     }

@@ -81,9 +81,9 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
     };
     let mut hooks = CaseHooks::new(dir, site.stop);
     let result = conduct_all(order, &mut stages, &mut hooks, &mut outcome, watch);
-    let result = result.and(hooks.leave(watch));
-    // Also after an error: pgdyno leaves none of its servers running.
+    // Also after an error: pgdyno leaves none of its servers running. None uses what the last command puts back.
     let result = result.and(stages.stand_down());
+    let result = result.and(hooks.leave(watch));
     // Releases their clusters, so that they may be removed.
     drop(stages);
     if plan.cases.iter().any(|case| case.server.source.is_embedded()) {
@@ -334,15 +334,16 @@ mod tests {
         assert_eq!(data.state.last().unwrap().state, RunState::Completed);
     }
     #[test]
-    fn a_hook_before_a_case_prepares_what_its_server_needs() {
+    fn hooks_surround_a_case_whose_server_cannot_be_set_up() {
         static GO_ON: AtomicBool = AtomicBool::new(false);
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("log");
         let say =
             |hook: &str| format!("{hook} = [\"sh\", \"-c\", \"echo $PGDYNO_HOOK >> {}\"]\n", log.display());
         let plan = crate::plan::sample::plan(&format!(
-            "repeats = 1\n[server]\nbin_dir = \"/nonexistent\"\n[hooks]\n{}",
-            say("before_case")
+            "repeats = 1\n[server]\nbin_dir = \"/nonexistent\"\n[hooks]\n{}{}",
+            say("before_case"),
+            say("after_case")
         ));
         let cache = server::Cache::at(place.path().join("cache"));
         let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
@@ -365,6 +366,6 @@ mod tests {
         let order = Order { plan: &plan, dir: &dir, site: &site, program, done, tool_version: "0" };
         let error = conduct(&order, &mut |_| {}).1.unwrap_err();
         assert!(format!("{error:#}").contains("/nonexistent"), "{error:#}");
-        assert_eq!(std::fs::read_to_string(&log).unwrap(), "before_case\n");
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "before_case\nafter_case\n");
     }
 }
