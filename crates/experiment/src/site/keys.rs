@@ -41,7 +41,8 @@ pub fn needs_restart(case: &Case, next: &Case) -> bool {
     next.server.source.is_embedded() && (next.prepare.restore || !is_same_server(case, next))
 }
 
-/// Whether both cases can share a server without a restart: same data, same settings.
+/// Whether both cases can share a server without a restart: same data, same settings, and the same of all that only
+/// hooks know. What they set may be below the server: its file system, its kernel, its libraries.
 pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
     // Operating system settings are set before the server starts; a WAL policy changes its settings.
     let wal = |case: &Case| (case.wal, wal::settings(case.wal, case.window));
@@ -50,6 +51,7 @@ pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
         && case.server.listen == next.server.listen
         && case.server.tls == next.server.tls
         && case.os == next.os
+        && case.factors == next.factors
         && wal(case) == wal(next)
 }
 
@@ -120,5 +122,24 @@ pub fn data_words(workload: &WorkloadSpec) -> String {
         DataSource::Files(files) => {
             files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_share_a_server_that_differ_in_nothing_below_it() {
+        let head = "[prepare]\nrestore = false\n[hooks]\nbefore_case = [\"true\"]\n";
+        let check = |text: &str, expected: bool| {
+            let plan = crate::plan::sample::plan(&format!("repeats = 1\n{text}\n{head}"));
+            let [case, next] = &plan.cases[..] else { panic!("{}", plan.cases.len()) };
+            assert_eq!(is_same_server(case, next), expected, "{text}");
+            assert_eq!(needs_restart(case, next), !expected, "{text}");
+        };
+        check("[workload]\nclients = [1, 2]", true);
+        check("[factors]\nfilesystem = [\"ext4\", \"xfs\"]", false);
+        check("[server]\nsettings.jit = [\"on\", \"off\"]", false);
     }
 }
