@@ -1,13 +1,12 @@
 //! What each command of pgdyno does.
 
-pub(crate) mod acid;
-pub(crate) mod check;
 pub(crate) mod clean;
 pub(crate) mod compare;
+pub(crate) mod data;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod history;
-pub(crate) mod init;
+
 pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod plan;

@@ -62,8 +62,8 @@ fn main() -> ExitCode {
         Command::Explain { finding } => crate::commands::explain::explain(finding.as_deref()),
         Command::History(args) => crate::commands::history::history(&args),
         Command::List(args) => crate::commands::list::list(&args),
-        Command::Init(args) => crate::commands::init::init(&args),
-        Command::Check(args) => crate::commands::check::check(&args),
+        Command::Init(args) => crate::commands::data::init::init(&args),
+        Command::Check(args) => crate::commands::data::check::check(&args),
         // Taken before options are parsed, above.
         Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::of(args)),
         Command::Clean(args) => crate::commands::clean::clean(&args),

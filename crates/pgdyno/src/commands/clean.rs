@@ -30,7 +30,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     for path in server::process::socket::sweep_sockets() {
         told(format!("removed `{}`", path.display()));
     }
-    for path in crate::commands::acid::sweep_ledgers(&std::env::temp_dir()) {
+    for path in crate::commands::data::sweep_ledgers(&std::env::temp_dir()) {
         told(format!("removed `{}`", path.display()));
     }
     let cache = Cache::default_location()?;

@@ -321,7 +321,7 @@ fn server(case: &Case) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::check::embedded_case;
+    use crate::commands::data::check::embedded_case;
     use crate::front::cli::ServerArgs;
     use model::experiment::case::WorkloadKind;
 

@@ -22,7 +22,7 @@ use server::cluster::budget::Budget;
 use server::database::template::{self, Doors, MAINTENANCE};
 use wire::Conninfo;
 
-use crate::commands::check::embedded_case;
+use crate::commands::data::check::embedded_case;
 use crate::front::cli::InitArgs;
 use crate::front::setup;
 use crate::job::screen::Screen;

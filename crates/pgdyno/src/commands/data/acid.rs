@@ -17,7 +17,7 @@ use server::database::template;
 use server::{Cache, StopMode};
 use wire::Conninfo;
 
-use crate::commands::check::embedded_source;
+use crate::commands::data::check::embedded_source;
 use crate::front::cli::CheckArgs;
 use crate::front::setup;
 use crate::{Exit, print, print_exact, say, signals};

@@ -12,7 +12,7 @@ use server::Cache;
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::commands::acid;
+use crate::commands::data::acid;
 use crate::front::cli::{CheckArgs, ServerArgs};
 use crate::front::setup;
 use crate::{Exit, print, print_exact, say, signals};
