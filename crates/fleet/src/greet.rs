@@ -11,7 +11,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use model::experiment::driver::DriverSpec;
+use model::experiment::driver::{DriverSpec, OWN_PROGRAM};
 use model::load::drive::{DriveOrder, DriverLine, DriverPart};
 use model::load::hello::{Build, Greeting, Hello};
 use model::run::driver::DriverRecord;
@@ -276,7 +276,7 @@ impl Logins<'_> {
         let nonce = nonce()?;
         let process = DriverProcess::start(Start {
             who: self.role.who(spec),
-            program: Path::new(program),
+            program: if program == OWN_PROGRAM { &self.programs.own().path } else { Path::new(program) },
             args: args.iter().map(OsStr::new).collect(),
             stderr_to: StderrTo::Messages,
             index,

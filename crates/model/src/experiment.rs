@@ -1,5 +1,6 @@
 //! The experiment file: what to measure. A list makes its key a factor; unknown keys are errors.
 
+pub mod agents;
 pub mod case;
 pub mod comparison;
 pub mod driver;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::agents::AgentsSection;
 use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, Tls, WorkloadKind};
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::hooks::HooksSection;
@@ -50,6 +52,9 @@ pub struct Experiment {
     /// Drivers on other machines; without any, one child process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub driver: Vec<DriverSpec>,
+    /// Drivers that wait at a NATS server: they become [`Experiment::driver`] when the experiment begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<AgentsSection>,
     /// The load.
     #[serde(default)]
     pub workload: WorkloadSection,

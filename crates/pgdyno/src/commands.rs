@@ -1,5 +1,6 @@
 //! What each command of pgdyno does.
 
+pub(crate) mod agents;
 pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod data;

@@ -1,5 +1,6 @@
 //! From the command line to an experiment: options, secrets, confirmation.
 
+pub(crate) mod agents;
 pub(crate) mod announce;
 pub(crate) mod cli;
 #[cfg(test)]

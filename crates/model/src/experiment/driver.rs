@@ -15,6 +15,8 @@ const SSH_OPTIONS: [&str; 6] = [
     "-oServerAliveCountMax=3",
     "-oControlPath=none",
 ];
+/// As the first word of `via`: the pgdyno that conducts the experiment, wherever its file is.
+pub const OWN_PROGRAM: &str = "pgdyno";
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 

@@ -1,5 +1,6 @@
 //! The command line: the options. Nothing here is serialized; `setup.rs` applies the options.
 
+pub(crate) mod agents;
 mod numbers;
 pub(crate) mod stored;
 
@@ -10,6 +11,7 @@ use model::experiment::driver::DriverSpec;
 use model::text::share::Share;
 
 use self::numbers::{clients, pairs};
+use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::stored::{ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
 use crate::front::template::Template;
 
@@ -89,6 +91,13 @@ pub(crate) enum Command {
     /// Print the version.
     #[command(hide = true)]
     Version,
+    /// Wait at a NATS server to drive loads for a pgdyno elsewhere, on a machine that can only dial out.
+    Agent(AgentArgs),
+    /// List the agents that answer at a NATS server.
+    Agents(ListAgentsArgs),
+    /// Connect standard input and output with an agent's process.
+    #[command(hide = true)]
+    Dial(DialArgs),
     /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
     Drive,
@@ -171,6 +180,11 @@ pub(crate) struct ExperimentArgs {
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST")]
     pub(crate) drivers: Vec<DriverSpec>,
+    /// Agents at a NATS server that drive: those with these labels (`all`: any), in order of their names, COUNT of them.
+    #[arg(long, value_name = "KEY=VALUE,...[*COUNT]")]
+    pub(crate) agents: Option<AgentsWanted>,
+    #[command(flatten)]
+    pub(crate) nats: NatsArgs,
     /// Put a copy of this program on the machines of --driver and --host where it is missing or another build.
     #[arg(long)]
     pub(crate) upload: bool,

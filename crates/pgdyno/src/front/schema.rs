@@ -59,6 +59,7 @@ pub(crate) fn schema() -> Value {
         "driver".to_string(),
         json!({"type": "array", "items": driver(), "description": "drivers on other machines"}),
     );
+    sections.insert("agents".to_string(), agents());
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "pgdyno experiment",
@@ -231,6 +232,17 @@ fn driver() -> Value {
     });
     let mut schema = closed(&["name", "program", "address"], more);
     schema["required"] = json!(["via"]);
+    schema
+}
+
+/// `[agents]`.
+fn agents() -> Value {
+    let more = json!({
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "count": {"type": "integer", "minimum": 1},
+    });
+    let mut schema = closed(&["nats", "creds", "ca"], more);
+    schema["description"] = json!("drivers that wait at a NATS server");
     schema
 }
 

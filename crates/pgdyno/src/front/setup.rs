@@ -22,7 +22,7 @@ use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
-use crate::front::{hiding, secrets};
+use crate::front::{agents, hiding, secrets};
 use crate::{say, signals};
 
 /// An experiment ready to run.
@@ -54,6 +54,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
     hiding::expect_all_given(&name, &experiment)?;
+    agents::choose(&mut experiment)?;
     expand::check(&experiment).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
     read_scripts(&mut experiment, args, (&name, &text), &changes)?;
     if let Some(budget) = &args.fit {
@@ -267,6 +268,7 @@ fn elsewhere(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let all = args.drivers.iter().map(table).collect::<Result<_, _>>()?;
         changes.push(Override { key: "driver".into(), value: Value::Array(all), origin: "--driver".into() });
     }
+    changes.extend(agents::overrides(args.agents.as_ref(), &args.nats));
     ensure!(
         !args.upload || !args.drivers.is_empty() || args.host.is_some(),
         "--upload is for the machines of --driver and --host; in a file, say `upload = true` there"

@@ -7,6 +7,7 @@
 
 mod acid;
 mod adopted;
+mod agents;
 mod announce;
 mod bad_input;
 mod belongings;

@@ -118,7 +118,7 @@ impl Place {
     pub(crate) fn pids_of(&self, command: &str) -> Vec<i32> {
         let is_meant = |pid: &i32| {
             let command_line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            command_line.ends_with(&format!("{command}\0"))
+            command_line.split('\0').nth(1) == Some(command)
                 && fs::read_link(format!("/proc/{pid}/exe"))
                     .is_ok_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_pgdyno")))
         };

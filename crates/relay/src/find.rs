@@ -1,0 +1,96 @@
+//! Who is there.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use async_nats::Client;
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::connect::{Server, block_on};
+use crate::subject;
+
+/// How long answers are awaited. Presence over NATS takes milliseconds; this is for distant and busy machines.
+pub(crate) const WAIT: Duration = Duration::from_secs(1);
+/// Longest answer, in bytes, and most answers.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
+const ANSWERS_MAX: usize = 10_000;
+
+/// An agent that answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The name that the server lets it speak for.
+    pub name: String,
+    /// Labels that it was given.
+    pub labels: BTreeMap<String, String>,
+    /// Name and version of its program.
+    pub build: String,
+    /// Whether it drives a load at the moment.
+    pub is_busy: bool,
+    /// How many agents answered to this name: more than one cannot be used.
+    pub n: usize,
+}
+
+/// What an agent says about itself.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Here {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) build: String,
+    pub(crate) is_busy: bool,
+}
+
+/// Asks all agents to answer within a second; in order of their names.
+///
+/// # Errors
+/// If the server cannot be reached.
+pub fn find(server: &Server) -> Result<Vec<Found>> {
+    block_on(async {
+        let client = server.connect("pgdyno agents", drop).await?;
+        find_through(&client, "*").await
+    })
+}
+
+/// Asks the agents whose name is `name`; `*` means all.
+pub(crate) async fn find_through(client: &Client, name: &str) -> Result<Vec<Found>> {
+    let id = subject::unique().context("cannot read `/dev/urandom`")?;
+    let mut answers = client.subscribe(subject::here(name, &id)).await?;
+    client.publish(subject::FIND, id.into()).await?;
+    client.flush().await?;
+    let until = Instant::now() + WAIT;
+    let mut all: BTreeMap<String, Found> = BTreeMap::new();
+    for _ in 0..ANSWERS_MAX {
+        let Ok(Some(answer)) = tokio::time::timeout_at(until, answers.next()).await else { break };
+        let Some(name) = subject::agent_of(&answer.subject) else { continue };
+        let Some(here) = read(&answer.payload) else { continue };
+        let Here { labels, build, is_busy } = here;
+        let found = Found { name: name.to_string(), labels, build, is_busy, n: 0 };
+        all.entry(name.to_string()).or_insert(found).n += 1;
+    }
+    Ok(all.into_values().collect())
+}
+
+/// An answer that can be shown: what is no label is left out with all else that its sender says.
+fn read(payload: &[u8]) -> Option<Here> {
+    let here: Here = serde_json::from_slice(payload.get(..payload.len().min(ANSWER_BYTES_MAX))?).ok()?;
+    let is_label = |(key, value): (&String, &String)| subject::check_label(&format!("{key}={value}")).is_ok();
+    let is_plain = here.build.len() <= 100 && here.build.chars().all(|c| c.is_ascii_graphic() || c == ' ');
+    (is_plain && here.labels.iter().all(is_label)).then_some(here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_with_more_than_words_is_no_answer() {
+        let answer = |labels: &str, build: &str| {
+            read(format!(r#"{{"labels": {labels}, "build": "{build}", "is_busy": false}}"#).as_bytes())
+        };
+        assert_eq!(answer(r#"{"az": "a"}"#, "pgdyno 1").unwrap().labels["az"], "a");
+        assert!(answer(r#"{"az": "\u001b[2J"}"#, "pgdyno 1").is_none());
+        assert!(answer("{}", r"\u001b").is_none());
+        assert!(read(b"\xff").is_none());
+    }
+}
