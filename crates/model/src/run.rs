@@ -164,6 +164,16 @@ impl RunRecord {
         self.eyes.as_ref().is_none_or(|eyes| eyes.is_here)
     }
 
+    /// The machine of pgdyno and its driver.
+    pub fn our_host(&self) -> Option<&HostRecord> {
+        if self.driver_is_on_host() { self.host.as_ref() } else { self.driver_host.as_ref() }
+    }
+
+    /// The machine of the server, if it was observed.
+    pub fn server_host(&self) -> Option<&HostRecord> {
+        self.host.as_ref().filter(|_| self.server_is_local)
+    }
+
     /// The window of the load: the resulting one, else the driver's, else the planned one.
     pub fn window(&self) -> Window {
         let course = self.course.map(|course| course.window);

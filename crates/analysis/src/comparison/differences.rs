@@ -281,8 +281,12 @@ impl List {
         if let (Some(a), Some(b), false) = (&a.fingerprint, &b.fingerprint, self.is_other_data) {
             self.definitions(a, b);
         }
-        if let (Some(a), Some(b)) = (&a.host, &b.host) {
-            self.hosts(a, b);
+        if let (Some(a), Some(b)) = (a.our_host(), b.our_host()) {
+            self.hosts("", false, a, b);
+        }
+        let is_elsewhere = [a, b].into_iter().any(|record| !record.driver_is_on_host());
+        if let (true, Some(a), Some(b)) = (is_elsewhere, a.server_host(), b.server_host()) {
+            self.hosts("server's ", self.is_other_server, a, b);
         }
     }
 
@@ -391,32 +395,34 @@ impl List {
         }
     }
 
-    fn hosts(&mut self, a: &HostRecord, b: &HostRecord) {
-        self.note(false, Severity::Void, "host", &a.hostname, &b.hostname);
-        self.note(false, Severity::Void, "processor", &a.cpu_model, &b.cpu_model);
-        self.number(false, Severity::Void, "processors", a.n_cpus, b.n_cpus);
+    /// Compares machines: pgdyno's own, or those of the servers, which may differ where the servers do.
+    fn hosts(&mut self, whose: &str, asked: bool, a: &HostRecord, b: &HostRecord) {
+        let what = |fact: &str| format!("{whose}{fact}");
+        self.note(asked, Severity::Void, &what("host"), &a.hostname, &b.hostname);
+        self.note(asked, Severity::Void, &what("processor"), &a.cpu_model, &b.cpu_model);
+        self.number(asked, Severity::Void, &what("processors"), a.n_cpus, b.n_cpus);
         let gib = |host: &HostRecord| format!("{:.0} GiB", host.memory_bytes as f64 / f64::from(1 << 30));
-        self.note(false, Severity::Void, "memory", &gib(a), &gib(b));
-        self.note(false, Severity::Doubt, "kernel", &a.kernel, &b.kernel);
-        self.note(false, Severity::Doubt, "operating system", &a.os, &b.os);
-        self.map("", &a.facts, &b.facts);
+        self.note(asked, Severity::Void, &what("memory"), &gib(a), &gib(b));
+        self.note(asked, Severity::Doubt, &what("kernel"), &a.kernel, &b.kernel);
+        self.note(asked, Severity::Doubt, &what("operating system"), &a.os, &b.os);
+        self.map(whose, asked, &a.facts, &b.facts);
         for (role, mount) in &a.mounts {
             let Some(other) = b.mounts.get(role).filter(|_| role != "results") else { continue };
-            let what = format!("file system of {role}");
             let text = |mount: &model::run::host::MountRecord| {
                 format!("{} on {} ({})", mount.fs_type, mount.device, mount.options)
             };
-            self.note(false, Severity::Doubt, &what, &text(mount), &text(other));
-            self.map(&format!("device of {role}, "), &mount.facts, &other.facts);
+            let file_system = what(&format!("file system of {role}"));
+            self.note(asked, Severity::Doubt, &file_system, &text(mount), &text(other));
+            self.map(&what(&format!("device of {role}, ")), asked, &mount.facts, &other.facts);
         }
     }
 
-    fn map(&mut self, of: &str, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) {
+    fn map(&mut self, of: &str, asked: bool, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) {
         for (name, value) in a.iter().filter(|(name, _)| !UNCOMPARED_FACTS.contains(&name.as_str())) {
             // For a device below another one, its name is in brackets: `scheduler[vda]`.
             let fact = name.split('[').next().unwrap_or(name);
             if let Some(other) = b.get(name).filter(|_| !self.implied_facts.contains(fact)) {
-                self.note(false, Severity::Doubt, &format!("{of}{name}"), value, other);
+                self.note(asked, Severity::Doubt, &format!("{of}{name}"), value, other);
             }
         }
     }

@@ -6,6 +6,7 @@ use model::experiment::origin::{self, Origin};
 use model::experiment::plan::{RunOrder, RunState};
 use model::load::Pace;
 use model::run::RunRecord;
+use model::run::host::HostRecord;
 
 use super::format::{list, plural};
 use super::{Check, ON_RECORDS, Rule, StudyContext};
@@ -97,13 +98,13 @@ fn merged(context: &StudyContext) -> Option<Finding> {
 pub(super) const MACHINE_CHANGED: Rule = Rule {
     id: "machine-changed",
     title: "Not all runs were made on the same machine, or by the same server binaries",
-    severity: "Doubt when machine, processors, memory, kernel or pgdyno differ between runs that completed, or the binaries \
-               of the server that pgdyno runs between runs of one case",
+    severity: "Doubt when pgdyno or its machine (processors, memory, kernel) differ between runs that completed, or, between runs \
+               of one case, the server's machine or the binaries of the server that pgdyno runs",
     source: "design: what is not a factor may not vary; a run on another machine belongs to another experiment, and one by \
              other binaries to another case",
     advice: "Compare only runs of one machine and one build, or repeat the experiment; name a commit or a tag, which \
              do not change, rather than a branch or a directory that is being edited.",
-    evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
+    evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first, and the server's machine, if it is another one and observed, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
     why: "A difference between machines would look like a difference between cases.",
     tested: ON_RECORDS,
     check: Check::Study(machine_changed),
@@ -115,7 +116,7 @@ fn machine_changed(context: &StudyContext) -> Option<Finding> {
         .runs
         .iter()
         .map(|run| &run.record)
-        .filter(|record| record.state == RunState::Completed && record.host.is_some())
+        .filter(|record| record.state == RunState::Completed && record.our_host().is_some())
         .collect();
     // Where the place is a factor, its machine may differ from that of another place.
     let is_apart = data.plan.factors.iter().any(|factor| factor == origin::FACTOR);
@@ -128,11 +129,14 @@ fn machine_changed(context: &StudyContext) -> Option<Finding> {
         .filter_map(|record| {
             let first = of_place(record)?;
             let machine = machine_difference(first, record).map(|what| (first.spec.run, what));
-            let binaries = || {
+            // Cases may have different servers.
+            let server = || {
                 let first = of_case(record.spec.case)?;
-                Some((first.spec.run, binaries_difference(first, record)?))
+                let what =
+                    server_host_difference(first, record).or_else(|| binaries_difference(first, record));
+                Some((first.spec.run, what?))
             };
-            let (from, what) = machine.or_else(binaries)?;
+            let (from, what) = machine.or_else(server)?;
             Some((from, record.spec.run, what))
         })
         .collect();
@@ -157,23 +161,40 @@ fn binaries_difference(first: &RunRecord, second: &RunRecord) -> Option<String> 
     (before != after).then(|| format!("server binaries `{}`, then `{}`", brief(&before), brief(&after)))
 }
 
-/// Describes how the machine differs in the second record.
+/// Describes how the machine of pgdyno, or its version, differs in the second record.
 fn machine_difference(first: &RunRecord, second: &RunRecord) -> Option<String> {
     let facts = |record: &RunRecord| {
-        let host = record.host.clone().unwrap_or_default();
-        [
-            ("host name", host.hostname),
-            ("processor", host.cpu_model),
-            ("processors", host.n_cpus.to_string()),
-            ("NUMA nodes", host.n_numa_nodes.to_string()),
-            ("memory", super::format::bytes(host.memory_bytes)),
-            ("kernel", host.kernel),
-            ("pgdyno", record.tool_version.clone()),
-        ]
+        let mut facts = facts_of(record.our_host());
+        facts.push(("pgdyno", record.tool_version.clone()));
+        facts
     };
-    let differing: Vec<String> = facts(first)
+    difference(facts(first), facts(second))
+}
+
+/// Describes how the server's machine differs in the second record of a case, where it is not pgdyno's.
+fn server_host_difference(first: &RunRecord, second: &RunRecord) -> Option<String> {
+    let hosts = first.server_host().zip(second.server_host());
+    let (before, after) = hosts.filter(|_| !first.driver_is_on_host() || !second.driver_is_on_host())?;
+    let what = difference(facts_of(Some(before)), facts_of(Some(after)))?;
+    Some(format!("the server's {what}"))
+}
+
+fn facts_of(host: Option<&HostRecord>) -> Vec<(&'static str, String)> {
+    let host = host.cloned().unwrap_or_default();
+    vec![
+        ("host name", host.hostname),
+        ("processor", host.cpu_model),
+        ("processors", host.n_cpus.to_string()),
+        ("NUMA nodes", host.n_numa_nodes.to_string()),
+        ("memory", super::format::bytes(host.memory_bytes)),
+        ("kernel", host.kernel),
+    ]
+}
+
+fn difference(first: Vec<(&str, String)>, second: Vec<(&str, String)>) -> Option<String> {
+    let differing: Vec<String> = first
         .into_iter()
-        .zip(facts(second))
+        .zip(second)
         .filter(|((_, before), (_, after))| before != after)
         .map(|((name, before), (_, after))| format!("{name} `{before}`, then `{after}`"))
         .collect();

@@ -45,7 +45,7 @@ pub(crate) fn pairs(n: u32, effect: f64) -> ExperimentData {
     data
 }
 
-fn compare_cases(data: &ExperimentData) -> CaseComparison {
+pub(crate) fn compare_cases(data: &ExperimentData) -> CaseComparison {
     let study = study(data);
     let side = |case| Side { data, study: &study, case };
     compare(&[(side(1), side(2))], MARGIN).remove(0)

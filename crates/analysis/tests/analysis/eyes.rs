@@ -1,17 +1,20 @@
 //! Runs with eyes on the server's host: two machines, each with parties of its own.
 
+use analysis::comparison::Difference;
+use analysis::study;
+use model::experiment::case::ServerSource;
 use model::run::eyes::EyesRecord;
+use model::run::{ExperimentData, RunData};
 use model::telemetry::reading::{Tick, TickSource};
 
+use crate::comparison::{compare_cases, pairs};
 use crate::findings::findings_of;
 use crate::quiet::{self, set_metric};
 
 #[test]
 fn with_eyes_on_the_servers_host_both_machines_are_judged_each_by_its_own_parties() {
     let mut data = quiet::run(1);
-    let eyes = EyesRecord { name: "db1".to_string(), ..EyesRecord::default() };
-    data.record.eyes = Some(eyes);
-    data.record.driver_host = data.record.host.clone();
+    observe_at(&mut data, "db1");
     // The driver's share of the server's machine is now on the other one.
     let of_driver: Vec<Tick> =
         data.ticks.iter().filter(|tick| tick.source == TickSource::Host).cloned().collect();
@@ -40,4 +43,61 @@ fn with_eyes_on_the_servers_host_both_machines_are_judged_each_by_its_own_partie
             && !findings[0].evidence.contains("of the server's machine"),
         "{findings:?}"
     );
+}
+
+/// The server of this run was on a machine with eyes, called `hostname`.
+fn observe_at(data: &mut RunData, hostname: &str) {
+    let record = &mut data.record;
+    record.eyes = Some(EyesRecord { name: hostname.to_string(), ..EyesRecord::default() });
+    record.driver_host = record.host.clone();
+    record.host.as_mut().unwrap().hostname = hostname.to_string();
+    record.server_is_local = true;
+}
+
+/// The servers of A and B, on machines of their own, that eyes look at.
+fn two_hosts() -> ExperimentData {
+    let mut data = pairs(6, 1.0);
+    for run in &mut data.runs {
+        observe_at(run, if run.record.spec.case == 1 { "db1" } else { "db2" });
+    }
+    data
+}
+
+#[test]
+fn servers_may_be_on_different_machines_if_different_servers_were_asked_for() {
+    let whats = |list: &[Difference]| list.iter().map(|one| one.what.clone()).collect::<Vec<String>>();
+    let mut data = two_hosts();
+    let found = compare_cases(&data);
+    assert_eq!(whats(&found.undeclared), ["server's host"]);
+    for (case, host) in data.plan.cases.iter_mut().zip(["db1", "db2"]) {
+        let keywords = [("host".to_string(), host.to_string())].into();
+        case.server.source = ServerSource::Url(keywords);
+    }
+    let found = compare_cases(&data);
+    assert_eq!(
+        (whats(&found.declared), whats(&found.undeclared).len()),
+        (vec!["server".into(), "server's host".into()], 0)
+    );
+    // The machine of pgdyno is never asked for.
+    for run in data.runs.iter_mut().filter(|run| run.record.spec.case == 2) {
+        run.record.driver_host.as_mut().unwrap().hostname = "other".to_string();
+    }
+    assert_eq!(whats(&compare_cases(&data).undeclared), ["host"]);
+}
+
+#[test]
+fn the_machine_has_changed_if_that_of_pgdyno_has_or_that_of_a_cases_server() {
+    let changed = |data: &ExperimentData| {
+        let findings = study(data).findings.into_iter();
+        findings.filter(|one| one.id == "machine-changed").map(|one| one.evidence).collect::<Vec<String>>()
+    };
+    let mut data = two_hosts();
+    assert_eq!(changed(&data), [""; 0]);
+    data.runs[2].record.host.as_mut().unwrap().hostname = "db3".to_string();
+    let found = changed(&data);
+    assert!(found[0].contains("(run 3: the server's host name `db1`, then `db3`)"), "{found:?}");
+    data.runs[2].record.host.as_mut().unwrap().hostname = "db1".to_string();
+    data.runs[3].record.driver_host.as_mut().unwrap().hostname = "other".to_string();
+    let found = changed(&data);
+    assert!(found[0].contains("(run 4: host name `") && found[0].contains("then `other`)"), "{found:?}");
 }
