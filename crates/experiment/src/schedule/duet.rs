@@ -50,6 +50,11 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
             "both sides of a duet run at the same time: leave [hooks] and [factors] out"
         );
         ensure!(
+            case.server.host.is_none(),
+            "a duet cannot observe the servers' hosts: what a server uses in the other's turn would count as foreign CPU; \
+             leave server.host (--host) and host of [[target]] out"
+        );
+        ensure!(
             case.adapt.is_none(),
             "the slices of a duet are drawn before it begins: give run.ramp_up a duration, and leave run.extend out"
         );
@@ -248,7 +253,10 @@ fn committed(record: RunRecord, side: &str) -> Result<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use model::experiment::driver::DriverSpec;
+
     use super::*;
+    use crate::plan::sample;
 
     #[test]
     fn every_slice_is_of_one_side() {
@@ -273,6 +281,16 @@ mod tests {
             check(least_s).unwrap();
             assert!(check(least_s - 1).is_err(), "{slice_ms} ms, {ramp_up_s} s: {error}");
         }
+    }
+
+    #[test]
+    fn a_duet_with_eyes_on_a_servers_host_is_refused() {
+        let text = "repeats = 1\n[run]\nramp_up = \"3s\"\n[server]\nversion = \"18\"\n[workload]\nclients = [1, 2]\n";
+        let mut plan = sample::plan(text);
+        check(&plan, Slicing::default()).unwrap();
+        plan.cases[1].server.host = Some(DriverSpec::default());
+        let error = check(&plan, Slicing::default()).unwrap_err().to_string();
+        assert!(error.contains("leave server.host (--host)"), "{error}");
     }
 
     #[test]
