@@ -7,7 +7,7 @@ use anyhow::Result;
 use fleet::Seen;
 use model::run::RunRecord;
 use model::run::eyes::EyesRecord;
-use model::telemetry::reading::{Tick, TickSource};
+use model::telemetry::reading::{Tick, TickSource, split_key};
 use observe::Sample;
 use store::RunWriter;
 
@@ -79,11 +79,43 @@ fn of_driver_host(tick: &mut Tick, is_same: bool) {
     }
     tick.source = TickSource::DriverHost;
     if is_same {
-        tick.values.retain(|key, _| ["pgdyno.", "driver."].iter().any(|party| key.starts_with(party)));
+        tick.values.retain(|key, _| is_of_driver(key));
     }
+}
+
+/// Whether a metric of the host concerns pgdyno and its driver: the quotas of their control groups do.
+fn is_of_driver(key: &str) -> bool {
+    let (name, instance) = split_key(key);
+    let is_group = name.starts_with("cgroup.") && instance.is_some_and(|group| group.starts_with("driver:"));
+    is_group || ["pgdyno.", "driver."].iter().any(|party| key.starts_with(party))
 }
 
 /// A thread that panicked cannot leave these values half changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_machine_that_eyes_look_at_too_what_concerns_the_driver_is_kept() {
+        let keys = |is_same| {
+            let keys = [
+                "cgroup.periods[driver:/a]",
+                "cgroup.periods[server:/b]",
+                "driver.run_delay",
+                "host.cpu.user[cpu0]",
+                "pgdyno.cpu",
+            ];
+            let values = keys.map(|key| (key.to_string(), 1.0)).into();
+            let mut tick = Tick { source: TickSource::Host, end_unix_ns: 1, length_ns: 1, values };
+            of_driver_host(&mut tick, is_same);
+            assert_eq!(tick.source, TickSource::DriverHost);
+            tick.values.into_keys().collect::<Vec<String>>()
+        };
+        assert_eq!(keys(true), ["cgroup.periods[driver:/a]", "driver.run_delay", "pgdyno.cpu"]);
+        assert_eq!(keys(false).len(), 5);
+    }
 }
