@@ -7,6 +7,7 @@ pub(crate) mod seconds;
 use std::borrow::Cow;
 
 use analysis::summary::{LatencySummary, RunSummary, Study};
+use model::experiment::origin;
 use model::load::interval::Counts;
 use model::text::visible::visible;
 
@@ -40,7 +41,8 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     for factor in &study.plan.factors {
         put(factor, summary.and_then(|s| s.case.levels.get(factor)).cloned().unwrap_or_default());
     }
-    if !study.plan.origins.is_empty() {
+    // With --by-origin it is a factor.
+    if !study.plan.origins.is_empty() && !study.plan.factors.iter().any(|factor| factor == origin::FACTOR) {
         put("origin", study.plan.origin_of(run.run).map(|origin| origin.name.clone()).unwrap_or_default());
     }
     put("seed", spec.map(|spec| spec.seed.to_string()).unwrap_or_default());

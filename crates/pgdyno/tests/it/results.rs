@@ -125,6 +125,8 @@ fn results_of_two_places_become_one_study() {
     let apart = place.run(&["merge", "out", "later", "--by-origin", "-o", "apart"]).expect(0);
     assert!(apart.stdout.contains("\norigin later "), "{}", apart.stdout);
     assert!(!apart.stdout.contains("[machine-changed]"), "{}", apart.stdout);
+    let csv = fs::read_to_string(place.path("apart/runs.csv")).unwrap();
+    assert!(csv.starts_with("run,block,case,label,origin,seed,"), "{csv}");
     for (refused, words) in [
         (&["merge", "out", "again=out", "-o", "no"][..], "are the same run, which would count twice"),
         (&["merge", "out", "both", "-o", "no"], "`both` has itself been merged"),
