@@ -12,11 +12,13 @@ use analysis::explain::compare;
 use analysis::finding::{Finding, Severity};
 use analysis::summary::capacity::{Capacity, Outcome, Rate};
 use analysis::summary::{ScriptSummary, Study};
+use model::experiment::origin::Origin;
 use model::experiment::script::CaseScript;
 use model::experiment::target::TargetSpec;
 use model::load::Pace;
 use model::load::interval::Counts;
 use model::run::ExperimentData;
+use model::run::eyes::EyesRecord;
 use model::run::server::Setting;
 use report::{ComparisonInput, Input, Measured};
 use synthetic::Shape;
@@ -122,6 +124,42 @@ fn the_page_says_everything_that_weighs() {
         !page.contains("passfile") && !page.contains("/secret/"),
         "what points to a password is left out"
     );
+}
+
+#[test]
+fn each_host_that_eyes_looked_at_is_named_with_its_runs() {
+    let shape = Shape { clients: vec![1], repeats: 3, ..Shape::default() };
+    let (study, mut data) = synthetic::make(&shape);
+    let names = ["db1", "db2", "db1"];
+    for (run, name) in data.runs.iter_mut().zip(names) {
+        run.record.eyes = Some(EyesRecord { name: name.to_string(), ..EyesRecord::default() });
+    }
+    let page = page(&(study, data));
+    for expected in
+        ["The host of runs 1, 3 is the server's", "</code> on db1.", "of run 2 is", "</code> on db2."]
+    {
+        assert!(page.contains(expected), "{expected}");
+    }
+}
+
+#[test]
+fn a_merged_study_has_one_column_for_the_origin() {
+    let (mut study, _) = synthetic::make(&Shape::default());
+    let origin = Origin {
+        name: "a".to_string(),
+        first: 0,
+        last: 99,
+        tool_version: "0.1.0".to_string(),
+        seed: 1,
+        made_unix_ns: 1,
+    };
+    study.plan.origins = vec![origin];
+    for factors in [&[][..], &["origin"]] {
+        study.plan.factors.extend(factors.iter().map(|factor| factor.to_string()));
+        let csv = report::runs_csv(&study);
+        let heads: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+        assert_eq!(heads.iter().filter(|head| **head == "origin").count(), 1, "{heads:?}");
+    }
 }
 
 #[test]

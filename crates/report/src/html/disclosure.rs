@@ -80,15 +80,18 @@ fn title_for(title: &str, several: bool, runs: &[u32]) -> String {
     if several { format!("{title}, runs {}", phrases::ranges(runs)) } else { title.to_string() }
 }
 
-fn hosts(html: &mut String, records: &[&RunRecord]) {
+fn hosts<'a>(html: &mut String, records: &[&'a RunRecord]) {
     let n_kinds = machines(html, records, "Host", |record| record.host.as_ref());
-    let n_of_drivers = machines(html, records, "Driver's host", |record| record.driver_host.as_ref());
-    if n_of_drivers > 0 {
-        let eyes = records.iter().find_map(|record| record.eyes.as_ref().filter(|eyes| !eyes.is_here));
-        let name = eyes.map(|eyes| eyes.name.as_str()).unwrap_or_default();
+    machines(html, records, "Driver's host", |record| record.driver_host.as_ref());
+    let elsewhere = |record: &'a RunRecord| record.eyes.as_ref().filter(|eyes| !eyes.is_here);
+    let observed = alike(records, elsewhere, |eyes| eyes.name.clone());
+    for (eyes, runs) in &observed {
+        let noun = if runs.len() == 1 { "run" } else { "runs" };
+        let of_runs = format!(" of {noun} {}", phrases::ranges(runs));
+        let of_runs = if observed.len() > 1 { of_runs } else { String::new() };
         html.push_str(&format!(
-            "<p class=\"quiet\">The host is the server's, observed by <code>pgdyno watch</code> on {}.</p>\n",
-            text(name)
+            "<p class=\"quiet\">The host{of_runs} is the server's, observed by <code>pgdyno watch</code> on {}.</p>\n",
+            text(&eyes.name)
         ));
     }
     let remote: Vec<u32> = records.iter().filter(|r| !r.server_is_local).map(|r| r.spec.run).collect();
