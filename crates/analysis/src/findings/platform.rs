@@ -5,6 +5,7 @@ use model::telemetry::reading::key;
 use super::format::percent;
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
+use crate::run::usage::Usage;
 
 /// Clock sources that can be read without leaving user mode.
 const FAST_CLOCKS: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
@@ -124,11 +125,12 @@ const CLOCK_RATE: f64 = 0.001;
 fn clock_changed(context: &RunContext) -> Option<Finding> {
     let threshold_s = CLOCK_STEP_S + CLOCK_RATE * context.line.end_s;
     let during = |at_s: f64| (0.0..=context.line.end_s + 1.0).contains(&at_s);
-    let of_gauge = |name: &str| -> Vec<(f64, f64)> {
-        let ticks = context.usage.with_key(name).filter(|(tick, _)| during(tick.to_s));
+    let gauge = |usage: &Usage, name: &str| -> Vec<(f64, f64)> {
+        let ticks = usage.with_key(name).filter(|(tick, _)| during(tick.to_s));
         ticks.map(|(tick, value)| (tick.to_s, value)).collect()
     };
-    let (offsets, errors) = (of_gauge("server.clock_offset"), of_gauge("server.clock_error"));
+    let offsets = gauge(context.usage, "server.clock_offset");
+    let errors = gauge(context.usage, "server.clock_error");
     let bounds = offsets.iter().zip(&errors).map(|((at_s, offset), (_, error))| Bounds {
         at_s: *at_s,
         low: offset - error,
@@ -142,7 +144,10 @@ fn clock_changed(context: &RunContext) -> Option<Finding> {
         );
         return Some(CLOCK_CHANGED.finds(Severity::Doubt, evidence));
     }
-    let wall = of_gauge("host.clock_offset").into_iter();
+    // With eyes on another machine, only the driver's own ticks are of the driver's clock.
+    let here =
+        if context.data.record.driver_is_on_host() { Some(context.usage) } else { context.driver_usage };
+    let wall = gauge(here?, "host.clock_offset").into_iter();
     let wall = wall.map(|(at_s, offset)| Bounds { at_s, low: offset, high: offset }).collect();
     let (change_s, at_s) = largest_change(wall).filter(|(change_s, _)| change_s.abs() > CLOCK_STEP_S)?;
     let evidence =
@@ -180,15 +185,15 @@ pub(super) const SLOW_CLOCKSOURCE: Rule = Rule {
     severity: "Note when the kernel's clock source needs a system call or the hypervisor (hpet, acpi_pm, xen, jiffies)",
     source: "vdso(7); PostgreSQL documentation, pg_test_timing: such clocks take 0.5 us and more",
     advice: "Use tsc or the hypervisor's own fast clock; with this one, timing costs processor time and adds to latency.",
-    evidence: "The kernel's current clock source.",
+    evidence: "The current clock source of the kernel, on the server's machine and on the driver's, where both were observed.",
     why: "Each timestamp then costs a system call or an exit to the hypervisor, in the driver and in the server.",
     tested: ON_RECORDS,
     check: Check::Run(slow_clocksource),
 };
 
 fn slow_clocksource(context: &RunContext) -> Option<Finding> {
-    let clock = fact(context, "clocksource").filter(|clock| !FAST_CLOCKS.contains(clock))?;
-    Some(SLOW_CLOCKSOURCE.finds(Severity::Note, format!("the clock source is {clock}")))
+    let clocks = facts(context, "clocksource", FAST_CLOCKS)?;
+    Some(SLOW_CLOCKSOURCE.finds(Severity::Note, format!("the clock source is {clocks}")))
 }
 
 pub(super) const CPU_FREQUENCY_VARIES: Rule = Rule {
@@ -197,19 +202,32 @@ pub(super) const CPU_FREQUENCY_VARIES: Rule = Rule {
     severity: "Note when the frequency governor is neither performance nor userspace",
     source: "kernel documentation, CPU performance scaling; Gregg, Systems Performance, 6.4.1",
     advice: "Set the governor to performance during the experiment.",
-    evidence: "The frequency governor of the first processor.",
+    evidence: "The frequency governor of the first processor, on the server's machine and on the driver's, where both were observed.",
     why: "The same work takes longer if the processor was idle before: low loads look slower than they are.",
     tested: ON_RECORDS,
     check: Check::Run(cpu_frequency_varies),
 };
 
 fn cpu_frequency_varies(context: &RunContext) -> Option<Finding> {
-    let governor = fact(context, "cpu_governor").filter(|name| !STEADY_GOVERNORS.contains(name))?;
-    Some(CPU_FREQUENCY_VARIES.finds(Severity::Note, format!("the governor is {governor}")))
+    let governors = facts(context, "cpu_governor", STEADY_GOVERNORS)?;
+    Some(CPU_FREQUENCY_VARIES.finds(Severity::Note, format!("the governor is {governors}")))
 }
 
-fn fact<'a>(context: &RunContext<'a>, name: &str) -> Option<&'a str> {
-    context.data.record.host.as_ref()?.facts.get(name).map(String::as_str)
+/// A fact of the machines of the run where it is none of `good`, each with its machine if there are two.
+fn facts(context: &RunContext, name: &str, good: &[&str]) -> Option<String> {
+    let record = &context.data.record;
+    let machines = match &record.driver_host {
+        None => [(record.host.as_ref(), ""), (None, "")],
+        Some(here) => {
+            [(record.host.as_ref(), " on the server's machine"), (Some(here), " on the driver's machine")]
+        }
+    };
+    let found = machines.into_iter().filter_map(|(host, whose)| {
+        let value = host?.facts.get(name).filter(|value| !good.contains(&value.as_str()))?;
+        Some(format!("{value}{whose}"))
+    });
+    let found: Vec<String> = found.collect();
+    (!found.is_empty()).then(|| found.join(", and "))
 }
 
 #[cfg(test)]

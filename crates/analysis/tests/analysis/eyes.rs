@@ -4,6 +4,7 @@ use analysis::comparison::Difference;
 use analysis::study;
 use model::experiment::case::ServerSource;
 use model::run::eyes::EyesRecord;
+use model::run::host::HostRecord;
 use model::run::{ExperimentData, RunData};
 use model::telemetry::reading::{Tick, TickSource};
 
@@ -11,8 +12,8 @@ use crate::comparison::{compare_cases, pairs};
 use crate::findings::findings_of;
 use crate::quiet::{self, set_metric};
 
-#[test]
-fn with_eyes_on_the_servers_host_both_machines_are_judged_each_by_its_own_parties() {
+/// A quiet run with eyes on the server's host.
+fn run_on_two_machines() -> RunData {
     let mut data = quiet::run(1);
     observe_at(&mut data, "db1");
     // The driver's share of the server's machine is now on the other one.
@@ -33,6 +34,12 @@ fn with_eyes_on_the_servers_host_both_machines_are_judged_each_by_its_own_partie
         data.ticks.push(tick);
     }
     data.ticks.sort_by_key(|tick| tick.end_unix_ns);
+    data
+}
+
+#[test]
+fn with_eyes_on_the_servers_host_both_machines_are_judged_each_by_its_own_parties() {
+    let mut data = run_on_two_machines();
     assert_eq!(findings_of(data.clone()), []);
     for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::DriverHost) {
         tick.values.insert("host.cpu.user[cpu1]".to_string(), 0.5);
@@ -52,6 +59,34 @@ fn observe_at(data: &mut RunData, hostname: &str) {
     record.driver_host = record.host.clone();
     record.host.as_mut().unwrap().hostname = hostname.to_string();
     record.server_is_local = true;
+}
+
+#[test]
+fn clocks_and_frequencies_are_judged_on_the_machine_that_they_belong_to() {
+    let set = |source: TickSource| {
+        let mut data = run_on_two_machines();
+        for tick in data.ticks.iter_mut().filter(|tick| tick.source == source) {
+            let offset_s = if tick.end_unix_ns > quiet::at(20.5) { 0.5 } else { 0.0 };
+            tick.values.insert("host.clock_offset".to_string(), offset_s);
+        }
+        findings_of(data)
+    };
+    assert_eq!(set(TickSource::Host), []);
+    let found = set(TickSource::DriverHost);
+    assert!(found[0].evidence.contains("of the driver's machine was set by +0.500 s"), "{found:?}");
+    let mut data = run_on_two_machines();
+    let facts = |host: &mut HostRecord, clock: &str, governor: &str| {
+        host.facts.insert("clocksource".to_string(), clock.to_string());
+        host.facts.insert("cpu_governor".to_string(), governor.to_string());
+    };
+    facts(data.record.driver_host.as_mut().unwrap(), "hpet", "powersave");
+    facts(data.record.host.as_mut().unwrap(), "tsc", "ondemand");
+    let evidence: Vec<String> = findings_of(data).into_iter().map(|finding| finding.evidence).collect();
+    let expected = [
+        "the clock source is hpet on the driver's machine",
+        "the governor is ondemand on the server's machine, and powersave on the driver's machine",
+    ];
+    assert_eq!(evidence, expected);
 }
 
 /// The servers of A and B, on machines of their own, that eyes look at.
