@@ -396,10 +396,7 @@ impl Relation {
     /// Whether it has its own mark of the workload.
     fn is_marked(&self, dataset: Dataset) -> bool {
         let comment = self.comment.as_deref().unwrap_or_default();
-        if self.name == dataset.marked_table() {
-            return matches!(Marker::parse(comment), Ok(Some(marker)) if marker.workload == dataset.name() && marker.is_on(self.oid));
-        }
-        is_part_mark(comment, dataset.name(), &self.name, Identity::Oid(self.oid))
+        dataset.is_mark(comment, &self.name, self.oid)
     }
 
     fn kind_words(&self) -> &'static str {

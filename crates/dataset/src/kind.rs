@@ -2,6 +2,7 @@
 
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
 use model::experiment::script::{CaseData, SqlFile};
+use workload::objects::marker::{Identity, Marker, is_part_mark};
 use workload::tpcc::Style;
 use workload::{Builtin, Schema, Signature, tpcb, tpcc, tprocc};
 
@@ -185,6 +186,14 @@ impl Dataset {
     /// The table that gains a row with each payment or transaction.
     pub fn history_table(self) -> &'static str {
         self.facts().history_table
+    }
+
+    /// Whether the comment on a table is its mark: that of this table, with this OID unless an older version wrote it.
+    pub(crate) fn is_mark(self, comment: &str, table: &str, oid: u32) -> bool {
+        if table == self.marked_table() {
+            return matches!(Marker::parse(comment), Ok(Some(marker)) if marker.workload == self.name() && marker.is_on(oid));
+        }
+        is_part_mark(comment, self.name(), table, Identity::Oid(oid))
     }
 
     /// All tables.

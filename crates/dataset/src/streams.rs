@@ -25,6 +25,8 @@ use std::time::Duration;
 use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Limit};
 
+use crate::streams::marked::Expected;
+
 /// Size of one piece of COPY data: large enough that messages cost nothing, small enough to stay in the processor's
 /// cache between generating and sending it.
 pub const PIECE_BYTES: usize = 64 * 1024;
@@ -86,12 +88,7 @@ pub enum Part {
     Execute(String),
     /// Aborts the transaction unless the table, which an earlier part has locked, is the one that was created for the
     /// rows.
-    Expect {
-        /// The table, for messages.
-        table: String,
-        /// Yields `t` if it is.
-        sql: String,
-    },
+    Expect(Expected),
     /// Sends rows. For FREEZE, an earlier part of the same transaction creates or truncates the table.
     Copy(Copy),
 }
@@ -270,7 +267,7 @@ impl Work<'_> {
                     for part in parts {
                         match part {
                             Part::Execute(sql) => self.execute(session, &name, &sql)?,
-                            Part::Expect { table, sql } => self.expect(session, &name, table, &sql)?,
+                            Part::Expect(expected) => self.expect(session, &name, &expected)?,
                             Part::Copy(copy) => self.copy(session, &name, copy)?,
                         }
                     }
@@ -286,14 +283,15 @@ impl Work<'_> {
         session.execute(sql).map_err(|error| failed(job, sql, error))
     }
 
-    fn expect(&self, session: &mut Session, job: &str, table: String, sql: &str) -> Result<(), LoadError> {
+    fn expect(&self, session: &mut Session, job: &str, expected: &Expected) -> Result<(), LoadError> {
         self.go_on()?;
-        let answer = session.query(sql).map_err(|error| failed(job, sql, error))?;
-        if answer.scalar() == Some("t") {
+        let sql = expected.sql();
+        let found = session.query(&sql).map_err(|error| failed(job, &sql, error))?;
+        if expected.is_met(&found) {
             return Ok(());
         }
         session.execute("rollback").map_err(|error| failed(job, "rollback", error))?;
-        Err(LoadError::Replaced { table })
+        Err(LoadError::Replaced { table: expected.plain_name() })
     }
 
     fn copy(&self, session: &mut Session, job: &str, copy: Copy) -> Result<(), LoadError> {

@@ -2,8 +2,9 @@
 
 use wire::quote_literal;
 use workload::Schema;
-use workload::objects::marker::mark_begins;
+use workload::objects::marker::names_oid;
 
+use crate::kind::Dataset;
 use crate::streams::Part;
 
 /// The rows to remove.
@@ -17,8 +18,8 @@ pub(crate) enum Rows {
 
 /// Truncates a table, which the transaction then has to itself; if the schema is known, only if the table has the mark
 /// of the workload. Tables of the search path are pgbench's, which marks none and truncates the children too.
-pub(crate) fn truncate(schema: &Schema, workload: &str, table: &str, rows: Rows) -> Vec<Part> {
-    let expected = expected(schema, workload, table);
+pub(crate) fn truncate(schema: &Schema, dataset: Dataset, table: &str, rows: Rows) -> Vec<Part> {
+    let expected = expected(schema, dataset, table);
     let only = if expected.is_some() && rows == Rows::Own { "only " } else { "" };
     let name = schema.sql_name(table);
     let truncate = Part::Execute(format!("truncate table {only}{name}"));
@@ -30,30 +31,50 @@ pub(crate) fn truncate(schema: &Schema, workload: &str, table: &str, rows: Rows)
 
 /// Alters a table or creates an index on it in a transaction; if the schema is known, only if the table has the mark of
 /// the workload.
-pub(crate) fn alter(schema: &Schema, workload: &str, table: &str, statement: String) -> Vec<Part> {
-    let expected = expected(schema, workload, table);
+pub(crate) fn alter(schema: &Schema, dataset: Dataset, table: &str, statement: String) -> Vec<Part> {
+    let expected = expected(schema, dataset, table);
     // From here on, nobody can give the name to another table. Locked before the statement, which may read all of it.
     let lock = format!("lock table only {} in share update exclusive mode", schema.sql_name(table));
     let lock = expected.is_some().then_some(Part::Execute(lock));
     lock.into_iter().chain(expected).chain([Part::Execute(statement)]).collect()
 }
 
-/// Checks that the locked table has the mark, and that a superuser's load fills no table of somebody else: who owns the schema can
-/// drop a table in it and give its mark to another one, whose triggers would run with a superuser's rights. Tables of the search path
-/// have no mark.
-fn expected(schema: &Schema, workload: &str, table: &str) -> Option<Part> {
-    if schema.name().is_empty() {
-        return None;
+/// What the locked table has to be; tables of the search path have no mark.
+fn expected(schema: &Schema, dataset: Dataset, table: &str) -> Option<Part> {
+    let is_named = !schema.name().is_empty();
+    is_named.then(|| Part::Expect(Expected { dataset, schema: schema.clone(), table: table.to_string() }))
+}
+
+/// A table with the mark that the load in progress gave it. Nobody else's table will do in a superuser's load: who owns
+/// the schema can drop a table in it and give its mark to another one, whose triggers would run with a superuser's rights.
+pub struct Expected {
+    dataset: Dataset,
+    schema: Schema,
+    table: String,
+}
+
+impl Expected {
+    pub(super) fn plain_name(&self) -> String {
+        self.schema.plain_name(&self.table)
     }
-    let sql = format!(
-        "select pg_catalog.strpos(pg_catalog.obj_description(c.oid, 'pg_class'), {}) = 1 \
-         and exists (select 1 from pg_catalog.pg_roles o, pg_catalog.pg_roles u where o.oid = c.relowner \
-           and u.rolname = current_user and (o.oid = u.oid or o.rolsuper or not u.rolsuper)) \
-         from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
-         where n.nspname = {} and c.relname = {}",
-        quote_literal(&mark_begins(workload)),
-        quote_literal(schema.name()),
-        quote_literal(table)
-    );
-    Some(Part::Expect { table: schema.plain_name(table), sql })
+
+    pub(super) fn sql(&self) -> String {
+        format!(
+            "select c.oid, pg_catalog.obj_description(c.oid, 'pg_class') as comment, \
+             exists (select 1 from pg_catalog.pg_roles o, pg_catalog.pg_roles u where o.oid = c.relowner \
+               and u.rolname = current_user and (o.oid = u.oid or o.rolsuper or not u.rolsuper)) as may_be_filled \
+             from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+             where n.nspname = {} and c.relname = {}",
+            quote_literal(self.schema.name()),
+            quote_literal(&self.table)
+        )
+    }
+
+    /// Whether the answer to [`Expected::sql`] shows that table.
+    pub(super) fn is_met(&self, found: &wire::session::Rows) -> bool {
+        let (Some(oid), Some(comment)) = (found.parse(0, "oid"), found.get(0, "comment")) else { return false };
+        // A load just now named the OID, as older versions did not.
+        let is_marked = self.dataset.is_mark(comment, &self.table, oid) && names_oid(comment, oid);
+        is_marked && found.get(0, "may_be_filled") == Some("t")
+    }
 }

@@ -6,12 +6,10 @@
 use workload::Schema;
 use workload::tpcb::{self, Partition, Partitioning, TABLES, Table, TpcbOptions, partitions, primary_key_of};
 
+use crate::kind::Dataset;
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::streams::marked;
 use crate::streams::{Copy, Job, Part, Step};
-
-/// The workload named in the marks of these tables.
-pub const WORKLOAD: &str = "tpcb";
 
 /// Since this version, ANALYZE ONLY skips the partitions of a partitioned table.
 const ANALYZE_ONLY_VERSION_NUM: u32 = 180_000;
@@ -71,7 +69,7 @@ impl TpcbLoad {
         vec![Job::of(
             job,
             vec![
-                locking(marked::alter(schema, WORKLOAD, job, key)),
+                locking(marked::alter(schema, Dataset::Tpcb, job, key)),
                 Step::Alone(format!("{analyze} {name}")),
             ],
         )]
@@ -113,8 +111,8 @@ impl TpcbLoad {
         let rows = unit.rows(self.scale);
         let emptied = if is_ordinary { marked::Rows::Own } else { marked::Rows::OfPartitions };
         let mut parts = match maker {
-            Maker::This => marked::truncate(&self.options.schema, WORKLOAD, plain_name, emptied),
-            Maker::Anyone => marked::truncate(&Schema::searched(), WORKLOAD, plain_name, emptied),
+            Maker::This => marked::truncate(&self.options.schema, Dataset::Tpcb, plain_name, emptied),
+            Maker::Anyone => marked::truncate(&Schema::searched(), Dataset::Tpcb, plain_name, emptied),
         };
         match (table, maker) {
             (Table::Accounts, Maker::This) if is_ordinary => parts.extend([
@@ -137,7 +135,7 @@ impl TpcbLoad {
     fn keyed(&self, unit: &Unit) -> Option<Step> {
         let schema = &self.options.schema;
         let key = primary_key_of(unit.table, &schema.sql_name(&unit.name), self.index_tablespace.as_deref());
-        (unit.table != Table::History).then(|| locking(marked::alter(schema, WORKLOAD, &unit.name, key)))
+        (unit.table != Table::History).then(|| locking(marked::alter(schema, Dataset::Tpcb, &unit.name, key)))
     }
 }
 

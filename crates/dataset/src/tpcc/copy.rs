@@ -7,6 +7,7 @@ use workload::Schema;
 use workload::tpcc::{self, Population, Style, Table};
 use workload::tprocc;
 
+use crate::kind::Dataset;
 use crate::streams::marked;
 use crate::streams::{Copy, Job, Part, Step};
 use crate::tpcb::copy::locking;
@@ -32,14 +33,14 @@ pub fn fill(schema: &Schema, population: &Population) -> Vec<Job> {
 fn job(table: Table, schema: &Schema, population: &Population) -> Job {
     let name = table.name();
     let mut rows = tpcc::Rows::new(table, population, 0..u64::MAX);
-    let (workload, sql, keys) = match population.style {
+    let (dataset, sql, keys) = match population.style {
         Style::Spec => (
-            "tpcc",
+            Dataset::Tpcc,
             tpcc::copy_statement(schema, table, true),
             [tpcc::primary_keys(schema), tpcc::indexes(schema)].concat(),
         ),
         Style::HammerDb => (
-            "tproc-c",
+            Dataset::TprocC,
             tprocc::copy_statement(schema, table),
             [tprocc::primary_keys(schema), tprocc::indexes(schema)].concat(),
         ),
@@ -49,10 +50,10 @@ fn job(table: Table, schema: &Schema, population: &Population) -> Job {
         sql,
         rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)),
     };
-    let mut filled = marked::truncate(schema, workload, name, marked::Rows::Own);
+    let mut filled = marked::truncate(schema, dataset, name, marked::Rows::Own);
     filled.push(Part::Copy(copy));
     let keys = keys.into_iter().filter(|(of, _)| *of == table);
-    let indexed = keys.map(|(_, sql)| locking(marked::alter(schema, workload, name, sql)));
+    let indexed = keys.map(|(_, sql)| locking(marked::alter(schema, dataset, name, sql)));
     let vacuumed = Step::Alone(format!("vacuum analyze {}", schema.sql_name(name)));
     Job::of(name, [locking(filled)].into_iter().chain(indexed).chain([vacuumed]).collect())
 }

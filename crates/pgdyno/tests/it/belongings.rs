@@ -345,6 +345,32 @@ fn a_load_neither_marks_nor_empties_a_table_that_somebody_creates_meanwhile() {
 }
 
 #[test]
+fn a_load_empties_no_table_to_which_its_mark_was_copied() {
+    let database = Database::new();
+    let server = database.server("public");
+    let args = ["init", "-s", "2", "--streams", "1", "--server", &server];
+    let running = database.place.start(database.place.command(&args));
+    wait_until("the tables", || database.ask("select to_regclass('pgbench_history') is not null") == "t");
+    // One stream takes the accounts first, then the tellers, then the branches.
+    let mut locker = database.session();
+    locker.execute("begin; lock table pgbench_tellers in share update exclusive mode").unwrap();
+    database.change_behind_the_lock(
+        &mut locker,
+        "begin; alter table pgbench_branches rename to former; create table pgbench_branches (like former); \
+         insert into pgbench_branches values (7, 1, 'mine'); \
+         do $$ begin execute format('comment on table pgbench_branches is %L', obj_description('former'::regclass)); end $$; \
+         commit",
+    );
+    let ended = running.wait().expect(1);
+    assert!(
+        ended.stderr.contains("somebody replaced table `public.pgbench_branches`"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(database.ask("select trim(filler) from pgbench_branches"), "mine");
+}
+
+#[test]
 fn a_users_partition_or_table_of_the_same_name_is_named_and_kept() {
     let database = Database::new();
     database.init("public", "--partitions 2").expect(0);

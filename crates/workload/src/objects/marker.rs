@@ -36,9 +36,10 @@ pub fn part_mark(workload: &str, part: &str, identity: Option<Identity>) -> Stri
     pairs_text([("workload", workload), ("part", part)].into_iter().chain(pair))
 }
 
-/// The beginning of every mark of a workload's tables.
-pub fn mark_begins(workload: &str) -> String {
-    pairs_text([("workload", workload)].into_iter()) + " "
+/// Whether a mark names this OID; those of older versions name none.
+pub fn names_oid(mark: &str, oid: u32) -> bool {
+    let pair = format!("{OID}={oid}");
+    mark.split_ascii_whitespace().any(|word| word == pair)
 }
 
 /// Whether a comment is what [`part_mark`] gives for this object.
@@ -260,6 +261,8 @@ mod tests {
             assert!(!is_part_mark(comment, workload, part, identity), "{comment}");
         }
         let loaded = marker("tpcb", MarkerState::Loading);
+        assert!(names_oid(&table, 16400) && !names_oid(&table, 1640) && !names_oid(&older, 16400));
+        assert!(names_oid(&loaded.clone().on(7).text(), 7));
         assert!(loaded.is_on(7) && loaded.clone().on(7).is_on(7) && !loaded.on(7).is_on(8));
         assert!(Marker::parse(&mark).is_err(), "it does not say what was loaded");
     }
