@@ -18,8 +18,7 @@ pub(crate) const KEYS: [&str; 2] = [ROWS, STATE];
 const ROWS: &str = "rows";
 const STATE: &str = "state_digest";
 
-/// Characters of the digest: 64 bits, enough against chance.
-const DIGEST_CHARS: usize = 16;
+const DIGEST_BYTES: usize = 8;
 
 /// The proofs of tables that were loaded just now with `n_rows` rows, for their marker.
 ///
@@ -70,15 +69,17 @@ fn written(session: &mut Session, schema: &Schema, tables: &[String]) -> Result<
 
 fn digest(session: &mut Session, schema: &Schema, tables: &[String]) -> Result<String> {
     let rows = session.query(&state_sql(schema, tables))?;
+    Ok(short_digest(rows.rows.iter().flatten().map(|value| value.as_deref().unwrap_or("-"))))
+}
+
+/// 64 bits of the SHA-256 of texts, in hexadecimal digits: enough against chance.
+pub(crate) fn short_digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
-    for row in &rows.rows {
-        for value in row {
-            hash.update(value.as_deref().unwrap_or("-"));
-            hash.update([0]);
-        }
+    for text in texts {
+        hash.update(text);
+        hash.update([0]);
     }
-    let text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(text[..DIGEST_CHARS].to_string())
+    hash.finalize().iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// One row for each fact. Sizes are those of the main fork: a vacuum that changes nothing may extend the others.
