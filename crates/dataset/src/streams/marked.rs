@@ -72,7 +72,9 @@ impl Expected {
 
     /// Whether the answer to [`Expected::sql`] shows that table.
     pub(super) fn is_met(&self, found: &wire::session::Rows) -> bool {
-        let (Some(oid), Some(comment)) = (found.parse(0, "oid"), found.get(0, "comment")) else { return false };
+        let (Some(oid), Some(comment)) = (found.parse(0, "oid"), found.get(0, "comment")) else {
+            return false;
+        };
         // A load just now named the OID, as older versions did not.
         let is_marked = self.dataset.is_mark(comment, &self.table, oid) && names_oid(comment, oid);
         is_marked && found.get(0, "may_be_filled") == Some("t")

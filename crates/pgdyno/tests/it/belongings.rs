@@ -364,11 +364,7 @@ fn a_load_empties_no_table_to_which_its_mark_was_copied() {
          commit",
     );
     let ended = running.wait().expect(1);
-    assert!(
-        ended.stderr.contains("somebody replaced table `public.pgbench_branches`"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("somebody replaced table `public.pgbench_branches`"), "{}", ended.stderr);
     assert_eq!(database.ask("select trim(filler) from pgbench_branches"), "mine");
 }
 

@@ -14,9 +14,11 @@ use crate::names::random_hex;
 use crate::running::certificate::Certificate;
 use crate::user::account::Account;
 
-/// The role of a load that comes over the network. It may do with the database and its tables what a load needs, and is
-/// no superuser: whoever learns its password cannot execute programs or read files of the database's host.
+/// The role of a load that comes over the network. It is no superuser, so that whoever learns its password cannot execute
+/// programs or read files of the database's host; and it may not create triggers, which pgdyno would fire as superuser.
 pub const LOAD_ROLE: &str = "pgdyno_load";
+/// The privilege MAINTAIN came with 17.
+const MAINTAIN_VERSION_NUM: u32 = 170_000;
 /// Random bytes of a password: more than anybody can guess, also from the MD5 hash of a server before 10.
 const PASSWORD_BYTES: usize = 18;
 /// Longest name of a network interface (IFNAMSIZ less its final zero byte).
@@ -186,14 +188,19 @@ impl Door {
         }
         let verifier = quote_literal(&self.password.verifier(LOAD_ROLE, self.version_num));
         session.execute(&format!("alter role {LOAD_ROLE} login password {verifier}"))?;
-        session.execute(&format!("grant all on database {DATABASE} to {LOAD_ROLE}"))?;
+        session.execute(&format!("grant connect, temporary on database {DATABASE} to {LOAD_ROLE}"))?;
+        // For scripts that vacuum or analyze; releases without it skip that with a warning.
+        let maintain = if self.version_num >= MAINTAIN_VERSION_NUM { ", maintain" } else { "" };
         let schemas = session.query(
             "select nspname from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'",
         )?;
         for schema in (0..schemas.len()).filter_map(|row| schemas.get(row, "nspname")).map(quote_ident) {
-            session.execute(&format!("grant all on schema {schema} to {LOAD_ROLE}"))?;
-            for kind in ["tables", "sequences"] {
-                session.execute(&format!("grant all on all {kind} in schema {schema} to {LOAD_ROLE}"))?;
+            for rights in [
+                "usage on schema".to_string(),
+                format!("select, insert, update, delete, truncate{maintain} on all tables in schema"),
+                "usage, select, update on all sequences in schema".to_string(),
+            ] {
+                session.execute(&format!("grant {rights} {schema} to {LOAD_ROLE}"))?;
             }
         }
         Ok(())

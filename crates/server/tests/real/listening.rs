@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketType};
 use server::{Cluster, Listen, Server, StartOptions, StopMode};
 use wire::conninfo::SslMode;
-use wire::{Conninfo, Secret, connect};
+use wire::{Conninfo, Secret, Session, connect};
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
 
@@ -79,6 +79,9 @@ fn only_admitted_addresses_get_in_and_only_as_the_loads_role_with_its_password()
     assert!(refusal(&conninfo).contains("no pg_hba.conf entry"));
     assert!(answer_to([127, 0, 0, 2], port).starts_with('R'), "a question for the password");
 
+    let mut own = session(&server.conninfo());
+    own.execute("create schema app; create table app.t (n int); create sequence app.s; create function app.f() returns int language sql as 'select 1'")
+        .unwrap();
     let log = std::fs::read_to_string(server.log_path()).unwrap();
     let password = conninfo.password.clone().unwrap();
     assert!(log.contains("create role pgdyno_load") && !log.contains(password.expose()));
@@ -89,6 +92,7 @@ fn only_admitted_addresses_get_in_and_only_as_the_loads_role_with_its_password()
     assert!(refusal(&next).contains("no pg_hba.conf entry"));
     server.admit(&cluster, &[HERE.parse().unwrap()]).unwrap();
     expect_verified_tls(&server, &next);
+    expect_rights_of_a_load(&mut session(&next));
     server.stop(StopMode::Fast).unwrap();
     // Another start's authority has the same name and another key.
     let (server, mut last) = start(&cluster, true, &[]);
@@ -96,6 +100,30 @@ fn only_admitted_addresses_get_in_and_only_as_the_loads_role_with_its_password()
     last.root_certificates = next.root_certificates;
     let stranger = refusal(&last);
     assert!(stranger.contains("certificate"), "{stranger}");
+}
+
+/// It does what scripts do, and makes nothing that somebody else's rights could run.
+fn expect_rights_of_a_load(load: &mut Session) {
+    for sql in [
+        "insert into app.t values (app.f()), (nextval('app.s')); update app.t set n = 0; delete from app.t; truncate app.t",
+        "begin; lock table app.t in access exclusive mode; commit",
+        "create temporary table mine (n int); drop table mine",
+        "do $$ begin perform setval('app.s', 7); end $$",
+    ] {
+        load.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    for (sql, words) in [
+        ("create table app.mine (n int)", "permission denied for schema app"),
+        ("create schema mine", "permission denied for database"),
+        (
+            "create trigger mine before insert on app.t execute function app.f()",
+            "permission denied for table t",
+        ),
+        ("alter table app.t add other int", "must be owner of table t"),
+    ] {
+        let error = load.execute(sql).unwrap_err().to_string();
+        assert!(error.contains(words), "{sql}: {error}");
+    }
 }
 
 /// Its certificate is verified, all connections are encrypted, and the key belongs to the server's user alone.
