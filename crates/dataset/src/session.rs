@@ -27,8 +27,7 @@ pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
     match Session::connect_unless(conninfo, stop) {
         Ok(session) => {
             let mut session = session.context(STOPPED)?;
-            session.administer().with_context(|| format!("begin a session on {conninfo}"))?;
-            expect_own_role(&mut session, conninfo)?;
+            begin(&mut session, conninfo)?;
             Ok(session)
         }
         Err(error @ ConnectError::NoSuchDatabase { .. }) => {
@@ -43,14 +42,24 @@ pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
     }
 }
 
+/// Makes a new session fit to administer.
+///
+/// # Errors
+/// When a superuser would administer with the role of somebody else, or the server fails.
+pub(crate) fn begin(session: &mut Session, conninfo: &Conninfo) -> Result<()> {
+    session.administer().with_context(|| format!("begin a session on {conninfo}"))?;
+    expect_own_role(session, conninfo)
+}
+
 /// Fails for a superuser whom the owner of the database has given another role (`ALTER DATABASE ... SET role`): whatever that role
-/// has put into the database could take the superuser's rights back.
+/// has put into the database could take the superuser's rights back. The server cuts the text of the setting to a name.
 fn expect_own_role(session: &mut Session, conninfo: &Conninfo) -> Result<()> {
     let sql = "select s.rolname, u.rolname, d.datname from pg_catalog.pg_roles s, pg_catalog.pg_roles u, pg_catalog.pg_database d \
                where s.rolname = session_user and s.rolsuper and u.rolname = current_user and not u.rolsuper \
                and d.datname = current_database() and exists ( \
                  select 1 from pg_catalog.pg_db_role_setting p where p.setdatabase = d.oid and p.setrole = 0 \
-                 and p.setconfig @> array['role=' || u.rolname]::text[])";
+                 and exists (select 1 from pg_catalog.unnest(p.setconfig) s where s like 'role=%' \
+                   and pg_catalog.substr(s, 6)::pg_catalog.name = u.rolname))";
     let found = match session.query(sql) {
         Ok(found) => found,
         // A server that only speaks PostgreSQL's protocol may lack these catalogs.

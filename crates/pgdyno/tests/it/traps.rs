@@ -78,6 +78,17 @@ fn a_view_in_place_of_a_table_runs_nothing() {
     server.expect_refused(&format!("{RUN} --no-restore"), expected);
     server.owner("drop view pgbench_branches");
     server.expect_unsprung("init -s 1").expect(0);
+    // During a load that does not use it: rows are counted afterwards.
+    let target = server.pg.admin_target(&server.database);
+    let run = format!("{RUN} --no-restore -w tpcb-select -o out");
+    let args: Vec<&str> = run.split_whitespace().chain(["--server", &target]).collect();
+    let running = server.place.start(server.place.command(&args));
+    server.place.wait_for_load("out", 1);
+    let counted = "create view pgbench_tellers as select tid, 0 as tbalance from public.trap('count') as tid";
+    server.replace("pgbench_tellers", "view", counted);
+    running.wait();
+    let log = server.pg.log();
+    assert!(!log.contains("sprung: "), "{log}");
     server.replace("pgbench_branches", "view", view);
     server.expect_refused("check", expected);
     server.expect_refused(&format!("{RUN} --no-restore -w tpcb-select"), expected);
@@ -154,6 +165,11 @@ fn a_role_that_the_owner_gives_to_everybody_makes_no_table_the_superusers_own() 
     for args in ["check", "plan -s 1", "init -s 1", RUN] {
         server.expect_refused(args, "the role `bench` (ALTER DATABASE ... SET role)");
     }
+    // The server cuts the text of the setting to a name.
+    let role = "r".repeat(63);
+    server.pg.execute("postgres", &format!("create role {role}; grant {role} to bench"));
+    server.owner(&format!("alter database {} set role = '{role}etc'", server.database));
+    server.expect_refused("check", &format!("the role `{role}`"));
 }
 
 #[test]
