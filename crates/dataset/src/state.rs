@@ -77,6 +77,15 @@ pub fn marker(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resul
     marker_among(&relations(session, dataset, schema)?, dataset)
 }
 
+/// The same if the load that wrote it has completed the data.
+///
+/// # Errors
+/// As [`marker`].
+pub fn complete_marker(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<Option<Marker>> {
+    let marker = marker(session, dataset, schema)?;
+    Ok(marker.filter(|marker| matches!(marker.state, MarkerState::Finished { .. })))
+}
+
 /// Relations with the names of a workload's tables, and their comments.
 fn relations(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<Rows> {
     let names: Vec<String> = dataset.tables().into_iter().map(quote_literal).collect();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use dataset::kind::Dataset;
-use dataset::state::{self, DataState, Home};
+use dataset::state::{self, Home};
 use dataset::tpcc::load::C_LOAD;
 use model::run::RunRecord;
 use wire::session::Session;
@@ -50,10 +50,8 @@ impl ServerPlace {
 /// C-Load from the load marker; unknown for tables that pgdyno did not load.
 pub(crate) fn c_load(session: &mut Session, home: Option<&Home>) -> Result<Option<u32>> {
     let Some(Home { dataset: Dataset::Tpcc, schema }) = home else { return Ok(None) };
-    Ok(match state::inspect(session, Dataset::Tpcc, schema)? {
-        DataState::Whole(marker) => marker.extra.get(C_LOAD).and_then(|text| text.parse().ok()),
-        _ => None,
-    })
+    let marker = state::complete_marker(session, Dataset::Tpcc, schema)?;
+    Ok(marker.and_then(|marker| marker.extra.get(C_LOAD)?.parse().ok()))
 }
 
 /// The workload's tables (`table` or `schema.table`): those of the built-in ones, or those named by the user's scripts.

@@ -20,7 +20,6 @@ use server::database::target::{Flavor, locate, pools_transactions, rewrites_stat
 use server::database::template;
 use wire::Conninfo;
 use wire::session::Session;
-use workload::objects::marker::MarkerState;
 use workload::{Marker, Schema};
 
 use crate::site::Site;
@@ -46,8 +45,7 @@ pub struct Glance {
 
 /// The mark of complete data that pgdyno loaded; none also if it cannot be read.
 fn complete(session: &mut Session, dataset: Dataset, schema: &Schema) -> Option<Marker> {
-    let marker = state::marker(session, dataset, schema).ok()??;
-    matches!(marker.state, MarkerState::Finished { .. }).then_some(marker)
+    state::complete_marker(session, dataset, schema).ok()?
 }
 
 /// Examines a server by URL, in the schema `asked` for or the first of the search path, and changes nothing.
