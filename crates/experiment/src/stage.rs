@@ -13,6 +13,7 @@ pub(crate) mod own_data;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -30,7 +31,7 @@ use crate::site::keys::{cluster_key, clusters_dir, data_words};
 use crate::site::progress::{Progress, Watch};
 use crate::stage::adopted::Adopted;
 use dataset::layout;
-use dataset::session::limit;
+use dataset::session::{self, limit};
 
 /// The workspace with the case's cluster.
 pub(crate) fn workspace_of(case: &Case, site: &Site) -> Result<Workspace> {
@@ -179,8 +180,8 @@ impl Stage {
     ///
     /// # Errors
     /// When the server does not answer.
-    pub(crate) fn load_connections(&self) -> Result<Vec<LoadConnections>> {
-        let mut session = Session::connect(&self.conninfo()?)?;
+    pub(crate) fn load_connections(&self, stop: &'static AtomicBool) -> Result<Vec<LoadConnections>> {
+        let mut session = session::open(&self.conninfo()?, stop)?;
         facts::connections_of(&mut session, LOAD_ROLE)
     }
 

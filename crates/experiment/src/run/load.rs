@@ -122,7 +122,7 @@ impl OneRun<'_> {
         let ready = ready.map_err(|error| admission::explained(error, self.case))?;
         record.drivers = fleet.records();
         if self.case.server.listen.is_some() {
-            record.connections = stage.load_connections()?;
+            record.connections = stage.load_connections(self.site.stop)?;
             admission::record_route(&conninfo, record);
         }
         Ok((fleet, ready))

@@ -69,7 +69,7 @@ pub struct Route {
 pub struct LoadConnections {
     /// The address they came from (`pg_stat_activity.client_addr`).
     pub client_address: String,
-    /// Version and cipher of TLS (`pg_stat_ssl`), if they use it.
+    /// Version and cipher of TLS (`pg_stat_ssl`), if they use it and the server says so, as since 9.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
     /// Number of connections.

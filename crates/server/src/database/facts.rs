@@ -90,24 +90,33 @@ fn route(session: &mut Session) -> Option<Route> {
     Some(Route { reached, answered, pooler: is_pooled.then(|| "session".to_string()) })
 }
 
-/// The connections of a role, by the way they came.
+/// The connections of a role, by the way they came. Before 9.5, the server does not say which of them use TLS.
 ///
 /// # Errors
 /// When the server does not answer.
 pub fn connections_of(session: &mut Session, role: &str) -> Result<Vec<LoadConnections>> {
-    let sql = format!(
-        "select coalesce(host(client_addr), 'socket') as address, \
-         case when ssl then s.version || ' ' || s.cipher end as tls, count(*) as n \
-         from pg_stat_activity a left join pg_stat_ssl s using (pid) where usename = {} group by 1, 2 order by 1, 2",
-        quote_literal(role)
-    );
-    let rows = session.query(&sql)?;
+    let version_num = version_num(session)?;
+    let rows = session.query(&connections_sql(role, version_num))?;
     let way = |row: usize| LoadConnections {
         client_address: rows.get(row, "address").unwrap_or_default().to_string(),
         tls: rows.get(row, "tls").map(str::to_string),
         n_connections: rows.get(row, "n").and_then(|n| n.parse().ok()).unwrap_or_default(),
     };
     Ok((0..rows.len()).map(way).collect())
+}
+
+fn connections_sql(role: &str, version_num: u32) -> String {
+    let (tls, joined) = match version_num < 90_500 {
+        true => ("null::text", ""),
+        false => {
+            ("case when ssl then s.version || ' ' || s.cipher end", " left join pg_stat_ssl s using (pid)")
+        }
+    };
+    format!(
+        "select coalesce(host(client_addr), 'socket') as address, {tls} as tls, count(*) as n \
+         from pg_stat_activity a{joined} where usename = {} group by 1, 2 order by 1, 2",
+        quote_literal(role)
+    )
 }
 
 /// See [`ServerRecord::receivers`]. A user without the right to read them sees only that they exist: `hidden`.
@@ -220,6 +229,12 @@ fn lacking(session: &mut Session, version_num: u32) -> BTreeMap<String, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn before_9_5_connections_are_counted_without_the_view_of_tls() {
+        assert!(!connections_sql("a", 90_426).contains("pg_stat_ssl"));
+        assert!(connections_sql("a", 90_500).contains("pg_stat_ssl"));
+    }
 
     #[test]
     fn before_9_6_settings_are_read_without_an_argument_that_it_does_not_know() {
