@@ -135,8 +135,17 @@ impl Live<'_> {
         self.found.as_ref()?.place.home.as_ref()
     }
 
-    /// Rows touched so far, with what this run's own session read.
+    /// Rows touched so far, with what this run's own session read, and the pages of the tables.
     fn touched_before(&mut self, tables: &[&str]) -> Result<BTreeMap<String, Touched>> {
+        let pages = touched::pages(self.session()?, tables)?;
+        let mut touched = self.rows_before(tables)?;
+        touched
+            .iter_mut()
+            .for_each(|(table, of_table)| of_table.pages = pages.get(table).copied().unwrap_or(0));
+        Ok(touched)
+    }
+
+    fn rows_before(&mut self, tables: &[&str]) -> Result<BTreeMap<String, Touched>> {
         let session = self.session()?;
         if touched::reports_on_request(session) {
             return touched::so_far(session, tables);

@@ -16,6 +16,12 @@ pub(crate) enum Missing {
 /// `with recursive t(oid) as (...)`: the tables (`table` or `schema.table`) and all their partitions and children, both
 /// of which are in `pg_inherits`. A partitioned table itself has no pages.
 pub(crate) fn with_parts(tables: &[&str], missing: Missing) -> String {
+    format!("{}, t(oid) as (select distinct oid from parts)", with_parts_of_each(tables, missing))
+}
+
+/// `with recursive parts(n, oid) as (...)`: the same, with the number of the table in the list, from 1. What is part of
+/// two tables is there twice.
+pub(crate) fn with_parts_of_each(tables: &[&str], missing: Missing) -> String {
     let oid = |table: &&str| {
         let name = quote_literal(&quote_name(table));
         match missing {
@@ -26,8 +32,9 @@ pub(crate) fn with_parts(tables: &[&str], missing: Missing) -> String {
     let oids: Vec<String> = tables.iter().map(oid).collect();
     let oids = if oids.is_empty() { "null::oid".to_string() } else { oids.join(", ") };
     format!(
-        "with recursive t(oid) as (
-             select unnest(array[{oids}]) union select i.inhrelid from pg_inherits i join t on i.inhparent = t.oid
+        "with recursive parts(n, oid) as (
+             select n, oid from unnest(array[{oids}]) with ordinality as named(oid, n)
+             union select p.n, i.inhrelid from pg_catalog.pg_inherits i join parts p on i.inhparent = p.oid
          )"
     )
 }

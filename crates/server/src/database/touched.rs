@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use model::run::touched::Touched;
-use wire::{Session, quote_literal};
+use wire::Session;
 
 use crate::database::facts::{ask, is_so};
-use crate::database::tend::quote_name;
+use crate::database::relations::{Missing, with_parts_of_each};
 
 /// Limit for the statistics of sessions that have just ended to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ pub fn reports_on_request(session: &mut Session) -> bool {
 }
 
 /// Rows of each table (`table` or `schema.table`), with its partitions, that were read and changed since the statistics
-/// were reset. Empty if the server does not count.
+/// were reset; without [`pages`]. Empty if the server does not count.
 ///
 /// # Errors
 /// When a table is missing or the server fails.
@@ -43,11 +43,28 @@ pub fn so_far(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String,
             rows_read: number("rows_read")?,
             rows_changed: number("rows_changed")?,
             rows_inserted: number("rows_inserted")?,
-            pages: number("pages")?,
+            pages: 0,
         };
         touched.insert((*table).to_string(), of_table);
     }
     Ok(touched)
+}
+
+/// Pages of each table (`table` or `schema.table`), with its partitions. Asking for them takes a lock on each.
+///
+/// # Errors
+/// When a table is missing or the server fails.
+pub fn pages(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String, u64>> {
+    let sql = format!(
+        "{}
+         select (coalesce(sum(pg_catalog.pg_relation_size(p.oid)), 0)
+                 / pg_catalog.current_setting('block_size')::bigint)::bigint as pages
+           from parts p group by n order by n",
+        with_parts_of_each(tables, Missing::Fails)
+    );
+    let rows = session.query(&sql).context("read the sizes of tables")?;
+    let of_table = |(i, table): (usize, &&str)| Some((table.to_string(), rows.parse(i, "pages")?));
+    Ok(tables.iter().enumerate().filter_map(of_table).collect())
 }
 
 /// The same when the sessions of these processes have ended, which report their last counts then, and when it no longer
@@ -79,22 +96,15 @@ pub fn settled(session: &mut Session, tables: &[&str], pids: &[i32]) -> Result<B
 /// A row for each table, in order. The server's functions are called for these tables only: its views read the statistics
 /// of all relations, each time. Entries that index scans returned count as rows read even if a scan needed the index only.
 fn sql(tables: &[&str]) -> String {
-    let oids: Vec<String> =
-        tables.iter().map(|table| format!("{}::regclass::oid", quote_literal(&quote_name(table)))).collect();
     format!(
-        "with recursive t(n, oid) as (
-             select n, oid from unnest(array[{}]::oid[]) with ordinality as named(oid, n)
-             union select t.n, i.inhrelid from pg_catalog.pg_inherits i join t on i.inhparent = t.oid
-         )
-         select sum(pg_catalog.pg_stat_get_tuples_returned(t.oid)
+        "{}
+         select sum(pg_catalog.pg_stat_get_tuples_returned(p.oid)
                     + (select coalesce(sum(pg_catalog.pg_stat_get_tuples_returned(x.indexrelid)), 0)
-                         from pg_catalog.pg_index x where x.indrelid = t.oid))::bigint as rows_read,
-                sum(pg_catalog.pg_stat_get_tuples_inserted(t.oid) + pg_catalog.pg_stat_get_tuples_updated(t.oid)
-                    + pg_catalog.pg_stat_get_tuples_deleted(t.oid))::bigint as rows_changed,
-                sum(pg_catalog.pg_stat_get_tuples_inserted(t.oid))::bigint as rows_inserted,
-                (coalesce(sum(pg_catalog.pg_relation_size(t.oid)), 0)
-                 / pg_catalog.current_setting('block_size')::bigint)::bigint as pages
-           from t group by n order by n",
-        oids.join(", ")
+                         from pg_catalog.pg_index x where x.indrelid = p.oid))::bigint as rows_read,
+                sum(pg_catalog.pg_stat_get_tuples_inserted(p.oid) + pg_catalog.pg_stat_get_tuples_updated(p.oid)
+                    + pg_catalog.pg_stat_get_tuples_deleted(p.oid))::bigint as rows_changed,
+                sum(pg_catalog.pg_stat_get_tuples_inserted(p.oid))::bigint as rows_inserted
+           from parts p group by n order by n",
+        with_parts_of_each(tables, Missing::Fails)
     )
 }
