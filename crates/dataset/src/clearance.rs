@@ -186,15 +186,15 @@ impl Clearance<'_> {
         let found = self.relations(session)?;
         let is_loading =
             |relation: &Relation| relation.comment.as_ref() == Some(&loading.clone().on(relation.oid).text());
-        let is_own = |table: &str| {
-            found.iter().any(|relation| {
+        let own = |table: &str| {
+            found.iter().find(|relation| {
                 relation.name == table
                     && relation.schema == self.schema.name()
                     && relation.is_marked(self.dataset)
                     && (table != marked || is_loading(relation))
             })
         };
-        let replaced = self.tables.iter().filter(|table| !is_own(table));
+        let replaced = self.tables.iter().filter(|table| own(table).is_none());
         let replaced: Vec<String> =
             replaced.map(|table| format!("`{}`", self.schema.plain_name(table))).collect();
         ensure!(
@@ -203,8 +203,7 @@ impl Clearance<'_> {
              is not complete",
             replaced.join(", ")
         );
-        let found = found.iter().find(|relation| relation.name == marked);
-        found.map(|relation| relation.oid).context("the marked table is one of the tables")
+        own(marked).map(|relation| relation.oid).context("the marked table is one of the tables")
     }
 
     /// Drops the relations that [`Clearance::hold`] returned.
