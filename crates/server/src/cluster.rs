@@ -250,7 +250,6 @@ impl Cluster {
         }
         given::make(&self.data_dir(), &self.account)?;
         self.run_initdb(options)?;
-        self.write_access("")?;
         let data = self.data_dir();
         self.write_owned(&data.join(CONFIGURATION), &configuration_text(&BTreeMap::new()))?;
         let main = data.join("postgresql.conf");
