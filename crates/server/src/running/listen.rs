@@ -50,8 +50,7 @@ impl Listen {
                 text.parse::<IpAddr>().map_or(interface == text, |wanted| wanted.to_canonical() == address);
             if is_meant { &mut of_it } else { &mut others }.push(address);
         }
-        // Addresses of IPv4 come first: both ends have them in most networks.
-        of_it.sort();
+        of_it.sort_by_key(preference);
         if let Some(&address) = of_it.iter().find(|address| refusal(**address).is_none()) {
             return Ok(Listen { address, tls });
         }
@@ -104,6 +103,12 @@ fn refusal(address: IpAddr) -> Option<&'static str> {
 fn is_shared(address: Ipv4Addr) -> bool {
     let [a, b, ..] = address.octets();
     a == 100 && b & 0xC0 == 64
+}
+
+/// Of the addresses of an interface, those of IPv4 come first: both ends have them in most networks. What the interface gave
+/// itself, because nobody else gave it an address, comes last.
+fn preference(address: &IpAddr) -> (bool, IpAddr) {
+    (matches!(address, IpAddr::V4(v4) if v4.is_link_local()), *address)
 }
 
 fn ip(of: &InterfaceAddress) -> Option<IpAddr> {
@@ -260,6 +265,14 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("127.0.0.1"), "{error}");
+    }
+
+    #[test]
+    fn an_address_that_an_interface_gave_itself_is_the_last_resort() {
+        let mut addresses: Vec<IpAddr> =
+            ["fd00::5", "169.254.7.1", "172.16.0.9", "10.0.0.5"].map(|text| text.parse().unwrap()).into();
+        addresses.sort_by_key(preference);
+        assert_eq!(list(&addresses), "10.0.0.5, 172.16.0.9, fd00::5, 169.254.7.1");
     }
 
     #[test]
