@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use model::experiment::case::{Layout, PartitionMethod, WorkloadSpec};
+use wire::session::since;
 use workload::Marker;
 use workload::tpcb::{self, Partitioning};
 
 use crate::kind::Dataset;
 use crate::state::untouched;
-
-/// Since this version a partitioned table can have a primary key.
-pub const PARTITIONS_VERSION_NUM: u32 = 110_000;
 
 /// Tables and partitions that loading creates.
 pub fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
@@ -67,7 +65,7 @@ pub fn describe(workload: &WorkloadSpec) -> String {
 
 /// Why a server of this version cannot have partitioned data, and what to do.
 pub fn lacks_partitions(version_num: u32) -> Option<String> {
-    (version_num < PARTITIONS_VERSION_NUM).then(|| {
+    (version_num < since::PARTITION_KEYS).then(|| {
         format!(
             "partitions with a primary key need PostgreSQL 11; the server is version {}",
             release_name(version_num)

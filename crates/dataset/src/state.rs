@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow, bail};
 use model::experiment::case::WorkloadSpec;
 use wire::ServerError;
-use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal};
+use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal, since};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
@@ -184,9 +184,6 @@ pub fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resul
 
 pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
-/// Row security came with this version.
-const ROW_SECURITY_VERSION_NUM: u32 = 90_500;
-
 /// The name of a table as functions of the server read it, which know no escapes (`U&"..."`).
 pub(crate) fn quoted_name(schema: &str, table: &str) -> String {
     format!("{}.{}", quote_ident(schema), quote_ident(table))
@@ -194,7 +191,7 @@ pub(crate) fn quoted_name(schema: &str, table: &str) -> String {
 
 /// Whether policies of row security apply to the user in one of these tables, by their [`quoted_name`].
 pub(crate) fn is_filtered(session: &mut Session, tables: &[String]) -> Result<bool> {
-    if session.server_version_num() < ROW_SECURITY_VERSION_NUM {
+    if session.server_version_num() < since::ROW_SECURITY {
         return Ok(false);
     }
     let active: Vec<String> = tables

@@ -4,6 +4,7 @@
 mod hear;
 mod limit;
 mod search_path;
+pub mod since;
 mod vigil;
 
 pub use self::limit::{Entered, Limit};

@@ -6,14 +6,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use wire::session::Session;
+use wire::session::{Session, since};
 use workload::Schema;
 
 /// Limit per kind, because the message has one line.
 const NAMED_MAX: usize = 20;
-/// Policies and row-level security came with 9.5; publications, subscriptions and extended statistics with 10.
-const POLICIES_VERSION_NUM: u32 = 90_500;
-const PUBLICATIONS_VERSION_NUM: u32 = 100_000;
 
 /// Fails if one of the tables has such additions.
 ///
@@ -53,13 +50,13 @@ fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
         ("oid", "'privileges of ' || x.who", GRANTED),
         ("attrelid", "'privileges on column `' || x.attname || '`'", GRANTED_COLUMNS),
     ];
-    if version_num >= POLICIES_VERSION_NUM {
+    if version_num >= since::ROW_SECURITY {
         kinds.extend([
             ("polrelid", "'policy `' || x.polname || '`'", "pg_catalog.pg_policy"),
             ("oid", "'row-level security'", SECURED),
         ]);
     }
-    if version_num >= PUBLICATIONS_VERSION_NUM {
+    if version_num >= since::PARTITIONS {
         kinds.extend([
             ("stxrelid", "'statistics `' || x.stxname || '`'", "pg_catalog.pg_statistic_ext"),
             ("prrelid", "'publication `' || x.pubname || '`'", PUBLISHED),

@@ -6,15 +6,13 @@
 //! instead of calling them.
 
 use anyhow::{Context, Result, ensure};
-use wire::session::{Session, quote_literal};
+use wire::session::{Session, quote_literal, since};
 use workload::Schema;
 
 use crate::kind::Dataset;
 
 /// Limit for the message, which has one line.
 const NAMED_MAX: usize = 5;
-/// Partitioned tables and extended statistics came with 10.
-const PARTITIONS_VERSION_NUM: u32 = 100_000;
 
 /// Fails if one of the workload's tables, or a part of it, has code of a user who is neither the session's own nor a superuser.
 ///
@@ -22,7 +20,7 @@ const PARTITIONS_VERSION_NUM: u32 = 100_000;
 /// Names what it is and whose, or when the server fails.
 pub(super) fn expect_none(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<()> {
     let names: Vec<String> = dataset.tables().into_iter().map(quote_literal).collect();
-    let newer = if session.server_version_num() >= PARTITIONS_VERSION_NUM { NEWER } else { "" };
+    let newer = if session.server_version_num() >= since::PARTITIONS { NEWER } else { "" };
     let sql = TRAPS.replace("{newer}", newer).replace("{schema}", &quote_literal(schema.name()));
     let sql = sql.replace("{tables}", &names.join(", "));
     let rows = session.query(&sql).context("look for code of others in the tables")?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use wire::session::since;
 use wire::{Session, quote_literal};
 
 use crate::database::relations::{Missing, with_parts};
@@ -40,10 +41,10 @@ fn sql(table: &str, version_num: u32) -> String {
     let mut parts =
         vec![tables(table, version_num), columns(), constraints(version_num), INDEXES.to_string()];
     parts.extend([TRIGGERS, RULES].map(str::to_string));
-    if version_num >= 90_500 {
+    if version_num >= since::ROW_SECURITY {
         parts.push(POLICIES.to_string());
     }
-    if version_num >= 100_000 {
+    if version_num >= since::PARTITIONS {
         parts.extend([publications(version_num), STATISTICS.to_string()]);
     }
     // Before 12, an oid is a system column, which `k.*` lacks.
@@ -83,7 +84,7 @@ fn tables(table: &str, version_num: u32) -> String {
             "c.relkind = 'r'",
             "(select 'using ' || a.amname from pg_catalog.pg_am a where a.oid = c.relam and a.amname <> 'heap')"
         ),
-        security = since(90_500, "c.relrowsecurity", "'row security'"),
+        security = since(since::ROW_SECURITY, "c.relrowsecurity", "'row security'"),
         identity = since(90_400, "c.relreplident = 'f'", "'replica identity full'"),
     )
 }

@@ -3,14 +3,12 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use wire::session::since;
 use wire::{Session, quote_ident, quote_literal};
 
 use crate::database::facts::{is_so, version_num};
 use crate::database::relations::{Missing, with_parts};
 use crate::database::tend::{Detail, seconds, skipped};
-
-/// Row security came with this version.
-const ROW_SECURITY_VERSION_NUM: u32 = 90_500;
 
 /// One relation to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,8 +104,7 @@ fn relations(session: &mut Session, tables: &[&str], version_num: u32) -> Result
     if tables.is_empty() {
         return Ok(Vec::new());
     }
-    let is_filtered =
-        if version_num >= ROW_SECURITY_VERSION_NUM { "row_security_active(c.oid)" } else { "false" };
+    let is_filtered = if version_num >= since::ROW_SECURITY { "row_security_active(c.oid)" } else { "false" };
     let sql = format!(
         "{}
          select c.oid, pg_relation_size(c.oid) as bytes, false as is_index, {is_filtered} as is_filtered,
