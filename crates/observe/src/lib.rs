@@ -23,12 +23,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use model::telemetry::event::Event;
 use model::telemetry::reading::Tick;
-use model::telemetry::watch;
+use model::telemetry::watch::Backends;
 use wire::Conninfo;
 
 use crate::host::watch::HostWatch;
 use crate::remote::watch::RemoteWatch;
-use crate::schedule::{Backends, Control, Wishes};
+use crate::schedule::{Control, Wishes};
 use crate::server::tail::Tail;
 use crate::server::watch::{ServerWatch, Wanted};
 use crate::sink::{Out, Sink};
@@ -203,18 +203,14 @@ impl Observer {
     }
 
     /// Sets whose backends are whose, for an observer that does not ask the server itself.
-    pub fn set_backends(&self, backends: watch::Backends) {
-        let watch::Backends { load, own, foreign } = backends;
-        *self.control.backends() = Backends { load, own, foreign };
+    pub fn set_backends(&self, backends: Backends) {
+        *self.control.backends() = backends;
     }
 
     /// Returns a function that knows at any time whose backends are whose.
-    pub fn backends(&self) -> impl FnMut() -> watch::Backends + Send + use<> {
+    pub fn backends(&self) -> impl FnMut() -> Backends + Send + use<> {
         let control = Arc::clone(&self.control);
-        move || {
-            let Backends { load, own, foreign } = control.backends().clone();
-            watch::Backends { load, own, foreign }
-        }
+        move || control.backends().clone()
     }
 
     /// Aligns the ends of ticks with this time: the start of the load, once it is known.

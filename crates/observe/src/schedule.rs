@@ -1,9 +1,10 @@
 //! Ends of ticks, and the messages to and between the observer's threads: stop, driver's pid, alignment, and whose
 //! backends are whose.
 
-use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use model::telemetry::watch::Backends;
 
 /// A tick that ends later than this is reported as an event: the machine did not schedule the observer, or the server
 /// did not answer.
@@ -57,24 +58,6 @@ pub(crate) struct Wishes {
     pub(crate) driver_pid: Option<i32>,
     pub(crate) server_pid: Option<i32>,
     pub(crate) n_ended: usize,
-}
-
-/// Backends of client sessions, by process id.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Backends {
-    /// Backends of the load.
-    pub(crate) load: BTreeSet<i32>,
-    /// Other sessions of pgdyno, and those of a load that takes turns with this one.
-    pub(crate) own: BTreeSet<i32>,
-    /// Everybody else's, as of the server thread's last answer.
-    pub(crate) foreign: BTreeSet<i32>,
-}
-
-impl Backends {
-    /// Whether a session is pgdyno's.
-    pub(crate) fn is_ours(&self, pid: i32) -> bool {
-        self.load.contains(&pid) || self.own.contains(&pid)
-    }
 }
 
 /// [`Wishes`] and [`Backends`] shared by all threads, with a condition variable for the wishes.

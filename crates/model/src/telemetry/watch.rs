@@ -52,10 +52,17 @@ pub enum WatchCommand {
 pub struct Backends {
     /// Clients of the load.
     pub load: BTreeSet<i32>,
-    /// Other sessions of pgdyno.
+    /// Other sessions of pgdyno, and those of a load that takes turns with this one.
     pub own: BTreeSet<i32>,
-    /// Sessions of anybody else.
+    /// Sessions of anybody else, as of the observer's last look.
     pub foreign: BTreeSet<i32>,
+}
+
+impl Backends {
+    /// Whether a session is pgdyno's.
+    pub fn is_ours(&self, pid: i32) -> bool {
+        self.load.contains(&pid) || self.own.contains(&pid)
+    }
 }
 
 /// The host as the eyes found it.

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
+use model::telemetry::watch::Backends;
+
 use crate::host::process::Process;
-use crate::schedule::Backends;
 
 /// Sums since the first reading, and what each process has not been attributed yet.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //! Pure. The server returns all client backends as one string, because it would compare the process ids of a thousand
 //! clients with a list of as many more slowly than we do.
 
-use crate::schedule::Backends;
+use model::telemetry::watch::Backends;
 
 /// The row with all client backends: [`parts`](crate::server::statistics::parts) puts them into its value.
 pub(crate) const CLIENTS: &str = "event.clients";
