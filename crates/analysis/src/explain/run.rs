@@ -29,7 +29,7 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
     let counted = seconds::count(data, &line);
     let measured_s = line.measured_s();
     let record = &data.record;
-    let resources = resources::resources(data, &line, &usage, counted.measured);
+    let resources = resources::resources(data, &line, (&usage, driver_usage.as_ref()), counted.measured);
     let known = tpcc::Known {
         measured_s,
         nopm_runs: Vec::new(),

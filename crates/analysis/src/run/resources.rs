@@ -2,6 +2,7 @@
 
 use model::load::interval::Counts;
 use model::run::RunData;
+use model::run::host::HostRecord;
 use model::telemetry::reading::key;
 
 use crate::run::timeline::Timeline;
@@ -14,15 +15,20 @@ pub(crate) fn device<'a>(data: &'a RunData, role: &str) -> Option<&'a str> {
     (!mount.device.is_empty()).then_some(mount.device.as_str())
 }
 
-/// Processors of the host: as recorded, or as many as were seen.
-pub(crate) fn n_cpus(data: &RunData, usage: &Usage) -> Option<u32> {
-    let recorded = data.record.host.as_ref().map(|host| host.n_cpus).filter(|n| *n > 0);
+/// Processors of a machine: as recorded, or as many as were seen.
+pub(crate) fn n_cpus(host: Option<&HostRecord>, usage: &Usage) -> Option<u32> {
+    let recorded = host.map(|host| host.n_cpus).filter(|n| *n > 0);
     recorded.or_else(|| u32::try_from(usage.instances("host.cpu.user").len()).ok().filter(|n| *n > 0))
 }
 
 /// Resources over the measurement; empty when nothing was measured.
-pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: Counts) -> Resources {
-    let n_cpus = n_cpus(data, usage);
+pub(crate) fn resources(
+    data: &RunData,
+    line: &Timeline,
+    (usage, driver_usage): (&Usage, Option<&Usage>),
+    counts: Counts,
+) -> Resources {
+    let n_cpus = n_cpus(data.record.host.as_ref(), usage);
     let Some((from_s, to_s)) = line.measured_span() else {
         return Resources { n_cpus, ..Resources::default() };
     };
@@ -63,16 +69,14 @@ pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: 
         net_received_bytes_per_s: rate("net.received_bytes"),
         net_sent_bytes_per_s: rate("net.sent_bytes"),
         watch_cpu: rate("watch.cpu"),
-        driver_host: usage.of_driver_host().map(|usage| driver_host(data, &usage, from_s, to_s)),
+        driver_host: driver_usage.map(|usage| driver_host(data, usage, from_s, to_s)),
         remote: remote(usage, from_s, to_s),
     }
 }
 
 /// The driver's machine, where the server's was observed on its own.
 fn driver_host(data: &RunData, usage: &Usage, from_s: f64, to_s: f64) -> DriverHostResources {
-    let recorded = data.record.driver_host.as_ref().map(|host| host.n_cpus).filter(|n| *n > 0);
-    let seen = || u32::try_from(usage.instances("host.cpu.user").len()).unwrap_or_default();
-    let n_cpus = recorded.unwrap_or_else(seen);
+    let n_cpus = n_cpus(data.record.driver_host.as_ref(), usage).unwrap_or_default();
     let cpu = usage.cpu(from_s, to_s);
     let share = |processors: f64| (processors / f64::from(n_cpus.max(1))).clamp(0.0, 1.0);
     DriverHostResources {

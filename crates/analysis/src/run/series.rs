@@ -44,7 +44,7 @@ pub(crate) fn series(
 ) -> Vec<Series> {
     let (from_s, to_s) = (-MARGIN_S, line.end_s + MARGIN_S);
     let draw = Draw { usage, from_s, to_s };
-    let mut all = draw.processors(resources::n_cpus(data, usage));
+    let mut all = draw.processors(resources::n_cpus(data.record.host.as_ref(), usage));
     all.extend(draw.cores());
     all.extend(draw.disks(data));
     all.push(one("wal", "WAL written", "MiB/s", draw.rate("server.wal_bytes", MIB)));
@@ -55,7 +55,7 @@ pub(crate) fn series(
     all.extend(draw.driver());
     all.extend(draw.exporter());
     if let Some(usage) = driver_usage {
-        let n_cpus = data.record.driver_host.as_ref().map(|host| host.n_cpus).filter(|n| *n > 0);
+        let n_cpus = resources::n_cpus(data.record.driver_host.as_ref(), usage);
         all.extend(Draw { usage, from_s, to_s }.driver_host(n_cpus));
     }
     all.retain(|series| !series.points.is_empty());
