@@ -88,14 +88,18 @@ pub(crate) fn place(directory: &Path) -> Result<MountPlace> {
 
 /// The whole disks of the machine that hold something: no loop devices, memory or empty drives.
 pub(crate) fn disks(sys: &Path) -> Vec<String> {
-    const NO_DISKS: [&str; 6] = ["loop", "ram", "zram", "sr", "fd", "nbd"];
     let entries = fs::read_dir(sys.join("block")).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let has_size = |name: &String| {
         let size = fs::read_to_string(sys.join("block").join(name).join("size")).unwrap_or_default();
         size.trim().parse::<u64>().is_ok_and(|sectors| sectors > 0)
     };
-    names.filter(|name| !NO_DISKS.iter().any(|kind| name.starts_with(kind)) && has_size(name)).collect()
+    names.filter(|name| is_disk(name) && has_size(name)).collect()
+}
+
+/// Whether a block device of this name may be a disk: a loop device, memory, an optical drive or a floppy is none.
+pub(crate) fn is_disk(name: &str) -> bool {
+    !["loop", "ram", "zram", "sr", "fd"].iter().any(|kind| name.starts_with(kind))
 }
 
 fn block_number(path: &Path) -> Option<u64> {

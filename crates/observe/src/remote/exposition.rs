@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::host::device::is_disk;
+
 /// One sample of an exposition.
 #[derive(Debug, Clone, PartialEq)]
 struct Line<'a> {
@@ -37,8 +39,6 @@ const ROWS: [(&str, &str, &str); 11] = [
 ];
 /// Counter of processor time by processor and mode.
 const CPU: &str = "node_cpu_seconds_total";
-/// Name prefixes of pseudo devices.
-const NO_DEVICE: [&str; 4] = ["loop", "ram", "sr", "lo"];
 
 /// The readings in a scrape; empty if it is not node_exporter's.
 pub(crate) fn readings(text: &str) -> Vec<CounterReading> {
@@ -54,8 +54,8 @@ pub(crate) fn readings(text: &str) -> Vec<CounterReading> {
         }
         let Some((_, metric, label)) = ROWS.iter().find(|(name, ..)| *name == line.name) else { continue };
         let instance = line.labels.get(label).cloned().unwrap_or_default();
-        if label.is_empty() != instance.is_empty() || NO_DEVICE.iter().any(|name| instance.starts_with(name))
-        {
+        let is_device = instance != "lo" && (!metric.starts_with("remote.disk.") || is_disk(&instance));
+        if label.is_empty() != instance.is_empty() || !is_device {
             continue;
         }
         found.push(CounterReading { metric, instance, value: line.value });
@@ -154,7 +154,9 @@ mod tests {
         let text = "node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 10\nnode_cpu_seconds_total{cpu=\"0\",mode=\"nice\"} 1\n\
                     node_cpu_seconds_total{cpu=\"0\",mode=\"steal\"} 0.5\nnode_disk_read_bytes_total{device=\"sda\"} 4096\n\
                     node_disk_read_bytes_total{device=\"loop0\"} 1\nnode_network_transmit_bytes_total{device=\"eth0\"} 7\n\
-                    node_network_transmit_bytes_total{device=\"lo\"} 9\nnode_memory_MemAvailable_bytes 5\npg_up 1\n";
+                    node_network_transmit_bytes_total{device=\"lo\"} 9\n\
+                    node_network_transmit_bytes_total{device=\"lowpan0\"} 8\nnode_disk_read_bytes_total{device=\"zram0\"} 1\n\
+                    node_memory_MemAvailable_bytes 5\npg_up 1\n";
         let mut read: Vec<(String, f64)> = readings(text)
             .into_iter()
             .map(|reading| (format!("{} {}", reading.metric, reading.instance), reading.value))
@@ -166,6 +168,7 @@ mod tests {
             ("remote.disk.read_bytes sda", 4096.0),
             ("remote.memory.available ", 5.0),
             ("remote.net.sent_bytes eth0", 7.0),
+            ("remote.net.sent_bytes lowpan0", 8.0),
         ];
         assert_eq!(read, expected.map(|(name, value)| (name.to_string(), value)));
         assert_eq!(readings("<html>not found</html>"), []);
