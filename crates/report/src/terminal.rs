@@ -218,8 +218,7 @@ pub(crate) fn of_comparison(findings: &[Finding], width: usize, colour: bool) ->
         text.push_str(&format!("\n{}\n", paint.on("findings", Style::Bold)));
     }
     for finding in findings {
-        let title = analysis::findings::rule(finding.id).map_or(finding.id, |rule| rule.title);
-        let lead = format!("{title} [{}]", finding.id);
+        let lead = format!("{} [{}]", condense::title(finding.id), finding.id);
         let said = [lead, phrases::one_line(&finding.evidence), phrases::one_line(&finding.advice)];
         entry(&mut text, finding.severity, &said, width.max(MIN_WIDTH), &paint);
     }

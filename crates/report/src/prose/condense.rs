@@ -58,13 +58,18 @@ impl About<'_> {
     }
 }
 
+/// Title of a finding: that of the catalogue, or the identifier as words.
+pub(crate) fn title(id: &str) -> String {
+    match analysis::findings::rule(id) {
+        Some(rule) => rule.title.to_string(),
+        None => phrases::capital(&phrases::of_id(id)),
+    }
+}
+
 impl FindingGroup<'_> {
-    /// A short title: that of the catalogue, or the identifier as words.
+    /// Title of its findings.
     pub(crate) fn title(&self) -> String {
-        match analysis::findings::rule(self.id) {
-            Some(rule) => rule.title.to_string(),
-            None => phrases::capital(&phrases::of_id(self.id)),
-        }
+        title(self.id)
     }
 
     /// The occurrence that represents all: the most severe, and of those the one with the largest figure.
