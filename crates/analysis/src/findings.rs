@@ -206,8 +206,6 @@ pub(crate) struct CaseContext<'a> {
     pub(crate) case: &'a Case,
     /// Complete except for findings and grade.
     pub(crate) summary: &'a CaseSummary,
-    /// Number of planned runs of the case.
-    pub(crate) n_planned: usize,
     /// Runs of the case that were started.
     pub(crate) runs: &'a [(&'a RunData, &'a ExplainedRun)],
 }

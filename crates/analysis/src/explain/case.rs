@@ -14,11 +14,7 @@ use model::load::histogram::HistogramSum;
 
 /// Summarizes a case; `runs` are all of its runs that were started, in the order of execution, and `data` their
 /// records.
-pub(crate) fn summarize(
-    case: &Case,
-    n_planned: usize,
-    runs: &[(&model::run::RunData, &ExplainedRun)],
-) -> CaseSummary {
+pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRun)]) -> CaseSummary {
     let counting: Vec<&ExplainedRun> =
         runs.iter().map(|(_, run)| *run).filter(|run| run.summary.counts()).collect();
     let mut sums = Distributions::default();
@@ -57,10 +53,13 @@ pub(crate) fn summarize(
         findings: Vec::new(),
         grade: Grade::Valid,
     };
-    let context = CaseContext { case, summary: &summary, n_planned, runs };
+    let context = CaseContext { case, summary: &summary, runs };
     let findings = findings::of_case(&context);
     let of_runs = counting.iter().flat_map(|run| &run.summary.findings);
-    summary.grade = Grade::of(of_runs.chain(&findings).collect::<Vec<&Finding>>());
+    summary.grade = match runs.is_empty() {
+        true => Grade::Void,
+        false => Grade::of(of_runs.chain(&findings).collect::<Vec<&Finding>>()),
+    };
     summary.findings = findings;
     summary
 }

@@ -16,15 +16,10 @@ pub fn study(data: &ExperimentData) -> Study {
     let explained = data.runs.iter().map(|run| (run, run::explain(run, partner_of(run, data))));
     let mut runs: Vec<(&RunData, ExplainedRun)> = explained.collect();
     disturbance::settle(&data.plan, &mut runs);
-    let of_case = |id: u32| {
-        let planned = data.plan.runs.iter().filter(|spec| spec.case == id).count();
-        let begun: Vec<(&RunData, &ExplainedRun)> =
-            runs.iter().filter(|(_, run)| run.summary.case == id).map(|(data, run)| (*data, run)).collect();
-        (planned, begun)
-    };
     let cases = data.plan.cases.iter().map(|case| {
-        let (planned, begun) = of_case(case.id);
-        case::summarize(case, planned, &begun)
+        let begun = runs.iter().filter(|(_, run)| run.summary.case == case.id);
+        let begun: Vec<(&RunData, &ExplainedRun)> = begun.map(|(data, run)| (*data, run)).collect();
+        case::summarize(case, &begun)
     });
     let cases: Vec<CaseSummary> = cases.collect();
     let partial = partial(data);

@@ -23,7 +23,7 @@ const CRITICAL_RANGE_OF_TWO: f64 = 1.96 * std::f64::consts::SQRT_2;
 pub(super) const NOTHING_COUNTS: Rule = Rule {
     id: "nothing-counts",
     title: "No run of the case counts",
-    severity: "Void when every run is void or incomplete",
+    severity: "Void when runs were started, and each is void or incomplete",
     source: "design: void and partial runs are shown, never counted",
     advice: "See the findings of its runs, or finish the experiment.",
     evidence: "The runs of the case that completed and are not void.",
@@ -34,11 +34,12 @@ pub(super) const NOTHING_COUNTS: Rule = Rule {
 
 fn nothing_counts(context: &CaseContext) -> Option<Finding> {
     let evidence = || match context.runs.len() {
-        0 => format!("none of its {} was started", plural(context.n_planned, "run")),
         1 => "its only run does not count".to_string(),
         n => format!("none of its {n} runs counts"),
     };
-    (context.summary.n_runs == 0).then(|| NOTHING_COUNTS.finds(Severity::Void, evidence()))
+    // A case that was not begun is not measured, which `incomplete` says once for all.
+    (context.summary.n_runs == 0 && !context.runs.is_empty())
+        .then(|| NOTHING_COUNTS.finds(Severity::Void, evidence()))
 }
 
 pub(super) const RUNS_EXCLUDED: Rule = Rule {

@@ -126,6 +126,7 @@ fn a_case_without_a_run_is_not_measured_and_one_of_void_runs_is_void() {
     let study = explain(&data);
     let case = &study.cases[1];
     assert_eq!((case.n_started, case.verdict(), case.tps_median), (0, "not measured", None));
+    assert_eq!((case.findings.as_slice(), case.grade), (&[][..], Grade::Void));
     data.runs[0].record.state = RunState::Failed;
     let study = explain(&data);
     assert_eq!((study.cases[0].verdict(), study.cases[1].verdict()), ("void", "not measured"));
