@@ -4,6 +4,7 @@ pub mod builtin;
 pub(crate) mod design;
 pub mod expand;
 pub mod file;
+pub mod inventory;
 pub mod merge;
 pub mod pairs;
 pub mod question;

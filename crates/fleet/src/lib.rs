@@ -11,6 +11,7 @@ mod crew;
 mod eyes;
 mod greet;
 mod pipes;
+mod pods;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -19,4 +20,5 @@ mod upload;
 pub use conduct::conduct;
 pub use crew::{Fleet, Orders};
 pub use eyes::{Eyes, Seen};
+pub use pods::pods;
 pub use process::StderrTo;

@@ -5,6 +5,7 @@ pub mod case;
 pub mod comparison;
 pub mod driver;
 pub mod hooks;
+pub mod inventory;
 pub mod levels;
 pub mod origin;
 pub mod os;
@@ -25,6 +26,7 @@ use crate::experiment::agents::AgentsSection;
 use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, Tls, WorkloadKind};
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::hooks::HooksSection;
+use crate::experiment::inventory::DriverSection;
 use crate::experiment::levels::Levels;
 use crate::experiment::os::{OsSection, WalPolicy};
 use crate::experiment::plan::{Design, RunOrder};
@@ -51,7 +53,7 @@ pub struct Experiment {
     pub target: Vec<TargetSection>,
     /// Drivers on other machines; without any, one child process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub driver: Vec<DriverSpec>,
+    pub driver: Vec<DriverSection>,
     /// Drivers that wait at a NATS server: they become [`Experiment::driver`] when the experiment begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<AgentsSection>,

@@ -179,7 +179,7 @@ fn case(
             Some((key.strip_prefix("server.settings.")?.to_string(), value.to_string()))
         })
         .collect();
-    let workload = workload_spec(&values, experiment, site)?;
+    let workload = workload_spec(&values, experiment, target, site)?;
     let window = windows::window(&values, &experiment.run)?;
     if let Some(target) = workload.pace.target() {
         Probing::of(target, window)?;

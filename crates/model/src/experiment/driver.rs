@@ -42,7 +42,7 @@ pub struct DriverSpec {
     pub address: Option<IpAddr>,
 }
 
-fn default_program() -> String {
+pub(super) fn default_program() -> String {
     "pgdyno".to_string()
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::driver::DriverSpec;
+use crate::experiment::inventory::DriverSection;
 
 /// `[[target]]` of an experiment file: a server by URL, or a place on this machine where pgdyno runs one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +45,9 @@ pub struct TargetSection {
     /// The server's host, if it lets us in: its processors, disks and networks are observed there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<DriverSpec>,
+    /// Drivers of this target alone, instead of the experiment's: clouds are driven from inside.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub driver: Vec<DriverSection>,
     /// An exporter on the machine, in Prometheus' text format: `http://10.0.0.5:9100/metrics`. Recorded without user
     /// and password.
     #[serde(skip_serializing_if = "Option::is_none")]

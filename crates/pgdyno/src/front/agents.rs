@@ -6,6 +6,7 @@ use anyhow::{Result, bail, ensure};
 use experiment::plan::file::Override;
 use model::experiment::Experiment;
 use model::experiment::agents::AgentsSection;
+use model::experiment::inventory::DriverSection;
 use relay::Found;
 use toml::{Table, Value};
 
@@ -39,7 +40,7 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<()> {
     server.check()?;
     let found = relay::find(&server)?;
     let chosen = fitting(&wanted, &found)?;
-    experiment.driver.extend(chosen.iter().map(|agent| wanted.driver(&agent.name)));
+    experiment.driver.extend(chosen.iter().map(|agent| DriverSection::of(wanted.driver(&agent.name))));
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use model::experiment::driver::DriverSpec;
+use model::experiment::inventory::DriverSection;
 use model::text::share::Share;
 
 use self::numbers::{clients, pairs};
@@ -177,9 +178,10 @@ pub(crate) struct ExperimentArgs {
     /// Driver threads [default: one for every 64 clients, at most half of the processors].
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
     pub(crate) threads: Vec<u32>,
-    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
+    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
+    /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST")]
-    pub(crate) drivers: Vec<DriverSpec>,
+    pub(crate) drivers: Vec<DriverSection>,
     /// Agents at a NATS server that drive: those with these labels (`all`: any), in order of their names, COUNT of them.
     #[arg(long, value_name = "KEY=VALUE,...[*COUNT]")]
     pub(crate) agents: Option<AgentsWanted>,
@@ -366,9 +368,10 @@ pub(crate) struct CompareArgs {
     /// Driver threads.
     #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results")]
     pub(crate) threads: Option<u32>,
-    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there. Repeatable.
+    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
+    /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
-    pub(crate) drivers: Vec<DriverSpec>,
+    pub(crate) drivers: Vec<DriverSection>,
     /// Put a copy of this program on drivers' machines where it is missing or another build.
     #[arg(long, requires = "drivers")]
     pub(crate) upload: bool,

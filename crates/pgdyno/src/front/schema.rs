@@ -168,7 +168,7 @@ fn kind(key: &str) -> Kind {
             Kind::Other(words)
         }
         "hooks.timeout" => Kind::Span,
-        "server.host" => Kind::Other(driver),
+        "server.host" => Kind::Other(host),
         "server.version" => Kind::Or(&[Kind::Text, Kind::Number]),
         "workload.kind" => Kind::Words(&["tpcb", "tpcb-simple", "tpcb-select", "tpcc", "tproc-c", "scripts"]),
         "workload.scale" => Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]),
@@ -224,8 +224,20 @@ fn words() -> Value {
     json!({"type": "array", "items": {"type": "string"}})
 }
 
-/// `[[driver]]`, and `host`.
+/// `[[driver]]`: one machine, the hosts of a file, or pods.
 fn driver() -> Value {
+    let mut schema = host();
+    let pods = closed(&["selector", "namespace", "context", "container"], json!({}));
+    schema["properties"]["kubernetes"] = pods;
+    schema["properties"]["kubernetes"]["required"] = json!(["selector"]);
+    schema["properties"]["hosts"] = json!({"type": "string"});
+    schema.as_object_mut().expect("it is an object").remove("required");
+    schema["anyOf"] = ["via", "hosts", "kubernetes"].map(|key| json!({"required": [key]})).into();
+    schema
+}
+
+/// The way to one machine.
+fn host() -> Value {
     let more = json!({
         "via": {"type": "array", "items": {"type": "string"}, "minItems": 1},
         "upload": {"type": "boolean"},
@@ -261,7 +273,8 @@ fn target() -> Value {
         "telemetry",
     ];
     let more = json!({
-        "host": driver(),
+        "host": host(),
+        "driver": {"type": "array", "items": driver()},
         "price_per_hour": {"type": "number"},
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
     });

@@ -6,13 +6,14 @@ use anyhow::{Context, Result, bail, ensure};
 use experiment::forecast::fit::{Limits, Speed};
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
-use experiment::plan::question;
 use experiment::plan::scripts::{self, Origin};
+use experiment::plan::{inventory, question};
 use experiment::stage::adopted::{self, Glance};
 use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
 use model::experiment::case::WorkloadKind;
 use model::experiment::driver::DriverSpec;
+use model::experiment::inventory::DriverSection;
 use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::secret::{self, Revealed};
@@ -57,6 +58,8 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     agents::choose(&mut experiment)?;
     expand::check(&experiment).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
     read_scripts(&mut experiment, args, (&name, &text), &changes)?;
+    inventory::look_up(&mut experiment, dir_of(args), signals::stop_flag())
+        .map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
     if let Some(budget) = &args.fit {
         fit(&mut experiment, budget, n_cpus)?;
     }
@@ -165,11 +168,16 @@ fn read_scripts(
     (name, text): (&str, &str),
     changes: &[Override],
 ) -> Result<()> {
-    let file = args.experiment.as_deref().map(Path::new).filter(|path| path.exists());
-    let dir = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let dir = dir_of(args);
     let is_changed = changes.iter().any(|change| change.key == "workload.scripts");
     let origin = Origin { name, text: if is_changed { "" } else { text }, dir, stop: signals::stop_flag() };
     scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
+}
+
+/// The directory to which names of files in the experiment are relative.
+fn dir_of(args: &ExperimentArgs) -> &Path {
+    let file = args.experiment.as_deref().map(Path::new).filter(|path| path.exists());
+    file.and_then(Path::parent).unwrap_or(Path::new(""))
 }
 
 /// What a plan needs to know about where the data will be: this machine, or a server by URL.
@@ -263,9 +271,12 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
 fn elsewhere(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = Vec::new();
     if !args.drivers.is_empty() {
-        let table =
-            |driver: &DriverSpec| Value::try_from(DriverSpec { upload: args.upload, ..driver.clone() });
-        let all = args.drivers.iter().map(table).collect::<Result<_, _>>()?;
+        let table = |driver: &DriverSection| {
+            // Names of files in options are relative to the working directory.
+            let hosts = driver.hosts.as_ref().map(std::path::absolute).transpose().context("--driver")?;
+            Ok(Value::try_from(DriverSection { upload: args.upload, hosts, ..driver.clone() })?)
+        };
+        let all = args.drivers.iter().map(table).collect::<Result<_>>()?;
         changes.push(Override { key: "driver".into(), value: Value::Array(all), origin: "--driver".into() });
     }
     changes.extend(agents::overrides(args.agents.as_ref(), &args.nats));

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use experiment::forecast::outlook::Outlook;
 use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
-use model::experiment::case::WorkloadSpec;
+use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::plan::{Plan, RunOrder};
 use model::text::prose::plural;
@@ -50,21 +50,32 @@ pub(crate) fn look(
     Ok(found)
 }
 
-/// The first driver elsewhere that does not answer, or is of another build: found out before data is loaded.
-fn unreachable_drivers(plan: &Plan) -> Result<Option<Obstacle>> {
-    // Cases take the first ones of one list.
-    let Some(most) = plan.cases.iter().max_by_key(|case| case.workload.drivers.len()) else {
-        return Ok(None);
-    };
-    // A look ahead puts no program on another machine.
-    let drivers: Vec<DriverSpec> =
-        most.workload.drivers.iter().filter(|driver| !driver.upload).cloned().collect();
-    if drivers.is_empty() {
-        return Ok(None);
-    }
+/// The first drivers elsewhere that do not answer, or are of another build, of each target: found out before data is loaded.
+fn unreachable_drivers(plan: &Plan) -> Result<Vec<Obstacle>> {
     let program = std::env::current_exe().context("cannot find the program of this process")?;
-    let refused = fleet::Fleet::try_to_greet(&drivers, &program, signals::stop_flag()).err();
-    Ok(refused.map(|error| Obstacle { cases: vec![most.id], reason: format!("{error:#}") }))
+    // Cases of a target take the first ones of one list.
+    let mut most: BTreeMap<&str, &Case> = BTreeMap::new();
+    for case in &plan.cases {
+        let target = case.server.target.as_ref().map_or("", |target| target.name.as_str());
+        let known = most.entry(target).or_insert(case);
+        if known.workload.drivers.len() < case.workload.drivers.len() {
+            *known = case;
+        }
+    }
+    let mut greeted: Vec<Vec<DriverSpec>> = Vec::new();
+    let mut found = Vec::new();
+    for case in most.into_values() {
+        // A look ahead puts no program on another machine.
+        let drivers: Vec<DriverSpec> =
+            case.workload.drivers.iter().filter(|driver| !driver.upload).cloned().collect();
+        if drivers.is_empty() || greeted.contains(&drivers) {
+            continue;
+        }
+        let refused = fleet::Fleet::try_to_greet(&drivers, &program, signals::stop_flag()).err();
+        found.extend(refused.map(|error| Obstacle { cases: vec![case.id], reason: format!("{error:#}") }));
+        greeted.push(drivers);
+    }
+    Ok(found)
 }
 
 /// The largest load that exceeds this process's limit of open files.

@@ -2,6 +2,7 @@
 //!
 //! The machine elsewhere is this one. A driver that sees another boot id takes its clock for another one.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,10 @@ fn start(place: &Place, server: &str, drivers: &[String], more: &[&str]) -> Runn
     let text = format!("[experiment]\nname = \"drivers\"\n{}", drivers.concat());
     let file = place.write("drivers.toml", &text).display().to_string();
     let fixed = ["run", file.as_str()].into_iter().chain(RUN.split_whitespace()).chain(["--server", server]);
-    place.start(place.command(&fixed.chain(more.iter().copied()).collect::<Vec<_>>()))
+    let mut command = place.command(&fixed.chain(more.iter().copied()).collect::<Vec<_>>());
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", place.path("bin").display()));
+    place.start(command)
 }
 
 fn run(place: &Place, server: &str, drivers: &[String]) -> Ended {
@@ -42,7 +46,14 @@ fn drivers_share_a_load_and_stay_visible() {
     // What login scripts print comes before the hello.
     let login = "echo Welcome; echo '{\"hello\":1}'; shift; eval \"$1\"\n";
     let login = place.write("login.sh", login).display().to_string();
-    let drivers = [driver("a", &["sh", &login, "-c"], PROGRAM), driver("b", &FAR, PROGRAM)];
+    // A stand-in for kubectl, which finds one pod.
+    let pod = r#"{"items":[{"metadata":{"name":"b"},"status":{"phase":"Running","containerStatuses":[{"ready":true}]}}]}"#;
+    let kubectl = format!("#!/bin/sh\ncase $1 in get) echo '{pod}'; exit ;; esac\nshift 4; exec \"$@\"\n");
+    std::fs::create_dir(place.path("bin")).unwrap();
+    let kubectl = place.write("bin/kubectl", &kubectl);
+    std::fs::set_permissions(kubectl, PermissionsExt::from_mode(0o755)).unwrap();
+    let pods = format!("[[driver]]\nkubernetes = {{selector = \"app=d\"}}\nprogram = \"{PROGRAM}\"\n");
+    let drivers = [driver("a", &["sh", &login, "-c"], PROGRAM), pods];
     let database = pg.database();
     run(&place, &pg.admin_target(&database), &drivers).expect(0);
     let run = place.first_run("out");

@@ -8,6 +8,7 @@ use dataset::schema;
 use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::script::CaseData;
+use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::Pace;
 use model::text::prose::bytes;
@@ -15,7 +16,7 @@ use model::text::units::Scale;
 
 use super::Resources;
 use super::grid::DEFINES;
-use crate::plan::scripts;
+use crate::plan::{inventory, scripts};
 
 /// The workload of a case.
 ///
@@ -24,6 +25,7 @@ use crate::plan::scripts;
 pub(super) fn workload_spec(
     values: &BTreeMap<&str, &str>,
     experiment: &Experiment,
+    target: Option<&TargetSection>,
     site: &Resources,
 ) -> Result<WorkloadSpec, String> {
     let kind: WorkloadKind = values["workload.kind"].parse()?;
@@ -32,7 +34,7 @@ pub(super) fn workload_spec(
         return Err(format!("workload.clients: {n_clients} is not in 1..100000"));
     }
     let most_clients = experiment.workload.clients.all().iter().copied().max().unwrap_or(n_clients);
-    let drivers = drivers(values, experiment)?;
+    let drivers = drivers(values, experiment, target)?;
     let n_clients_each = n_clients / (drivers.len() as u32).max(1);
     if n_clients_each == 0 {
         return Err(format!(
@@ -97,18 +99,23 @@ pub(super) fn workload_spec(
     })
 }
 
-/// The drivers that take part: the first ones of those that the experiment names.
-fn drivers(values: &BTreeMap<&str, &str>, experiment: &Experiment) -> Result<Vec<DriverSpec>, String> {
-    let all: Vec<DriverSpec> = experiment.driver.iter().map(|driver| driver.clone().named()).collect();
-    for (i, driver) in all.iter().enumerate() {
-        driver.check().map_err(|message| format!("driver: {message}"))?;
-        if all[..i].iter().any(|before| before.name == driver.name) {
-            return Err(format!("driver: two drivers have the name `{}`; give each a `name`", driver.name));
-        }
-    }
+/// The drivers that take part: the first ones of those that the target names, else of the experiment's.
+fn drivers(
+    values: &BTreeMap<&str, &str>,
+    experiment: &Experiment,
+    target: Option<&TargetSection>,
+) -> Result<Vec<DriverSpec>, String> {
+    let (entries, of) = match target.filter(|target| !target.driver.is_empty()) {
+        Some(target) => (&target.driver, format!("target `{}`: driver", target.name)),
+        None => (&experiment.driver, "driver".to_string()),
+    };
+    let all = inventory::drivers_of(entries).map_err(|message| format!("{of}: {message}"))?;
     let n = number(values, "workload.drivers")?.unwrap_or(all.len());
     if n > 0 && all.is_empty() {
-        return Err("workload.drivers: the experiment names no [[driver]]".to_string());
+        return Err(match target {
+            Some(target) => format!("workload.drivers: target `{}` has no [[driver]]", target.name),
+            None => "workload.drivers: the experiment names no [[driver]]".to_string(),
+        });
     }
     if n > all.len() || (n == 0 && !all.is_empty()) {
         return Err(format!("workload.drivers: {n} is not in 1..{}, the number of drivers", all.len()));

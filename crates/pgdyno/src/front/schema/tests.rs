@@ -138,6 +138,8 @@ fn experiments_are_valid_and_mistakes_are_not() {
         (true, "[run]\nramp_up = \"auto\"\nmeasure = [\"60s\", \"2min\"]\n"),
         (false, "[workload]\nprotocol = \"preparred\"\n"),
         (false, "[[target]]\nurl = \"x\"\n"),
+        (true, "[[driver]]\nhosts = \"hosts.txt\"\n[[driver]]\nkubernetes = {selector = \"app=x\"}\n"),
+        (false, "[[driver]]\nkubernetes = {namespace = \"x\"}\n"),
         (true, "[server.settings]\nwork_mem = [\"4MB\", 65536]\njit = false\n"),
     ] {
         let text = format!("{head}{text}");
