@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::experiment::driver::DriverSpec;
-use model::experiment::inventory::PodsSection;
+use model::experiment::driver::inventory::PodsSection;
 use serde::Deserialize;
 
 use crate::crew::TURN;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use model::experiment::Experiment;
 use model::experiment::driver::DriverSpec;
-use model::experiment::inventory::{DriverSection, Listed, hosts};
+use model::experiment::driver::inventory::{DriverSection, Listed, hosts};
 
 /// Limit for a file of hosts: some ten thousand lines.
 const HOSTS_BYTES_MAX: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use model::experiment::driver::DriverSpec;
-use model::experiment::inventory::PodsSection;
+use model::experiment::driver::inventory::PodsSection;
 
 use super::stand_in;
 use crate::pods::pods_by;

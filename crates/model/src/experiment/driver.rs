@@ -1,6 +1,8 @@
 //! Machines that a command leads a pipe to: those of drivers (`[[driver]]`, `--driver`), and the hosts of servers (`host`,
 //! `--host`).
 
+pub mod inventory;
+
 use core::net::IpAddr;
 use std::str::FromStr;
 

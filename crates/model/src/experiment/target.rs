@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::driver::DriverSpec;
-use crate::experiment::inventory::DriverSection;
+use crate::experiment::driver::inventory::DriverSection;
 
 /// `[[target]]` of an experiment file: a server by URL, or a place on this machine where pgdyno runs one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

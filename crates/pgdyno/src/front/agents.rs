@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use experiment::plan::file::Override;
 use model::experiment::Experiment;
 use model::experiment::agents::AgentsSection;
-use model::experiment::inventory::DriverSection;
+use model::experiment::driver::inventory::DriverSection;
 use relay::Found;
 use toml::{Table, Value};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use model::experiment::driver::DriverSpec;
-use model::experiment::inventory::DriverSection;
+use model::experiment::driver::inventory::DriverSection;
 use model::text::share::Share;
 
 use self::numbers::{clients, pairs};

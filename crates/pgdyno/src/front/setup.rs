@@ -13,7 +13,7 @@ use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
 use model::experiment::case::WorkloadKind;
 use model::experiment::driver::DriverSpec;
-use model::experiment::inventory::DriverSection;
+use model::experiment::driver::inventory::DriverSection;
 use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::secret::{self, Revealed};
