@@ -163,6 +163,7 @@ pub const CATALOGUE: &[Rule] = &[
     tpcc::TPCC_LIKE,
     studies::INCOMPLETE,
     studies::MACHINE_CHANGED,
+    studies::SERVER_REPLACED,
     studies::SEQUENTIAL,
     studies::SERVERS_IN_TURN,
     studies::RESUMED,

@@ -4,4 +4,5 @@ pub mod agenda;
 pub(crate) mod case_hooks;
 pub mod conduct;
 pub mod duet;
+pub mod replaced;
 pub mod resume;

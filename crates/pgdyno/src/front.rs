@@ -6,6 +6,7 @@ pub(crate) mod cli;
 #[cfg(test)]
 pub(crate) mod documents;
 pub(crate) mod hiding;
+pub(crate) mod moved;
 pub(crate) mod schema;
 pub(crate) mod secrets;
 pub(crate) mod setup;

@@ -103,6 +103,15 @@ impl ExperimentDir {
         state.sync()
     }
 
+    /// Replaces the experiment file and the plan of an experiment whose servers have moved.
+    ///
+    /// # Errors
+    /// When the directory is not writable.
+    pub fn amend_plan(&self, plan: &Plan, experiment_toml: &str) -> Result<()> {
+        write_whole(&self.path.join(names::EXPERIMENT), hide_text(experiment_toml).as_bytes())?;
+        write_record(&self.path.join(names::PLAN), plan)
+    }
+
     /// Replaces the record of a run that a dead process began.
     ///
     /// # Errors

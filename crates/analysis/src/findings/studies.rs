@@ -1,6 +1,6 @@
 //! Findings about an experiment as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::origin::{self, Origin};
 use model::experiment::plan::{RunOrder, RunState};
@@ -57,9 +57,9 @@ fn resumed(context: &StudyContext) -> Option<Finding> {
     let evidence = || {
         let made_again = match again.as_slice() {
             [] => "no run was repeated".to_string(),
-            [run] => format!("run {run} was cut off and repeated; its first attempt is kept"),
+            [run] => format!("run {run} was made again; its first attempt is kept"),
             runs => {
-                format!("runs {} were cut off and repeated; the first attempts are kept", list(runs, 8))
+                format!("runs {} were made again; the first attempts are kept", list(runs, 8))
             }
         };
         format!("resumed {}; {made_again}", plural(times, "time"))
@@ -118,9 +118,12 @@ fn machine_changed(context: &StudyContext) -> Option<Finding> {
         .map(|run| &run.record)
         .filter(|record| record.state == RunState::Completed && record.our_host().is_some())
         .collect();
-    // Where the place is a factor, its machine may differ from that of another place.
+    // Where the place is a factor, its machine may differ from that of another place, and that of a target from another's.
     let is_apart = data.plan.factors.iter().any(|factor| factor == origin::FACTOR);
-    let place = |record: &RunRecord| data.plan.origin_of(record.spec.run).filter(|_| is_apart);
+    let place = |record: &RunRecord| {
+        let target = record.case.server.target.as_ref().map(|target| target.name.clone());
+        (data.plan.origin_of(record.spec.run).filter(|_| is_apart), target)
+    };
     let of_place = |of: &RunRecord| completed.iter().find(|record| place(record) == place(of));
     let of_case = |case: u32| completed.iter().find(|record| record.spec.case == case);
     // Against which run, which run, and in what.
@@ -199,6 +202,44 @@ fn difference(first: Vec<(&str, String)>, second: Vec<(&str, String)>) -> Option
         .map(|((name, before), (_, after))| format!("{name} `{before}`, then `{after}`"))
         .collect();
     (!differing.is_empty()).then(|| list(&differing, 7))
+}
+
+pub(super) const SERVER_REPLACED: Rule = Rule {
+    id: "server-replaced",
+    title: "A server by URL was replaced during the experiment",
+    severity: "Doubt when runs that completed on one target, or on the server by URL, have different system identifiers",
+    source: "design: a cluster that was made again lies elsewhere on its disk, on another machine perhaps, and begins with other caches; \
+             the system identifier is drawn when a cluster is made (PostgreSQL's BootStrapXLOG)",
+    advice: "Compare cases within blocks, which have one server each, and repeat the experiment if the blocks before and after differ.",
+    evidence: "The system identifier of each completed run of a target against that of its first one.",
+    why: "Runs on two machines of one name differ by what neither the name nor the table shows.",
+    tested: ON_RECORDS,
+    check: Check::Study(server_replaced),
+};
+
+fn server_replaced(context: &StudyContext) -> Option<Finding> {
+    let data = context.data;
+    let mut first: BTreeMap<(Option<&str>, &str), (&str, u32)> = BTreeMap::new();
+    let mut found = Vec::new();
+    let completed = data.runs.iter().map(|run| &run.record).filter(|run| run.state == RunState::Completed);
+    for record in completed.filter(|record| !record.case.server.source.is_embedded()) {
+        let identifier = record.server.as_ref().and_then(|server| server.system_identifier.as_deref());
+        let Some(identifier) = identifier else { continue };
+        let target = record.case.server.target.as_ref().map_or("", |target| target.name.as_str());
+        let origin = data.plan.origin_of(record.spec.run).map(|origin| origin.name.as_str());
+        let (before, _) = *first.entry((origin, target)).or_insert((identifier, record.spec.run));
+        if before != identifier {
+            let name = if target.is_empty() { String::new() } else { format!(" of target `{target}`") };
+            found.push(format!(
+                "run {}{name} (system identifier {before}, then {identifier})",
+                record.spec.run
+            ));
+        }
+    }
+    let n = plural(found.len(), "completed run");
+    (!found.is_empty()).then(|| {
+        SERVER_REPLACED.finds(Severity::Doubt, format!("another server in {n}: {}", list(&found, 3)))
+    })
 }
 
 pub(super) const SEQUENTIAL: Rule = Rule {

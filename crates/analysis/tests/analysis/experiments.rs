@@ -3,8 +3,10 @@
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use analysis::summary::Study;
+use model::experiment::case::ServerSource;
 use model::experiment::origin::Origin;
 use model::experiment::plan::{RunOrder, RunState, StateLine};
+use model::experiment::target::TargetSpec;
 use model::load::Pace;
 use model::run::ExperimentData;
 use model::run::fingerprint::{Fingerprint, RelationPrint};
@@ -64,9 +66,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         *data = tpcc::experiment(vec![tpcc::run(1)]);
     }),
     ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not started)", |data| data.runs.truncate(2)),
-    ("resumed", Severity::Note, "resumed 1 time; run 2 was cut off and repeated", |data| {
-        taken_up_again(data)
-    }),
+    ("resumed", Severity::Note, "resumed 1 time; run 2 was made again", |data| taken_up_again(data)),
     ("merged", Severity::Note, "2 runs of a (pgdyno 0.1.0, seed 7), 1 run of b (pgdyno", |data| merged(data)),
     (
         "machine-changed",
@@ -85,6 +85,12 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         Severity::Doubt,
         "1 of 3 completed runs differ from run 1 (run 3: server binaries `aaaaaaaa`, then `bbbbbbbb`)",
         |data| built_as(data, ["a", "a", "b"]),
+    ),
+    (
+        "server-replaced",
+        Severity::Doubt,
+        "another server in 1 completed run: run 3 (system identifier 7, then 8)",
+        |data| by_url(data, ["7", "7", "8"]),
     ),
     ("sequential-order", Severity::Doubt, "2 cases in sequence", |data| {
         data.plan.order = RunOrder::Sequential;
@@ -121,6 +127,32 @@ pub(crate) fn built_as(data: &mut ExperimentData, letters: [&str; 3]) {
     for (run, letter) in data.runs.iter_mut().zip(letters) {
         run.record.server.as_mut().unwrap().executable_sha256 = Some(letter.repeat(64));
     }
+}
+
+/// The runs are those of a server by URL with these system identifiers.
+fn by_url(data: &mut ExperimentData, identifiers: [&str; 3]) {
+    for (run, identifier) in data.runs.iter_mut().zip(identifiers) {
+        run.record.case.server.source = ServerSource::Url(Default::default());
+        run.record.server.as_mut().unwrap().system_identifier = Some(identifier.to_string());
+    }
+}
+
+#[test]
+fn machines_of_targets_may_differ_and_those_of_one_target_may_not() {
+    let found = |targets: [&str; 3]| {
+        let mut data = quiet_experiment();
+        by_url(&mut data, ["7", "8", "9"]);
+        for (run, target) in data.runs.iter_mut().zip(targets) {
+            run.record.case.server.target =
+                Some(TargetSpec { name: target.to_string(), ..TargetSpec::default() });
+            run.record.host.as_mut().unwrap().hostname = format!("host of {target}");
+        }
+        data.runs[2].record.host.as_mut().unwrap().hostname = "another".to_string();
+        let ids: Vec<&str> = study(&data).findings.iter().map(|finding| finding.id).collect();
+        ["machine-changed", "server-replaced"].map(|id| ids.contains(&id))
+    };
+    assert_eq!(found(["a", "b", "c"]), [false, false]);
+    assert_eq!(found(["a", "b", "b"]), [true, true]);
 }
 
 /// Runs 1 and 2 come from `a`, and run 3 from `b`, another machine.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
+use model::experiment::case::{Case, ServerSource, ServerSpec};
 use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::run::RunRecord;
 use store::ExperimentDir;
@@ -86,11 +87,24 @@ fn check_same(plan: &Plan, records: &[RunRecord]) -> Result<()> {
     for record in records {
         let run = record.spec.run;
         ensure!(
-            plan.runs.contains(&planned(record)) && plan.case(record.spec.case) == Some(&record.case),
+            plan.runs.contains(&planned(record))
+                && plan.case(record.spec.case).is_some_and(|case| is_of(record, case)),
             "run {run} in the directory is not run {run} of its plan.json; give the directory as pgdyno left it"
         );
     }
     Ok(())
+}
+
+/// Whether a record is of this case. The server of a target may have moved since.
+fn is_of(record: &RunRecord, case: &Case) -> bool {
+    let (was, is) = (&record.case.server, &case.server);
+    match (&was.source, &is.source) {
+        (ServerSource::Url(_), ServerSource::Url(_)) if is.target.is_some() => {
+            let server = ServerSpec { source: is.source.clone(), ..was.clone() };
+            Case { server, ..record.case.clone() } == *case
+        }
+        _ => record.case == *case,
+    }
 }
 
 /// The planned run for a record; a repeat has its own number, and is otherwise equal to the run that it repeats.

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use experiment::schedule::conduct::{self, Outcome};
-use experiment::schedule::resume;
+use experiment::schedule::{replaced, resume};
 use model::experiment::plan::Plan;
 use model::text::prose::plural;
 use store::ExperimentDir;
 
 use crate::commands::report::{self, Form};
 use crate::front::announce::{Consent, announce};
-use crate::front::cli::{ExperimentArgs, RunArgs};
-use crate::front::{hiding, setup};
+use crate::front::cli::RunArgs;
+use crate::front::{hiding, moved, setup};
 use crate::job::referee::ByFindings;
 use crate::job::{self, Job, Terms};
 use crate::job::{preview, spot};
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         spot::watch(url)?;
     }
     let mut job = match &args.resume {
-        Some(dir) => resumed(dir, &args.experiment, consent(args))?,
+        Some(dir) => resumed(dir, args, consent(args))?,
         None => begun(args)?,
     };
     job::end_in_time(format!("continue with: pgdyno run --resume {}", job.dir.path().display()));
@@ -82,11 +82,12 @@ fn begun(args: &RunArgs) -> Result<Job> {
 }
 
 /// An interrupted experiment, with its plan, order and seeds as they were. Hidden values are put back into the plan.
-fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job> {
+fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     // This executes the stored plan and sends passwords to the servers it names.
     store::expect_ours(path)?;
-    let stored = store::read_plan(path)?;
-    let plan = hiding::put_back(path, &stored, given)?;
+    let mut stored = store::read_plan(path)?;
+    let (text, moved) = moved::apply(&mut stored, store::read_experiment(path)?, &args.moved)?;
+    let plan = hiding::put_back(path, &stored, &args.experiment)?;
     ensure!(
         !plan.is_comparison,
         "`{}` is a comparison, which cannot be resumed because the runs of a pair belong together in time; run pgdyno compare again",
@@ -99,19 +100,39 @@ fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job>
         plan.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(", ")
     );
     let os = job::take_os(&plan)?;
-    let text = store::read_experiment(path)?;
     let servers = setup::servers_of(&text)?;
     announce(&plan, &servers, consent)?;
+    let records = store::read_records(path)?;
+    let replaced = replaced::find(&plan, &records, &servers, &moved, signals::stop_flag())?;
     let dir = ExperimentDir::open(path)?;
-    let standing = resume::take_up(&dir, &stored)?;
+    if !moved.is_empty() {
+        dir.amend_plan(&stored, &text)?;
+    }
+    let mut standing = resume::take_up(&dir, &stored)?;
+    let n_interrupted = standing.again.len();
+    let begun_again = replaced::begin_again(&dir, &plan, &records, &replaced, &mut standing)?;
     say(&format!(
-        "resuming {}: {} of {} runs are done, {} interrupted or failed will be repeated",
+        "resuming {}: {} of {} runs are done, {n_interrupted} interrupted or failed will be repeated",
         path.display(),
         standing.done.len(),
         plan.runs.len(),
-        standing.again.len()
     ));
+    say_replaced(&replaced, &begun_again);
     Ok(Job { plan, dir, done: standing.done, servers, os })
+}
+
+/// Reports servers that are no longer the ones of earlier runs.
+fn say_replaced(targets: &BTreeSet<String>, runs: &BTreeSet<u32>) {
+    for target in targets {
+        let name = if target.is_empty() { "the server".to_string() } else { format!("target `{target}`") };
+        say(&format!(
+            "{name} is not the server of its earlier runs: blocks that it completed stay as they are"
+        ));
+    }
+    if !runs.is_empty() {
+        let runs: Vec<String> = runs.iter().map(u32::to_string).collect();
+        say(&format!("made again, so that their block has one server: run {}", runs.join(", ")));
+    }
 }
 
 /// Reports the results, also when the experiment ended early.

@@ -14,6 +14,7 @@ use model::text::share::Share;
 use self::numbers::{clients, pairs};
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::stored::{ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
+use crate::front::moved::Moved;
 use crate::front::template::Template;
 
 /// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
@@ -272,6 +273,9 @@ pub(crate) struct RunArgs {
     /// Passwords that its results do not hold come from EXPERIMENT, -f, -D and --set, given as the first time.
     #[arg(long, value_name = "DIR", conflicts_with_all = WHAT_IS_ASKED)]
     pub(crate) resume: Option<PathBuf>,
+    /// The address that a target of the resumed experiment has now, for a server that was rebuilt or moved. Repeatable.
+    #[arg(long = "target", value_name = "NAME=URL", requires = "resume")]
+    pub(crate) moved: Vec<Moved>,
     /// Poll an address (http://HOST/PATH) for the notice that this machine will be taken away, and stop in time.
     #[arg(long, value_name = "URL")]
     pub(crate) spot_notice: Option<String>,

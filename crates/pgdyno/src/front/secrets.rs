@@ -129,7 +129,7 @@ pub(crate) fn take_carried() -> Result<()> {
 }
 
 /// Options whose value may name a server.
-const OPTIONS: [&str; 4] = ["--server", "--set", "--a", "--b"];
+const OPTIONS: [&str; 5] = ["--server", "--set", "--a", "--b", "--target"];
 
 /// Removes the password from each target that contains one; returns the passwords.
 fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
@@ -147,6 +147,10 @@ fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
         let found = match (option.as_str(), value) {
             ("--server", Some(target)) => without_password(target),
             ("", _) => None,
+            // NAME=URL
+            ("--target", Some(named)) => {
+                named.split_once('=').and_then(|(_, target)| without_password(target))
+            }
             (option, Some(setting)) => clean_setting(option, setting)?,
             (_, None) => None,
         };
@@ -158,6 +162,10 @@ fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
             }
             let value = match option.as_str() {
                 "--server" => found.target.clone(),
+                "--target" => {
+                    let name = value.and_then(|named| named.split_once('=')).map_or("", |(name, _)| name);
+                    format!("{name}={}", found.target)
+                }
                 _ => format!("server.url={}", Value::String(found.target.clone())),
             };
             *arg = if before == option { value } else { format!("{option}={value}") }.into();
@@ -285,6 +293,8 @@ mod tests {
             &["compare", "--a", "server.url=postgres://u:S3cret@h/d", "--b=server.version=18"],
             Some("S3cret"),
         );
+        check(&["run", "--resume", "out", "--target", "a=postgres://u:S3cret@h/d"], Some("S3cret"));
+        check(&["run", "--target=a=host=h password=S3cret"], Some("S3cret"));
         check(&["compare", "--b=server.url=postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--server", "host=h user=u", "-c", "8"], None);
         check(&["run", "--set", "workload.scale=10"], None);

@@ -208,7 +208,7 @@ fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> 
     adopted::glance(conninfo, experiment.workload.schema.as_deref(), signals::stop_flag()).map(Some)
 }
 
-fn toml_text(experiment: &Experiment) -> Result<String> {
+pub(crate) fn toml_text(experiment: &Experiment) -> Result<String> {
     toml::to_string_pretty(experiment).context("cannot write the experiment as TOML")
 }
 

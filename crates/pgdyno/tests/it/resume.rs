@@ -183,3 +183,34 @@ fn only_an_experiment_can_be_resumed_and_only_unchanged() {
     check(&["run", "quick", "--resume", "out"], "is not the directory of an experiment");
     check(&["run", "--spot-notice", "https://h/"], "does not begin with http://");
 }
+
+#[test]
+fn a_target_that_was_rebuilt_elsewhere_begins_its_block_again() {
+    let (pg, place) = (testbed::Pg::shared(), Place::new());
+    let server = pg.admin_target(&pg.database());
+    let file = format!(
+        "[experiment]\nname = \"moved\"\nrepeats = 1\norder = \"sequential\"\n[[target]]\nname = \"a\"\nurl = \"{server}\"\n\
+         [workload]\nkind = \"tpcb-select\"\nscale = 1\nclients = [1, 2]\n[run]\nramp_up = \"0s\"\nmeasure = \"2s\"\n\
+         repeat_disturbed = 0\n[prepare]\nsettle = false\nprewarm = false\n"
+    );
+    place.write("moved.toml", &file);
+    let running = place.start(place.command(&["run", "moved.toml", "-o", "out"]));
+    crate::tool::wait_until("the second run", || place.path("out/runs/0002").exists());
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    let refused = place.run(&["run", "--resume", "out", "--target", "b=host=/nowhere"]).expect(1);
+    assert!(refused.stderr.contains("--target b: the experiment's targets are `a`"), "{}", refused.stderr);
+    let other = testbed::Server::start(&testbed::Options { has_tcp: true, ..Default::default() });
+    let target = format!("a=host=127.0.0.1 port={} user=postgres dbname=postgres", other.port);
+    let ended = place.run(&["run", "--resume", "out", "--target", &target]).expect(0);
+    let expected =
+        ["target `a` is not the server of its earlier runs", "so that their block has one server: run 1"];
+    assert!(expected.iter().all(|text| ended.stderr.contains(text)), "{}", ended.stderr);
+    let records = store::read_records(&place.path("out")).unwrap();
+    let systems: Vec<_> =
+        records.iter().map(|run| run.server.as_ref().unwrap().system_identifier.clone().unwrap()).collect();
+    assert!(records.len() == 2 && systems[0] == systems[1], "{systems:?}");
+    assert!(place.path("out/runs/0001.cut-1/run.json").exists(), "the first attempt is kept");
+    place.run(&["run", "--resume", "out"]).expect(0);
+    place.expect_clean();
+}
