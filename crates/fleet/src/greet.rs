@@ -397,7 +397,10 @@ fn no_hello(
         if noise.is_empty() { String::new() } else { format!("; it printed: {}", noise.join("\n")) };
     let advice = match status.and_then(|status| status.code()) {
         Some(126 | 127) if spec.upload => "; a copy of pgdyno can be put only where a shell is".to_string(),
-        Some(126 | 127) => format!("; is pgdyno at `{}` there, and may it be executed?", spec.program),
+        Some(126 | 127) => format!(
+            "; is pgdyno at `{}` there, and may it be executed? `upload = true` (--upload) lets pgdyno put a copy there",
+            spec.program
+        ),
         _ => String::new(),
     };
     anyhow!(
