@@ -2,6 +2,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod estimates;
+pub mod hands;
 pub mod keys;
 pub mod phase_limit;
 pub mod progress;
@@ -26,6 +27,7 @@ use server::Cache;
 use wire::Conninfo;
 use wire::session::Session;
 
+use crate::site::hands::HostHands;
 use crate::site::progress::{Progress, Watch};
 use crate::site::referee::Referee;
 
@@ -49,6 +51,8 @@ pub struct Site<'a> {
     pub runs_by_data: BTreeMap<String, u32>,
     /// Sets operating system settings, if a case asks for them.
     pub os: Option<Mutex<Keeper>>,
+    /// Set them on the hosts of servers by URL.
+    pub hands: HostHands,
     /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,
     /// Current time as text, for the load marker.

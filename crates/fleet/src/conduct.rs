@@ -219,6 +219,7 @@ fn take(
         (DriverLine::Watching(_) | DriverLine::Missing { .. } | DriverLine::Watched(_), _) => {
             bail!("{} answered as the eyes of a host do", driver.process.who)
         }
+        (DriverLine::Hands(_), _) => bail!("{} answered as the hands of a host do", driver.process.who),
         (DriverLine::Pong(_), _) => Vec::new(),
         (DriverLine::Interval { interval, histograms }, Some(adder)) => {
             adder.interval(from, interval, &histograms)?;

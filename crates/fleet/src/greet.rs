@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::driver::{DriverSpec, OWN_PROGRAM};
 use model::load::drive::{DriveOrder, DriverLine, DriverPart};
+use model::load::hands::HELPER;
 use model::load::hello::{Build, Greeting, Hello};
 use model::run::driver::DriverRecord;
 
@@ -80,6 +81,7 @@ pub(crate) enum Role {
         server: Option<SocketAddr>,
     },
     Eyes,
+    Hands,
 }
 
 impl Role {
@@ -88,6 +90,7 @@ impl Role {
         match self {
             Role::Driver { .. } => "drive",
             Role::Eyes => "watch",
+            Role::Hands => "host",
         }
     }
 
@@ -95,7 +98,7 @@ impl Role {
     fn server(self) -> Option<SocketAddr> {
         match self {
             Role::Driver { server } => server,
-            Role::Eyes => None,
+            Role::Eyes | Role::Hands => None,
         }
     }
 
@@ -104,6 +107,7 @@ impl Role {
         match self {
             Role::Driver { .. } => format!("driver `{}`", spec.name),
             Role::Eyes => format!("`pgdyno watch` on `{}`", spec.name),
+            Role::Hands => format!("`pgdyno host` on `{}`", spec.name),
         }
     }
 }
@@ -127,7 +131,8 @@ impl Greeted {
         let members = logins.carry_out(stop)?;
         for (member, spec) in members.iter().zip(specs) {
             let who = &member.process.who;
-            member.record.iter().try_for_each(|record| expect_build(&record.hello, &programs, who, spec))?;
+            let expect = |record: &DriverRecord| expect_build(&record.hello, &programs, who, spec, role);
+            member.record.iter().try_for_each(expect)?;
         }
         Ok(Greeted { members, inbox })
     }
@@ -140,11 +145,15 @@ fn address_of(target: &BTreeMap<String, String>) -> Option<SocketAddr> {
 }
 
 /// Drivers of other builds may offer another load, and eyes of other builds see something else.
-fn expect_build(hello: &Hello, programs: &Programs, who: &str, spec: &DriverSpec) -> Result<()> {
+fn expect_build(hello: &Hello, programs: &Programs, who: &str, spec: &DriverSpec, role: Role) -> Result<()> {
     let Build { version, architecture, sha256, .. } = &hello.build;
     let own = programs.own();
     let machine = if hello.host.is_empty() { "its machine" } else { &hello.host };
     let advice = match *architecture == own.architecture {
+        true if role == Role::Hands => format!(
+            "copy this program to `{}` on {machine}, and as root to `{HELPER}` if it is called there by sudo",
+            spec.program
+        ),
         true => format!(
             "copy this program to `{}` on {machine}, or let pgdyno do it (`upload = true`, --upload)",
             spec.program
@@ -401,6 +410,9 @@ fn no_hello(
             "; is pgdyno at `{}` there, and may it be executed? `upload = true` (--upload) lets pgdyno put a copy there",
             spec.program
         ),
+        Some(1) if role == Role::Hands => {
+            format!("; a user who is not root needs `{HELPER}` and a line in sudoers: see docs/hosts.md")
+        }
         _ => String::new(),
     };
     anyhow!(

@@ -1,7 +1,8 @@
 //! Drivers as the parent sees them: start, go, follow, add up, end. What a driver does is in crate `driver`.
 //!
 //! A [`Fleet`] is one child process on this machine, or several drivers behind any commands that lead a pipe to them
-//! (ssh, kubectl, a shell). [`Eyes`] are `pgdyno watch` behind such a command. [`conduct`] takes it from `go` to its last line. [`model::load::drive`] describes the lines
+//! (ssh, kubectl, a shell). [`Eyes`] are `pgdyno watch` behind such a command, and [`Hands`]
+//! `pgdyno host`. [`conduct`] takes a fleet from `go` to its last line. [`model::load::drive`] describes the lines
 //! that parent and drivers exchange, [`model::load::hello`] how those on other machines introduce themselves.
 
 mod add_up;
@@ -10,6 +11,7 @@ mod conduct;
 mod crew;
 mod eyes;
 mod greet;
+mod hands;
 mod pipes;
 mod pods;
 mod process;
@@ -20,5 +22,6 @@ mod upload;
 pub use conduct::conduct;
 pub use crew::{Fleet, Orders};
 pub use eyes::{Eyes, Seen};
+pub use hands::Hands;
 pub use pods::pods;
 pub use process::StderrTo;

@@ -9,12 +9,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use model::load::hands::Undone;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_files::Machine;
 
-/// Far more than the values of one case need.
+/// Far more than the values of one case need. Half of it is left for lines that say what was set.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// First the value that is about to be set, then the value that the kernel made of it.
@@ -33,17 +34,6 @@ enum Line {
         path: String,
         is: String,
     },
-}
-
-/// Result of restoring one value.
-#[allow(missing_docs, reason = "the names say it")]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undone {
-    pub path: String,
-    /// Current value.
-    pub now: String,
-    /// Why the previous value was not restored, if it was not.
-    pub problem: Option<String>,
 }
 
 #[derive(Debug)]
@@ -74,6 +64,12 @@ impl Journal {
 
     pub(crate) fn setting(&self, machine: &Machine, path: &str, wanted: &str) -> Result<()> {
         let (before, boot_id) = (machine.read(path)?, machine.boot_id());
+        let length = fs::symlink_metadata(&self.path).map_or(0, |facts| facts.len());
+        ensure!(
+            length <= BYTES_MAX / 2,
+            "`{}` is full: restore values before more are set",
+            self.path.display()
+        );
         let (path, wanted) = (path.to_string(), wanted.to_string());
         self.append(&Line::Setting { path, before, wanted, boot_id })
     }

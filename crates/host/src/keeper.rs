@@ -7,16 +7,20 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use model::load::hands::Undone;
 
-use crate::journal::{Journal, Undone};
+use crate::journal::Journal;
 use crate::kernel_files::Machine;
 
 const DIR: &str = "/run/pgdyno";
 const LOCK: &str = "/run/pgdyno/os.lock";
 const JOURNAL: &str = "/run/pgdyno/os-undo.jsonl";
 const HOLDER_BYTES_MAX: u64 = 4096;
+/// Pause before the lock is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The right to set values, and the duty to restore them. Values that cannot be restored stay in the journal.
 #[derive(Debug)]
@@ -32,20 +36,35 @@ impl Keeper {
     /// # Errors
     /// When another pgdyno has it, or the directory is not writable.
     pub fn take(machine: &Machine) -> Result<(Keeper, Vec<Undone>)> {
+        Keeper::take_within(machine, Duration::ZERO)
+    }
+
+    /// As [`Keeper::take`], but waits so long for another pgdyno that has the right: one that has lost its own pgdyno is
+    /// about to restore its values.
+    ///
+    /// # Errors
+    /// As [`Keeper::take`].
+    pub fn take_within(machine: &Machine, patience: Duration) -> Result<(Keeper, Vec<Undone>)> {
+        let begun = Instant::now();
         // The contents of this directory decide what root writes into the kernel's files.
         files::trust::make_directory(&machine.path(DIR))?;
         let mut lock = files::lock_file(&machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                lock.take(100).read_to_string(&mut holder).ok();
-                bail!(
-                    "another pgdyno (process {}) is using the [os] settings; wait until it ends",
-                    holder.trim()
-                );
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    let mut holder = String::new();
+                    lock.take(100).read_to_string(&mut holder).ok();
+                    bail!(
+                        "another pgdyno (process {}) is using the [os] settings; wait until it ends",
+                        holder.trim()
+                    );
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| format!("lock `{LOCK}`"));
+                }
             }
-            Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("lock `{LOCK}`")),
         }
         lock.set_len(0)?;
         lock.rewind()?;
@@ -297,6 +316,23 @@ mod tests {
         let dir = machine.path(DIR);
         fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         assert!(undo_left(&machine).unwrap_err().to_string().contains("can be written by every user"));
+    }
+
+    #[test]
+    fn a_journal_that_is_half_full_takes_no_more() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let (mut keeper, _) = Keeper::take(&machine).unwrap();
+        keeper.set(SWAPPINESS, "10").unwrap();
+        let line = format!("{{\"set\":{{\"path\":\"{SWAPPINESS}\",\"is\":\"10\"}}}}\n");
+        let full =
+            fs::read_to_string(machine.path(JOURNAL)).unwrap() + &line.repeat((512 << 10) / line.len() + 1);
+        fs::write(machine.path(JOURNAL), full).unwrap();
+        let refused = format!("{:#}", keeper.set(SWAPPINESS, "20").unwrap_err());
+        assert!(refused.contains("is full: restore values before more are set"), "{refused}");
+        assert_eq!(keeper.undo().unwrap()[0].problem, None);
+        assert_eq!(values(&machine).0, "60");
+        keeper.set(SWAPPINESS, "10").unwrap();
     }
 
     #[test]

@@ -14,8 +14,25 @@ pub struct Disk {
     pub below: Vec<String>,
 }
 
+/// Keys whose values are written to kernel files: all of `[os]` but huge pages and NUMA placement.
+pub const KEYS: [&str; 8] = [
+    "transparent_huge_pages",
+    "swappiness",
+    "overcommit_memory",
+    "somaxconn",
+    "max_map_count",
+    "read_ahead_kb",
+    "io_scheduler",
+    "cpu_governor",
+];
+
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const CPUS: &str = "/sys/devices/system/cpu";
+
+/// Whether the key is about the devices of data and WAL.
+pub fn is_of_disks(key: &str) -> bool {
+    ["read_ahead_kb", "io_scheduler"].contains(&key)
+}
 
 /// Kernel files and their values for `key = value`. Huge pages and NUMA placement are not file values: what they need
 /// is known only when a server is about to start.
@@ -75,14 +92,20 @@ pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Opt
 }
 
 fn out_of_range(key: &str, value: &str) -> Option<String> {
-    // Documentation of the kernel, admin-guide/sysctl/vm.
-    let most = match key {
-        "swappiness" => 200,
-        "overcommit_memory" => 2,
+    // Documentation of the kernel, admin-guide/sysctl/vm and net; fewer maps than its default, or no queue of connections,
+    // would stop other programs of the machine.
+    let (least, most) = match key {
+        "swappiness" => (0, 200),
+        "overcommit_memory" => (0, 2),
+        "somaxconn" => (1, 65_535),
+        "max_map_count" => (65_530, i32::MAX as u32),
+        "read_ahead_kb" => (0, 1 << 20),
         _ => return None,
     };
-    let fits = value.parse::<u32>().is_ok_and(|n| n <= most);
-    (!fits).then(|| format!("{value} is not in 0..{most}"))
+    // Not `+10`, which the kernel may read in another way.
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = is_number && value.parse::<u32>().is_ok_and(|n| (least..=most).contains(&n));
+    (!fits).then(|| format!("{value} is not in {least}..{most}"))
 }
 
 /// Why a file that lists its possible values does not allow this one.
@@ -133,6 +156,10 @@ mod tests {
         };
         check("swappiness", "10", None);
         check("swappiness", "201", Some("201 is not in 0..200"));
+        check("swappiness", "+10", Some("+10 is not in 0..200"));
+        check("max_map_count", "1000", Some("1000 is not in 65530..2147483647"));
+        check("somaxconn", "0", Some("0 is not in 1..65535"));
+        check("read_ahead_kb", "4 096", Some("4 096 is not in 0..1048576"));
         check("overcommit_memory", "2", Some("no `/proc/sys/vm/overcommit_memory`"));
         check("transparent_huge_pages", "never", None);
         check("transparent_huge_pages", "sometimes", Some("offers always, madvise, never"));

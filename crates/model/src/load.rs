@@ -4,6 +4,7 @@ pub mod capacity;
 pub mod course;
 pub mod drive;
 pub mod duet;
+pub mod hands;
 pub mod hello;
 pub mod histogram;
 pub mod interval;

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, ensure};
 use experiment::schedule::conduct::Order;
 use experiment::site::Site;
+use experiment::site::hands::HostHands;
 use experiment::site::progress::{Progress, Watch};
 use experiment::site::referee::Referee;
 use experiment::stage::copies;
@@ -88,6 +89,7 @@ impl Job {
         server::process::socket::sweep_sockets();
         let cache = Cache::default_location()?;
         let now = || jiff::Timestamp::now().to_string();
+        let program = own_program()?;
         let site = Site {
             cache: &cache,
             n_servers: terms.n_servers,
@@ -95,6 +97,7 @@ impl Job {
             most_clients: preview::most_clients(&self.plan),
             servers: &self.servers,
             os: self.os.take(),
+            hands: HostHands::new(program.clone()),
             runs_by_data: copies::runs_by_data(&self.plan),
             replace: terms.replace,
             replace_databases: terms.replace_databases,
@@ -103,7 +106,6 @@ impl Job {
             is_enough: terms.is_enough,
             referee: terms.referee,
         };
-        let program = std::env::current_exe().context("cannot find the program of this process")?;
         let order = Order {
             plan: &self.plan,
             dir: &self.dir,
@@ -120,6 +122,10 @@ impl Job {
             screen.show(progress);
         });
         screen.close();
+        // Those that the last case wanted to keep for the next one.
+        if let Err(error) = site.hands.put_back() {
+            say(&format!("{error:#}"));
+        }
         if site.os.is_some() {
             drop(site);
             // Values that were not restored are tried once more, and reported however the experiment ended.
@@ -127,6 +133,11 @@ impl Job {
         }
         Ok(result)
     }
+}
+
+/// This program's file.
+pub(crate) fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().context("cannot find the program of this process")
 }
 
 /// Fails if the plan is known to fail later, on so many servers at once.
@@ -172,11 +183,12 @@ pub(crate) fn end_stuck(what: &str) {
     std::process::exit(Exit::Failed as i32);
 }
 
-/// The right to set values of the operating system, if a case asks for one. Values that a killed pgdyno left behind are
+/// The right to set values of this machine's operating system, if a case asks for one. Values that a killed pgdyno left behind are
 /// restored in any case.
 pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
     let machine = Machine::this();
-    let (keeper, undone) = if plan.cases.iter().any(|case| !case.os.is_empty()) {
+    let (keeper, undone) = if plan.cases.iter().any(|case| !case.os.is_empty() && case.server.host.is_none())
+    {
         let (keeper, undone) = Keeper::take(&machine).context("cannot set values of the operating system")?;
         (Some(Mutex::new(keeper)), undone)
     } else {

@@ -3,6 +3,7 @@
 mod commands;
 mod front;
 mod guard;
+mod hands;
 mod job;
 mod output;
 mod pgbench;
@@ -21,6 +22,9 @@ pub(crate) use crate::output::{Exit, print, print_as_pgbench, print_exact, say};
 fn main() -> ExitCode {
     guard::close_memory();
     guard::close_inherited();
+    if hands::is_helper() {
+        return ExitCode::from(hands::help() as u8);
+    }
     secret::set_key_source(crate::front::hiding::key);
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
         Command::Dial(args) => crate::commands::agents::dial(&args),
         Command::Drive => Ok(drive()),
         Command::Watch => Ok(watch::watch()),
+        Command::Host => hands::host(),
         Command::Null(args) => null(&args),
     };
     match exit {

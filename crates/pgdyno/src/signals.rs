@@ -60,6 +60,21 @@ pub(crate) fn end_in_time(exit: i32, last_words: impl FnOnce() + Send + 'static)
     });
 }
 
+extern "C" fn on_request(_: i32) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// The flag that SIGINT, SIGTERM and SIGHUP raise, however many come: for a process that ends by itself at once, and has
+/// something to restore before.
+pub(crate) fn patient_flag() -> &'static AtomicBool {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let action = SigAction::new(SigHandler::Handler(on_request), SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler only stores a value.
+        unsafe { sigaction(signal, &action) }.expect("these signals can be handled");
+    }
+    &STOP
+}
+
 /// The flag that the first signal raises. Every part of a run looks at it.
 pub(crate) fn stop_flag() -> &'static AtomicBool {
     let handled = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];

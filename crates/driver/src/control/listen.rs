@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::load::drive::{DriveCommand, DriverLine};
+use model::load::hands::HandsCommand;
 use model::load::hello::{Build, ClockState, Greeting, Hello, Pong};
 use model::telemetry::watch::WatchCommand;
 use nix::libc;
@@ -18,8 +19,6 @@ use serde::de::DeserializeOwned;
 use crate::clock::{self, WallClock};
 use crate::control::output::Outbox;
 
-/// How long a driver whose parent is gone may take to cancel its statements and to end.
-const LAST_WILL: Duration = Duration::from_secs(4);
 /// How long the parent may take to greet the other drivers of a load before it sends the order.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the parent may take to compare the clocks after the load.
@@ -29,6 +28,9 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// A line that may follow an order.
 pub trait Command: DeserializeOwned + Send + 'static {
+    /// How long a process whose parent is gone may take to end: cancel its statements, or restore what it has set.
+    const LAST_WILL: Duration = Duration::from_secs(4);
+
     /// The number of a ping, if it is one: this module answers it.
     fn ping(&self) -> Option<u64>;
 }
@@ -46,6 +48,18 @@ impl Command for WatchCommand {
     fn ping(&self) -> Option<u64> {
         match self {
             WatchCommand::Ping(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+impl Command for HandsCommand {
+    // The kernel may take its time to restore a value: a disk's scheduler changes when the disk is idle.
+    const LAST_WILL: Duration = Duration::from_secs(60);
+
+    fn ping(&self) -> Option<u64> {
+        match self {
+            HandsCommand::Ping(id) => Some(*id),
             _ => None,
         }
     }
@@ -168,7 +182,7 @@ fn listen<C: Command>(
     }
     sender.send(Heard::ParentIsGone { is_far: far.is_some() }).ok();
     if far.is_some() {
-        end_soon();
+        end_soon(C::LAST_WILL);
     }
 }
 
@@ -185,18 +199,18 @@ fn answer(id: u64, wall: WallClock, outbox: &Outbox) -> io::Result<()> {
     outbox.say(&DriverLine::Pong(Pong { id, unix_ns, wall_unix_ns }))
 }
 
-fn end_after<C>(deadline: &Mutex<Instant>, sender: &Sender<Heard<C>>) {
+fn end_after<C: Command>(deadline: &Mutex<Instant>, sender: &Sender<Heard<C>>) {
     while Instant::now() < *deadline.lock().unwrap_or_else(PoisonError::into_inner) {
         std::thread::sleep(LOOK);
     }
     sender.send(Heard::ParentIsGone { is_far: true }).ok();
-    end_soon();
+    end_soon(C::LAST_WILL);
 }
 
 /// Ends the process if it does not end by itself: a load may be waiting for a server, and its report for a pipe that
 /// nobody reads.
-fn end_soon() {
-    std::thread::sleep(LAST_WILL);
+fn end_soon(last_will: Duration) {
+    std::thread::sleep(last_will);
     // Nothing of it is worth waiting for: its threads may hang in the kernel.
     let _ended = raise(Signal::SIGKILL);
 }

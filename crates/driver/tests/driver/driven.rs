@@ -87,7 +87,8 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
             | DriverLine::Pong(_)
             | DriverLine::Watching(_)
             | DriverLine::Missing { .. }
-            | DriverLine::Watched(_)) => {
+            | DriverLine::Watched(_)
+            | DriverLine::Hands(_)) => {
                 panic!("nobody asked for {line:?}")
             }
             DriverLine::Failed { message } => return Err(message),

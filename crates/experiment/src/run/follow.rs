@@ -116,6 +116,7 @@ impl<'a, 'w> Follow<'a, 'w> {
             | DriverLine::Watching(_)
             | DriverLine::Missing { .. }
             | DriverLine::Watched(_)
+            | DriverLine::Hands(_)
             | DriverLine::Done(_)
             | DriverLine::Failed { .. } => {}
         }

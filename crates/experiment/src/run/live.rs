@@ -275,6 +275,7 @@ impl Ground for Live<'_> {
         let before = self.touched_before(&names);
         self.session = None;
         self.run.load(self, record, watch)?;
+        self.run.site.hands.expect_there()?;
         // Without these counts a rule is silent; the measurement stands.
         if let (Ok(before), Ok(after)) = (before, self.touched_after(record, &names)) {
             let home = self.home();

@@ -148,8 +148,10 @@ fn conduct_all<'a>(
         };
         // A server that is not ours keeps running: operating system settings stay only if the next case asks for the
         // same.
-        let keeps_values = runs_on && next.is_some_and(|next| next.os == case.os);
-        let put_back = if keeps_values { Ok(()) } else { os::put_back(site.os.as_ref()) };
+        let keeps_values =
+            runs_on && next.is_some_and(|next| next.os == case.os && is_on_its_host(case, next));
+        let put_back =
+            if keeps_values { Ok(()) } else { os::put_back(site.os.as_ref()).and(site.hands.put_back()) };
         if n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
             bail!(record.reason);
         }
@@ -183,6 +185,11 @@ fn conduct_all<'a>(
         }
     }
     Ok(())
+}
+
+/// Whether both cases have the same server, and the same way to its host.
+fn is_on_its_host(case: &Case, next: &Case) -> bool {
+    case.server.source == next.server.source && case.server.host == next.server.host
 }
 
 /// Makes a run on its stage; without one, the command before its case has failed, which is recorded.
@@ -357,6 +364,7 @@ mod tests {
             replace_databases: &[],
             runs_by_data: BTreeMap::new(),
             os: None,
+            hands: crate::site::hands::HostHands::new("/nonexistent".into()),
             stop: &GO_ON,
             now: &String::new,
             is_enough: None,

@@ -163,7 +163,14 @@ impl Adopted {
     /// Restores the data to its initial state. Returns how.
     pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         judge(&self.facts, case)?;
-        let set = os::apply(case, site.os.as_ref(), None)?.detail;
+        let set = match &case.server.host {
+            None => os::apply(case, site.os.as_ref(), None)?.detail,
+            Some(host) => {
+                let mut session = session::open(&self.conninfo, site.stop)?;
+                let mut report = |line| watch(Progress::Note(line));
+                site.hands.apply((case, host), &mut session, site.stop, &mut report)?
+            }
+        };
         let mut detail = self.restore_data(case, site, watch)?;
         detail.extend(set);
         Ok(detail)

@@ -25,6 +25,9 @@ pub struct Refusal {
     pub reason: String,
 }
 
+/// Why a value is refused that takes effect when a server starts.
+pub const NEEDS_OURS: &str = "it needs a server that pgdyno runs itself";
+
 /// Location of the cases' server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerPlace {
@@ -34,12 +37,15 @@ pub enum ServerPlace {
     Here,
     /// It is on another machine, or its location is unknown.
     Away,
+    /// Its host lets our hands in, wherever it is.
+    There,
 }
 
 /// Every impossible level, once. `clusters` is where clusters are stored.
 pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refusal> {
     let mut refused: Vec<Refusal> = Vec::new();
     for case in cases.iter().filter(|case| !case.os.is_empty()) {
+        let place = if case.server.host.is_some() { ServerPlace::There } else { place };
         let disks = disks(&[("data", Some(clusters)), ("wal", case.server.wal_directory.as_deref())]);
         for (key, level) in &case.os {
             let (name, level) = (format!("os.{key}"), level.clone());
@@ -56,12 +62,16 @@ pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refu
 
 fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option<String> {
     let needs_start = ["huge_pages", "numa"].contains(&key);
-    let needs_disks = ["read_ahead_kb", "io_scheduler"].contains(&key);
     match (place, key) {
-        (ServerPlace::Away, _) => Some("the server is on another machine".to_string()),
-        (ServerPlace::Here, _) if needs_start || needs_disks => {
-            Some("it needs a server that pgdyno runs itself".to_string())
-        }
+        (ServerPlace::Away, _) => Some(
+            "the server is on another machine; pgdyno sets values there if `host` names the way (--host ssh:HOST, \
+             server.host, or host of its target)"
+                .to_string(),
+        ),
+        (ServerPlace::Here | ServerPlace::There, _) if needs_start => Some(NEEDS_OURS.to_string()),
+        (ServerPlace::Here, _) if host::is_of_disks(key) => Some(NEEDS_OURS.to_string()),
+        // Whether that machine can have it is asked there.
+        (ServerPlace::There, _) => None,
         (_, "numa") => match level.parse::<Numa>() {
             Ok(numa) => numa::binding(numa).err().map(|error| format!("{error:#}")),
             Err(message) => Some(message),
@@ -73,9 +83,13 @@ fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option
 /// Block devices below directories; a directory that does not exist yet will be where its parent is.
 fn disks(dirs: &[(&str, Option<&Path>)]) -> Vec<Disk> {
     let existing = |dir: &Path| dir.ancestors().find(|dir| dir.exists()).map(Path::to_path_buf);
-    let dirs: BTreeMap<String, PathBuf> =
-        dirs.iter().filter_map(|(role, dir)| Some((role.to_string(), existing((*dir)?)?))).collect();
-    let mounts = observe::host::facts::record(&dirs).mounts;
+    let dirs = dirs.iter().filter_map(|(role, dir)| Some((role.to_string(), existing((*dir)?)?)));
+    disks_below(&dirs.collect())
+}
+
+/// Block devices below existing directories, by role.
+pub fn disks_below(dirs: &BTreeMap<String, PathBuf>) -> Vec<Disk> {
+    let mounts = observe::host::facts::record(dirs).mounts;
     let disk = |(role, mount): (String, model::run::host::MountRecord)| Disk {
         role,
         device: mount.device,
@@ -184,6 +198,8 @@ mod tests {
         };
         check(ServerPlace::Away, "swappiness", "1", "another machine");
         check(ServerPlace::Here, "huge_pages", "on", "needs a server that pgdyno runs itself");
+        check(ServerPlace::There, "huge_pages", "on", "needs a server that pgdyno runs itself");
+        assert_eq!(refusal(ServerPlace::There, "io_scheduler", "none", &[]), None);
         check(ServerPlace::Here, "io_scheduler", "none", "needs a server that pgdyno runs itself");
         check(ServerPlace::Own, "swappiness", "300", "not in 0..200");
         check(ServerPlace::Own, "io_scheduler", "none", "not on a block device");

@@ -10,6 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::hands::HandsAnswer;
 use crate::load::hello::{Hello, Pong};
 use crate::load::interval::{Counts, HistogramLine, Interval};
 use crate::load::sessions::SessionSettings;
@@ -116,6 +117,8 @@ pub enum DriverLine {
     /// The eyes cannot observe something.
     #[allow(missing_docs, reason = "the names say it")]
     Missing { what: String, reason: String },
+    /// The hands on a server's host (`pgdyno host`) answer.
+    Hands(HandsAnswer),
     /// The eyes have ended; nothing follows.
     Watched(Watched),
     /// The load could not begin; nothing follows.

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dataset::session::limit;
+use experiment::site::hands::{self, HostHands};
 use host::Machine;
+use model::experiment::driver::DriverSpec;
 use server::database::template::{self, Doors, Fate};
 use server::{Cache, Workspace};
 
 use crate::front::cli::CleanArgs;
 use crate::front::setup;
+use crate::job::own_program;
 use crate::undone::report_undone;
 use crate::{Exit, say, signals};
 
@@ -18,6 +21,9 @@ use crate::{Exit, say, signals};
 pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(target) = &args.server {
         return clean_server(target, Duration::from_millis(args.timeout.ms));
+    }
+    if let Some(host) = &args.host {
+        return clean_host(host);
     }
     let undone =
         host::undo_left(&Machine::this()).context("cannot restore values of the operating system")?;
@@ -50,6 +56,17 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
             std::env::temp_dir().display(),
             cache.dir.display()
         ));
+    }
+    let is_all = undone.iter().all(|value| value.problem.is_none());
+    Ok(if is_all { Exit::Done } else { Exit::Failed })
+}
+
+/// Restores values of the operating system that a killed pgdyno left on a host.
+fn clean_host(host: &DriverSpec) -> Result<Exit> {
+    let undone = HostHands::new(own_program()?).clean(host, signals::stop_flag())?;
+    undone.iter().for_each(|value| say(&hands::words(host, value)));
+    if undone.is_empty() {
+        say(&format!("no values of the operating system were left behind on `{}`", host.name));
     }
     let is_all = undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })

@@ -88,7 +88,8 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
             writeln!(out, "          {name} = {value}")?;
         }
         for (name, value) in &case.os {
-            writeln!(out, "          os.{name} = {value}")?;
+            let there = case.server.host.iter().map(|host| format!(" on `{}`", host.name)).next();
+            writeln!(out, "          os.{name} = {value}{}", there.unwrap_or_default())?;
         }
         if let Some(seconds) = case.phase_timeout_s {
             writeln!(out, "          run.phase_timeout = {seconds}s")?;

@@ -106,6 +106,9 @@ pub(crate) enum Command {
     /// Observe this machine for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
     Watch,
+    /// Set values of this machine's operating system for a pgdyno elsewhere, whose order is read from standard input.
+    #[command(hide = true)]
+    Host,
     /// Run an instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),
@@ -120,6 +123,10 @@ pub(crate) struct CleanArgs {
     /// With --server: give up after this time.
     #[arg(long, value_name = "TIME", default_value = "1h", requires = "server")]
     pub(crate) timeout: model::text::units::Span,
+    /// Instead, restore the values of the operating system that a killed pgdyno left on this host: ssh:HOST or
+    /// ssh:USER@HOST:PORT, with =PATH of pgdyno there.
+    #[arg(long, value_name = "HOST", conflicts_with = "server")]
+    pub(crate) host: Option<DriverSpec>,
 }
 
 /// Subcommands of `pgdyno server`.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
 use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
+use experiment::site::hands::HostHands;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::plan::{Plan, RunOrder};
@@ -15,6 +16,7 @@ use server::Cache;
 use wire::Conninfo;
 
 use crate::front::announce::Consent;
+use crate::job::own_program;
 use crate::job::screen::Screen;
 use crate::signals;
 
@@ -35,6 +37,7 @@ pub(crate) fn look(
         most_clients: most_clients(plan),
         servers,
         os: None,
+        hands: HostHands::new(own_program()?),
         runs_by_data: BTreeMap::new(),
         replace: consent.replace,
         replace_databases: consent.replace_databases,
@@ -52,7 +55,7 @@ pub(crate) fn look(
 
 /// The first drivers elsewhere that do not answer, or are of another build, of each target: found out before data is loaded.
 fn unreachable_drivers(plan: &Plan) -> Result<Vec<Obstacle>> {
-    let program = std::env::current_exe().context("cannot find the program of this process")?;
+    let program = own_program()?;
     // Cases of a target take the first ones of one list.
     let mut most: BTreeMap<&str, &Case> = BTreeMap::new();
     for case in &plan.cases {

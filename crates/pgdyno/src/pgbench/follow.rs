@@ -89,6 +89,7 @@ impl Follower<'_> {
             | DriverLine::Watching(_)
             | DriverLine::Missing { .. }
             | DriverLine::Watched(_)
+            | DriverLine::Hands(_)
             | DriverLine::Failed { .. } => {}
         }
         Ok(())

@@ -21,6 +21,7 @@ mod embedded;
 mod exporter;
 mod eyes;
 mod faults;
+mod hands;
 mod harm;
 mod hooks;
 mod judge;

@@ -17,7 +17,7 @@ use nix::unistd::geteuid;
 
 use crate::tool::{Ended, Place, tell, wait_until};
 
-const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+pub(crate) const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 const MACHINES_JOURNAL: &str = "/run/pgdyno";
 const UNSHARE: &str = "/usr/bin/unshare";
@@ -25,7 +25,7 @@ const UNSHARE: &str = "/usr/bin/unshare";
 const RUN: &str = "run --bin-dir /usr/lib/postgresql/15/bin -c 2 --ramp-up 0s --scale 1 --repeats 1 \
                    --set server.settings.shared_buffers=64MB --set prepare.settle=false";
 
-fn value(path: &str) -> String {
+pub(crate) fn value(path: &str) -> String {
     fs::read_to_string(path).unwrap().trim().to_string()
 }
 
@@ -36,7 +36,7 @@ fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The right to set values, one test at a time. Also a test that fails leaves them as they were.
-struct Values {
+pub(crate) struct Values {
     before: [(&'static str, String); 2],
     _one_test: MutexGuard<'static, ()>,
 }
@@ -50,7 +50,7 @@ impl Drop for Values {
 }
 
 /// `None` where values cannot be set at all, as in a container that has its kernel's files closed.
-fn may_set() -> Option<Values> {
+pub(crate) fn may_set() -> Option<Values> {
     static ONE_TEST: Mutex<()> = Mutex::new(());
     let has_mounts =
         || Command::new(UNSHARE).args(["--mount", "true"]).output().is_ok_and(|o| o.status.success());

@@ -160,6 +160,7 @@ fn drive(mut command: Command, load: LoadSpec) -> Seen {
             | DriverLine::Watching(_)
             | DriverLine::Missing { .. }
             | DriverLine::Watched(_)
+            | DriverLine::Hands(_)
             | DriverLine::Hello(_)
             | DriverLine::Pong(_) => {}
         }

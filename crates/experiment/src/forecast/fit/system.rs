@@ -19,7 +19,13 @@ pub(super) fn refused_here(experiment: &Experiment) -> Vec<Refusal> {
     let Ok(cache) = server::Cache::default_location() else { return Vec::new() };
     let by_url =
         experiment.server.url.is_some() || experiment.target.iter().any(|target| target.url.is_some());
-    let place = if by_url { ServerPlace::Here } else { ServerPlace::Own };
+    let has_hands =
+        experiment.server.host.is_some() || experiment.target.iter().any(|target| target.host.is_some());
+    let place = match (by_url, has_hands) {
+        (_, true) => ServerPlace::There,
+        (true, false) => ServerPlace::Here,
+        (false, false) => ServerPlace::Own,
+    };
     os::refusals(&cases_with_each_value(experiment), place, &cache.clusters_dir())
 }
 

@@ -63,6 +63,8 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         found.take(judge(&facts, case));
         requirements::lacks(session.server_version_num(), case).into_iter().for_each(|why| found.say(why));
     }
+    let refused = found.take(site.hands.refusals(cases, &mut session, site.stop));
+    refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
     found.take(connections::check(&mut session, most_clients));
     let mut seen: Vec<String> = Vec::new();

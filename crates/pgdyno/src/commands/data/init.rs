@@ -11,6 +11,7 @@ use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
 use experiment::site::Site;
+use experiment::site::hands::HostHands;
 use experiment::site::progress::Progress;
 use experiment::stage::adopted;
 use experiment::stage::{Found, Stage};
@@ -25,6 +26,7 @@ use wire::Conninfo;
 use crate::commands::data::check::embedded_case;
 use crate::front::cli::InitArgs;
 use crate::front::setup;
+use crate::job::own_program;
 use crate::job::screen::Screen;
 use crate::{Exit, print, say, signals};
 
@@ -124,6 +126,7 @@ impl Order<'_> {
             servers: &[],
             runs_by_data: BTreeMap::new(),
             os: None,
+            hands: HostHands::new(own_program()?),
             replace: args.replace,
             replace_databases: &[],
             stop,

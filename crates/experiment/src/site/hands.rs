@@ -1,0 +1,193 @@
+//! Hands on the hosts of servers by URL: opened when a case first asks for values of the operating system there, and kept
+//! until another host needs them or the experiment ends.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use fleet::Hands;
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::driver::DriverSpec;
+use model::load::hands::{HandsOrder, Undone};
+use server::database::target::backend_of;
+use wire::session::Session;
+
+/// Hands on one host at a time.
+#[derive(Debug)]
+pub struct HostHands {
+    /// This program's file.
+    program: PathBuf,
+    open: Mutex<Option<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    host: DriverSpec,
+    /// The server whose devices they know.
+    source: ServerSource,
+    hands: Hands,
+    /// Whether a case's values are, or may be, in force.
+    have_set: bool,
+}
+
+impl HostHands {
+    /// Hands that are `program`, this program's file, on any host.
+    pub fn new(program: PathBuf) -> HostHands {
+        HostHands { program, open: Mutex::new(None) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, host: &DriverSpec, session: Option<&mut Session>, stop: &AtomicBool) -> Result<Hands> {
+        let order = HandsOrder { format: model::FORMAT, backend: session.and_then(backend_of) };
+        Hands::open(host, order, self.program.clone(), stop)
+            .with_context(|| format!("cannot set values of the operating system on `{}`", host.name))
+    }
+
+    /// Why hosts cannot have the values of `cases`, all on the server of `session`. Sets nothing there.
+    ///
+    /// # Errors
+    /// When a host cannot be reached.
+    pub(crate) fn refusals(
+        &self,
+        cases: &[&Case],
+        session: &mut Session,
+        stop: &AtomicBool,
+    ) -> Result<Vec<String>> {
+        let mut by_host: Vec<(&DriverSpec, Vec<(String, String)>)> = Vec::new();
+        for case in cases {
+            // A look ahead puts no program on another machine.
+            let Some(host) = case.server.host.as_ref().filter(|host| !host.upload && !case.os.is_empty())
+            else {
+                continue;
+            };
+            let index = by_host.iter().position(|(known, _)| *known == host).unwrap_or_else(|| {
+                by_host.push((host, Vec::new()));
+                by_host.len() - 1
+            });
+            let asked = &mut by_host[index].1;
+            for pair in case.os.iter().map(|(key, value)| (key.clone(), value.clone())) {
+                if !asked.contains(&pair) {
+                    asked.push(pair);
+                }
+            }
+        }
+        let mut reasons = Vec::new();
+        for (host, levels) in by_host {
+            let mut hands = self.begin(host, Some(&mut *session), stop)?;
+            let no_disks = hands.no_disks.clone();
+            for refused in hands.check(levels)? {
+                let why =
+                    no_disks.as_ref().filter(|_| host::is_of_disks(&refused.key)).unwrap_or(&refused.reason);
+                reasons.push(format!("os.{} = {} on `{}`: {why}", refused.key, refused.value, host.name));
+            }
+        }
+        Ok(reasons)
+    }
+
+    /// Sets a case's values on its host. Returns each with the previous one, and reports those that a dead pgdyno had left
+    /// there.
+    ///
+    /// # Errors
+    /// When the host cannot be reached, or does not take a value.
+    pub(crate) fn apply(
+        &self,
+        (case, host): (&Case, &DriverSpec),
+        session: &mut Session,
+        stop: &AtomicBool,
+        report: &mut dyn FnMut(String),
+    ) -> Result<BTreeMap<String, String>> {
+        if case.os.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let mut open = self.lock();
+        let is_it = |open: &Open| open.host == *host && open.source == case.server.source;
+        if !open.as_mut().is_some_and(|open| is_it(open) && open.hands.expect_there().is_ok()) {
+            // Two hands on one host would wait for each other.
+            *open = None;
+            let hands = self.begin(host, Some(session), stop)?;
+            let source = case.server.source.clone();
+            *open = Some(Open { host: host.clone(), source, hands, have_set: false });
+        }
+        let Some(Open { hands, have_set, .. }) = open.as_mut() else { bail!("no hands are open") };
+        *have_set = true;
+        let values = hands.set(&case.os).with_context(|| format!("on `{}`", host.name))?;
+        values.undone.iter().for_each(|value| report(words(host, value)));
+        let mut detail = values.detail;
+        detail.insert("os".to_string(), format!("set on {}", host.name));
+        Ok(detail)
+    }
+
+    /// Whether the values that were set have been in force all the time.
+    ///
+    /// # Errors
+    /// When their hands have ended, and restored them.
+    pub(crate) fn expect_there(&self) -> Result<()> {
+        match self.lock().as_mut().filter(|open| open.have_set) {
+            Some(open) => open.hands.expect_there().with_context(|| {
+                format!("values of the operating system of `{}` went back during the load", open.host.name)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Restores all values. Hands that have ended did so, or others do it now.
+    ///
+    /// # Errors
+    /// When a value could not be restored, or nobody knows.
+    pub fn put_back(&self) -> Result<()> {
+        let mut open = self.lock();
+        let Some(last) = open.as_mut().filter(|open| open.have_set) else { return Ok(()) };
+        let host = last.host.clone();
+        let undone = match last.hands.put_back() {
+            Ok(undone) => undone,
+            Err(_) => {
+                *open = None;
+                self.put_back_again(&host)?
+            }
+        };
+        if let Some(open) = open.as_mut() {
+            open.have_set = false;
+        }
+        let problems: Vec<String> =
+            undone.iter().filter(|value| value.problem.is_some()).map(|value| words(&host, value)).collect();
+        if !problems.is_empty() {
+            bail!("{}", problems.join("; "));
+        }
+        Ok(())
+    }
+
+    /// Restores on a host what hands that are gone have left there. Nobody is asked whether to stop: this is what
+    /// stopping waits for.
+    fn put_back_again(&self, host: &DriverSpec) -> Result<Vec<Undone>> {
+        let restored = self.begin(host, None, &AtomicBool::new(false)).and_then(|mut hands| hands.put_back());
+        restored.with_context(|| {
+            format!(
+                "the values of the operating system of `{0}` may not be restored: `pgdyno clean --host` (or `pgdyno clean` \
+                 as root there) restores what is left, and so does a restart of {0}",
+                host.name
+            )
+        })
+    }
+
+    /// Restores what a killed pgdyno has left on a host, in words.
+    ///
+    /// # Errors
+    /// When the host cannot be reached, or its journal cannot be read.
+    pub fn clean(&self, host: &DriverSpec, stop: &AtomicBool) -> Result<Vec<Undone>> {
+        self.begin(host, None, stop)?.put_back()
+    }
+}
+
+/// What became of a value, in words.
+pub fn words(host: &DriverSpec, undone: &Undone) -> String {
+    let Undone { path, now, problem } = undone;
+    match problem {
+        Some(problem) => format!("not put back on `{}`: `{path}` is {now}: {problem}", host.name),
+        None => format!("put back `{path}` to {now} on `{}`", host.name),
+    }
+}

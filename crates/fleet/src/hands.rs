@@ -1,0 +1,217 @@
+//! Hands on a server's host: `pgdyno host` behind a command that leads a pipe there, kept by a thread of its own.
+//!
+//! The thread sends the beats. Hands that hear none restore what they have set, and so do hands whose pipe ends: values
+//! never outlive whoever asked for them by more than some seconds.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use model::experiment::driver::DriverSpec;
+use model::experiment::os::OsSpec;
+use model::load::drive::DriverLine;
+use model::load::hands::{HandsAnswer, HandsCommand, HandsOrder, RefusedValue, SetValues, Undone};
+
+use crate::crew::Fleet;
+use crate::greet::{Greeted, Role};
+
+/// How long the login, the hello and the search for the server may take together: tries of a login included.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(150);
+/// How long an answer may take: a disk changes its scheduler when it is idle, and other hands there restore values first.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time between two looks at what is asked.
+const TURN: Duration = Duration::from_millis(20);
+
+/// `pgdyno host` on a server's host. Dropping it restores the values that it has set, and ends it.
+#[derive(Debug)]
+pub struct Hands {
+    /// Why the devices of data and WAL are not known there, if they are not.
+    pub no_disks: Option<String>,
+    /// `None` after the end.
+    asks: Option<Sender<HandsCommand>>,
+    answers: Receiver<Heard>,
+    /// Why they failed, if they did.
+    failed: Option<String>,
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// An answer, or why there will be none any more.
+type Heard = Result<HandsAnswer, String>;
+
+impl Hands {
+    /// Logs in, and waits until the hands have looked for the server that `order` describes. `own` is this program's file.
+    ///
+    /// # Errors
+    /// When the host cannot be reached, its program is missing, of another build or without root's rights, or `stop` is
+    /// raised.
+    pub fn open(spec: &DriverSpec, order: HandsOrder, own: PathBuf, stop: &AtomicBool) -> Result<Hands> {
+        let (asks, asked) = mpsc::channel();
+        let (sender, answers) = mpsc::channel();
+        let own_stop = Arc::new(AtomicBool::new(false));
+        let (spec, thread_stop) = (spec.clone(), Arc::clone(&own_stop));
+        // The kernel kills the command when the thread that started it ends.
+        let body = move || {
+            let kept = keep(&spec, &order, (&own, &thread_stop), &sender, &asked);
+            if let Err(error) = kept {
+                // Whoever asked may be gone.
+                sender.send(Err(format!("{error:#}"))).unwrap_or_default();
+            }
+        };
+        let thread = std::thread::Builder::new().name("hands".into()).spawn(body);
+        let mut hands = Hands {
+            no_disks: None,
+            asks: Some(asks),
+            answers,
+            failed: None,
+            thread: Some(thread.context("cannot start a thread for the hands on the host")?),
+            stop: own_stop,
+        };
+        match hands.hear(OPEN_TIMEOUT, Some(stop))? {
+            HandsAnswer::Ready { no_disks } => hands.no_disks = no_disks,
+            other => bail!("the hands answered {other:?} before anything was asked"),
+        }
+        Ok(hands)
+    }
+
+    /// Which of these pairs of key and value are impossible there.
+    ///
+    /// # Errors
+    /// When the hands are gone.
+    pub fn check(&mut self, levels: Vec<(String, String)>) -> Result<Vec<RefusedValue>> {
+        match self.ask(HandsCommand::Check(levels))? {
+            HandsAnswer::Checked(refused) => Ok(refused),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Sets values of `[os]`.
+    ///
+    /// # Errors
+    /// When a value cannot be set, or the hands are gone.
+    pub fn set(&mut self, os: &OsSpec) -> Result<SetValues> {
+        match self.ask(HandsCommand::Set(os.clone()))? {
+            HandsAnswer::Set(values) => Ok(values),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Restores all values.
+    ///
+    /// # Errors
+    /// When the hands are gone: then they have restored the values, or will when they are started again.
+    pub fn put_back(&mut self) -> Result<Vec<Undone>> {
+        match self.ask(HandsCommand::PutBack)? {
+            HandsAnswer::Back(undone) => Ok(undone),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Whether they have been there all the time, and their values with them.
+    ///
+    /// # Errors
+    /// Why they have ended.
+    pub fn expect_there(&mut self) -> Result<()> {
+        match self.answers.try_recv() {
+            Ok(Err(reason)) => self.failed = Some(reason),
+            Err(TryRecvError::Disconnected) => _ = self.failed.get_or_insert(GONE.to_string()),
+            Ok(Ok(_)) | Err(TryRecvError::Empty) => {}
+        }
+        self.failed.as_ref().map_or(Ok(()), |reason| Err(anyhow!("{reason}")))
+    }
+
+    fn ask(&mut self, command: HandsCommand) -> Result<HandsAnswer> {
+        self.expect_there()?;
+        if let Some(asks) = &self.asks {
+            // Hands that are gone say why.
+            asks.send(command).unwrap_or_default();
+        }
+        self.hear(ANSWER_TIMEOUT, None)
+    }
+
+    fn hear(&mut self, timeout: Duration, stop: Option<&AtomicBool>) -> Result<HandsAnswer> {
+        let begun = Instant::now();
+        loop {
+            let heard = match self.answers.recv_timeout(TURN) {
+                Ok(heard) => heard,
+                Err(RecvTimeoutError::Disconnected) => Err(GONE.to_string()),
+                Err(RecvTimeoutError::Timeout) => {
+                    let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+                    ensure!(!is_stopped, "stopped before the load began");
+                    if begun.elapsed() < timeout {
+                        continue;
+                    }
+                    Err(format!("nothing was answered within {} s", timeout.as_secs()))
+                }
+            };
+            return match heard {
+                Ok(HandsAnswer::Refused(reason)) => Err(anyhow!(reason)),
+                Ok(answer) => Ok(answer),
+                Err(reason) => {
+                    self.failed = Some(reason.clone());
+                    Err(anyhow!(reason))
+                }
+            };
+        }
+    }
+}
+
+const GONE: &str = "the hands on the host have ended";
+
+fn unexpected(answer: HandsAnswer) -> anyhow::Error {
+    anyhow!("the hands answered {answer:?}, which was not asked for")
+}
+
+impl Drop for Hands {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.asks = None;
+        if let Some(thread) = self.thread.take() {
+            // What it would report, the next hands there report too.
+            thread.join().unwrap_or_default();
+        }
+    }
+}
+
+/// Starts the hands, and passes commands and answers on until nobody asks any more; then has everything restored.
+fn keep(
+    spec: &DriverSpec,
+    order: &HandsOrder,
+    (own, stop): (&Path, &AtomicBool),
+    answers: &Sender<Heard>,
+    asked: &Receiver<HandsCommand>,
+) -> Result<()> {
+    let Greeted { members, inbox } = Greeted::all(std::slice::from_ref(spec), Role::Hands, own, stop)?;
+    members.iter().try_for_each(|member| member.process.say(order))?;
+    let mut fleet = Fleet::of(members, inbox.receiver);
+    loop {
+        match asked.try_recv() {
+            Ok(command) => fleet.drivers[0].process.say(&command)?,
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return end(&mut fleet),
+        }
+        match fleet.next(TURN)? {
+            Some((_, DriverLine::Hands(answer))) => answers.send(Ok(answer)).unwrap_or_default(),
+            Some((from, DriverLine::Failed { message })) => return Err(fleet.failure(from, message)),
+            _ => {}
+        }
+    }
+}
+
+/// Waits until the hands have restored everything, and lets them end.
+fn end(fleet: &mut Fleet) -> Result<()> {
+    fleet.drivers[0].process.say(&HandsCommand::Stop)?;
+    let begun = Instant::now();
+    while begun.elapsed() < ANSWER_TIMEOUT {
+        if let Some((_, DriverLine::Hands(HandsAnswer::Back(_)))) = fleet.next(TURN)? {
+            fleet.drivers[0].has_ended = true;
+            fleet.drivers[0].process.finish();
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! `pgdyno host`: the hands on a server's host. A pgdyno elsewhere starts it through a remote shell; its lines are those of
+//! `model::load::hands`. Values are set while the pipe is open and something arrives on it, and are restored at its end.
+//!
+//! Setting values needs root. Another user calls this same program by sudo, in a copy that only root can replace and that
+//! does nothing else, whatever its arguments and its environment are.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read, Stdin};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use driver::far::{Begin, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox};
+use experiment::stage::os::{NEEDS_OURS, disks_below};
+use host::{Disk, KEYS, Keeper, Machine, Undone};
+use model::experiment::os::OsSpec;
+use model::load::drive::DriverLine;
+use model::load::hands::{
+    HELPER, HandsAnswer, HandsCommand, HandsOrder, LINE_BYTES_MAX, RefusedValue, SetValues,
+};
+use nix::unistd::geteuid;
+use server::database::target::postmaster_of;
+
+use crate::{Exit, guard, say, signals};
+
+/// How long other hands that have lost their pgdyno may take to restore their values: 5 s of silence, and the rest.
+const PATIENCE: Duration = Duration::from_secs(12);
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// Most pairs of key and value in one question.
+const LEVELS_MAX: usize = 1000;
+
+/// Whether this process is the helper: by the name of its file, which only root can give it where sudoers lets others
+/// call it.
+pub(crate) fn is_helper() -> bool {
+    let own = std::env::current_exe().ok();
+    own.is_some_and(|path| path.file_name() == Path::new(HELPER).file_name())
+}
+
+/// The helper: sets values for whoever may call it by sudo, if nobody but root could have changed it.
+pub(crate) fn help() -> Exit {
+    let checked = || -> Result<()> {
+        ensure!(
+            std::env::args_os().len() == 1,
+            "this program takes no arguments: pgdyno on another machine starts it (docs/hosts.md)"
+        );
+        ensure!(
+            geteuid().is_root(),
+            "this program needs root's rights: a line in sudoers gives them (docs/hosts.md)"
+        );
+        files::trust::check_program(&std::env::current_exe()?, 0)
+    };
+    match checked() {
+        Ok(()) => serve_as_root(),
+        Err(error) => {
+            say(&format!("pgdyno-host: error: {error:#}"));
+            Exit::Failed
+        }
+    }
+}
+
+/// `pgdyno host`: serves as root, else becomes the helper.
+pub(crate) fn host() -> Result<Exit> {
+    if geteuid().is_root() {
+        return Ok(serve_as_root());
+    }
+    ensure!(
+        Path::new(HELPER).exists(),
+        "setting values of the operating system needs root, and there is no `{HELPER}`; see docs/hosts.md"
+    );
+    let error = Command::new("sudo").args(["-n", HELPER]).exec();
+    bail!("cannot call `{HELPER}` by sudo: {error}")
+}
+
+fn serve_as_root() -> Exit {
+    guard::undo_on_panic();
+    let input = BufReader::new(Bounded { input: io::stdin(), n_of_line: 0 });
+    let stop = signals::patient_flag();
+    let outcome = with_outbox(&mut io::stdout(), |outbox| match serve(input, outbox, stop) {
+        Ok(()) => Ok(true),
+        Err(message) => outbox.say_last(&DriverLine::Failed { message }).map(|()| false),
+    });
+    match outcome {
+        Ok(Ok(true)) => Exit::Done,
+        Ok(Ok(false) | Err(_)) | Err(_) => Exit::Failed,
+    }
+}
+
+/// Standard input up to a line that is longer than any that is meant for us.
+struct Bounded {
+    input: Stdin,
+    /// Bytes since the last end of a line.
+    n_of_line: usize,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.input.read(buffer)?;
+        for byte in &buffer[..n] {
+            self.n_of_line = if *byte == b'\n' { 0 } else { self.n_of_line + 1 };
+            if self.n_of_line > LINE_BYTES_MAX {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line has no end"));
+            }
+        }
+        Ok(n)
+    }
+}
+
+fn serve(input: BufReader<Bounded>, outbox: &Outbox, stop: &AtomicBool) -> Result<(), String> {
+    let Begin { order, is_far, commands } =
+        begin::<HandsOrder, HandsCommand>(input, WallClock::read(), outbox)?;
+    if !is_far {
+        return Err("this is started by a pgdyno on another machine (--host)".to_string());
+    }
+    if order.format > model::FORMAT {
+        return Err(format!("the order has format {}, this pgdyno knows {}", order.format, model::FORMAT));
+    }
+    let (disks, no_disks) = match disks_of(&order) {
+        Ok(disks) => (disks, None),
+        Err(reason) => (Vec::new(), Some(reason)),
+    };
+    let mut hands = Hands { machine: Machine::this(), disks, keeper: None };
+    let say = |answer| outbox.say(&DriverLine::Hands(answer)).map_err(|error| error.to_string());
+    say(HandsAnswer::Ready { no_disks })?;
+    while !stop.load(Ordering::Relaxed) {
+        match commands.recv_timeout(LOOK) {
+            Ok(Heard::Command(HandsCommand::Stop)) => {
+                say(hands.answer(HandsCommand::PutBack))?;
+                until_the_parent_has_gone(&commands);
+                return Ok(());
+            }
+            Ok(Heard::Command(command)) => say(hands.answer(command))?,
+            Ok(Heard::ParentIsGone { .. }) | Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    // Dropping the keeper restores what it has set; what it cannot restore stays in the journal of this machine.
+    Ok(())
+}
+
+/// Devices of the server's data and WAL. The directories are those of the server's processes: a caller names none.
+fn disks_of(order: &HandsOrder) -> Result<Vec<Disk>, String> {
+    let backend = order.backend.ok_or("the server did not say which process serves a session".to_string())?;
+    let pid = postmaster_of(backend)?;
+    let cwd = format!("/proc/{pid}/cwd");
+    let data = std::fs::read_link(&cwd).map_err(|error| format!("`{cwd}`: {error}"))?;
+    let wal = data.join("pg_wal").canonicalize().map_err(|error| format!("`pg_wal`: {error}"))?;
+    let dirs: BTreeMap<String, PathBuf> = [("data".to_string(), data), ("wal".to_string(), wal)].into();
+    Ok(disks_below(&dirs))
+}
+
+/// The right to set values, once it was needed.
+struct Hands {
+    machine: Machine,
+    disks: Vec<Disk>,
+    keeper: Option<Keeper>,
+}
+
+impl Hands {
+    fn answer(&mut self, command: HandsCommand) -> HandsAnswer {
+        let answer = match command {
+            HandsCommand::Check(levels) if levels.len() > LEVELS_MAX => {
+                return HandsAnswer::Refused(format!("more than {LEVELS_MAX} values were asked about"));
+            }
+            HandsCommand::Check(levels) => {
+                let refused = levels.into_iter().filter_map(|(key, value)| {
+                    let reason = self.refusal(&key, &value)?;
+                    Some(RefusedValue { key, value, reason })
+                });
+                return HandsAnswer::Checked(refused.collect());
+            }
+            HandsCommand::Set(os) => self.set(&os).map(HandsAnswer::Set),
+            HandsCommand::PutBack | HandsCommand::Stop => self.put_back().map(HandsAnswer::Back),
+            HandsCommand::Ping(_) => return HandsAnswer::Refused("a ping is no command".to_string()),
+        };
+        answer.unwrap_or_else(|error| HandsAnswer::Refused(format!("{error:#}")))
+    }
+
+    fn refusal(&self, key: &str, value: &str) -> Option<String> {
+        if !KEYS.contains(&key) {
+            return Some(NEEDS_OURS.to_string());
+        }
+        host::refusal(&self.machine, key, value, &self.disks)
+    }
+
+    fn set(&mut self, os: &OsSpec) -> Result<SetValues> {
+        for (key, value) in os {
+            if let Some(reason) = self.refusal(key, value) {
+                bail!("os.{key} = {value}: {reason}");
+            }
+        }
+        let undone = self.take()?;
+        let mut detail = BTreeMap::new();
+        let Some(keeper) = &mut self.keeper else { bail!("the right to set values is missing") };
+        for (key, value) in os {
+            for (path, value) in host::settings(&self.machine, key, value, &self.disks) {
+                let before = keeper.set(&path, &value)?;
+                detail.insert(path, format!("{value} (was {before})"));
+            }
+        }
+        Ok(SetValues { detail, undone })
+    }
+
+    fn put_back(&mut self) -> Result<Vec<Undone>> {
+        // What a dead pgdyno has left here is restored where the right is acquired.
+        let mut undone = self.take()?;
+        if let Some(keeper) = &mut self.keeper {
+            undone.extend(keeper.undo()?);
+        }
+        Ok(undone)
+    }
+
+    /// Acquires the right, if it is not held yet. Returns what was restored by that.
+    fn take(&mut self) -> Result<Vec<Undone>> {
+        if self.keeper.is_some() {
+            return Ok(Vec::new());
+        }
+        let (keeper, undone) = Keeper::take_within(&self.machine, PATIENCE)?;
+        self.keeper = Some(keeper);
+        Ok(undone)
+    }
+}
