@@ -31,13 +31,12 @@ fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
     let of = |severity: Severity| {
         let words = |d: &Difference| {
             let [a, b] = excerpts(&d.a, &d.b);
-            format!("{}: {a} and {b}", d.what)
+            format!("{} ({a} and {b})", d.what)
         };
         let found: Vec<String> =
             context.undeclared.iter().filter(|d| d.severity == severity).map(words).collect();
-        (!found.is_empty()).then(|| {
-            UNDECLARED_DIFFERENCE.finds(severity, format!("A and B also differ in {}", list(&found, 6)))
-        })
+        (!found.is_empty())
+            .then(|| UNDECLARED_DIFFERENCE.finds(severity, format!("A and B differ in {}", list(&found, 6))))
     };
     [Severity::Void, Severity::Doubt, Severity::Note].into_iter().filter_map(of).collect()
 }

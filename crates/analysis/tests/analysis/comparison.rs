@@ -253,25 +253,25 @@ fn among_several_cases_a_difference_must_pass_holms_correction() {
 /// Finding, weight, words, and what must be disturbed in ten pairs for it.
 pub(crate) type Disturb = fn(&mut ExperimentData);
 pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
-    ("undeclared-difference", Severity::Void, "data checksums: off and on", |data| {
+    ("undeclared-difference", Severity::Void, "data checksums (off and on", |data| {
         each_b(data, |run| run.record.server.as_mut().unwrap().data_checksums = true);
     }),
-    ("undeclared-difference", Severity::Void, "setting fsync: on and off", |data| {
+    ("undeclared-difference", Severity::Void, "setting fsync (on and off", |data| {
         each_b(data, |run| setting(run, "fsync", "off"));
     }),
-    ("undeclared-difference", Severity::Void, "assertions: off and on", |data| {
+    ("undeclared-difference", Severity::Void, "assertions (off and on", |data| {
         each_b(data, |run| setting(run, "debug_assertions", "on"));
     }),
-    ("undeclared-difference", Severity::Void, "host: bench1 and bench2", |data| {
+    ("undeclared-difference", Severity::Void, "host (bench1 and bench2", |data| {
         data.runs
             .iter_mut()
             .for_each(|run| run.record.host.as_mut().unwrap().hostname = "bench1".to_string());
         each_b(data, |run| run.record.host.as_mut().unwrap().hostname = "bench2".to_string());
     }),
-    ("undeclared-difference", Severity::Doubt, "setting shared_buffers: 128MB and 1GB", |data| {
+    ("undeclared-difference", Severity::Doubt, "setting shared_buffers (128MB and 1GB", |data| {
         each_b(data, |run| setting(run, "shared_buffers", "1GB"));
     }),
-    ("undeclared-difference", Severity::Doubt, "build, CFLAGS: -O2 and -O3", |data| {
+    ("undeclared-difference", Severity::Doubt, "build, CFLAGS (-O2 and -O3", |data| {
         let flags = |run: &mut RunData, text: &str| {
             run.record.server.as_mut().unwrap().build.insert("CFLAGS".to_string(), text.to_string());
         };
@@ -285,27 +285,27 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.plan.cases[1].server.source = version("17");
         each_b(data, |run| run.record.server.as_mut().unwrap().database_bytes *= 2);
     }),
-    ("undeclared-difference", Severity::Doubt, "setting log_statement: none and all", |data| {
+    ("undeclared-difference", Severity::Doubt, "setting log_statement (none and all", |data| {
         data.runs.iter_mut().for_each(|run| setting(run, "log_statement", "none"));
         each_b(data, |run| setting(run, "log_statement", "all"));
     }),
-    ("undeclared-difference", Severity::Void, "setting synchronous_commit in sessions: on and off", |data| {
+    ("undeclared-difference", Severity::Void, "setting synchronous_commit in sessions (on and off", |data| {
         data.runs.iter_mut().for_each(|run| in_sessions(run, "synchronous_commit", "on", "session"));
         each_b(data, |run| in_sessions(run, "synchronous_commit", "off", "session"));
     }),
-    ("undeclared-difference", Severity::Doubt, "setting jit in sessions: not set and off", |data| {
+    ("undeclared-difference", Severity::Doubt, "setting jit in sessions (not set and off", |data| {
         data.runs.iter_mut().for_each(|run| in_sessions(run, "jit", "off", "session"));
         data.runs[0].record.done.as_mut().unwrap().sessions.as_mut().unwrap().settings.clear();
     }),
-    ("undeclared-difference", Severity::Void, "table t: logged and UNLOGGED", |data| {
+    ("undeclared-difference", Severity::Void, "table t (logged and UNLOGGED", |data| {
         data.runs.iter_mut().for_each(|run| define(run, "table", "logged"));
         each_b(data, |run| define(run, "table", "UNLOGGED"));
     }),
-    ("undeclared-difference", Severity::Doubt, "index more of t: none and CREATE INDEX", |data| {
+    ("undeclared-difference", Severity::Doubt, "index more of t (none and CREATE INDEX", |data| {
         data.runs.iter_mut().for_each(|run| define(run, "table", "logged"));
         each_b(data, |run| define(run, "index more", "CREATE INDEX"));
     }),
-    ("undeclared-difference", Severity::Doubt, "receivers of WAL: none and 1 async", |data| {
+    ("undeclared-difference", Severity::Doubt, "receivers of WAL (none and 1 async", |data| {
         each_b(data, |run| run.record.server.as_mut().unwrap().receivers = vec!["async".to_string()]);
     }),
     ("same-server", Severity::Void, "A and B are both database `d` of one cluster", |data| {
@@ -422,7 +422,7 @@ fn builds_differ_only_in_options_that_change_code() {
     build(&mut data, 1, "CONFIGURE", &many);
     build(&mut data, 2, "CONFIGURE", &format!("{many} --with-llvm"));
     let evidence = &compare_cases(&data).findings[0].evidence;
-    assert_eq!(evidence, "A and B also differ in build, CONFIGURE: nothing and --with-llvm");
+    assert_eq!(evidence, "A and B differ in build, CONFIGURE (nothing and --with-llvm)");
 }
 
 #[test]
@@ -587,7 +587,7 @@ fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
     let other = compare_both(&a, &b);
     assert_eq!(other.grade, Grade::Void);
     assert!(
-        other.findings[0].evidence.contains("scale: 100 and 7, clients: 8 and 16"),
+        other.findings[0].evidence.contains("scale (100 and 7), clients (8 and 16)"),
         "{:?}",
         other.findings
     );

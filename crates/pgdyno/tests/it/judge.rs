@@ -224,14 +224,14 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
     wait_until("the receiver", connected);
     let (found, grade) = compare(&place, "out", &sides);
     drop(receiver);
-    expect(&found, "undeclared-difference doubt", "receivers of WAL: none and 1 async");
-    expect(&found, "undeclared-difference void", "setting fsync: on and off");
-    expect(&found, "undeclared-difference void", "setting synchronous_commit in sessions: on and off");
-    expect(&found, "undeclared-difference doubt", "setting log_statement: none and all");
+    expect(&found, "undeclared-difference doubt", "receivers of WAL (none and 1 async");
+    expect(&found, "undeclared-difference void", "setting fsync (on and off");
+    expect(&found, "undeclared-difference void", "setting synchronous_commit in sessions (on and off");
+    expect(&found, "undeclared-difference doubt", "setting log_statement (none and all");
     expect(
         &found,
         "undeclared-difference doubt",
-        "index more of public.pgbench_accounts: none and CREATE INDEX",
+        "index more of public.pgbench_accounts (none and CREATE INDEX",
     );
     expect(&found, "one-sided void", "not-durable in 0 of ");
     expect(&found, "one-sided doubt", "statements-logged in 0 of ");
@@ -270,8 +270,8 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
     let case = &json(&ended)["comparisons"][0];
     let found = words(&case["findings"]);
     expect(&found, "same-server note", "of one cluster");
-    expect(&found, "undeclared-difference doubt", "TLS: none and TLSv1");
-    expect(&found, "undeclared-difference doubt", "way to the server: a unix socket and TCP");
+    expect(&found, "undeclared-difference doubt", "TLS (none and TLSv1");
+    expect(&found, "undeclared-difference doubt", "way to the server (a unix socket and TCP");
     assert_eq!(case["grade"], "doubtful");
     let ended = compare("same", &one);
     assert!(ended.stderr.contains("another pgdyno uses this database"), "{ended:?}");
