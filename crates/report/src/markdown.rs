@@ -30,7 +30,7 @@ pub(crate) fn text(input: &Input) -> String {
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
     }
-    for line in crate::prose::capacity::lines(study) {
+    for line in crate::prose::capacity::below_table(study) {
         text.push_str(&format!("\n{}\n", escape(&line)));
     }
     text.push_str(&findings(study));

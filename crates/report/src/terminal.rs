@@ -42,7 +42,7 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
-    for line in tpcc(study).into_iter().chain(crate::prose::capacity::lines(study)) {
+    for line in tpcc(study).into_iter().chain(crate::prose::capacity::below_table(study)) {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
     }
     findings(&mut text, study, width, &paint, detail);

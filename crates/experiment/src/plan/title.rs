@@ -7,10 +7,18 @@ pub(crate) fn title(cases: &[Case], factors: &[String]) -> String {
     let Some(first) = cases.first() else { return String::new() };
     let by: Vec<String> = factors.iter().map(|key| factor(key).to_string()).collect();
     let by = match by.as_slice() {
-        [] => format!("with {}", model::text::prose::plural(first.workload.n_clients, "client")),
-        by => format!("by {}", joined(by)),
+        [] => {
+            let clients = model::text::prose::plural(first.workload.n_clients, "client");
+            // The figure of a search has a `with` of its own.
+            if first.workload.pace.target().is_some() {
+                format!(", {clients}")
+            } else {
+                format!(" with {clients}")
+            }
+        }
+        by => format!(" by {}", joined(by)),
     };
-    format!("{} on {}: {} {by}", several(cases, workload), servers(cases), several(cases, figure))
+    format!("{} on {}: {}{by}", several(cases, workload), servers(cases), several(cases, figure))
 }
 
 fn factor(key: &str) -> &str {
@@ -125,6 +133,10 @@ mod tests {
             (
                 "[workload]\npace = [\"1000/s\", \"2000/s\"]\nclients = 8",
                 "TPC-B-like on PostgreSQL 18: latency at 1000/s and latency at 2000/s by pace",
+            ),
+            (
+                "[workload]\npace = \"max with p99 <= 10ms\"\nclients = 16\n[run]\nmeasure = \"60s\"",
+                "TPC-B-like on PostgreSQL 18: highest rate with p99 <= 10ms, 16 clients",
             ),
             ("title = \"My own\"\n[workload]\nclients = [1, 8]", "My own"),
         ] {

@@ -191,13 +191,13 @@ impl Words<'_> {
         let more = match open.iter().map(|against| against.would_settle).collect::<Option<Vec<_>>>() {
             Some(all) => all.into_iter().max_by_key(|settles| settles.more_blocks).map(|settles| {
                 format!(
-                    ", {} would settle a difference of {} (--repeats {})",
+                    "; {} would settle a difference of {} (--repeats {})",
                     phrases::plural(settles.more_blocks, "more block"),
                     format::percent(settles.difference).replace(".0 %", " %"),
                     self.study.plan.repeats as usize + settles.more_blocks
                 )
             }),
-            None => Some(", too much for more repeats to settle a difference of 5 %".to_string()),
+            None => Some("; that is too much for more repeats to settle a difference of 5 %".to_string()),
         };
         match (vary, more) {
             (Some(vary), more) => format!("{vary}{}", more.unwrap_or_default()),

@@ -37,6 +37,11 @@ pub(crate) fn lines(study: &Study) -> Vec<String> {
     study.cases.iter().filter_map(of_case).collect()
 }
 
+/// The lines below the table of cases; none if there is one case, because the headline says it.
+pub(crate) fn below_table(study: &Study) -> Vec<String> {
+    if study.cases.len() > 1 { lines(study) } else { Vec::new() }
+}
+
 /// `in 1 of 2 runs no rate met p99 <= 10ms; the other found 1,208/s`.
 fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
     let runs = || study.runs.iter().filter(|run| run.case == case.case.id && run.replaced_by.is_none());

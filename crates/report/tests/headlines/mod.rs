@@ -52,11 +52,11 @@ fn two_versions_are_ranked_only_if_they_differ_beyond_chance() {
     let two = |a: &[f64], b: &[f64]| study(&["13", "18"], &[4], &[a, b]);
     check(
         &two(&NOISY[..3], &NOISY_TOO[..3]),
-        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %), too much for more repeats to settle a difference of 5 % - valid",
+        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %); that is too much for more repeats to settle a difference of 5 % - valid",
     );
     check(
         &two(&[1000.0, 1030.0, 990.0], &[1010.0, 1005.0, 1020.0]),
-        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 2.1 %), 3 more blocks would settle a difference of 5 % \
+        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 2.1 %); 3 more blocks would settle a difference of 5 % \
          (--repeats 6) - valid",
     );
     check(
@@ -114,7 +114,7 @@ fn several_versions_have_a_fastest_group() {
     let of: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
     check(
         &study(&["13", "14", "17", "18"], &[4], &of),
-        "PostgreSQL 17 and 18 are fastest and cannot be distinguished here (runs vary by 0.4 %), 3 more blocks would settle a difference of \
+        "PostgreSQL 17 and 18 are fastest and cannot be distinguished here (runs vary by 0.4 %); 3 more blocks would settle a difference of \
          5 % (--repeats 6); PostgreSQL 13 and 14 are lower - valid",
     );
     let rows = [row(800.0), row(900.0), row(1000.0)];
@@ -139,7 +139,7 @@ fn clients_have_a_peak_with_its_plateau() {
     check(
         &study(&["18"], &[1, 4, 16, 32, 64], &of),
         "Peak: 4,812 tps with 16 clients (95 % interval 4,752 to 4,877, median of 3 runs, CV 0.5 %); 32 clients cannot be \
-         distinguished from it here (runs vary by 0.5 %), 3 more blocks would settle a difference of 5 % (--repeats 6) - valid",
+         distinguished from it here (runs vary by 0.5 %); 3 more blocks would settle a difference of 5 % (--repeats 6) - valid",
     );
     check(
         &study(&["18"], &[1, 4, 16], &of[..3]),
