@@ -31,8 +31,12 @@ fn find(name: &str) -> Result<&'static Rule> {
     let is_like = |rule: &&Rule| {
         id.split('-').any(|word| word.len() > 2 && rule.id.split('-').any(|part| part == word))
     };
-    let like: Vec<&str> = CATALOGUE.iter().filter(is_like).map(|rule| rule.id).collect();
+    let mut like: Vec<&str> = CATALOGUE.iter().filter(is_like).map(|rule| rule.id).collect();
     let near = || nearest(&id, CATALOGUE.iter().map(|rule| rule.id));
+    // The nearest name first.
+    if let Some(near) = near() {
+        like.sort_by_key(|id| *id != near);
+    }
     match like.as_slice() {
         [] if let Some(near) = near() => bail!("no finding `{name}`; did you mean {near}?"),
         [] => bail!("no finding `{name}`; `pgdyno explain` lists all"),
@@ -53,6 +57,12 @@ mod tests {
             assert_eq!(find(name).unwrap().id, "foreign-cpu");
         }
         assert!(find("cpu").unwrap_err().to_string().contains("did you mean foreign-cpu"));
+        assert!(
+            find("foreign-cup")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean foreign-cpu, foreign-sessions?")
+        );
         assert!(find("spraed").unwrap_err().to_string().contains("did you mean spread?"));
         assert!(find("x").unwrap_err().to_string().contains("lists all"));
         assert!(CATALOGUE.iter().all(|rule| list().contains(rule.id)));

@@ -14,7 +14,7 @@ const OF_PGBENCH: &[(&[&str], &str)] = &[
     (&["-T", "--time"], "--measure 30s"),
     (&["-j", "--jobs"], "--threads 4"),
     (&["-t", "--transactions"], "--set workload.transactions=1000"),
-    (&["-R", "--rate"], "--set workload.pace=2000/s"),
+    (&["-R", "--rate"], "--pace 2000/s"),
     (&["-b", "--builtin"], "-f builtin:select-only"),
     (&["-S", "--select-only"], "--workload tpcb-select"),
     (&["-N", "--skip-some-updates"], "--workload tpcb-simple"),
@@ -143,10 +143,10 @@ fn with_option_of_pgbench(mut error: clap::Error) -> clap::Error {
     let lead = match ours {
         Some((_, ours)) => format!("pgbench's `{typed}` is written `{ours}` here"),
         None if ONLY_OF_PGBENCH.contains(&typed.as_str()) => {
-            format!("`{typed}` is an option of pgbench alone")
+            format!("`{typed}` is an option of pgbench only")
         }
         None if LATENCY_LIMIT.contains(&typed.as_str()) => format!(
-            "`{typed}` is an option of pgbench alone; `--set \"workload.pace=max with p99 <= 10ms\"` searches for the \
+            "`{typed}` is an option of pgbench only; `--pace \"max with p99 <= 10ms\"` searches for the \
              highest rate within a limit"
         ),
         // The option that clap suggests.
@@ -192,12 +192,12 @@ mod tests {
         };
         check("run -T 30", &["`--measure 30s` here", "pgdyno pgbench takes all options"]);
         check("run -j 4", &["`--threads 4` here", "pgdyno pgbench takes all options"]);
-        check("run -P 5", &["`-P` is an option of pgbench alone", "pgdyno pgbench takes all options"]);
+        check("run -P 5", &["`-P` is an option of pgbench only", "pgdyno pgbench takes all options"]);
         check("run --time 30", &["`--measure 30s` here", "pgdyno pgbench takes all options"]);
         let said = text(Cli::try_parse_from(["pgdyno", "run", "--time", "30"]).unwrap_err());
         assert!(!said.contains("--title"), "{said}");
         check("run -L 10", &["searches for the highest rate", "pgdyno pgbench takes all options"]);
-        check("run --max-tries 5", &["is an option of pgbench alone"]);
+        check("run --max-tries 5", &["is an option of pgbench only"]);
         check("compare -j 4", &["`--threads 4` here"]);
         check("compare --aa --bin-dir /x", &["`--set server.bin_dir=DIR"]);
         check("compare --aa --server postgres://h/d", &["`--set server.url=URL"]);
