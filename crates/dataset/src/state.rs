@@ -1,5 +1,6 @@
 //! State of a workload's tables in a database.
 
+pub mod access;
 mod traps;
 pub mod untouched;
 

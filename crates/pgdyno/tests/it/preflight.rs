@@ -71,6 +71,13 @@ fn every_problem_is_reported_at_once_and_before_a_load_is_announced() {
     // What is advised works, also with the view and the foreign key.
     let reads = ["--no-restore", "-w", "tpcb-select", "-o", "reads"];
     server.pgdyno("run", Some(&role), &reads).expect(0);
+    let writes = server.pgdyno("run", Some(&role), &["--no-restore", "-o", "writes"]).expect(1);
+    for part in
+        ["the workload needs UPDATE on `public.pgbench_accounts`", "INSERT on `public.pgbench_history`"]
+    {
+        assert!(writes.stderr.contains(part), "{part}\n{}", writes.stderr);
+    }
+    assert!(!server.place.path("writes").exists());
     server.execute(&format!("drop owned by {role}"));
     server.execute(&format!("drop role {role}"));
     server.place.expect_clean();

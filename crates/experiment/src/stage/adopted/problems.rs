@@ -4,7 +4,7 @@
 use anyhow::{Error, Result};
 use dataset::kind::{Dataset, data_bytes};
 use dataset::session;
-use dataset::state::{self, Home};
+use dataset::state::{self, Home, access};
 use dataset::{load, schema};
 use model::experiment::RestoreBy;
 use model::experiment::case::Case;
@@ -69,7 +69,12 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     found.take(connections::check(&mut session, most_clients));
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
-        let data = format!("{} {}", case.prepare.restore, copies::data_name(&case.workload));
+        let data = format!(
+            "{} {:?} {}",
+            case.prepare.restore,
+            case.workload.kind,
+            copies::data_name(&case.workload)
+        );
         if seen.contains(&data) {
             continue;
         }
@@ -114,6 +119,8 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found
 fn of_data_as_it_is(session: &mut Session, case: &Case, found: &mut Found) {
     let Some(Some(home)) = found.take(Home::of(session, &case.workload)) else { return };
     let Some(state) = found.take(state::inspect(session, home.dataset, &home.schema)) else { return };
+    let lacks = access::lacks(session, &home, case.workload.kind);
+    found.take(lacks).into_iter().flatten().for_each(|why| found.say(why));
     found.take(as_it_is(&state, &case.workload));
 }
 
