@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::telemetry::event::{Event, EventKind};
 use model::telemetry::reading::{Tick, TickSource};
+use model::text::prose::bytes;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
@@ -220,8 +221,8 @@ impl HostWatch {
                 self.nearly_full.remove(&role.dev);
             } else if space.is_nearly_full() && self.nearly_full.insert(role.dev) {
                 let text = format!(
-                    "only {} MiB of disk space are free for `{}`",
-                    space.free_bytes >> 20,
+                    "only {} of disk space are free for `{}`",
+                    bytes(space.free_bytes as f64),
                     role.path.display()
                 );
                 let event = Event::new(unix_ns(), EventKind::DiskNearlyFull, text)
