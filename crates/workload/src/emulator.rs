@@ -48,6 +48,7 @@ impl Emulator {
     }
 
     /// Starts a transaction at its first command and remembers the random stream for [`Emulator::rewind`].
+    #[inline]
     pub fn begin(&mut self, program: &Program) {
         match (self, program.transaction) {
             (Emulator::Script(script), _) => script.begin(),

@@ -277,7 +277,7 @@ fn bind_tail(statement: &workload::Statement) -> Vec<u8> {
 
 impl Prepared {
     /// Appends the messages of the statement. `emulator` may be `None` if it has no parameters.
-    #[inline]
+    #[inline(always)]
     fn encode(
         &self,
         protocol: Protocol,

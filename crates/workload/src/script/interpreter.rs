@@ -90,6 +90,7 @@ impl Interpreter {
     }
 
     /// Starts a transaction at the first command and remembers the random stream for [`Interpreter::rewind`].
+    #[inline]
     pub fn begin(&mut self) {
         self.prng_at_begin.clone_from(&self.prng);
         self.command = 0;

@@ -345,11 +345,17 @@ impl Worker<'_> {
     }
 
     /// Counts a transaction as ended, or a slot as skipped, and logs it unless it belongs to the ramp-up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn log(&mut self, index: usize, outcome: Outcome, now: Nanos) {
-        let client = &mut self.setup.clients[index];
-        client.record.n_ended += 1;
-        let Some(log) = self.setup.log.as_mut().filter(|_| now >= self.bounds.measure.0) else { return };
+        self.setup.clients[index].record.n_ended += 1;
+        if self.setup.log.is_some() && now >= self.bounds.measure.0 {
+            self.write_log(index, outcome, now);
+        }
+    }
+
+    fn write_log(&mut self, index: usize, outcome: Outcome, now: Nanos) {
+        let Some(log) = self.setup.log.as_mut() else { return };
+        let client = &self.setup.clients[index];
         let is_committed = outcome == Outcome::Committed;
         // As pgbench: differences of whole microseconds.
         let since_due_us =
