@@ -1,6 +1,7 @@
 //! Tests with shell scripts that speak a driver's lines.
 
 mod logins;
+mod losses;
 mod pods;
 mod stand_in;
 mod uploads;
