@@ -10,6 +10,7 @@ use model::load::course::RampUpEnd;
 use model::load::drive::Ending;
 use model::load::sessions::SessionSettings;
 use model::run::RunData;
+use model::run::driver::DriverRecord;
 use model::run::fingerprint::Fingerprint;
 use model::run::phase::Phase;
 use model::run::server::Setting;
@@ -228,6 +229,14 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     }),
     ("drivers-differ", Severity::Doubt, "was 2.40 ms on driver `b` and 1.20 ms on driver `a`", |data| {
         drivers(data, |b| b.latency.sum *= 2.0);
+    }),
+    ("drivers-differ", Severity::Doubt, "was 2.40 ms on driver `b` and 1.20 ms on driver `", |data| {
+        drivers(data, |b| b.latency.sum *= 2.0);
+        // Two more that are as quick as the first.
+        let quick = data.record.drivers[0].clone();
+        data.record
+            .drivers
+            .extend(["c", "d"].map(|name| DriverRecord { name: name.into(), ..quick.clone() }));
     }),
     ("drivers-apart", Severity::Doubt, "driver `b` began 200 ms late", |data| {
         drivers(data, |b| b.late_ns = 200_000_000);
