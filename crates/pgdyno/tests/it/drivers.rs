@@ -212,12 +212,6 @@ fn a_copy_that_ssh_brought_drives_and_ends_with_ssh() {
     let running = start(&place, &server, &[far], &["--measure", "30s"]);
     place.wait_for_load("out", 1);
     let copies = sshd.cache().join("pgdyno/drivers").display().to_string();
-    let with = |start: &str| {
-        let entries = std::fs::read_dir("/proc").unwrap().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let words = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        pids.filter(|pid| words(pid).starts_with(start)).collect::<Vec<i32>>()
-    };
     assert_eq!(with(&copies).len(), 1, "the copy runs");
     let ours = testbed::children_of(running.pid());
     let ssh: Vec<i32> = with("ssh\0").into_iter().filter(|pid| ours.contains(pid)).collect();
@@ -230,6 +224,102 @@ fn a_copy_that_ssh_brought_drives_and_ends_with_ssh() {
     let begun = Instant::now();
     wait_until("the end of the copy", || with(&copies).is_empty());
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    place.expect_clean();
+}
+
+/// Processes whose command line begins like this.
+fn with(start: &str) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let words = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    pids.filter(|pid| words(pid).starts_with(start)).collect()
+}
+
+/// A network namespace with a cable to this one, which goes with it.
+struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// This end of the cable, and that of the namespace.
+    const ADDRESSES: [&str; 2] = ["10.231.77.1", "10.231.77.2"];
+
+    fn make() -> Namespace {
+        let namespace = Namespace { name: format!("pgdyno{}", std::process::id()) };
+        let [here, there] = Namespace::ADDRESSES;
+        let name = &namespace.name;
+        for line in [
+            format!("ip netns add {name}"),
+            format!("ip link add {name} type veth peer name eth0 netns {name}"),
+            format!("ip address add {here}/30 dev {name}"),
+            format!("ip link set {name} up"),
+            format!("ip -n {name} address add {there}/30 dev eth0"),
+            format!("ip -n {name} link set eth0 up"),
+        ] {
+            run_line(&line);
+        }
+        namespace
+    }
+
+    /// From now on, each packet is dropped at both ends: none fits the bucket.
+    fn fall_silent(&self) {
+        let name = &self.name;
+        let drops = "root tbf rate 8bit burst 1 limit 1";
+        run_line(&format!("tc -n {name} qdisc add dev eth0 {drops}"));
+        run_line(&format!("tc qdisc add dev {name} {drops}"));
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let name = &self.name;
+        for line in [format!("ip link del {name}"), format!("ip netns del {name}")] {
+            let mut words = line.split(' ');
+            std::process::Command::new(words.next().unwrap()).args(words).status().ok();
+        }
+    }
+}
+
+fn run_line(line: &str) {
+    let mut words = line.split(' ');
+    testbed::run(std::process::Command::new(words.next().unwrap()).args(words));
+}
+
+#[test]
+#[ignore = "takes 24 s, and makes a network namespace"]
+fn a_network_that_drops_all_packets_ends_the_run_here_and_the_driver_there() {
+    if !geteuid().is_root() {
+        return tell("skipped: only root can make a network namespace");
+    }
+    let namespace = Namespace::make();
+    let [here, _] = Namespace::ADDRESSES;
+    let Some(sshd) = Sshd::start(&format!("ListenAddress {here}")) else {
+        return tell("skipped: no sshd (Debian: openssh-server)");
+    };
+    let (pg, place) = (Pg::shared(), Place::new());
+    let mut via = ["ip", "netns", "exec", &namespace.name].map(str::to_string).to_vec();
+    via.extend(sshd.via().iter().map(|word| word.replace("@127.0.0.1", &format!("@{here}"))));
+    let at = via.iter().position(|word| word == "--").unwrap();
+    via.insert(at, format!("-oHostKeyAlias=[127.0.0.1]:{}", sshd.port));
+    let via: Vec<&str> = via.iter().map(String::as_str).collect();
+    let far = driver("far", &via, "/nonexistent/pgdyno") + "upload = true\n";
+    let database = pg.database();
+    let running = start(&place, &pg.admin_target(&database), &[far], &["--measure", "60s"]);
+    place.wait_for_load("out", 1);
+    let copies = sshd.cache().join("pgdyno/drivers").display().to_string();
+    assert_eq!(with(&copies).len(), 1, "the copy runs");
+    namespace.fall_silent();
+    let begun = Instant::now();
+    wait_until("the end of the copy", || with(&copies).is_empty());
+    running.wait();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let left = format!(
+        "select count(*) from pg_stat_activity where datname = '{database}' and pid <> pg_backend_pid()"
+    );
+    wait_until("the end of its sessions", || pg.ask("postgres", &left) == "0");
+    let record = place.first_run("out").record;
+    assert_eq!(record.state, RunState::Failed, "{}", record.reason);
+    assert!(record.reason.contains("driver `far` has been silent for"), "{}", record.reason);
     place.expect_clean();
 }
 
