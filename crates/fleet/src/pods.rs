@@ -125,6 +125,8 @@ fn driver_in(pod: &str, section: &PodsSection) -> DriverSpec {
 /// The standard output of a command that succeeds in time.
 fn said(program: &str, words: &[String], stop: &AtomicBool) -> Result<Vec<u8>> {
     let mut command = Command::new(program);
+    // It is not for others, and kubectl starts plugins.
+    command.env_remove("PGPASSWORD");
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| {
         format!("cannot start `{program}`, which finds the pods of drivers; install it, and let `{program} get pods` work")
