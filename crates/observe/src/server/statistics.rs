@@ -142,13 +142,15 @@ fn part(what: &'static str, sql: String) -> Part {
 }
 
 /// Sessions other than this one. 9.6 has no backend types: autovacuum workers are recognized by their query text, and
-/// parallel workers count as clients. Before 9.6 the only wait information is whether a session waits for a lock.
+/// parallel workers by having no client, which of others' sessions only a superuser sees. Before 9.6 the only wait information is whether a session waits for a lock.
 fn activity(version_num: u32) -> String {
     let kind = if version_num >= 100_000 {
         "case when backend_type is null and datname is not null then 'client backend' else backend_type end"
     } else {
         "case when query like 'autovacuum:%' then 'autovacuum worker' \
-         when datname is null then 'walsender' else 'client backend' end"
+         when datname is null then 'walsender' \
+         when client_port is null and query <> '<insufficient privilege>' then 'parallel worker' \
+         else 'client backend' end"
     };
     let waits = if version_num >= 90_600 {
         "wait_event_type, wait_event"
