@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use model::experiment::case::{Case, ServerSource};
 use model::run::server::LoadConnections;
 use server::cluster::workspace::{ClusterKey, Workspace};
@@ -31,6 +31,7 @@ use crate::site::keys::{cluster_key, clusters_dir, data_words};
 use crate::site::progress::{Progress, Watch};
 use crate::stage::adopted::Adopted;
 use dataset::layout;
+use dataset::session::lock::Taken;
 use dataset::session::{self, limit};
 
 /// The workspace with the case's cluster.
@@ -100,6 +101,40 @@ impl Stage {
                 }
             })
         })
+    }
+
+    /// [`Stage::set_up`] next to stages of the same experiment, with an error of its own if one of them has the database.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_up_next_to(
+        open: &[Stage],
+        found: Found,
+        case: &Case,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<Stage> {
+        let set_up = Stage::set_up(found, case, site, watch);
+        set_up.map_err(|error| {
+            let holder = error.downcast_ref::<Taken>().and_then(|taken| taken.pid);
+            match holder.is_some_and(|pid| open.iter().any(|stage| stage.holder_pid() == Some(pid))) {
+                true => anyhow!(
+                    "the server of case {} ({}) is the same database as that of another case, under another name; give each \
+                     a database of its own",
+                    case.id,
+                    case.label()
+                ),
+                false => error,
+            }
+        })
+    }
+
+    /// The server process of the session that keeps others away from an existing server's database.
+    fn holder_pid(&self) -> Option<i32> {
+        match self {
+            Stage::Adopted(stage) => stage.holder.as_ref().map(Session::backend_pid),
+            Stage::Embedded(_) => None,
+        }
     }
 
     /// Whether this is the stage of the resolved server.

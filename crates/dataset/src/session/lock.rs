@@ -1,5 +1,6 @@
 //! One pgdyno at a time on a database that somebody else runs: an advisory lock of a session.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -11,6 +12,27 @@ const KEY: &str = "1885824121, 1";
 /// How long a pgdyno that has just ended may keep its lock: its server process has to notice that it is gone.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Another session has the lock.
+#[derive(Debug)]
+pub struct Taken {
+    /// Its server process, if the server says so.
+    pub pid: Option<i32>,
+    /// The name of its application, if the server says so.
+    name: Option<String>,
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another pgdyno uses this database")?;
+        match (self.pid, &self.name) {
+            (Some(pid), Some(name)) => write!(f, ": server process {pid}, application_name `{name}`"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Taken {}
 
 /// Takes the lock for `session`, which has it until it ends. A pgdyno that restores the database by copies has released
 /// the lock only for as long as nobody may be connected to the database; `keeper` finds such a pgdyno and returns its
@@ -41,7 +63,11 @@ pub fn take(session: &mut Session, keeper: impl Fn(&mut Session) -> Result<Optio
 pub fn take_again(session: &mut Session) -> Result<()> {
     match try_lock(session, "pg_try_advisory_lock")? {
         true => Ok(()),
-        false => bail!("{}; wait until it ends, or use another database", holder(session)),
+        false => {
+            let taken = holder(session);
+            let advice = format!("{taken}; wait until it ends, or use another database");
+            Err(anyhow::Error::new(taken).context(advice))
+        }
     }
 }
 
@@ -68,7 +94,7 @@ fn try_lock(session: &mut Session, function: &str) -> Result<bool> {
     }
 }
 
-fn holder(session: &mut Session) -> String {
+fn holder(session: &mut Session) -> Taken {
     let sql = format!(
         "select l.pid, coalesce(a.application_name, '') from pg_catalog.pg_locks l \
          left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
@@ -77,9 +103,7 @@ fn holder(session: &mut Session) -> String {
     );
     let rows = session.query(&sql).unwrap_or_default();
     match rows.rows.first().map(Vec::as_slice) {
-        Some([Some(pid), Some(name)]) => {
-            format!("another pgdyno uses this database: server process {pid}, application_name `{name}`")
-        }
-        _ => "another pgdyno uses this database".to_string(),
+        Some([Some(pid), Some(name)]) => Taken { pid: pid.parse().ok(), name: Some(name.clone()) },
+        _ => Taken { pid: None, name: None },
     }
 }

@@ -291,7 +291,8 @@ impl Stages {
                         if self.is_one_at_a_time {
                             self.retire()?;
                         }
-                        self.open.push(Stage::set_up(found, case, site, watch)?);
+                        let stage = Stage::set_up_next_to(&self.open, found, case, site, watch)?;
+                        self.open.push(stage);
                         self.open.len() - 1
                     }
                 };

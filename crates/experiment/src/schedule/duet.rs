@@ -176,8 +176,10 @@ fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 
         is_alike = true;
         *b = key_of_twin(b.clone());
     }
-    let a = Stage::set_up(of_a, cases[0], site, watch)?;
-    Ok(([a, Stage::set_up(of_b, cases[1], site, watch)?], is_alike))
+    let a = [Stage::set_up(of_a, cases[0], site, watch)?];
+    let b = Stage::set_up_next_to(&a, of_b, cases[1], site, watch)?;
+    let [a] = a;
+    Ok(([a, b], is_alike))
 }
 
 /// Rounds in which A gets the cluster that was B's: a random half of them, so that a location on disk affects both

@@ -274,7 +274,7 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
     expect(&found, "undeclared-difference doubt", "way to the server (a unix socket and TCP");
     assert_eq!(case["grade"], "doubtful");
     let ended = compare("same", &one);
-    assert!(ended.stderr.contains("another pgdyno uses this database"), "{ended:?}");
+    assert!(ended.stderr.contains("is the same database as that of another case"), "{ended:?}");
     let by_tcp = format!("postgres://bench@127.0.0.1:{}/{one}?sslmode=require", pg.port);
     let mut command =
         place.command(&[&["run", "--repeats", "1", "--server", &by_tcp], &as_is()[..], &["by-tcp"]].concat());
