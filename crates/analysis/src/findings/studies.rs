@@ -72,7 +72,7 @@ pub(super) const MERGED: Rule = Rule {
     title: "The study was merged from several results",
     severity: "Note when its runs were measured in several experiments",
     source: "design: blocks and seeds are those of each experiment, and time passed between them",
-    advice: "Compare cases within one origin first, or merge with --by-origin, which makes the origin a factor.",
+    advice: "Compare cases within one origin first: merge with --by-origin makes the origin a factor.",
     evidence: "The origins in plan.json: names, runs, seeds and versions of pgdyno.",
     why: "Runs of different origins share neither hour nor, perhaps, machine; their spread contains that.",
     tested: ON_RECORDS,
@@ -92,7 +92,12 @@ fn merged(context: &StudyContext) -> Option<Finding> {
         )
     };
     let each: Vec<String> = origins.iter().map(one).collect();
-    (!origins.is_empty()).then(|| MERGED.finds(Severity::Note, list(&each, 8)))
+    let mut found = (!origins.is_empty()).then(|| MERGED.finds(Severity::Note, list(&each, 8)))?;
+    if context.data.plan.factors.iter().any(|factor| factor == origin::FACTOR) {
+        found.advice =
+            "Compare cases of one origin: between origins, everything else may differ too.".to_string();
+    }
+    Some(found)
 }
 
 pub(super) const MACHINE_CHANGED: Rule = Rule {

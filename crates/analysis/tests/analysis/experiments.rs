@@ -176,8 +176,13 @@ fn machines_of_origins_may_differ_if_the_origin_is_a_factor() {
     let mut data = quiet_experiment();
     merged(&mut data);
     assert!(has_changed(&data));
+    let advises_by_origin = |data: &ExperimentData| {
+        let findings = study(data).findings;
+        findings.iter().any(|finding| finding.id == "merged" && finding.advice.contains("--by-origin"))
+    };
+    assert!(advises_by_origin(&data));
     data.plan.factors.push("origin".to_string());
-    assert!(!has_changed(&data));
+    assert!(!has_changed(&data) && !advises_by_origin(&data));
 }
 
 /// Run 2 was cut off, and made again when the experiment was resumed.
