@@ -312,7 +312,7 @@ pub const METRICS: &[Metric] = &[
         "server.load_workers",
         "",
         "1",
-        "parallel workers of pgdyno's sessions (pg_stat_activity, from 13 on)",
+        "parallel workers of pgdyno's sessions (pg_stat_activity); before 13, which does not say whose they are, of all",
     ),
     gauge(
         "server.clock_offset",

@@ -19,19 +19,19 @@ pub(crate) struct Foreign {
     /// Backends and parallel workers at work: active, and waiting neither for a lock nor for a client nor for time to
     /// pass.
     pub(crate) n_working: u32,
-    /// Parallel workers of our own sessions.
+    /// Parallel workers of our own sessions; on a server that does not say whose they are (before 13), of any.
     pub(crate) n_our_workers: u32,
 }
 
-/// SQL for one row that lists client backends and parallel workers: process id, `<` and its leader for a worker, and
-/// `*` if it is at work. Another pgdyno's observer is left out: it costs what ours does.
+/// SQL for one row that lists client backends and parallel workers: process id, `<` and its leader, if known, for a worker,
+/// and `*` if it is at work. Another pgdyno's observer is left out: it costs what ours does.
 pub(crate) fn sql(observer: &str) -> String {
     format!(
-        "select '{CLIENTS}', '', coalesce(string_agg(pid::text || coalesce('<' || leader_pid, '') \
+        "select '{CLIENTS}', '', coalesce(string_agg(pid::text \
+         || case when kind = 'parallel worker' then '<' || coalesce(leader_pid::text, '') else '' end \
          || case when state = 'active' and (wait_event_type is null or wait_event_type not in \
          ('Lock', 'Client', 'Timeout', 'Activity', 'Extension')) then '*' else '' end, ' '), '') from a \
-         where kind in ('client backend', 'parallel worker') and is_user \
-         and (kind = 'client backend' or leader_pid is not null) and application_name <> '{observer}'"
+         where kind in ('client backend', 'parallel worker') and is_user and application_name <> '{observer}'"
     )
 }
 
@@ -42,7 +42,12 @@ pub(crate) fn foreign(row: &str, backends: &Backends) -> Foreign {
         let (session, is_working) = word.strip_suffix('*').map_or((word, false), |session| (session, true));
         let (pid, leader) = session.split_once('<').map_or((session, None), |(pid, of)| (pid, Some(of)));
         let Ok(pid) = pid.parse::<i32>() else { continue };
+        let is_of_nobody = leader == Some("");
         let leader = leader.and_then(|leader| leader.parse().ok());
+        if is_of_nobody {
+            found.n_our_workers += 1;
+            continue;
+        }
         if backends.is_ours(leader.unwrap_or(pid)) {
             found.n_our_workers += u32::from(leader.is_some());
             continue;
@@ -68,6 +73,7 @@ mod tests {
         check("", &[], 0, 0, 0);
         check("10* 11 20 12<10* 13<10", &[], 0, 0, 2);
         check("10* 30 31*", &[30, 31], 2, 1, 0);
+        check("10* 40<* 41<", &[], 0, 0, 2);
         check("31* 32<31* 33<31*", &[31, 32, 33], 1, 3, 0);
         check("nonsense 99999999999 -", &[], 0, 0, 0);
     }

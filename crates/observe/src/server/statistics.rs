@@ -141,10 +141,13 @@ fn part(what: &'static str, sql: String) -> Part {
     Part { what, sql, is_rare: false, grows_with_tables: false }
 }
 
-/// Sessions other than this one. 9.6 has no backend types: autovacuum workers are recognized by their query text, and
+/// Sessions other than this one. 10 calls parallel workers background workers, as those of logical replication. 9.6 has no backend types: autovacuum workers are recognized by their query text, and
 /// parallel workers by having no client, which of others' sessions only a superuser sees. Before 9.6 the only wait information is whether a session waits for a lock.
 fn activity(version_num: u32) -> String {
-    let kind = if version_num >= 100_000 {
+    let kind = if (100_000..110_000).contains(&version_num) {
+        "case when backend_type is null and datname is not null then 'client backend' \
+         when backend_type = 'background worker' and datname is not null then 'parallel worker' else backend_type end"
+    } else if version_num >= 110_000 {
         "case when backend_type is null and datname is not null then 'client backend' else backend_type end"
     } else {
         "case when query like 'autovacuum:%' then 'autovacuum worker' \
@@ -382,7 +385,9 @@ mod tests {
             (90_624, "wait_event", "case when waiting"),
             (90_624, "checkpoints_timed", "backend_type"),
             (100_023, "pg_current_wal_lsn", "xlog"),
-            (120_023, "null::integer as leader_pid", "pg_stat_wal"),
+            (90_624, "client_port is null", "background worker"),
+            (100_023, "= 'background worker'", "client_port"),
+            (120_023, "null::integer as leader_pid", "background worker"),
             (130_023, "backend_type", "pg_stat_wal"),
             (140_000, "wal_sync", "pg_stat_io"),
             (160_000, "op_bytes", "pg_stat_checkpointer"),
