@@ -2,6 +2,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod estimates;
+pub(crate) mod exporter;
 pub mod hands;
 pub mod keys;
 pub mod phase_limit;

@@ -1,19 +1,25 @@
-//! GET over plain HTTP, for services next to a database: telemetry exporters, maintenance notices of clouds.
+//! GET over HTTP, for services next to a database: telemetry exporters, maintenance notices of clouds. Redirections are
+//! not followed: a password would go where nobody sent it.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// Limit for one request, from connecting to the end of the answer. Name resolution comes before that.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const PART_BYTES: usize = 64 << 10;
 
-/// An address for plain HTTP, without user and password.
+/// An address for HTTP, without user and password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
+    /// Whether it is one of HTTPS.
+    pub is_tls: bool,
     /// Host and port.
     pub host: String,
     /// From the first slash on.
@@ -29,7 +35,7 @@ pub struct Answer {
 }
 
 impl Address {
-    /// Parses `http://host:port/path`.
+    /// Parses `http://host:port/path` or `https://host:port/path`.
     ///
     /// # Errors
     /// When it is something else, or has a user or a password; the message does not repeat those.
@@ -41,9 +47,9 @@ impl Address {
             !before_query.contains('@'),
             "the address has a user or a password, which would be recorded; leave them out"
         );
-        let rest = url.strip_prefix("http://");
-        let rest =
-            rest.with_context(|| format!("`{url}` does not begin with http://; TLS is not supported"))?;
+        let is_tls = url.starts_with("https://");
+        let rest = url.strip_prefix(if is_tls { "https://" } else { "http://" });
+        let rest = rest.with_context(|| format!("`{url}` does not begin with http:// or https://"))?;
         let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         ensure!(!host.is_empty(), "`{url}` has no host name");
         ensure!(
@@ -51,43 +57,96 @@ impl Address {
             "`{url}` is not an address; example: http://127.0.0.1:9100/metrics"
         );
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let default_port = if is_tls { 443 } else { 80 };
         Ok(Address {
-            host: if has_port { host.to_string() } else { format!("{host}:80") },
+            is_tls,
+            host: if has_port { host.to_string() } else { format!("{host}:{default_port}") },
             path: if path.starts_with('/') { path.to_string() } else { format!("/{path}") },
         })
     }
 
-    /// Sends a request for `path`; `header` consists of complete lines.
+    /// The host without its port.
+    fn name(&self) -> &str {
+        let name = self.host.rsplit_once(':').map_or(self.host.as_str(), |(name, _)| name);
+        name.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// Whether nobody but this machine can read what is sent there.
+    pub fn is_private(&self) -> bool {
+        self.is_tls
+            || self.name() == "localhost"
+            || self.name().parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Sends a request for `path`; `header` consists of complete lines. An address of HTTPS needs `tls`.
     ///
     /// # Errors
-    /// When nobody listens, the answer is late, is longer than `bytes_max`, or is not HTTP.
-    pub fn request(&self, method: &str, path: &str, header: &str, bytes_max: u64) -> Result<Answer> {
+    /// When nobody listens, the server's certificate is not trusted, the answer is late, is longer than `bytes_max`, or is
+    /// not HTTP.
+    pub fn request(
+        &self,
+        tls: Option<&Arc<ClientConfig>>,
+        method: &str,
+        (path, header): (&str, &str),
+        bytes_max: u64,
+    ) -> Result<Answer> {
         let host = &self.host;
         let places =
             host.to_socket_addrs().with_context(|| format!("cannot resolve the host name of `{host}`"))?;
         let end = Instant::now() + TIMEOUT;
         // A name may have several addresses, and the server may not listen on all of them.
         let mut streams = places.filter_map(|place| TcpStream::connect_timeout(&place, left(end).ok()?).ok());
-        let mut stream = streams.next().with_context(|| format!("cannot connect to `{host}`"))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
+        let stream = streams.next().with_context(|| format!("cannot connect to `{host}`"))?;
+        let mut stream = Timed { stream, end };
         // Version 1.0: the answer is not chunked and ends when the connection closes.
         let head = format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\n{header}\r\n");
-        let text = stream
-            .write_all(head.as_bytes())
-            .and_then(|()| read_until(&mut stream, end, bytes_max + 1))
-            .with_context(|| format!("`{host}` does not answer"))?;
+        let text = if self.is_tls {
+            let config = tls.context("this address needs TLS, which is not supported here")?;
+            let name = ServerName::try_from(self.name().to_string())
+                .with_context(|| format!("`{}` is not a valid name for a certificate", self.name()))?;
+            let connection = ClientConnection::new(Arc::clone(config), name)?;
+            exchange(&mut StreamOwned::new(connection, stream), &head, bytes_max)
+        } else {
+            exchange(&mut stream, &head, bytes_max)
+        };
+        let text = text.with_context(|| format!("`{host}` does not answer"))?;
         ensure!(text.len() as u64 <= bytes_max, "the answer of `{host}` is longer than {bytes_max} bytes");
         Answer::read(&String::from_utf8_lossy(&text))
             .with_context(|| format!("`{host}` does not answer with HTTP"))
     }
 }
 
-/// Reads until the other side closes, or until `bytes_max` bytes have come. A limit per read would let a server that
-/// sends one byte a second block us forever.
-fn read_until(stream: &mut TcpStream, end: Instant, bytes_max: u64) -> io::Result<Vec<u8>> {
+/// A connection that is given up at `end`. A limit per read would let a server that sends one byte a second block us
+/// forever.
+struct Timed {
+    stream: TcpStream,
+    end: Instant,
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(left(self.end)?))?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(left(self.end)?))?;
+        self.stream.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Sends `head` and reads until the other side closes, or until more than `bytes_max` bytes have come.
+fn exchange(stream: &mut (impl Read + Write), head: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+    stream.write_all(head.as_bytes())?;
+    stream.flush()?;
     let (mut text, mut part) = (Vec::new(), vec![0; PART_BYTES]);
-    while (text.len() as u64) < bytes_max {
-        stream.set_read_timeout(Some(left(end)?))?;
+    while (text.len() as u64) <= bytes_max {
         match stream.read(&mut part) {
             Ok(0) => break,
             Ok(n_bytes) => text.extend_from_slice(&part[..n_bytes]),
@@ -107,7 +166,8 @@ fn left(end: Instant) -> io::Result<Duration> {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.host, self.path)
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.host, self.path)
     }
 }
 
@@ -125,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_of_plain_http() {
+    fn addresses_are_of_http() {
         let check = |url: &str, expected: (&str, &str)| {
             let address = Address::parse(url).unwrap();
             assert_eq!((address.host.as_str(), address.path.as_str()), expected);
@@ -133,7 +193,18 @@ mod tests {
         check("http://169.254.169.254/a/b?c=d", ("169.254.169.254:80", "/a/b?c=d"));
         check("http://h:8080", ("h:8080", "/"));
         check("http://h/x?y=@z", ("h:80", "/x?y=@z"));
-        for url in ["https://h/a", "h/a", "http://", "http://h/a b"] {
+        check("https://h/a", ("h:443", "/a"));
+        for (url, is_private) in [
+            ("http://127.0.0.1:9100/m", true),
+            ("http://[::1]:9100/m", true),
+            ("http://localhost/m", true),
+            ("http://127.0.0.1.example.org/m", false),
+            ("http://10.0.0.5:9100/m", false),
+            ("https://10.0.0.5:9100/m", true),
+        ] {
+            assert_eq!(Address::parse(url).unwrap().is_private(), is_private, "{url}");
+        }
+        for url in ["ftp://h/a", "h/a", "http://", "http://h/a b"] {
             assert!(Address::parse(url).is_err(), "{url}");
         }
         for url in [
@@ -166,7 +237,7 @@ mod tests {
                 }
             }
         });
-        let refused = address.request("GET", "/metrics", "", 1000).unwrap_err();
+        let refused = address.request(None, "GET", ("/metrics", ""), 1000).unwrap_err();
         assert!(format!("{refused:#}").contains("does not answer"), "{refused:#}");
     }
 

@@ -27,7 +27,9 @@ use model::telemetry::watch::Backends;
 use wire::Conninfo;
 
 use crate::host::watch::HostWatch;
+pub use crate::remote::exposition::Mapping;
 use crate::remote::watch::RemoteWatch;
+pub use crate::remote::watch::{Exporter, Identity};
 use crate::schedule::{Control, Wishes};
 use crate::server::tail::Tail;
 use crate::server::watch::{ServerWatch, Wanted};
@@ -71,8 +73,8 @@ pub struct ObserveSpec {
     pub backends: Option<OurBackends>,
     /// Directories by role (`data`, `wal`, `results`): their devices and free space are observed.
     pub dirs: BTreeMap<String, PathBuf>,
-    /// Address of an exporter on the database's machine, in Prometheus' text format.
-    pub telemetry: Option<http::Address>,
+    /// An exporter on the database's machine, in Prometheus' text format.
+    pub telemetry: Option<Exporter>,
     /// The server's log, if it is readable here.
     pub log_path: Option<PathBuf>,
     /// Whether somebody else follows the server's log on its host.
@@ -168,8 +170,8 @@ impl Observer {
             let server = ServerWatch::new(conninfo, wanted, observer.out.clone());
             observer.spawn("observe-server", move |control, _| server.run(control, tick_ns))?;
         }
-        if let Some(address) = spec.telemetry {
-            let remote = RemoteWatch::new(address, observer.out.clone());
+        if let Some(exporter) = spec.telemetry {
+            let remote = RemoteWatch::new(exporter, observer.out.clone());
             observer.spawn("observe-remote", move |control, _| remote.run(control, tick_ns))?;
         }
         if let Some(path) = spec.log_path {

@@ -34,11 +34,12 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Most pairs of key and value in one question.
 const LEVELS_MAX: usize = 1000;
 
-/// Whether this process is the helper: by the name of its file, which only root can give it where sudoers lets others
-/// call it.
+/// Whether this process is the helper: by the name of its file, or of a link to it, which only root can make where sudoers
+/// lets others call it.
 pub(crate) fn is_helper() -> bool {
-    let own = std::env::current_exe().ok();
-    own.is_some_and(|path| path.file_name() == Path::new(HELPER).file_name())
+    let called = std::env::args_os().next().map(PathBuf::from);
+    let names = [std::env::current_exe().ok(), called];
+    names.into_iter().flatten().any(|path| path.file_name() == Path::new(HELPER).file_name())
 }
 
 /// The helper: sets values for whoever may call it by sudo, if nobody but root could have changed it.

@@ -17,7 +17,7 @@ mod rows;
 pub mod scan;
 mod secret;
 pub mod session;
-mod tls;
+pub mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
 pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, address_toward, connect};

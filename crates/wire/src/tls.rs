@@ -65,6 +65,28 @@ impl TlsSetup {
     }
 }
 
+/// TLS for another protocol than PostgreSQL's: the server must show a certificate for its name, from an authority of the
+/// file `ca`, else from one that the system trusts.
+///
+/// # Errors
+/// When certificates cannot be read.
+pub fn verified(ca: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    let ca = ca.map_or("system".to_string(), |path| path.display().to_string());
+    let keywords = [("host", "any"), ("user", "nobody"), ("sslmode", "verify-full"), ("sslrootcert", &ca)];
+    let keywords = keywords.map(|(keyword, value)| (keyword.to_string(), value.to_string()));
+    let conninfo = Conninfo::from_keywords(&keywords.into(), None).map_err(|error| error.to_string())?;
+    let provider = Arc::new(ring::default_provider());
+    let verifier = verifier(&conninfo, &provider)
+        .map_err(|error| error.replace("`sslrootcert` file", "the certificates of"))?;
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
 fn versions(conninfo: &Conninfo) -> Vec<&'static SupportedProtocolVersion> {
     let range = conninfo.ssl_min_protocol_version..=conninfo.ssl_max_protocol_version;
     let known = [(TlsVersion::V1_2, &version::TLS12), (TlsVersion::V1_3, &version::TLS13)];

@@ -11,6 +11,7 @@ use server::{Account, Binaries};
 
 use crate::forecast::outlook;
 use crate::site::Site;
+use crate::site::exporter;
 use crate::site::progress::{Progress, Watch};
 use crate::site::requirements;
 use crate::stage::disk::Peak;
@@ -62,6 +63,10 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
             }
             _ => own_server(source, cases, (site, can_fetch), watch, &mut found),
         }
+    }
+    for case in &plan.cases {
+        let exporter = case.server.target.as_ref().map(|target| exporter::of(target, site.stop));
+        found.take(&[case], exporter.transpose().map(|_| Vec::new()));
     }
     Look { obstacles: found.obstacles, peak }
 }

@@ -52,7 +52,11 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
             }
             observe::http::Address::parse(address)
                 .map_err(|error| format!("target `{name}`: telemetry: {error:#}"))?;
+        } else if !target.exporter.is_default() {
+            return Err(format!("target `{name}`: exporter: give its address as telemetry"));
         }
+        observe::Mapping::of(&target.exporter.metrics)
+            .map_err(|error| format!("target `{name}`: exporter.metrics: {error}"))?;
         if target.price_per_hour.is_some_and(|price| !(price > 0.0 && price.is_finite())) {
             return Err(format!("target `{name}`: price_per_hour must be above 0"));
         }
@@ -106,6 +110,8 @@ mod tests {
         refused("[[target]]\nname = \"a\"\nurl = \"y\"\n[server]\nsettings.jit = 1\n", "keeps its own");
         let exporter = "[[target]]\nname = \"a\"\nurl = \"y\"\ntelemetry = \"http://u:p@h:9100/metrics\"\n";
         refused(exporter, "target `a`: telemetry: the address has a user or a password");
+        let lone = "[[target]]\nname = \"a\"\nurl = \"y\"\n[target.exporter]\nuser = \"x\"\n";
+        refused(lone, "target `a`: exporter: give its address as telemetry");
         let with_host = |text: &str| format!("[[target]]\nname = \"a\"\n{text}");
         let host = "host = {via = [\"ssh\", \"db1\"]}\n";
         refused(&with_host(host), "target `a`: a host is for a server by URL");

@@ -14,7 +14,6 @@ use model::load::sessions::SessionSettings;
 use model::run::RunRecord;
 use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
-use observe::http::Address;
 use observe::{ObserveSpec, Observer, OurBackends};
 use wire::{Conninfo, Host};
 
@@ -28,6 +27,7 @@ use crate::run::place::ServerPlace;
 use crate::run::search::Search;
 use crate::run::telemetry::{Telemetry, lock};
 use crate::site::clock::{GO_DELAY, unix_now};
+use crate::site::exporter;
 use crate::site::progress::{Progress, Watch};
 use crate::site::wal::Sizing;
 use crate::stage::Stage;
@@ -66,7 +66,7 @@ impl OneRun<'_> {
             backends: Some(OurBackends { load: load_backends, others }),
             align_unix_ns: go,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
-            ..self.observe(place, conninfo)
+            ..self.observe(place, conninfo)?
         };
         let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
         eyes.iter().for_each(|eyes| eyes::go(eyes, go, &telemetry, writer, &observer));
@@ -165,25 +165,21 @@ impl OneRun<'_> {
         record.done = Some(done);
     }
 
-    fn observe(&self, place: &ServerPlace, conninfo: &Conninfo) -> ObserveSpec {
+    fn observe(&self, place: &ServerPlace, conninfo: &Conninfo) -> Result<ObserveSpec> {
+        let target = self.case.server.target.as_ref();
+        let telemetry = target.map(|target| exporter::of(target, self.site.stop)).transpose()?.flatten();
         let log_offset =
             place.log_path.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |meta| meta.len());
-        ObserveSpec {
+        Ok(ObserveSpec {
             server: Some(conninfo.clone()),
             database: conninfo.dbname.clone(),
             server_pid: place.postmaster_pid,
             dirs: self.dirs(place),
-            telemetry: self.exporter(),
+            telemetry,
             log_path: place.log_path.clone(),
             log_offset,
             ..ObserveSpec::of_host()
-        }
-    }
-
-    /// The exporter on the target's machine; planning has refused invalid addresses.
-    fn exporter(&self) -> Option<Address> {
-        let address = self.case.server.target.as_ref()?.telemetry.as_ref()?;
-        Address::parse(address).ok()
+        })
     }
 }
 

@@ -48,10 +48,13 @@ pub struct TargetSection {
     /// Drivers of this target alone, instead of the experiment's: clouds are driven from inside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub driver: Vec<DriverSection>,
-    /// An exporter on the machine, in Prometheus' text format: `http://10.0.0.5:9100/metrics`. Recorded without user
-    /// and password.
+    /// An exporter on the machine, in Prometheus' text format: `https://10.0.0.5:9100/metrics`. Without user and
+    /// password, for it is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<String>,
+    /// How the exporter is reached, and which of its metrics are ours.
+    #[serde(skip_serializing_if = "ExporterSection::is_default")]
+    pub exporter: ExporterSection,
     /// Any other labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -77,6 +80,89 @@ pub struct TargetSpec {
     /// An exporter on the machine that is polled while a load runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<String>,
+    /// How it is reached, and which of its metrics are ours.
+    #[serde(default, skip_serializing_if = "ExporterSection::is_default")]
+    pub exporter: ExporterSection,
+}
+
+/// `[target.exporter]`. It names where secrets are, and holds none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExporterSection {
+    /// File with the root certificates to trust, in PEM format; by default those of the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca: Option<PathBuf>,
+    /// User of HTTP's basic authentication.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Environment variable with that user's password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password_env: Option<String>,
+    /// File with that user's password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<PathBuf>,
+    /// Environment variable with a bearer token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
+    /// File with a bearer token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_file: Option<PathBuf>,
+    /// The exporter's metrics by ours, without `remote.`: `"disk.read_bytes"`; `"cpu.busy"` is the share of all
+    /// processors that is busy.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, ExporterMetric>,
+}
+
+impl ExporterSection {
+    /// Whether nothing is said.
+    pub fn is_default(&self) -> bool {
+        *self == ExporterSection::default()
+    }
+}
+
+/// A metric of an exporter: its name, or a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected the name of a metric, or a table of name, labels, instance, scale and per_second"
+)]
+pub enum ExporterMetric {
+    /// All of its samples are added up.
+    Name(String),
+    /// Some of them.
+    Samples(ExporterSamples),
+}
+
+/// Samples of a metric of an exporter.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExporterSamples {
+    /// Name of the metric.
+    pub name: String,
+    /// Labels that a sample must have; others are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Label with the device, interface or processor; without it, all samples are added up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// Factor that makes our unit of its unit; by default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// Whether it is a rate per second instead of a counter that grows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_second: bool,
+}
+
+impl ExporterMetric {
+    /// The samples that it names.
+    pub fn samples(&self) -> ExporterSamples {
+        match self {
+            ExporterMetric::Name(name) => {
+                ExporterSamples { name: name.clone(), ..ExporterSamples::default() }
+            }
+            ExporterMetric::Samples(samples) => samples.clone(),
+        }
+    }
 }
 
 impl TargetSection {
@@ -98,6 +184,7 @@ impl TargetSection {
             price_per_hour: self.price_per_hour,
             currency: self.currency.clone(),
             telemetry: self.telemetry.clone(),
+            exporter: self.exporter.clone(),
         }
     }
 }

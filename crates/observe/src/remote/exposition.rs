@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use model::experiment::target::{ExporterMetric, ExporterSamples};
+use model::telemetry::metric::{self, MetricKind};
+
 use crate::host::device::is_disk;
 
 /// One sample of an exposition.
@@ -21,6 +24,94 @@ pub(crate) struct CounterReading {
     pub(crate) metric: &'static str,
     pub(crate) instance: String,
     pub(crate) value: f64,
+    /// Whether the value is a rate per second of the counter instead.
+    pub(crate) per_second: bool,
+}
+
+/// The key of a mapping for the share of all processors that is busy, and the metrics that it becomes.
+const BUSY: &str = "cpu.busy";
+const BUSY_AND_IDLE: [&str; 2] = ["remote.cpu.user", "remote.cpu.idle"];
+/// The instance of sums over all instances.
+const ALL: &str = "all";
+
+/// Our metrics that the user says the exporter has under other names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mapping {
+    rows: Vec<(&'static str, ExporterSamples)>,
+    /// Samples with the share of all processors that is busy.
+    busy: Option<ExporterSamples>,
+}
+
+impl Mapping {
+    /// Resolves the keys of `[target.exporter.metrics]`.
+    ///
+    /// # Errors
+    /// Names the key that is none of our metrics, or what is wrong with what it says.
+    pub fn of(metrics: &BTreeMap<String, ExporterMetric>) -> Result<Mapping, String> {
+        let mut mapping = Mapping::default();
+        for (key, said) in metrics {
+            let samples = said.samples();
+            if samples.name.is_empty()
+                || samples.name.contains(|c: char| c.is_whitespace() || "{}".contains(c))
+            {
+                return Err(format!("`{key}`: `{}` is not the name of a metric", samples.name));
+            }
+            if !samples.scale.unwrap_or(1.0).is_finite() {
+                return Err(format!("`{key}`: scale is not a number"));
+            }
+            if key == BUSY {
+                if !samples.per_second || samples.instance.is_some() {
+                    return Err(format!(
+                        "`{key}` is a share between 0 and 1 of all processors: say per_second = true, and no instance"
+                    ));
+                }
+                mapping.busy = Some(samples);
+                continue;
+            }
+            let row = metric::find(&format!("remote.{key}")).ok_or_else(|| {
+                let names = metric::METRICS.iter().filter_map(|metric| metric.name.strip_prefix("remote."));
+                format!("`{key}` is none of {BUSY}, {}", names.collect::<Vec<_>>().join(", "))
+            })?;
+            if samples.per_second && row.kind == MetricKind::Gauge {
+                return Err(format!("`{key}` is a level, not a rate per second"));
+            }
+            if samples.instance.is_some() && row.instance.is_empty() {
+                return Err(format!("`{key}` has no instances"));
+            }
+            mapping.rows.push((row.name, samples));
+        }
+        Ok(mapping)
+    }
+
+    fn replaces(&self, metric: &str) -> bool {
+        self.rows.iter().any(|(row, _)| *row == metric)
+            || self.busy.is_some() && metric.starts_with("remote.cpu.")
+    }
+
+    /// Adds what `line` says to the sums by metric, instance and kind.
+    fn take(&self, line: &Line, sums: &mut BTreeMap<(&'static str, String, bool), f64>) {
+        for (row, samples) in self.rows.iter().filter(|(_, samples)| is_of(samples, line)) {
+            let has_instances = metric::find(row).is_some_and(|row| !row.instance.is_empty());
+            let instance = match &samples.instance {
+                Some(label) => line.labels.get(label.as_str()).cloned().unwrap_or_default(),
+                None => ALL.to_string(),
+            };
+            let instance = if has_instances { instance } else { String::new() };
+            let sum = sums.entry((row, instance, samples.per_second)).or_default();
+            *sum += line.value * samples.scale.unwrap_or(1.0);
+        }
+        if let Some(samples) = self.busy.as_ref().filter(|samples| is_of(samples, line)) {
+            let busy = (line.value * samples.scale.unwrap_or(1.0)).clamp(0.0, 1.0);
+            for (row, share) in BUSY_AND_IDLE.into_iter().zip([busy, 1.0 - busy]) {
+                sums.insert((row, ALL.to_string(), true), share);
+            }
+        }
+    }
+}
+
+fn is_of(samples: &ExporterSamples, line: &Line) -> bool {
+    line.name == samples.name
+        && samples.labels.iter().all(|(label, value)| line.labels.get(label.as_str()) == Some(value))
 }
 
 /// Counters of node_exporter that correspond to one metric: its name, our metric, and the label with the instance.
@@ -40,13 +131,16 @@ const ROWS: [(&str, &str, &str); 11] = [
 /// Counter of processor time by processor and mode.
 const CPU: &str = "node_cpu_seconds_total";
 
-/// The readings in a scrape; empty if it is not node_exporter's.
-pub(crate) fn readings(text: &str) -> Vec<CounterReading> {
+/// The readings in a scrape, under node_exporter's names and those of `mapping`, which come first.
+pub(crate) fn readings(text: &str, mapping: &Mapping) -> Vec<CounterReading> {
     let mut found = Vec::new();
+    let mut sums = BTreeMap::new();
     let mut cpus: BTreeMap<(&'static str, String), f64> = BTreeMap::new();
     for line in text.lines().filter_map(parse) {
+        mapping.take(&line, &mut sums);
         if line.name == CPU {
             let mode = line.labels.get("mode").and_then(|mode| cpu_row(mode));
+            let mode = mode.filter(|row| !mapping.replaces(row));
             if let Some((row, cpu)) = mode.zip(line.labels.get("cpu")) {
                 *cpus.entry((row, format!("cpu{cpu}"))).or_default() += line.value;
             }
@@ -55,15 +149,17 @@ pub(crate) fn readings(text: &str) -> Vec<CounterReading> {
         let Some((_, metric, label)) = ROWS.iter().find(|(name, ..)| *name == line.name) else { continue };
         let instance = line.labels.get(label).cloned().unwrap_or_default();
         let is_device = instance != "lo" && (!metric.starts_with("remote.disk.") || is_disk(&instance));
-        if label.is_empty() != instance.is_empty() || !is_device {
+        if mapping.replaces(metric) || label.is_empty() != instance.is_empty() || !is_device {
             continue;
         }
-        found.push(CounterReading { metric, instance, value: line.value });
+        found.push(CounterReading { metric, instance, value: line.value, per_second: false });
     }
-    found.extend(cpus.into_iter().map(|((metric, instance), value)| CounterReading {
+    let cpus = cpus.into_iter().map(|((metric, instance), value)| ((metric, instance, false), value));
+    found.extend(cpus.chain(sums).map(|((metric, instance, per_second), value)| CounterReading {
         metric,
         instance,
         value,
+        per_second,
     }));
     found
 }
@@ -157,7 +253,7 @@ mod tests {
                     node_network_transmit_bytes_total{device=\"lo\"} 9\n\
                     node_network_transmit_bytes_total{device=\"lowpan0\"} 8\nnode_disk_read_bytes_total{device=\"zram0\"} 1\n\
                     node_memory_MemAvailable_bytes 5\npg_up 1\n";
-        let mut read: Vec<(String, f64)> = readings(text)
+        let mut read: Vec<(String, f64)> = readings(text, &Mapping::default())
             .into_iter()
             .map(|reading| (format!("{} {}", reading.metric, reading.instance), reading.value))
             .collect();
@@ -171,6 +267,35 @@ mod tests {
             ("remote.net.sent_bytes lowpan0", 8.0),
         ];
         assert_eq!(read, expected.map(|(name, value)| (name.to_string(), value)));
-        assert_eq!(readings("<html>not found</html>"), []);
+        assert_eq!(readings("<html>not found</html>", &Mapping::default()), []);
+    }
+
+    #[test]
+    fn metrics_under_other_names_become_ours() {
+        let rows = r#"
+            "disk.read_bytes" = {name = "rds_read", labels = {db = "a"}, scale = 1024, per_second = true}
+            "disk.writes" = {name = "agent_writes", instance = "disk"}
+            "cpu.busy" = {name = "rds_cpu_percent", scale = 0.01, per_second = true}
+        "#;
+        let mapping = Mapping::of(&toml::from_str(rows).unwrap()).unwrap();
+        let text = "rds_read{db=\"a\"} 4\nrds_read{db=\"b\"} 8\nagent_writes{disk=\"x\"} 1\n\
+                    agent_writes{disk=\"x\",part=\"2\"} 2\nrds_cpu_percent 25\n\
+                    node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 10\n\
+                    node_disk_writes_completed_total{device=\"x\"} 99\nnode_memory_MemAvailable_bytes 5\n";
+        let read: Vec<String> = readings(text, &mapping)
+            .into_iter()
+            .map(|r| {
+                let per_second = if r.per_second { " a second" } else { "" };
+                format!("{} {} {}{per_second}", r.metric, r.instance, r.value)
+            })
+            .collect();
+        let expected = [
+            "remote.memory.available  5",
+            "remote.cpu.idle all 0.75 a second",
+            "remote.cpu.user all 0.25 a second",
+            "remote.disk.read_bytes all 4096 a second",
+            "remote.disk.writes x 3",
+        ];
+        assert_eq!(read, expected);
     }
 }

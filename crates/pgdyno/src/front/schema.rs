@@ -275,12 +275,25 @@ fn target() -> Value {
     let more = json!({
         "host": host(),
         "driver": {"type": "array", "items": driver()},
+        "exporter": exporter(),
         "price_per_hour": {"type": "number"},
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
     });
     let mut schema = closed(&texts, more);
     schema["required"] = json!(["name"]);
     schema
+}
+
+/// `[target.exporter]`.
+fn exporter() -> Value {
+    let samples = json!({
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "scale": {"type": "number"},
+        "per_second": {"type": "boolean"},
+    });
+    let metric = json!({"anyOf": [{"type": "string"}, closed(&["name", "instance"], samples)]});
+    let texts = ["ca", "user", "password_env", "password_file", "token_env", "token_file"];
+    closed(&texts, json!({"metrics": {"type": "object", "additionalProperties": metric}}))
 }
 
 /// An object with these keys of text, these others, and no more.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use observe::http::{Address, Answer};
 
 use crate::{say, signals};
@@ -21,6 +21,7 @@ const TOKEN_PATH: &str = "/latest/api/token";
 /// When `url` is not a plain HTTP address.
 pub(crate) fn watch(url: &str) -> Result<()> {
     let address = Address::parse(url).context("--spot-notice")?;
+    ensure!(!address.is_tls, "--spot-notice: clouds give notices at http:// addresses, not https://");
     std::thread::spawn(move || {
         let mut is_told = false;
         loop {
@@ -68,7 +69,7 @@ fn is_notice(answer: &Answer) -> bool {
 /// Azure and Google want their header.
 fn request(address: &Address, method: &str, path: &str, header: &str) -> Result<Answer> {
     let header = format!("Metadata: true\r\nMetadata-Flavor: Google\r\n{header}");
-    address.request(method, path, &header, ANSWER_BYTES_MAX)
+    address.request(None, method, (path, &header), ANSWER_BYTES_MAX)
 }
 
 #[cfg(test)]

@@ -324,7 +324,7 @@ fn a_network_that_drops_all_packets_ends_the_run_here_and_the_driver_there() {
 }
 
 /// Names of files below `dir` that contain `text`.
-fn files_with(dir: &Path, text: &str, found: &mut Vec<String>) {
+pub(crate) fn files_with(dir: &Path, text: &str, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let (kind, path) = (entry.file_type().unwrap(), entry.path());
         if kind.is_dir() {

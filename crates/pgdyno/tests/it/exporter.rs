@@ -10,7 +10,12 @@ use std::time::Instant;
 use model::telemetry::reading::TickSource;
 use testbed::Pg;
 
+use crate::drivers::files_with;
 use crate::tool::Place;
+
+/// A secret, and the line of a request that has it.
+const PASSWORD: &str = "ex-s3cret-porter";
+const CREDENTIALS: &str = "\r\nAuthorization: Basic cHJvbTpleC1zM2NyZXQtcG9ydGVy\r\n";
 
 /// Answers each request with text in node_exporter's format, until dropped.
 struct Exporter {
@@ -32,9 +37,12 @@ impl Exporter {
                     return;
                 }
                 let mut stream = stream.unwrap();
-                let _ = stream.read(&mut [0; 4096]);
-                let body = text(began.elapsed().as_secs_f64());
-                let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                let mut request = vec![0; 4096];
+                let n = stream.read(&mut request).unwrap_or(0);
+                let is_let_in = String::from_utf8_lossy(&request[..n]).contains(CREDENTIALS);
+                let body = if is_let_in { text(began.elapsed().as_secs_f64()) } else { String::new() };
+                let status = if is_let_in { "200 OK" } else { "401 Unauthorized" };
+                let head = format!("HTTP/1.0 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
                 let _ = stream.write_all(format!("{head}{body}").as_bytes());
             }
         });
@@ -62,7 +70,7 @@ fn text(t: f64) -> String {
         }
     }
     text += &format!("node_disk_written_bytes_total{{device=\"nvme0n1\"}} {}\n", 5e9 + 10e6 * t);
-    text += &format!("node_disk_reads_completed_total{{device=\"nvme0n1\"}} {}\n", 100.0 * t);
+    text += "rds_read_kiops{instance=\"nvme0n1\"} 0.1\nrds_read_kiops{instance=\"lost\"} nan\n";
     text += &format!("node_disk_writes_completed_total{{device=\"nvme0n1\"}} {}\n", 250.0 * t);
     text += &format!("node_network_receive_bytes_total{{device=\"eth0\"}} {}\n", 1e6 * t);
     text += &format!("node_network_transmit_bytes_total{{device=\"eth0\"}} {}\n", 2e6 * t);
@@ -76,12 +84,19 @@ fn the_machine_of_a_target_is_seen_through_its_exporter() {
     let url = pg.admin_target(&pg.database());
     let file = format!(
         "[experiment]\nname = \"x\"\nrepeats = 1\n[[target]]\nname = \"far\"\nurl = \"{url}\"\ntelemetry = \
-         \"http://127.0.0.1:{}/metrics\"\n[workload]\nscale = 1\nkind = \"tpcb-select\"\n[run]\nramp_up = \"1s\"\n\
+         \"http://127.0.0.1:{}/metrics\"\n[target.exporter]\nuser = \"prom\"\npassword_env = \"EXPORTER_PASSWORD\"\n\
+         [target.exporter.metrics]\n\"disk.reads\" = {{name = \"rds_read_kiops\", instance = \"instance\", scale = \
+         1000, per_second = true}}\n[workload]\nscale = 1\nkind = \"tpcb-select\"\n[run]\nramp_up = \"1s\"\n\
          measure = \"3s\"\n[prepare]\nprewarm = false\nsettle = false\n",
         exporter.port
     );
     let file = place.write("x.toml", &file);
-    let ended = place.run(&["run", file.to_str().unwrap(), "-o", "out", "--json"]).expect(0);
+    let args = ["run", file.to_str().unwrap(), "-o", "out", "--json"];
+    let refused = place.run(&args).expect(1);
+    assert!(refused.stderr.contains("no variable `EXPORTER_PASSWORD`"), "{}", refused.stderr);
+    let mut command = place.command(&args);
+    command.env("EXPORTER_PASSWORD", PASSWORD);
+    let ended = place.start(command).wait().expect(0);
     let run = place.first_run("out");
     assert!(run.ticks.iter().filter(|tick| tick.source == TickSource::Remote).count() >= 3);
     assert!(
@@ -120,5 +135,10 @@ fn the_machine_of_a_target_is_seen_through_its_exporter() {
     assert!((writes / 250.0 - 1.0).abs() < 0.15, "{row}");
     let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
     assert!(page.contains("Remote steal"), "the report shows it as that of another machine");
+    for secret in [PASSWORD, CREDENTIALS.trim()] {
+        let mut found = Vec::new();
+        files_with(&place.path("out"), secret, &mut found);
+        assert!(found.is_empty() && !ended.stderr.contains(secret), "{found:?}");
+    }
     place.expect_clean();
 }

@@ -4,7 +4,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -199,6 +199,10 @@ fn the_helper_works_only_as_it_was_installed() {
     for args in [&["--help"][..], &["run"], &["pgbench", "-i"], &["host"]] {
         refused(call(&program, args), "takes no arguments");
     }
+    let link = place.path("link/pgdyno-host");
+    fs::create_dir(place.path("link")).unwrap();
+    symlink(PROGRAM, &link).unwrap();
+    refused(call(&link, &["--version"]), "takes no arguments");
     let as_stranger = ["--reuid", "54321", "--regid", "54321", "--clear-groups"];
     let stranger = Command::new("setpriv").args(as_stranger).arg(&program).stdin(Stdio::null()).output();
     refused(stranger.unwrap(), "needs root's rights");

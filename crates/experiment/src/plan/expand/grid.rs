@@ -188,7 +188,7 @@ fn expect_own_server(experiment: &Experiment, is_own: bool) -> Result<(), String
         || server.data_checksums.is_some();
     if !is_own && is_set {
         return Err("server.settings, server.listen, server.tls, server.wal_directory and server.data_checksums need a server that \
-                    pgdyno runs itself; a server given by URL keeps its own"
+                    pgdyno runs itself; a server given by URL keeps its own, unless commands change them ([factors] and [hooks])"
             .to_string());
     }
     if server.tls.is_some() && server.listen.is_none() {

@@ -1,0 +1,108 @@
+//! The exporter of a target with the secrets that it asks for, read from where the experiment file says they are.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail};
+use model::experiment::target::{ExporterSection, TargetSpec};
+use observe::http::Address;
+use observe::{Exporter, Identity, Mapping};
+
+/// Longest password or token.
+const SECRET_BYTES_MAX: u64 = 64 << 10;
+
+/// The exporter of a target, if it has one.
+///
+/// # Errors
+/// When a secret or a certificate cannot be read, or would go over a network as plain text. No error shows a secret.
+pub(crate) fn of(target: &TargetSpec, stop: &AtomicBool) -> Result<Option<Exporter>> {
+    let Some(address) = &target.telemetry else { return Ok(None) };
+    let within = || format!("target `{}`: exporter", target.name);
+    make(address, &target.exporter, stop).map(Some).with_context(within)
+}
+
+fn make(address: &str, section: &ExporterSection, stop: &AtomicBool) -> Result<Exporter> {
+    let ExporterSection { ca, user, password_env, password_file, token_env, token_file, metrics } = section;
+    let password = secret(("password", password_env.as_deref(), password_file.as_deref()), stop)?;
+    let token = secret(("token", token_env.as_deref(), token_file.as_deref()), stop)?;
+    let identity = match (user, &password, &token) {
+        (None, None, None) => Identity::None,
+        (Some(user), Some(password), None) => Identity::Password { user, password },
+        (None, None, Some(token)) => Identity::Token(token),
+        _ => bail!("give user with password_env or password_file, or token_env or token_file alone"),
+    };
+    let mapping = Mapping::of(metrics).map_err(|error| anyhow::anyhow!("metrics: {error}"))?;
+    Exporter::new(Address::parse(address)?, ca.as_deref(), &identity, mapping)
+}
+
+/// A secret from an environment variable or a file, without the newline at its end.
+fn secret(
+    (what, variable, file): (&str, Option<&str>, Option<&Path>),
+    stop: &AtomicBool,
+) -> Result<Option<String>> {
+    let text = match (variable, file) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => bail!("give {what}_env or {what}_file, not both"),
+        (Some(name), None) => match std::env::var(name) {
+            Ok(text) => text,
+            Err(_) => bail!("{what}_env: the environment has no variable `{name}` with text"),
+        },
+        (None, Some(path)) => {
+            let bytes = files::read_named(path, SECRET_BYTES_MAX, stop)
+                .with_context(|| format!("{what}_file: cannot read `{}`", path.display()))?;
+            // The error would show the bytes.
+            String::from_utf8(bytes)
+                .ok()
+                .with_context(|| format!("{what}_file: `{}` is not text", path.display()))?
+        }
+    };
+    Ok(Some(text.trim_end_matches(['\n', '\r']).to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_come_from_one_place_and_no_error_shows_them() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        std::fs::write(path("good"), "s3cret\n").unwrap();
+        std::fs::write(path("two"), "s3cret\r\nInjected: s3cret\n").unwrap();
+        std::fs::write(path("binary"), b"s3cret\xff").unwrap();
+        std::fs::write(path("empty"), "\n").unwrap();
+        let check = |address: &str, section: &str, expected: Option<&str>| {
+            let section: ExporterSection = toml::from_str(section).unwrap();
+            let error = make(address, &section, &STOP).err().map(|error| format!("{error:#}"));
+            match (&error, expected) {
+                (None, None) => {}
+                (Some(error), Some(expected)) => {
+                    assert!(error.contains(expected) && !error.contains("s3cret"), "{error}");
+                }
+                _ => panic!("{section:?}: {error:?}"),
+            }
+        };
+        let token = |name: &str| format!("token_file = {:?}", path(name));
+        check("https://h/m", &token("good"), None);
+        check("http://127.0.0.1/m", &token("good"), None);
+        check("http://10.0.0.5/m", &token("good"), Some("over the network as plain text; use https://"));
+        check("https://h/m", &token("two"), Some("characters that HTTP does not allow"));
+        check("https://h/m", &token("binary"), Some("is not text"));
+        check("https://h/m", &token("empty"), Some("the token is empty"));
+        check("https://h/m", &token("absent"), Some("cannot read"));
+        check("https://h/m", "token_env = \"PGDYNO_NO_SUCH\"", Some("no variable `PGDYNO_NO_SUCH`"));
+        check("https://h/m", "user = \"u\"", Some("give user with password_env"));
+        let both = format!("{}\ntoken_env = \"HOME\"", token("good"));
+        check("https://h/m", &both, Some("give token_env or token_file, not both"));
+        check("https://h/m", &format!("ca = {:?}", path("good")), Some("the certificates of"));
+        for (metrics, expected) in [
+            ("\"disk.reed\" = \"x\"", "is none of cpu.busy, cpu.user"),
+            ("\"cpu.busy\" = \"x\"", "say per_second = true"),
+            ("\"memory.available\" = {name = \"x\", per_second = true}", "is a level"),
+            ("\"disk.reads\" = \"a b\"", "is not the name of a metric"),
+        ] {
+            check("https://h/m", &format!("[metrics]\n{metrics}"), Some(expected));
+        }
+    }
+}
