@@ -4,4 +4,5 @@ pub mod event;
 pub mod host;
 pub mod metric;
 pub mod reading;
+pub mod wait;
 pub mod watch;

@@ -50,6 +50,32 @@ fn next_end(align_ns: u64, tick_ns: u64) -> (u64, Instant) {
     (end_ns, now + Duration::from_nanos(end_ns.saturating_sub(now_ns)))
 }
 
+/// The ends of a thread's ticks.
+#[derive(Debug)]
+pub(crate) struct TickEnds {
+    tick_ns: u64,
+    /// Alignment and end of the tick in progress.
+    pending: Option<(u64, (u64, Instant))>,
+}
+
+impl TickEnds {
+    pub(crate) fn every(tick_ns: u64) -> TickEnds {
+        TickEnds { tick_ns, pending: None }
+    }
+
+    /// The end of the tick in progress, which moves only with the alignment.
+    fn next(&mut self, align_ns: u64) -> (u64, Instant) {
+        match self.pending {
+            Some((of, end)) if of == align_ns => end,
+            _ => {
+                let end = next_end(align_ns, self.tick_ns);
+                self.pending = Some((align_ns, end));
+                end
+            }
+        }
+    }
+}
+
 /// Values that may change while the threads run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wishes {
@@ -103,19 +129,30 @@ impl Control {
     /// Waits until the end of the next tick, even if the alignment changes meanwhile, or until stop. Returns the
     /// intended end, and whether to stop.
     pub(crate) fn sleep_tick(&self, tick_ns: u64) -> (u64, bool) {
-        let mut wishes = self.lock();
-        let mut align_ns = wishes.align_unix_ns;
-        let (mut end_ns, mut end) = next_end(align_ns, tick_ns);
+        let mut ends = TickEnds::every(tick_ns);
         loop {
-            if wishes.align_unix_ns != align_ns {
-                align_ns = wishes.align_unix_ns;
-                (end_ns, end) = next_end(align_ns, tick_ns);
+            if let Some(ended) = self.sleep_tick_or(&mut ends, None) {
+                return ended;
             }
-            let left = end.saturating_duration_since(Instant::now());
+        }
+    }
+
+    /// [`Control::sleep_tick`], but returns nothing at `early`, if that comes first.
+    pub(crate) fn sleep_tick_or(&self, ends: &mut TickEnds, early: Option<Instant>) -> Option<(u64, bool)> {
+        let mut wishes = self.lock();
+        loop {
+            let (end_ns, end) = ends.next(wishes.align_unix_ns);
+            let now = Instant::now();
+            let left = end.saturating_duration_since(now);
             if wishes.stop || left.is_zero() {
-                return (end_ns, wishes.stop);
+                ends.pending = None;
+                return Some((end_ns, wishes.stop));
             }
-            let waited = self.bell.wait_timeout(wishes, left);
+            let early = early.map(|early| early.saturating_duration_since(now));
+            if early == Some(Duration::ZERO) {
+                return None;
+            }
+            let waited = self.bell.wait_timeout(wishes, early.map_or(left, |early| left.min(early)));
             wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -144,6 +181,21 @@ mod tests {
         ] {
             assert_eq!(next_end_ns(now, align, S), expected, "{now} {align}");
         }
+    }
+
+    #[test]
+    fn what_is_done_within_a_tick_does_not_move_its_end() {
+        let control = Control::new(Wishes::default(), Backends::default());
+        let mut ends = TickEnds::every(300_000_000);
+        let first = ends.next(0);
+        for _ in 0..1000 {
+            let early = Instant::now() + Duration::from_millis(7);
+            match control.sleep_tick_or(&mut ends, Some(early)) {
+                None => assert_eq!(ends.next(0), first),
+                Some(ended) => return assert_eq!(ended, (first.0, false)),
+            }
+        }
+        panic!("the tick never ended");
     }
 
     #[test]

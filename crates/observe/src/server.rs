@@ -2,7 +2,9 @@
 
 pub(crate) mod log;
 pub(crate) mod log_events;
+pub(crate) mod sampling;
 pub(crate) mod sessions;
 pub(crate) mod statistics;
 pub(crate) mod tail;
+pub(crate) mod waits;
 pub(crate) mod watch;

@@ -308,6 +308,35 @@ fn work_of_foreign_sessions_is_distinguished() {
 }
 
 #[test]
+fn a_queue_behind_a_client_that_does_not_go_on_is_sampled_with_its_root() {
+    let server = Server::start(&OPTIONS);
+    server.execute("postgres", "create table hot as select 1 as a");
+    let (mut holder, mut waiter) = (server.wait_ready(), server.wait_ready());
+    holder.execute("begin; update hot set a = 2").unwrap();
+    let seen = Seen::default();
+    let observer = seen.observe(spec(&server));
+    seen.wait_for_tick();
+    let waiting = std::thread::spawn(move || waiter.execute("update hot set a = 3"));
+    sleep(Duration::from_millis(2600));
+    observer.stop();
+    holder.execute("rollback").unwrap();
+    waiting.join().unwrap().unwrap();
+    let ticks = seen.ticks(TickSource::Server);
+    check_keys(&ticks);
+    let of = |key: &str| ticks.iter().filter_map(|tick| tick.values.get(key)).sum::<f64>();
+    let samples = of("waits.samples");
+    assert!(samples >= 10.0 && of("waits.time") < 2.0, "{samples}");
+    let waits = ["stages[lock]", "instants[Lock:transactionid]", "processes[client/Lock:transactionid]"];
+    for key in waits {
+        let n = of(&format!("waits.{key}"));
+        assert!(n > 0.5 * samples && n <= samples, "{key}: {n} of {samples}");
+    }
+    assert!(of("waits.processes[client/idle in transaction]") > 0.9 * samples);
+    assert!(of("waits.roots[idle in transaction]") >= 1.0, "{ticks:?}");
+    assert_eq!(of("waits.stages[wal-init]"), 0.0);
+}
+
+#[test]
 fn time_limits_of_the_role_do_not_end_the_observation() {
     let server = Server::start(&OPTIONS);
     for setting in ["idle_session_timeout = '200ms'", "statement_timeout = '1s'", "lock_timeout = '1s'"] {

@@ -300,6 +300,30 @@ pub const METRICS: &[Metric] = &[
         "1",
         "active sessions that wait for nothing PostgreSQL knows of (pg_stat_activity)",
     ),
+    gauge("waits.samples", "", "1", "samples of all processes of the server in the tick (pg_stat_activity)"),
+    gauge("waits.time", "", "s", "summed time that these samples took, the way to the server included"),
+    gauge(
+        "waits.processes",
+        "class/state",
+        "1",
+        "processes, summed over samples, by class (`client`, `walwriter`, …) and wait event, `CPU`, `idle` or `idle in \
+         transaction`; idle background processes are left out; absent is 0",
+    ),
+    gauge("waits.instants", "type:event", "1", "samples with at least one process in this wait; absent is 0"),
+    gauge(
+        "waits.stages",
+        "stage",
+        "1",
+        "samples with at least one process in this serial stage: `wal-flush`, `wal-init`, `data-read`, `data-write`, \
+         `spill`, `slru`, `lock`",
+    ),
+    gauge(
+        "waits.roots",
+        "state",
+        "1",
+        "sessions that wait for a lock, by what the root of their queue does, sampled about once a second \
+         (pg_blocking_pids); `gone`: it had ended; absent is 0",
+    ),
     gauge("server.foreign_sessions", "", "1", "client sessions that are not pgdyno's (pg_stat_activity)"),
     gauge(
         "server.foreign_working",

@@ -79,10 +79,15 @@ pub(crate) fn sees_all(version_num: u32) -> &'static str {
     }
 }
 
+/// A query of `a`, the sessions other than this one.
+pub(crate) fn with_activity(version_num: u32, query: &str) -> String {
+    format!("with a as ({}) {query}", activity(version_num))
+}
+
 /// The statement that consists of these parts.
 pub(crate) fn statement<'a>(version_num: u32, parts: impl Iterator<Item = &'a Part>) -> String {
     let parts: Vec<&str> = parts.map(|part| part.sql.as_str()).collect();
-    format!("with a as ({}) {}", activity(version_num), parts.join(" union all "))
+    with_activity(version_num, &parts.join(" union all "))
 }
 
 /// The statistics that this server and database need.

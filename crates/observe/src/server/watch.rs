@@ -13,7 +13,8 @@ use wire::{ConnectError, Conninfo, Session, SessionError};
 
 use crate::gather::{Backwards, Gather};
 use crate::host::watch::late;
-use crate::schedule::{Control, LATE_NS, unix_ns};
+use crate::schedule::{Control, LATE_NS, TickEnds, unix_ns};
+use crate::server::sampling::Sampling;
 use crate::server::sessions::{self, Foreign};
 use crate::server::statistics::{self, APPLICATION_NAME, Part, Scope};
 use crate::sink::Out;
@@ -67,6 +68,8 @@ struct Asking {
     session: Session,
     often: String,
     rarely: String,
+    /// `None`: this server rejects it.
+    sampling: Option<Sampling>,
     log_tells_checkpoints: bool,
     log_tells_autovacuum: bool,
 }
@@ -135,8 +138,12 @@ impl ServerWatch {
     /// Observes until it is stopped, and then once more.
     pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
         self.turn(control, None);
+        let mut ends = TickEnds::every(tick_ns);
         loop {
-            let (meant_ns, stop) = control.sleep_tick(tick_ns);
+            let Some((meant_ns, stop)) = control.sleep_tick_or(&mut ends, self.next_sample()) else {
+                self.sample();
+                continue;
+            };
             // The end of a run is not the time to wait for a server that is gone.
             if !stop || self.session.is_some() {
                 self.turn(control, (!stop).then_some(meant_ns));
@@ -144,6 +151,25 @@ impl ServerWatch {
             if stop {
                 return;
             }
+        }
+    }
+
+    /// When waits are sampled next; `None` where they cannot be.
+    fn next_sample(&self) -> Option<Instant> {
+        self.session.as_ref()?.sampling.as_ref().map(|sampling| sampling.next)
+    }
+
+    /// Samples what all processes wait for.
+    fn sample(&mut self) {
+        let Some(asking) = self.session.as_mut() else { return };
+        let Some(sampling) = asking.sampling.as_mut() else { return };
+        if let Err(error) = sampling.take(&mut asking.session) {
+            if asking.session.is_lost() || is_fatal(&error) {
+                self.session = None;
+                return self.lost(&error.to_string());
+            }
+            self.out.unavailable("waits", error.to_string());
+            asking.sampling = None;
         }
     }
 
@@ -220,6 +246,9 @@ impl ServerWatch {
             self.out.event(autovacuum_seen(end_unix_ns, pid, work));
         }
         self.autovacuums = autovacuums;
+        if let Some(sampling) = self.session.as_mut().and_then(|asking| asking.sampling.as_mut()) {
+            sampling.tally.put(&mut self.gather);
+        }
         let (mut values, n_resets) = self.gather.take();
         let last_read = self.last_read.replace(at);
         let Some(last_read) = last_read else {
@@ -344,7 +373,15 @@ impl ServerWatch {
             often = prepare(&mut session, "pgdyno_often", often);
             rarely = prepare(&mut session, "pgdyno_rarely", rarely);
         }
-        Ok(Asking { session, often, rarely, log_tells_checkpoints, log_tells_autovacuum })
+        let sampling = Sampling::start(&mut session, is_direct);
+        Ok(Asking {
+            session,
+            sampling: Some(sampling),
+            often,
+            rarely,
+            log_tells_checkpoints,
+            log_tells_autovacuum,
+        })
     }
 
     /// Compares the server with the known one.
@@ -405,7 +442,7 @@ fn is_refusal(error: &ConnectError) -> bool {
 
 /// Has the server parse and plan a statement once: of 2.9 ms of its CPU time, that is 2.2 (with 64 clients, version 15).
 /// Returns what runs it.
-fn prepare(session: &mut Session, name: &str, sql: String) -> String {
+pub(crate) fn prepare(session: &mut Session, name: &str, sql: String) -> String {
     match session.execute(&format!("prepare {name} as {sql}")) {
         Ok(()) => format!("execute {name}"),
         Err(_) => sql,
@@ -416,7 +453,7 @@ fn scalar(session: &mut Session, sql: &str) -> Option<String> {
     session.query(sql).ok()?.scalar().map(str::to_string)
 }
 
-fn is_fatal(error: &SessionError) -> bool {
+pub(crate) fn is_fatal(error: &SessionError) -> bool {
     match error {
         SessionError::Server(error) => error.is_fatal(),
         SessionError::NotCopyIn => false,

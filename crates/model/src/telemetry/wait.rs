@@ -1,0 +1,191 @@
+//! Wait events of PostgreSQL 9.6 to 18 by one name each, and the serial stages that they are part of.
+//!
+//! Names are those of PostgreSQL 18's documentation. Before 13, lightweight locks were named by their variable or tranche, and
+//! before 17, events of I/O had other capitals.
+
+/// A session that waits for nothing that PostgreSQL knows of: it runs, or waits for a processor. Before 10, it may also
+/// wait for I/O.
+pub const CPU: &str = "CPU";
+/// A session between transactions.
+pub const IDLE: &str = "idle";
+/// A session within a transaction whose client has not sent the next statement.
+pub const IDLE_IN_TRANSACTION: &str = "idle in transaction";
+
+/// Older names of lightweight locks, without the suffix `Lock`, and the current one.
+const LWLOCKS: [(&str, &str); 14] = [
+    ("CLogControl", "XactSLRU"),
+    ("clog", "XactBuffer"),
+    ("SubtransControl", "SubtransSLRU"),
+    ("subtrans", "SubtransBuffer"),
+    ("MultiXactOffsetControl", "MultiXactOffsetSLRU"),
+    ("MultiXactMemberControl", "MultiXactMemberSLRU"),
+    ("buffer_content", "BufferContent"),
+    ("buffer_mapping", "BufferMapping"),
+    ("lock_manager", "LockManager"),
+    ("wal_insert", "WALInsert"),
+    ("proc", "LockFastPath"),
+    ("parallel_query_dsa", "ParallelQueryDSA"),
+    ("tbm", "SharedTidBitmap"),
+    ("buffer_io", "BufferIo"),
+];
+
+/// Events whose capitals changed in 17, as they are since.
+const CAPITALS: [&str; 27] = [
+    "WalSync",
+    "WalWrite",
+    "WalRead",
+    "WalInitSync",
+    "WalInitWrite",
+    "WalCopyRead",
+    "WalCopySync",
+    "WalCopyWrite",
+    "WalBootstrapSync",
+    "WalBootstrapWrite",
+    "WalSyncMethodAssign",
+    "SlruRead",
+    "SlruWrite",
+    "SlruSync",
+    "SlruFlushSync",
+    "BuffileRead",
+    "BuffileWrite",
+    "BuffileTruncate",
+    "BufferIo",
+    "AioIoCompletion",
+    "ProcarrayGroupUpdate",
+    "XactGroupUpdate",
+    "WalWriterMain",
+    "WalReceiverMain",
+    "WalSenderMain",
+    "BgwriterMain",
+    "BgwriterHibernate",
+];
+
+/// The name of a wait, `Type:Event`, whatever version reported it.
+pub fn name(kind: &str, event: &str) -> String {
+    let kind = if kind.starts_with("LWLock") { "LWLock" } else { kind };
+    if kind != "LWLock" {
+        let event = if event == "ClogGroupUpdate" { "XactGroupUpdate" } else { event };
+        return format!("{kind}:{}", in_current_capitals(event));
+    }
+    let short = event.strip_suffix("Lock").filter(|short| !short.is_empty()).unwrap_or(event);
+    let current = LWLOCKS.iter().find(|(old, _)| *old == short).map_or(short, |(_, current)| current);
+    // From 14 on, it is no lightweight lock any more.
+    if current.eq_ignore_ascii_case("BufferIo") {
+        return "IPC:BufferIo".to_string();
+    }
+    format!("LWLock:{current}")
+}
+
+fn in_current_capitals(event: &str) -> &str {
+    CAPITALS.iter().find(|known| known.eq_ignore_ascii_case(event)).copied().unwrap_or(event)
+}
+
+/// What only one process can do at a time, or what one device does for all: a load cannot be faster than it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Writing WAL and waiting until it is durable, by anyone. Who waits for the lock of WAL's buffers waits for
+    /// somebody who does.
+    WalFlush,
+    /// Creating and zeroing segments of WAL.
+    WalInit,
+    /// Reading pages of tables and indexes.
+    DataRead,
+    /// Writing or extending tables and indexes within a session of the load.
+    DataWrite,
+    /// Reading and writing temporary files.
+    Spill,
+    /// Reading and writing the status of transactions.
+    Slru,
+    /// A row, a table, a transaction, or another heavyweight lock.
+    Lock,
+}
+
+impl Stage {
+    /// All stages.
+    pub const ALL: [Stage; 7] = [
+        Stage::WalFlush,
+        Stage::WalInit,
+        Stage::DataRead,
+        Stage::DataWrite,
+        Stage::Spill,
+        Stage::Slru,
+        Stage::Lock,
+    ];
+
+    /// The name in keys of readings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::WalFlush => "wal-flush",
+            Stage::WalInit => "wal-init",
+            Stage::DataRead => "data-read",
+            Stage::DataWrite => "data-write",
+            Stage::Spill => "spill",
+            Stage::Slru => "slru",
+            Stage::Lock => "lock",
+        }
+    }
+
+    /// The stage that a process with this wait is in. Background processes write data so that sessions need not.
+    pub fn of(wait: &str, is_client: bool) -> Option<Stage> {
+        let (kind, event) = wait.split_once(':')?;
+        Some(match (kind, event) {
+            ("IO", "WalSync" | "WalWrite") | ("LWLock", "WALWrite") => Stage::WalFlush,
+            ("IO", "WalInitSync" | "WalInitWrite") => Stage::WalInit,
+            ("IO", "DataFileRead" | "DataFilePrefetch" | "AioIoCompletion") | ("IPC", "BufferIo") => {
+                Stage::DataRead
+            }
+            ("IO", event) if event.starts_with("AioIoUring") => Stage::DataRead,
+            ("IO", "DataFileWrite" | "DataFileExtend" | "DataFileFlush" | "DataFileSync") if is_client => {
+                Stage::DataWrite
+            }
+            ("IO", event) if event.starts_with("Buffile") => Stage::Spill,
+            ("IO", event) if event.starts_with("Slru") => Stage::Slru,
+            ("Lock", _) => Stage::Lock,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_agree_on_names() {
+        for (kind, event, expected) in [
+            ("IO", "WALSync", "IO:WalSync"),
+            ("IO", "WalSync", "IO:WalSync"),
+            ("LWLockNamed", "WALWriteLock", "LWLock:WALWrite"),
+            ("LWLock", "WALWrite", "LWLock:WALWrite"),
+            ("LWLockTranche", "buffer_content", "LWLock:BufferContent"),
+            ("LWLock", "CLogControlLock", "LWLock:XactSLRU"),
+            ("LWLock", "LockManager", "LWLock:LockManager"),
+            ("LWLock", "lock_manager", "LWLock:LockManager"),
+            ("LWLockTranche", "buffer_io", "IPC:BufferIo"),
+            ("LWLock", "BufferIO", "IPC:BufferIo"),
+            ("IPC", "BufferIO", "IPC:BufferIo"),
+            ("IPC", "ClogGroupUpdate", "IPC:XactGroupUpdate"),
+            ("Lock", "transactionid", "Lock:transactionid"),
+            ("Client", "ClientRead", "Client:ClientRead"),
+            ("Extension", "Lock", "Extension:Lock"),
+        ] {
+            assert_eq!(name(kind, event), expected);
+        }
+    }
+
+    #[test]
+    fn a_wait_is_in_at_most_one_stage() {
+        for (wait, is_client, expected) in [
+            ("IO:WalSync", false, Some(Stage::WalFlush)),
+            ("LWLock:WALWrite", true, Some(Stage::WalFlush)),
+            ("LWLock:WALInsert", true, None),
+            ("IO:DataFileWrite", true, Some(Stage::DataWrite)),
+            ("IO:DataFileWrite", false, None),
+            ("IO:AioIoUringExecution", true, Some(Stage::DataRead)),
+            ("Lock:tuple", true, Some(Stage::Lock)),
+            ("CPU", true, None),
+        ] {
+            assert_eq!(Stage::of(wait, is_client), expected, "{wait}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Takes the samples of [`waits`] in their rhythm.
+
+use std::time::Instant;
+
+use wire::{Session, SessionError};
+
+use crate::schedule::unix_ns;
+use crate::server::statistics;
+use crate::server::waits::{self, Rhythm, Tally};
+use crate::server::watch::{is_fatal, prepare};
+
+/// The sampling of waits over the session that also reads statistics: one connection is enough, and an answer takes less
+/// than a millisecond.
+pub(crate) struct Sampling {
+    pub(crate) tally: Tally,
+    rhythm: Rhythm,
+    /// When the next sample is due.
+    pub(crate) next: Instant,
+    sample: String,
+    roots: Option<String>,
+    roots_due: Instant,
+}
+
+impl Sampling {
+    pub(crate) fn start(session: &mut Session, is_direct: bool) -> Sampling {
+        let version_num = session.server_version_num();
+        let mut sample = statistics::with_activity(version_num, &waits::sample_sql());
+        let mut roots =
+            (version_num >= 90_600).then(|| statistics::with_activity(version_num, &waits::roots_sql()));
+        if is_direct {
+            sample = prepare(session, "pgdyno_waits", sample);
+            roots = roots.map(|roots| prepare(session, "pgdyno_roots", roots));
+        }
+        let rhythm = Rhythm::new(unix_ns());
+        Sampling {
+            tally: Tally::default(),
+            rhythm,
+            next: Instant::now(),
+            sample,
+            roots,
+            roots_due: Instant::now(),
+        }
+    }
+
+    /// Takes a sample.
+    pub(crate) fn take(&mut self, session: &mut Session) -> Result<(), SessionError> {
+        let begin = Instant::now();
+        let rows = session.query(&self.sample)?;
+        let took = begin.elapsed();
+        let seen = self.tally.add(&rows.rows, took);
+        if seen.has_lock_waits && begin >= self.roots_due {
+            self.look_for_roots(session)?;
+        }
+        self.next = Instant::now() + self.rhythm.pause(seen.n_processes, took);
+        Ok(())
+    }
+
+    fn look_for_roots(&mut self, session: &mut Session) -> Result<(), SessionError> {
+        let Some(sql) = &self.roots else { return Ok(()) };
+        let begin = Instant::now();
+        match session.query(sql) {
+            Ok(rows) => self.tally.add_roots(&rows.rows, begin.elapsed()),
+            Err(error) if is_fatal(&error) => return Err(error),
+            // Samples are worth having without it.
+            Err(_) => self.roots = None,
+        }
+        self.roots_due = begin + waits::ROOTS_PAUSE;
+        Ok(())
+    }
+}

@@ -1,0 +1,282 @@
+//! What sessions and background processes wait for, sampled several times a second and added up for each tick.
+//!
+//! Shares of samples name symptoms. What limits is a stage that is occupied at nearly every instant, by whomever; so a tick has
+//! for each stage the number of instants with anyone in it. Who waits for a lock waits for what the root of its queue does.
+//!
+//! Pure, but for the source of jitter.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use model::telemetry::wait::{self, Stage};
+
+use crate::gather::Gather;
+
+/// Most samples a second.
+const RATE_MAX: f64 = 20.0;
+/// Share of one processor of the server that sampling may use.
+const CPU_SHARE: f64 = 0.01;
+/// What a sample costs the server: measured with version 15 at 64 and 512 sessions (0.37 and 1.4 ms of CPU time).
+const COST_S: f64 = 0.000_3;
+const COST_PER_SESSION_S: f64 = 0.000_002_2;
+/// Pause between two looks for the roots of lock queues, which lock the lock manager.
+pub(crate) const ROOTS_PAUSE: Duration = Duration::from_millis(900);
+/// Waiting sessions whose root is looked for: each costs a look into the lock manager.
+const WAITING_MAX: u32 = 32;
+/// Longest chain of blockers.
+const CHAIN_MAX: usize = 64;
+/// The class of sessions of the load and of others.
+const CLIENT: &str = "client";
+
+/// A sample: class, state, wait event with its type, number of processes. Idle background processes are left out.
+pub(crate) fn sample_sql() -> String {
+    format!(
+        "select case when kind = 'client backend' then '{CLIENT}' else kind end, coalesce(state, ''), \
+         coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)::text from a \
+         where kind is not null and (kind = 'client backend' or coalesce(wait_event_type, '') <> 'Activity') \
+         group by 1, 2, 3, 4"
+    )
+}
+
+/// Sessions in a queue with those that block them, and what all other sessions at work do.
+pub(crate) fn roots_sql() -> String {
+    format!(
+        "(select pid::text, array_to_string(pg_blocking_pids(pid), ' '), '', '' from a \
+         where wait_event_type = 'Lock' limit {WAITING_MAX}) \
+         union all select pid::text, null, coalesce(wait_event_type, case when state <> 'active' then 'idle' else '' end), \
+         coalesce(wait_event, '') from a where kind in ('client backend', 'parallel worker', 'autovacuum worker') \
+         and state <> 'idle' and wait_event_type is distinct from 'Lock'"
+    )
+}
+
+/// The samples of a tick.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    n_samples: u32,
+    /// Processes by class and wait, summed over samples.
+    processes: BTreeMap<String, f64>,
+    /// Samples with at least one process in it, by wait.
+    instants: BTreeMap<String, u32>,
+    /// The same by stage.
+    stages: BTreeMap<Stage, u32>,
+    /// What roots of lock queues do, counted for each session that waits for them.
+    roots: BTreeMap<String, f64>,
+    took: Duration,
+}
+
+/// The content of one sample, in short.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) n_processes: u32,
+    pub(crate) has_lock_waits: bool,
+}
+
+type Row = [Option<String>];
+
+impl Tally {
+    /// Adds the rows of [`sample_sql`], which took this long.
+    pub(crate) fn add(&mut self, rows: &[Vec<Option<String>>], took: Duration) -> Seen {
+        let (mut seen, mut waits, mut stages) = (Seen::default(), BTreeMap::new(), BTreeMap::new());
+        for row in rows {
+            let Some((class, what, n)) = process(row) else { continue };
+            seen.n_processes = seen.n_processes.saturating_add(n);
+            *self.processes.entry(format!("{class}/{what}")).or_default() += f64::from(n);
+            if let Some(stage) = Stage::of(&what, class == CLIENT) {
+                seen.has_lock_waits |= stage == Stage::Lock;
+                stages.insert(stage, ());
+            }
+            if what.contains(':') {
+                waits.insert(what, ());
+            }
+        }
+        waits.into_keys().for_each(|what| *self.instants.entry(what).or_default() += 1);
+        stages.into_keys().for_each(|stage| *self.stages.entry(stage).or_default() += 1);
+        self.n_samples += 1;
+        self.took += took;
+        seen
+    }
+
+    /// Adds the rows of [`roots_sql`].
+    pub(crate) fn add_roots(&mut self, rows: &[Vec<Option<String>>], took: Duration) {
+        for root in roots(rows) {
+            *self.roots.entry(root).or_default() += 1.0;
+        }
+        self.took += took;
+    }
+
+    /// Hands over the tick's readings, and starts the next tick.
+    pub(crate) fn put(&mut self, gather: &mut Gather) {
+        let Tally { n_samples, processes, instants, stages, roots, took } = std::mem::take(self);
+        if n_samples == 0 {
+            return;
+        }
+        gather.put("waits.samples", "", f64::from(n_samples));
+        gather.put("waits.time", "", took.as_secs_f64());
+        processes.iter().for_each(|(key, n)| gather.put_said("waits.processes", key, *n));
+        instants.iter().for_each(|(key, n)| gather.put_said("waits.instants", key, f64::from(*n)));
+        // A stage that nobody was in was observed all the same.
+        for stage in Stage::ALL {
+            let n = stages.get(&stage).copied().unwrap_or(0);
+            gather.put("waits.stages", stage.as_str(), f64::from(n));
+        }
+        roots.iter().for_each(|(key, n)| gather.put_said("waits.roots", key, *n));
+    }
+}
+
+/// Class, what it does, and how many.
+fn process(row: &Row) -> Option<(&str, String, u32)> {
+    let [Some(class), Some(state), Some(kind), Some(event), Some(n)] = row else { return None };
+    Some((class, what(class == CLIENT, state, kind, event), n.parse().ok()?))
+}
+
+fn what(is_client: bool, state: &str, kind: &str, event: &str) -> String {
+    match state {
+        "idle" if is_client => wait::IDLE.to_string(),
+        "idle in transaction" | "idle in transaction (aborted)" if is_client => {
+            wait::IDLE_IN_TRANSACTION.to_string()
+        }
+        "" | "disabled" if is_client && kind.is_empty() => "hidden".to_string(),
+        _ if kind.is_empty() => wait::CPU.to_string(),
+        _ => wait::name(kind, event),
+    }
+}
+
+/// What the root of each waiting session's queue does; `gone` if it has ended meanwhile.
+fn roots(rows: &[Vec<Option<String>>]) -> Vec<String> {
+    let (mut waiting, mut others) = (HashMap::<&str, &str>::new(), HashMap::<&str, (&str, &str)>::new());
+    for row in rows {
+        match row.as_slice() {
+            [Some(pid), Some(blockers), ..] => waiting.extend([(pid.as_str(), blockers.as_str())]),
+            [Some(pid), None, Some(kind), Some(event)] => {
+                others.extend([(pid.as_str(), (kind.as_str(), event.as_str()))]);
+            }
+            _ => {}
+        }
+    }
+    let doing = |pid: &str| match others.get(pid) {
+        Some(("idle", _)) => wait::IDLE_IN_TRANSACTION.to_string(),
+        Some(("Client", "ClientRead")) => wait::IDLE_IN_TRANSACTION.to_string(),
+        Some(("", _)) => wait::CPU.to_string(),
+        Some((kind, event)) => wait::name(kind, event),
+        None => "gone".to_string(),
+    };
+    waiting.values().filter_map(|blockers| root(blockers, &waiting)).map(doing).collect()
+}
+
+/// The process at the head of the queue behind these blockers.
+fn root<'a>(blockers: &'a str, waiting: &HashMap<&'a str, &'a str>) -> Option<&'a str> {
+    let mut pid = blockers.split(' ').next()?;
+    for _ in 0..CHAIN_MAX {
+        match waiting.get(pid) {
+            Some(next) => pid = next.split(' ').next()?,
+            None => break,
+        }
+    }
+    Some(pid).filter(|pid| !pid.is_empty())
+}
+
+/// When samples are taken: at random within their period, so that they keep no step with what the server does
+/// periodically (WAL writer and background writer wake every 200 ms).
+#[derive(Debug)]
+pub(crate) struct Rhythm {
+    state: u64,
+}
+
+impl Rhythm {
+    pub(crate) fn new(seed: u64) -> Rhythm {
+        Rhythm { state: seed | 1 }
+    }
+
+    /// The pause before the next sample, of a server with this many processes, after one that took `took`.
+    pub(crate) fn pause(&mut self, n_processes: u32, took: Duration) -> Duration {
+        let cost = COST_S + COST_PER_SESSION_S * f64::from(n_processes);
+        let mean = (1.0 / RATE_MAX).max(cost / CPU_SHARE);
+        // A server that answers slowly is asked less often.
+        let mean = mean.max(4.0 * took.as_secs_f64()).min(1.0);
+        // xorshift64 (Marsaglia 2003): no number here needs to be better.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        let uniform = (self.state >> 11) as f64 / (1u64 << 53) as f64;
+        Duration::from_secs_f64(mean * (0.5 + uniform))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gather::Backwards;
+
+    fn row(texts: [&str; 5]) -> Vec<Option<String>> {
+        texts.map(|text| Some(text.to_string())).to_vec()
+    }
+
+    #[test]
+    fn samples_add_up_by_class_event_and_stage() {
+        let mut tally = Tally::default();
+        let first = [
+            row(["client", "active", "IO", "WALSync", "1"]),
+            row(["client", "active", "LWLock", "WALWrite", "3"]),
+            row(["client", "active", "Lock", "transactionid", "2"]),
+            row(["client", "active", "", "", "2"]),
+            row(["client", "idle", "Client", "ClientRead", "8"]),
+            row(["walwriter", "", "IO", "WALSync", "1"]),
+            row(["client", "", "", "", "1"]),
+        ];
+        let seen = tally.add(&first, Duration::from_millis(1));
+        assert_eq!(seen, Seen { n_processes: 18, has_lock_waits: true });
+        let second = [row(["client", "idle in transaction", "Client", "ClientRead", "1"])];
+        assert!(!tally.add(&second, Duration::from_millis(1)).has_lock_waits);
+        let mut gather = Gather::new(Backwards::Reset);
+        tally.put(&mut gather);
+        let values = gather.take().0;
+        let of = |key: &str| values.get(key).copied();
+        assert_eq!(of("waits.samples"), Some(2.0));
+        assert_eq!(of("waits.stages[wal-flush]"), Some(1.0));
+        assert_eq!(of("waits.stages[data-read]"), Some(0.0));
+        assert_eq!(of("waits.instants[IO:WalSync]"), Some(1.0));
+        assert_eq!(of("waits.processes[client/CPU]"), Some(2.0));
+        assert_eq!(of("waits.processes[client/idle in transaction]"), Some(1.0));
+        assert_eq!(of("waits.processes[walwriter/IO:WalSync]"), Some(1.0));
+        assert_eq!(of("waits.processes[client/hidden]"), Some(1.0));
+        tally.put(&mut gather);
+        assert!(gather.take().0.is_empty(), "a tick without samples has no readings of them");
+    }
+
+    #[test]
+    fn a_queue_is_charged_to_what_its_root_does() {
+        let waiting = |pid: &str, by: &str| {
+            vec![Some(pid.to_string()), Some(by.to_string()), Some(String::new()), Some(String::new())]
+        };
+        let other = |pid: &str, kind: &str, event: &str| {
+            vec![Some(pid.to_string()), None, Some(kind.to_string()), Some(event.to_string())]
+        };
+        let rows = [
+            waiting("2", "1"),
+            waiting("3", "2 1"),
+            waiting("5", "4"),
+            waiting("7", "6"),
+            waiting("8", "8"),
+            waiting("9", ""),
+            other("1", "IO", "WALSync"),
+            other("4", "idle", "ClientRead"),
+        ];
+        let mut found = roots(&rows);
+        found.sort();
+        assert_eq!(found, ["IO:WalSync", "IO:WalSync", "gone", "gone", "idle in transaction"]);
+    }
+
+    #[test]
+    fn many_sessions_are_sampled_less_often_and_never_in_step() {
+        let mut rhythm = Rhythm::new(7);
+        let mut mean = |n, took| (0..1000).map(|_| rhythm.pause(n, took).as_secs_f64()).sum::<f64>() / 1000.0;
+        let fast = Duration::from_micros(500);
+        assert!((mean(8, fast) - 0.05).abs() < 0.002);
+        assert!((mean(512, fast) - 0.143).abs() < 0.005);
+        assert!((mean(8, Duration::from_millis(50)) - 0.2).abs() < 0.01);
+        assert!(mean(1, Duration::from_secs(9)) <= 1.05);
+        let mut pauses: Vec<Duration> = (0..10).map(|_| rhythm.pause(8, fast)).collect();
+        pauses.dedup();
+        assert_eq!(pauses.len(), 10);
+    }
+}
