@@ -4,6 +4,7 @@
 
 pub mod capacity;
 mod case;
+pub mod limiter;
 mod resources;
 mod run;
 pub mod scalability;

@@ -185,6 +185,7 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
     vec![
         cases(!is_one),
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
+        Section { id: "limits", name: "What limited it", body: lead::limits(study) },
         Section { id: "capacity", name: "Highest rate", body: capacity::section(study, axis) },
         Section { id: "findings", name: "Findings", body: lead::findings(study) },
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },

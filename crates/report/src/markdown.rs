@@ -13,7 +13,7 @@ use model::text::visible::is_hidden;
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::factors::{self, Against, Row};
-use crate::prose::{format, headline, phrases, scripts, variation};
+use crate::prose::{format, headline, limiter, phrases, scripts, variation};
 use crate::{Input, terminal};
 
 pub(crate) fn text(input: &Input) -> String {
@@ -32,6 +32,11 @@ pub(crate) fn text(input: &Input) -> String {
     }
     for line in crate::prose::capacity::below_table(study) {
         text.push_str(&format!("\n{}\n", escape(&line)));
+    }
+    let limits = limiter::lines(study);
+    if !limits.is_empty() {
+        text.push_str("\n### Limited by\n\n");
+        limits.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
     }
     text.push_str(&findings(study));
     text.push_str(&against_baseline(input.study));

@@ -6,6 +6,7 @@ pub(crate) mod condense;
 pub(crate) mod factors;
 pub(crate) mod format;
 pub(crate) mod headline;
+pub(crate) mod limiter;
 pub(crate) mod phrases;
 pub(crate) mod scalability;
 pub(crate) mod scripts;

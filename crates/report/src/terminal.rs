@@ -5,7 +5,7 @@ use analysis::summary::{CaseSummary, Study};
 use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::{format, headline, phrases, scripts, variation};
+use crate::prose::{format, headline, limiter, phrases, scripts, variation};
 
 /// Below this width the terminal wraps lines itself.
 const MIN_WIDTH: usize = 60;
@@ -44,6 +44,11 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
     cases(&mut text, study, width, &paint);
     for line in tpcc(study).into_iter().chain(crate::prose::capacity::below_table(study)) {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
+    }
+    let limits = limiter::lines(study);
+    if !limits.is_empty() {
+        text.push_str(&format!("\n{}\n", paint.on("limited by", Style::Bold)));
+        limits.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
     }
     findings(&mut text, study, width, &paint, detail);
     let scalability = crate::prose::scalability::lines(study);

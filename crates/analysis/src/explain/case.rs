@@ -7,6 +7,7 @@ use crate::case::variation;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, CaseContext};
 use crate::run::ExplainedRun;
+use crate::run::limiter;
 use crate::run::seconds::Distributions;
 use crate::run::tpcc;
 use crate::summary::{CaseSummary, LatencySummary, RunSummary};
@@ -50,6 +51,9 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         statements: sums.statement_summaries(),
         tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
         capacity,
+        limiter: limiter::of_case(
+            &summaries.iter().filter_map(|run| run.limiter.as_ref()).collect::<Vec<_>>(),
+        ),
         findings: Vec::new(),
         grade: Grade::Valid,
     };

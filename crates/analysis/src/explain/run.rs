@@ -8,6 +8,7 @@ use crate::finding::Grade;
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
 use crate::run::capacity;
+use crate::run::limiter;
 use crate::run::marks;
 use crate::run::resources;
 use crate::run::seconds::{self};
@@ -15,7 +16,8 @@ use crate::run::series;
 use crate::run::timeline::Timeline;
 use crate::run::tpcc;
 use crate::run::usage::{Parties, Usage};
-use crate::summary::{ErrorSummary, LatencySummary, RunSummary};
+use crate::summary::limiter::Limiter;
+use crate::summary::{ErrorSummary, LatencySummary, Resources, RunSummary};
 
 /// Explains one run. `partner` is the other side of a duet.
 pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun {
@@ -30,15 +32,7 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
     let measured_s = line.measured_s();
     let record = &data.record;
     let resources = resources::resources(data, &line, (&usage, driver_usage.as_ref()), counted.measured);
-    let known = tpcc::Known {
-        measured_s,
-        nopm_runs: Vec::new(),
-        server_tps: line
-            .measured_span()
-            .and_then(|(from_s, to_s)| usage.rate("server.transactions", from_s, to_s)),
-        driver_cpu: resources.driver_cpu,
-        server_cpu: resources.server_cpu,
-    };
+    let known = known(&line, &usage, &resources);
     let capacity = capacity::of_run(data);
     let mut summary = RunSummary {
         run: record.spec.run,
@@ -70,10 +64,12 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
         marks: marks::marks(data, &line),
         seconds: counted.seconds,
         phases: phases(data),
+        limiter: None,
         fairness: record.done.as_ref().and_then(fairness),
         findings: Vec::new(),
         grade: Grade::Valid,
     };
+    summary.limiter = limiter_of(data, &line, &usage, &summary);
     let context = RunContext {
         data,
         line: &line,
@@ -89,6 +85,29 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
     summary.disturbance = disturbance;
     summary.grade = Grade::of(&summary.findings);
     ExplainedRun { summary, distributions: counted.distributions }
+}
+
+/// What figures of TPC-C need of a run.
+fn known(line: &Timeline, usage: &Usage, resources: &Resources) -> tpcc::Known {
+    tpcc::Known {
+        measured_s: line.measured_s(),
+        nopm_runs: Vec::new(),
+        server_tps: line
+            .measured_span()
+            .and_then(|(from_s, to_s)| usage.rate("server.transactions", from_s, to_s)),
+        driver_cpu: resources.driver_cpu,
+        server_cpu: resources.server_cpu,
+    }
+}
+
+/// What limited a run over its measurement. A search has no load of its own that could be limited.
+fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSummary) -> Option<Limiter> {
+    let span = line.measured_span().filter(|_| summary.capacity.is_none())?;
+    let is_throttled = limiter::is_throttled(usage, span);
+    let counts = summary.counts;
+    let met_its_rate = summary.lag.is_some() && 100 * counts.skipped <= counts.ended();
+    let is_local = data.record.server_is_local;
+    limiter::of_run(usage, span, |facts| facts.with(&summary.resources, is_local, is_throttled, met_its_rate))
 }
 
 /// Errors of the whole load: the driver's totals, or the sum of the intervals if it never reported any.

@@ -4,6 +4,7 @@ use model::experiment::case::Case;
 use serde::Serialize;
 
 use super::capacity::CaseCapacity;
+use super::limiter::Limiter;
 use super::run::{LatencySummary, ScriptSummary, StatementSummary};
 use super::tpcc::TpccSummary;
 use super::variation::Variation;
@@ -43,6 +44,9 @@ pub struct CaseSummary {
     /// The highest rate that meets a latency target, if there was a search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CaseCapacity>,
+    /// What limited its runs that count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limiter: Option<Limiter>,
     /// Findings that belong to the case (such as the spread of its runs).
     pub findings: Vec<Finding>,
     /// The worst grade that follows from `findings` and the counting runs' findings.

@@ -8,6 +8,7 @@ use model::load::interval::Counts;
 use serde::Serialize;
 
 use super::capacity::{Capacity, Outcome, ProbeVerdict};
+use super::limiter::Limiter;
 use super::resources::Resources;
 use super::tpcc::TpccSummary;
 use crate::finding::{Finding, Grade, Severity};
@@ -81,6 +82,9 @@ pub struct RunSummary {
     pub phases: Vec<(String, f64)>,
     /// Jain's fairness index over the clients' committed transactions, 1 is even.
     pub fairness: Option<f64>,
+    /// What limited it; `None` if waits were not sampled, or it searched for a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limiter: Option<Limiter>,
     /// Findings of the run.
     pub findings: Vec<Finding>,
     /// The worst grade that follows from the findings.

@@ -27,6 +27,7 @@ mod hooks;
 mod judge;
 mod leftovers;
 mod lies;
+mod limiter;
 mod limits;
 mod loading;
 mod matrix;

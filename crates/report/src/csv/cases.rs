@@ -28,6 +28,7 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
         put(factor, case.case.levels.get(factor).cloned().unwrap_or_default());
     }
     put("verdict", case.verdict().to_string());
+    put("limiter", case.limiter.as_ref().map_or(String::new(), |limiter| limiter.name.as_str().to_string()));
     let findings = || case.findings.iter().map(|finding| finding.id);
     let of_runs = study.runs.iter().filter(|run| run.case == case.case.id && run.counts());
     let mut ids: Vec<&str> =

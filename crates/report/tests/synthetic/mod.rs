@@ -6,6 +6,7 @@ mod records;
 use std::collections::BTreeMap;
 
 use analysis::finding::{Finding, Grade, Severity};
+use analysis::summary::limiter::{Bottleneck, Confidence, Limiter};
 use analysis::summary::variation::{Origin, Spread, Variation};
 use analysis::summary::{
     CaseSummary, ErrorSummary, LatencySummary, Mark, Resources, RunSummary, Second, Series, StatementSummary,
@@ -179,6 +180,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         "Measure for longer than checkpoint_timeout, or read the seconds outside of it.",
     )];
     RunSummary {
+        limiter: Some(limiter()),
         run: spec.run,
         block: spec.block,
         case: case.id,
@@ -370,6 +372,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         .collect();
     let all = findings.iter().chain(of_case.iter().flat_map(|run| &run.findings));
     CaseSummary {
+        limiter: Some(limiter()),
         case: case.clone(),
         label: case.label(),
         n_started: runs.iter().filter(|run| run.case == case.id).count(),
@@ -460,5 +463,16 @@ impl Random {
     fn around(&mut self, mean: f64, spread: f64) -> f64 {
         let sum: f64 = (0..6).map(|_| self.next() - 0.5).sum();
         mean * (1.0 + spread * sum * 1.4)
+    }
+}
+
+fn limiter() -> Limiter {
+    Limiter {
+        name: Bottleneck::WalSync,
+        confidence: Confidence::Medium,
+        evidence: "at 97 % of the instants somebody was writing or syncing WAL, and 99 % of the sessions at work waited for it"
+            .to_string(),
+        runner_up: Some((Bottleneck::ServerCpu, "the processors were busy 63 % of the time".to_string())),
+        next: Bottleneck::WalSync.advice(),
     }
 }

@@ -1,0 +1,139 @@
+//! What limited a run.
+
+use serde::Serialize;
+
+/// What a load could not get more of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bottleneck {
+    /// A quota of the server's control group.
+    Quota,
+    /// The hypervisor gave processors to others.
+    Steal,
+    /// Other processes on the server's machine.
+    ForeignCpu,
+    /// A thread of the driver.
+    Driver,
+    /// Waiting until WAL is durable.
+    WalSync,
+    /// Creating segments of WAL.
+    WalVolume,
+    /// Reading pages of data.
+    DataRead,
+    /// Sessions that write pages of data themselves.
+    DataWrite,
+    /// Temporary files.
+    Memory,
+    /// Processors of the server's machine.
+    ServerCpu,
+    /// Locks of rows and of tables whose holder is at work.
+    RowLock,
+    /// Locks whose holder waits for its client.
+    ClientHeldLock,
+    /// One lightweight lock.
+    Lwlock,
+    /// The way between driver and server, statement by statement.
+    Network,
+    /// Nothing of the server: few clients, think time, or the rate that was asked for.
+    OfferedLoad,
+    /// One thing at first, and another one later.
+    Mixed,
+    /// Nothing stands out.
+    Unknown,
+}
+
+impl Bottleneck {
+    /// The name in tables and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Bottleneck::Quota => "quota",
+            Bottleneck::Steal => "steal",
+            Bottleneck::ForeignCpu => "foreign-cpu",
+            Bottleneck::Driver => "driver",
+            Bottleneck::WalSync => "wal-sync",
+            Bottleneck::WalVolume => "wal-volume",
+            Bottleneck::DataRead => "data-read",
+            Bottleneck::DataWrite => "data-write",
+            Bottleneck::Memory => "memory",
+            Bottleneck::ServerCpu => "server-cpu",
+            Bottleneck::RowLock => "row-lock",
+            Bottleneck::ClientHeldLock => "client-held-lock",
+            Bottleneck::Lwlock => "lwlock",
+            Bottleneck::Network => "network",
+            Bottleneck::OfferedLoad => "offered-load",
+            Bottleneck::Mixed => "mixed",
+            Bottleneck::Unknown => "unknown",
+        }
+    }
+
+    /// What to change to see whether it is so.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Bottleneck::Quota => "Raise the quota of the server's control group.",
+            Bottleneck::Steal => "Measure on a machine whose processors nobody else uses.",
+            Bottleneck::ForeignCpu => "Measure when nothing else works on the machine.",
+            Bottleneck::Driver => "Give the driver more threads, processors of its own, or another machine.",
+            Bottleneck::WalSync => {
+                "Try synchronous_commit=off, which lifts it; a faster disk for WAL, or more clients that commit together."
+            }
+            Bottleneck::WalVolume => {
+                "Try a larger min_wal_size, so that segments are reused, or wal_compression."
+            }
+            Bottleneck::DataRead => {
+                "Try a smaller scale or larger shared_buffers, which lift it; a faster disk for data."
+            }
+            Bottleneck::DataWrite => "Try larger shared_buffers and a more active background writer.",
+            Bottleneck::Memory => "Try a larger work_mem.",
+            Bottleneck::ServerCpu => "Try more or faster processors, and a driver on another machine.",
+            Bottleneck::RowLock => "Try a larger scale, which spreads the rows, or fewer clients.",
+            Bottleneck::ClientHeldLock => {
+                "Shorten the time that the client takes within a transaction: fewer round trips, no pauses."
+            }
+            Bottleneck::Lwlock => {
+                "Try fewer clients; the name of the lock says which structure is contended."
+            }
+            Bottleneck::Network => {
+                "Try more clients, fewer statements per transaction, or a shorter way to the server."
+            }
+            Bottleneck::OfferedLoad => "Try more clients, a higher rate, or no think time.",
+            Bottleneck::Mixed => "Look at the time line, and measure the parts apart.",
+            Bottleneck::Unknown => "Measure longer, or as a role with pg_read_all_stats.",
+        }
+    }
+}
+
+/// How sure a [`Limiter`] is. Only lifting it proves a limit, so no run alone is sure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// Two are about as likely.
+    Low,
+    /// One is at its limit, and nothing else near.
+    Medium,
+}
+
+impl Confidence {
+    /// The word in tables and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+        }
+    }
+}
+
+/// What limited a run or a case, and why that is believed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limiter {
+    /// The limiting resource or stage.
+    pub name: Bottleneck,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// The figures behind it, in words.
+    pub evidence: String,
+    /// What was second, and its figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner_up: Option<(Bottleneck, String)>,
+    /// What to change to see whether it is so.
+    pub next: &'static str,
+}

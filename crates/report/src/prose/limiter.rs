@@ -1,0 +1,31 @@
+//! What limited the cases, as text.
+
+use analysis::summary::limiter::Limiter;
+use analysis::summary::{CaseSummary, Study};
+
+use crate::prose::phrases;
+
+/// A line for each case: its limiter, how sure that is, why, and what to try. Cases that are limited alike share what to try.
+pub(crate) fn lines(study: &Study) -> Vec<String> {
+    let several = study.cases.len() > 1;
+    let line = |case: &CaseSummary| {
+        let limiter = case.limiter.as_ref()?;
+        let of_case = if several { format!("{}: ", phrases::one_line(&case.label)) } else { String::new() };
+        Some(format!("{of_case}{}", words(limiter)))
+    };
+    study.cases.iter().filter_map(line).collect()
+}
+
+/// `wal-sync (medium confidence): at 97 % of the instants …. Try ….`
+fn words(limiter: &Limiter) -> String {
+    let second = limiter.runner_up.as_ref().map_or(String::new(), |(name, evidence)| {
+        format!(" Second: {}, {}.", name.as_str(), phrases::one_line(evidence))
+    });
+    format!(
+        "{} ({} confidence): {}.{second} {}",
+        limiter.name.as_str(),
+        limiter.confidence.as_str(),
+        phrases::one_line(&limiter.evidence),
+        limiter.next
+    )
+}
