@@ -20,6 +20,7 @@ use nix::unistd::Pid;
 use server::process::spawn::spawn;
 
 use crate::site::clock::unix_now;
+use crate::site::progress::{Progress, Watch};
 
 /// How much of the end of a command's output is kept, bytes.
 const OUTPUT_BYTES_MAX: usize = 8 << 10;
@@ -53,6 +54,16 @@ impl Occasion<'_> {
         }
         record.end_unix_ns = unix_now();
         Some(record)
+    }
+
+    /// Calls a command that puts back what its counterpart has set. Its failure is noted, but takes nothing away from what
+    /// was measured.
+    pub(crate) fn put_back(&self, hook: Hook, watch: &mut Watch) -> Option<HookRecord> {
+        let called = self.call(hook)?;
+        if let Some(reason) = failure(std::slice::from_ref(&called)) {
+            watch(Progress::Note(reason));
+        }
+        Some(called)
     }
 
     /// What a command may want to know. Only levels that vary, and all of `[factors]`.

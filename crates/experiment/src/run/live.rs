@@ -68,7 +68,7 @@ impl OneRun<'_> {
             let mut ground = Live { run: self, stage, writer, session: None, found: None, eyes: None };
             phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
         };
-        record.hooks.extend(occasion.call(Hook::AfterRun));
+        record.hooks.extend(occasion.put_back(Hook::AfterRun, watch));
         if record.state == RunState::Failed
             && let Some(reason) = stage.crash(&record.reason)
         {

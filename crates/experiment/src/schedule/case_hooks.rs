@@ -10,7 +10,7 @@ use model::run::hooks::HookRecord;
 use store::ExperimentDir;
 
 use crate::run::hooks::{self, Occasion};
-use crate::site::progress::{Progress, Watch};
+use crate::site::progress::Watch;
 
 /// Calls the commands around cases, and knows what is still due.
 pub(crate) struct CaseHooks<'a> {
@@ -64,11 +64,8 @@ impl<'a> CaseHooks<'a> {
     /// As [`CaseHooks::enter`].
     pub(crate) fn leave(&mut self, watch: &mut Watch) -> Result<()> {
         let Some(Open { case, run, last, .. }) = self.open.take() else { return Ok(()) };
-        let Some(called) = self.occasion(case, run).call(Hook::AfterCase) else { return Ok(()) };
-        if let Some(reason) = hooks::failure(std::slice::from_ref(&called)) {
-            watch(Progress::Note(reason));
-        }
-        let Some(mut last) = last else { return Ok(()) };
+        let called = self.occasion(case, run).put_back(Hook::AfterCase, watch);
+        let (Some(called), Some(mut last)) = (called, last) else { return Ok(()) };
         last.hooks.push(called);
         self.dir.amend_record(&last)
     }

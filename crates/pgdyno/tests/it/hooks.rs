@@ -39,9 +39,13 @@ fn hooks_surround_cases_and_runs_and_a_failing_one_is_the_reason() {
         assert!(hooks.iter().all(|called| called.exit_code == Some(0) && called.output == said), "{hooks:?}");
     }
     std::fs::remove_dir_all(place.path("out")).unwrap();
-    // The second case cannot be set up; the run before it counts, and what comes after is called.
+    // The second case cannot be set up; the run before it counts, and what comes after is called, and reported.
     let fails = "test $PGDYNO_CASE = 1 || { echo no such kernel; exit 7; }";
-    run(&format!("{head}{}{}", hook("before_case", fails), hook("after_case", &say)));
+    let after = ["after_run", "after_case"].map(|name| hook(name, "echo still mounted; exit 8")).concat();
+    let ended = run(&format!("{head}{}{after}", hook("before_case", fails)));
+    for name in ["after_run", "after_case"] {
+        assert!(ended.stderr.contains(&format!("hook {name} (")), "{}", ended.stderr);
+    }
     let data = place.results("out");
     let second = &data.runs[1].record;
     assert_eq!((data.runs[0].record.state, second.state), (RunState::Completed, RunState::Failed));
