@@ -202,7 +202,8 @@ impl Worker<'_> {
         let place = self.place(index);
         let client = &mut self.setup.clients[index];
         if client.state == State::Gone {
-            return;
+            // Its session was kept, and cannot be asked any more.
+            return self.let_go(index);
         }
         let last_words = client.last_words();
         let query = self.query_number(index);
@@ -226,10 +227,11 @@ impl Worker<'_> {
         self.report_event(now, event);
         if self.reconnects(now) {
             self.count_lost(index, state, now);
-            return match self.has_made_all(index) {
-                true => self.retire(index),
-                false => self.go_down(index, now),
-            };
+            if !self.has_made_all(index) {
+                return self.go_down(index, now);
+            }
+            self.let_go(index);
+            return self.retire(index);
         }
         self.abort_lost(index, now, Abort { state, text, cause: None });
     }
@@ -239,7 +241,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn distrust(&mut self, index: usize, now: Nanos, error: &ProtocolError) {
         if self.setup.clients[index].state == State::Gone {
-            return;
+            return self.let_go(index);
         }
         let place = self.place(index);
         let message = error.to_string();
@@ -281,9 +283,8 @@ impl Worker<'_> {
             self.roster.n_connecting -= 1;
         }
         client.state = State::Gone;
-        self.setup.poller.forget(client, index);
         // An open transaction block may not keep its locks while the others continue.
-        client.disconnect();
+        self.let_go(index);
         self.roster.n_gone += 1;
         self.record.clients_lost += 1;
         self.keep_message(state, || text.clone());

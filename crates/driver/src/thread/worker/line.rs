@@ -141,9 +141,8 @@ impl Worker<'_> {
     fn fail_dialing(&mut self, index: usize, now: Nanos, state: [u8; 6], why: &str) {
         let reconnects = self.reconnects(now);
         self.keep_message(state, || why.to_string());
+        self.let_go(index);
         let client = &mut self.setup.clients[index];
-        self.setup.poller.forget(client, index);
-        client.disconnect();
         if !reconnects {
             let text = format!("client {} aborted while establishing connection", client.id);
             return self.abort_lost(index, now, Abort { state, text, cause: Some(why.to_string()) });
@@ -157,9 +156,8 @@ impl Worker<'_> {
 
     /// Drops a lost connection, to be replaced at once.
     pub(super) fn go_down(&mut self, index: usize, now: Nanos) {
+        self.let_go(index);
         let client = &mut self.setup.clients[index];
-        self.setup.poller.forget(client, index);
-        client.disconnect();
         client.dial.down_since = Some(now);
         client.state = State::Down { until: now };
         self.roster.n_connecting += 1;
@@ -168,9 +166,15 @@ impl Worker<'_> {
 
     /// Closes the connection of a transaction that has ended.
     pub(super) fn hang_up(&mut self, index: usize, now: Nanos) {
+        self.let_go(index);
+        self.record.connects.ns += clock::now().saturating_sub(now) as f64;
+    }
+
+    /// Closes the client's connection, if it has one. If its session was kept to be asked, another one may be.
+    pub(super) fn let_go(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
         self.setup.poller.forget(client, index);
         client.disconnect();
-        self.record.connects.ns += clock::now().saturating_sub(now) as f64;
+        self.roster.kept.take_if(|kept| *kept == index);
     }
 }

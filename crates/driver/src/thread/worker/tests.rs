@@ -229,6 +229,30 @@ fn a_thread_that_is_held_up_says_so() {
 }
 
 #[test]
+fn a_session_that_has_ended_is_not_asked_for_its_settings() {
+    let answer = || says(MS, [done(), ready()].concat());
+    let asks = |load| LoadSpec { ask_settings: true, ..load };
+    // The client that has made all its transactions first is kept; its session ends before the load does.
+    for ending in [closes(2 * MS), says(2 * MS, done())] {
+        let mut kept = vec![answer(), ending];
+        let load = asks(LoadSpec { n_clients: 2, ..once(ONE) });
+        let run = Bench::new(load).run(move |sent| {
+            Ok(match sent.client {
+                0 => std::mem::take(&mut kept),
+                _ => vec![closes(5 * MS)],
+            })
+        });
+        assert_eq!((outcomes(&run), run.finished.clients_lost), ((1, 0, 1, 0), 1));
+        assert!(run.finished.sessions.is_none(), "{:?}", run.finished.sessions);
+    }
+    // The last transaction of a client was lost with its connection.
+    let load = asks(LoadSpec { on_disconnect: OnDisconnect::Reconnect, ..once(ONE) });
+    let run = Bench::new(load).run(move |_| Ok(vec![closes(MS)]));
+    assert_eq!((outcomes(&run), run.finished.clients_lost), ((0, 0, 1, 0), 0));
+    assert!(run.finished.sessions.is_none(), "{:?}", run.finished.sessions);
+}
+
+#[test]
 fn a_poller_that_breaks_ends_the_thread_with_a_report() {
     let bench = Bench::new(load(ONE));
     let broken = bench.try_run(move |_| Ok(vec![Act { after_ns: MS, what: What::Breaks }]));

@@ -387,8 +387,7 @@ impl Worker<'_> {
             self.roster.kept = Some(index);
             return;
         }
-        self.setup.poller.forget(client, index);
-        client.disconnect();
+        self.let_go(index);
     }
 
     /// Whether a client that lost its connection gets another one now.
