@@ -1,6 +1,7 @@
 //! The environment of every stage: caches, servers, and permissions given by the user.
 
 pub(crate) mod clock;
+pub mod dues;
 pub(crate) mod estimates;
 pub(crate) mod exporter;
 pub mod hands;
@@ -28,6 +29,7 @@ use server::Cache;
 use wire::Conninfo;
 use wire::session::Session;
 
+use crate::site::dues::Dues;
 use crate::site::hands::HostHands;
 use crate::site::progress::{Progress, Watch};
 use crate::site::referee::Referee;
@@ -56,6 +58,8 @@ pub struct Site<'a> {
     pub hands: HostHands,
     /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,
+    /// Commands of the user that are due before the process may end.
+    pub dues: &'static Dues,
     /// Current time as text, for the load marker.
     pub now: &'a (dyn Fn() -> String + Sync),
     /// Called after each run: whether the runs so far suffice, so that the experiment may end before its last one.

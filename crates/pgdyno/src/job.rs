@@ -8,10 +8,12 @@ pub(crate) mod spot;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use experiment::schedule::conduct::Order;
 use experiment::site::Site;
+use experiment::site::dues::Dues;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::{Progress, Watch};
 use experiment::site::referee::Referee;
@@ -28,6 +30,9 @@ use crate::front::cli::stored::RESULTS;
 use crate::job::screen::Screen;
 use crate::undone::report_undone;
 use crate::{Exit, guard, say, signals};
+
+/// The user's commands that are due before this process may end.
+pub(crate) static DUES: Dues = Dues::new();
 
 /// What `run` and `compare` conduct.
 pub(crate) struct Job {
@@ -102,6 +107,7 @@ impl Job {
             replace: terms.replace,
             replace_databases: terms.replace_databases,
             stop: signals::stop_flag(),
+            dues: &DUES,
             now: &now,
             is_enough: terms.is_enough,
             referee: terms.referee,
@@ -158,16 +164,39 @@ pub(crate) fn expect_possible(
     Ok(())
 }
 
-/// Makes sure that a process which was asked to stop ends within half a minute. Values of the operating system are
-/// restored even then; `how_on` ends the last message.
+/// Makes sure that a process which was asked to stop ends within half a minute, or when the user's commands that put
+/// something back have had their time. Values of the operating system are restored even then; `how_on` ends the last
+/// message.
 pub(crate) fn end_in_time(how_on: String) {
-    signals::end_in_time(Exit::Partial as i32, move || {
-        match host::undo_own(&Machine::this()) {
-            Ok(undone) => report_undone(&undone),
-            Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
-        }
-        say(&format!("could not stop in time: ending at once; {how_on}"));
-    });
+    let waits = |longest: Duration| {
+        say(&format!(
+            "waiting for {}, {} s at most; Ctrl-C ends pgdyno without it",
+            due_hooks(),
+            longest.as_secs()
+        ));
+    };
+    signals::end_in_time(
+        Exit::Partial as i32,
+        || DUES.longest(),
+        waits,
+        move || {
+            match host::undo_own(&Machine::this()) {
+                Ok(undone) => report_undone(&undone),
+                Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
+            }
+            let uncalled = match DUES.hooks().is_empty() {
+                true => String::new(),
+                false => format!("{} did not end or was not called; ", due_hooks()),
+            };
+            say(&format!("could not stop in time: ending at once; {uncalled}{how_on}"));
+        },
+    );
+}
+
+/// The hooks that are due, in words.
+fn due_hooks() -> String {
+    let names: Vec<String> = DUES.hooks().iter().map(|hook| format!("hooks.{hook}")).collect();
+    names.join(" and ")
 }
 
 /// Ends this process if a step of `what` has not ended long after its limit: it hangs where no limit reaches. Our

@@ -2,7 +2,7 @@
 //! once.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 
@@ -47,14 +47,30 @@ pub(crate) fn die_of(signal: Signal) {
 const END_IN_ORDER_MAX: Duration = Duration::from_secs(25);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Ends this process with `exit`, after `last_words`, if it was asked to stop and has not ended in time. Our servers
-/// and drivers end with it; the results on disk can be resumed.
-pub(crate) fn end_in_time(exit: i32, last_words: impl FnOnce() + Send + 'static) {
+/// Ends this process with `exit`, after `last_words`, if it was asked to stop and has not ended in time. As long as
+/// something is `due`, which would be cut off, it has that much longer; `waits` is called once then, with the time left.
+/// Our servers and drivers end with the process; the results on disk can be resumed.
+pub(crate) fn end_in_time(
+    exit: i32,
+    due: impl Fn() -> Duration + Send + 'static,
+    waits: impl FnOnce(Duration) + Send + 'static,
+    last_words: impl FnOnce() + Send + 'static,
+) {
     std::thread::spawn(move || {
         while !STOP.load(Ordering::Relaxed) {
             std::thread::sleep(PAUSE);
         }
-        std::thread::sleep(END_IN_ORDER_MAX);
+        let begun = Instant::now();
+        let mut patience = Patience::new(due());
+        let mut waits = Some(waits);
+        while !patience.is_over(begun.elapsed(), due()) {
+            if begun.elapsed() >= END_IN_ORDER_MAX
+                && let Some(waits) = waits.take()
+            {
+                waits(patience.longest.saturating_sub(begun.elapsed()));
+            }
+            std::thread::sleep(PAUSE);
+        }
         last_words();
         std::process::exit(exit);
     });
@@ -75,6 +91,27 @@ pub(crate) fn patient_flag() -> &'static AtomicBool {
     &STOP
 }
 
+/// How long an orderly stop is waited for, since the request.
+struct Patience {
+    end: Duration,
+    longest: Duration,
+}
+
+impl Patience {
+    /// What is `due` at first bounds it all: nothing begins any more.
+    fn new(due: Duration) -> Patience {
+        Patience { end: END_IN_ORDER_MAX, longest: END_IN_ORDER_MAX * 2 + due }
+    }
+
+    /// Whether it is over `since` the request. When nothing is due any more, records are still to be written.
+    fn is_over(&mut self, since: Duration, due: Duration) -> bool {
+        if !due.is_zero() {
+            self.end = (since + END_IN_ORDER_MAX).min(self.longest);
+        }
+        since >= self.end
+    }
+}
+
 /// The flag that the first signal raises. Every part of a run looks at it.
 pub(crate) fn stop_flag() -> &'static AtomicBool {
     let handled = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
@@ -92,4 +129,25 @@ pub(crate) fn stop_flag() -> &'static AtomicBool {
         }
     }
     &STOP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_prolongs_an_orderly_stop_within_a_bound() {
+        // What is due for how long after the request, and when the process ends at the latest.
+        let check = |due_s: u64, for_s: u64, expected_s: u64| {
+            let due = |at: u64| Duration::from_secs(if at < for_s { due_s } else { 0 });
+            let mut patience = Patience::new(due(0));
+            let end = (0..10_000).find(|at| patience.is_over(Duration::from_secs(*at), due(*at)));
+            assert_eq!(end, Some(expected_s), "{due_s} s for {for_s} s");
+        };
+        check(0, 0, 25);
+        check(600, 5, 29);
+        check(600, 100, 124);
+        check(600, 9_999, 650);
+        check(1, 9_999, 51);
+    }
 }

@@ -20,6 +20,7 @@ use nix::unistd::Pid;
 use server::process::spawn::spawn;
 
 use crate::site::clock::unix_now;
+use crate::site::dues::Dues;
 use crate::site::progress::{Progress, Watch};
 
 /// How much of the end of a command's output is kept, bytes.
@@ -38,18 +39,32 @@ pub(crate) struct Occasion<'a> {
     pub(crate) run: u32,
     pub(crate) results_dir: &'a Path,
     pub(crate) stop: &'a AtomicBool,
+    pub(crate) dues: &'a Dues,
 }
 
 impl Occasion<'_> {
-    /// Calls the command of this hook, if the case has one.
+    /// Calls the command of this hook, if the case has one. From here on, what comes after it is due.
     pub(crate) fn call(&self, hook: Hook) -> Option<HookRecord> {
+        if let Some(after) = after(hook).filter(|after| !self.case.hooks.words(*after).is_empty()) {
+            self.dues.add(after, self.timeout() + PATIENCE * 2);
+        }
+        let called = self.carry_out(hook);
+        self.dues.remove(hook);
+        called
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(self.case.hooks.timeout_s.into())
+    }
+
+    fn carry_out(&self, hook: Hook) -> Option<HookRecord> {
         let words = self.case.hooks.words(hook);
         let (program, args) = words.split_first()?;
         let mut record =
             HookRecord { hook, command: words.to_vec(), start_unix_ns: unix_now(), ..HookRecord::default() };
         let mut command = Command::new(program);
         command.args(args).envs(self.environment(hook)).stdin(Stdio::null());
-        if let Err(error) = self.carry_out(hook, command, &mut record) {
+        if let Err(error) = self.run(hook, command, &mut record) {
             record.failure = format!("{error:#}");
         }
         record.end_unix_ns = unix_now();
@@ -81,13 +96,13 @@ impl Occasion<'_> {
         all
     }
 
-    fn carry_out(&self, hook: Hook, mut command: Command, record: &mut HookRecord) -> Result<()> {
+    fn run(&self, hook: Hook, mut command: Command, record: &mut HookRecord) -> Result<()> {
         let name = record.command[0].clone();
         let (output, input) = std::io::pipe().context("cannot make a pipe")?;
         command.stdout(input.try_clone()?).stderr(input);
         let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
         let kept = Kept::of(output)?;
-        let timeout = Duration::from_secs(self.case.hooks.timeout_s.into());
+        let timeout = self.timeout();
         // What comes after puts back what came before, also when the user wants to stop.
         let may_be_stopped = matches!(hook, Hook::BeforeCase | Hook::BeforeRun);
         let is_stopped = || may_be_stopped && self.stop.load(Ordering::Relaxed);
@@ -103,6 +118,15 @@ impl Occasion<'_> {
             None if is_stopped() => bail!("it was ended because the user wanted to stop"),
             None => bail!("it was ended after {} s (hooks.timeout)", timeout.as_secs()),
         }
+    }
+}
+
+/// The hook that puts back what this one sets.
+fn after(hook: Hook) -> Option<Hook> {
+    match hook {
+        Hook::BeforeCase => Some(Hook::AfterCase),
+        Hook::BeforeRun => Some(Hook::AfterRun),
+        Hook::AfterCase | Hook::AfterRun => None,
     }
 }
 
@@ -188,7 +212,11 @@ mod tests {
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
     fn call(case: &Case, hook: Hook, stop: &AtomicBool) -> HookRecord {
-        Occasion { case, run: 7, results_dir: Path::new("/r"), stop }.call(hook).unwrap()
+        occasion(case, stop, &Dues::new()).call(hook).unwrap()
+    }
+
+    fn occasion<'a>(case: &'a Case, stop: &'a AtomicBool, dues: &'a Dues) -> Occasion<'a> {
+        Occasion { case, run: 7, results_dir: Path::new("/r"), stop, dues }
     }
 
     fn hooks(command: &str, more: &str) -> Case {
@@ -239,6 +267,21 @@ mod tests {
         absent.hooks.before_run = vec!["/nonexistent/hook".to_string()];
         let absent = call(&absent, Hook::BeforeRun, &GO_ON);
         assert!(absent.failure.starts_with("cannot start `/nonexistent/hook`"), "{absent:?}");
+    }
+
+    #[test]
+    fn what_puts_back_is_due_until_it_was_called() {
+        let (case, dues) = (hooks("exit 1", "after_run = [\"true\"]\ntimeout = \"9s\"\n"), Dues::new());
+        let occasion = occasion(&case, &GO_ON, &dues);
+        assert!(
+            occasion.call(Hook::BeforeCase).is_none() && dues.hooks().is_empty(),
+            "no after_case is given"
+        );
+        occasion.call(Hook::BeforeRun).unwrap();
+        assert_eq!(dues.hooks(), [Hook::AfterRun], "also after one that failed");
+        assert_eq!(dues.longest(), Duration::from_secs(9) + PATIENCE * 2);
+        occasion.put_back(Hook::AfterRun, &mut |_| {}).unwrap();
+        assert!(dues.hooks().is_empty() && dues.longest().is_zero());
     }
 
     #[test]

@@ -96,8 +96,8 @@ impl OneRun<'_> {
     }
 
     fn occasion(&self) -> Occasion<'_> {
-        let Site { stop, .. } = *self.site;
-        Occasion { case: self.case, run: self.spec.run, results_dir: &self.results_dir, stop }
+        let Site { stop, dues, .. } = *self.site;
+        Occasion { case: self.case, run: self.spec.run, results_dir: &self.results_dir, stop, dues }
     }
 
     /// Directories whose devices matter, if they are on this machine.

@@ -10,12 +10,14 @@ use model::run::hooks::HookRecord;
 use store::ExperimentDir;
 
 use crate::run::hooks::{self, Occasion};
+use crate::site::dues::Dues;
 use crate::site::progress::Watch;
 
 /// Calls the commands around cases, and knows what is still due.
 pub(crate) struct CaseHooks<'a> {
     dir: &'a ExperimentDir,
     stop: &'a AtomicBool,
+    dues: &'a Dues,
     open: Option<Open<'a>>,
 }
 
@@ -30,8 +32,8 @@ struct Open<'a> {
 }
 
 impl<'a> CaseHooks<'a> {
-    pub(crate) fn new(dir: &'a ExperimentDir, stop: &'a AtomicBool) -> CaseHooks<'a> {
-        CaseHooks { dir, stop, open: None }
+    pub(crate) fn new(dir: &'a ExperimentDir, stop: &'a AtomicBool, dues: &'a Dues) -> CaseHooks<'a> {
+        CaseHooks { dir, stop, dues, open: None }
     }
 
     /// Calls the commands that are due before a run of `case`; returns those of this case. A `before_case` that failed
@@ -71,7 +73,7 @@ impl<'a> CaseHooks<'a> {
     }
 
     fn occasion(&self, case: &'a Case, run: u32) -> Occasion<'a> {
-        Occasion { case, run, results_dir: self.dir.path(), stop: self.stop }
+        Occasion { case, run, results_dir: self.dir.path(), stop: self.stop, dues: self.dues }
     }
 }
 
@@ -93,7 +95,8 @@ mod tests {
             "repeats = 3\n[hooks]\nbefore_case = [\"sh\", \"-c\", {before:?}]\nafter_case = [\"sh\", \"-c\", {after:?}]"
         ));
         let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
-        let mut hooks = CaseHooks::new(&dir, &GO_ON);
+        let dues = Dues::new();
+        let mut hooks = CaseHooks::new(&dir, &GO_ON, &dues);
         let codes: Vec<Vec<Option<i32>>> = plan
             .runs
             .iter()
@@ -106,7 +109,9 @@ mod tests {
                 called.iter().map(|called| called.exit_code).collect()
             })
             .collect();
+        assert_eq!(dues.hooks(), [Hook::AfterCase]);
         hooks.leave(&mut |_| {}).unwrap();
+        assert!(dues.hooks().is_empty());
         assert_eq!(codes, [vec![Some(3)], vec![Some(0)], vec![]]);
         assert_eq!(std::fs::read_to_string(&put_back).unwrap(), "1\n3\n", "also after the one that failed");
     }

@@ -79,7 +79,7 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
         stopped: false,
         is_enough: false,
     };
-    let mut hooks = CaseHooks::new(dir, site.stop);
+    let mut hooks = CaseHooks::new(dir, site.stop, site.dues);
     let result = conduct_all(order, &mut stages, &mut hooks, &mut outcome, watch);
     // Also after an error: pgdyno leaves none of its servers running. None uses what the last command puts back.
     let result = result.and(stages.stand_down());
@@ -326,6 +326,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::site::dues::Dues;
 
     #[test]
     fn the_record_of_a_run_is_complete_before_its_server_is_stopped() {
@@ -344,6 +345,7 @@ mod tests {
     #[test]
     fn hooks_surround_a_case_whose_server_cannot_be_set_up() {
         static GO_ON: AtomicBool = AtomicBool::new(false);
+        static DUES: Dues = Dues::new();
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("log");
         let say =
@@ -367,6 +369,7 @@ mod tests {
             os: None,
             hands: crate::site::hands::HostHands::new("/nonexistent".into()),
             stop: &GO_ON,
+            dues: &DUES,
             now: &String::new,
             is_enough: None,
             referee: None,

@@ -16,8 +16,7 @@ use server::Cache;
 use wire::Conninfo;
 
 use crate::front::announce::Consent;
-use crate::job::own_program;
-use crate::job::screen::Screen;
+use crate::job::{self, own_program, screen::Screen};
 use crate::signals;
 
 /// What would make runs of `plan` on so many servers at once fail, and the disk space they need; results go to
@@ -42,6 +41,7 @@ pub(crate) fn look(
         replace: consent.replace,
         replace_databases: consent.replace_databases,
         stop: signals::stop_flag(),
+        dues: &job::DUES,
         now: &String::new,
         is_enough: None,
         referee: None,

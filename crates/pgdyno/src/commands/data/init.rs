@@ -26,8 +26,7 @@ use wire::Conninfo;
 use crate::commands::data::check::embedded_case;
 use crate::front::cli::InitArgs;
 use crate::front::setup;
-use crate::job::own_program;
-use crate::job::screen::Screen;
+use crate::job::{self, own_program, screen::Screen};
 use crate::{Exit, print, say, signals};
 
 /// Loads the tables that `args` ask for, into the given server or an embedded one.
@@ -130,6 +129,7 @@ impl Order<'_> {
             replace: args.replace,
             replace_databases: &[],
             stop,
+            dues: &job::DUES,
             now: &now,
             is_enough: None,
             referee: None,
