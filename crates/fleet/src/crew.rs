@@ -198,13 +198,7 @@ impl Fleet {
                 }
             }
         }
-        self.compare_clocks(stop)?;
-        for driver in &mut self.drivers {
-            let clock = driver.pings.offset();
-            if let Some(record) = driver.elsewhere() {
-                record.clock_before = clock;
-            }
-        }
+        self.meet_clocks(stop)?;
         Ok(all_ready(ready.into_iter().flatten().collect()))
     }
 
@@ -290,8 +284,20 @@ impl Fleet {
         Ok(())
     }
 
+    /// Compares the clocks before the load, and records what came of it.
+    pub(crate) fn meet_clocks(&mut self, stop: &AtomicBool) -> Result<()> {
+        self.compare_clocks(stop)?;
+        for driver in &mut self.drivers {
+            let clock = driver.pings.offset();
+            if let Some(record) = driver.elsewhere() {
+                record.clock_before = clock;
+            }
+        }
+        Ok(())
+    }
+
     /// Pings each driver on another machine many times, one after the other.
-    pub(crate) fn compare_clocks(&mut self, stop: &AtomicBool) -> Result<()> {
+    fn compare_clocks(&mut self, stop: &AtomicBool) -> Result<()> {
         for index in 0..self.drivers.len() {
             let driver = &mut self.drivers[index];
             if driver.elsewhere().is_none() {

@@ -199,13 +199,8 @@ impl Look<'_> {
                 bail!("{} has not described its host{}", process.who, process.last_words());
             }
         };
-        fleet.compare_clocks(self.stop)?;
-        let driver = &mut fleet.drivers[0];
-        let clock = driver.pings.offset();
-        if let Some(known) = driver.elsewhere() {
-            known.clock_before = clock;
-        }
-        if let Some(known) = &driver.record {
+        fleet.meet_clocks(self.stop)?;
+        if let Some(known) = &fleet.drivers[0].record {
             record.name = known.name.clone();
             record.hello = known.hello.clone();
             record.is_here = known.is_here;
