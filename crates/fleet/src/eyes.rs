@@ -3,7 +3,7 @@
 //! The thread sends the beats, compares the clocks before and after, and passes on what is seen in our clock's time. Eyes
 //! that fail end nothing else: the load goes on, and whoever asked for them learns why they failed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
@@ -107,6 +107,14 @@ impl Eyes {
                 }
             }
         }
+    }
+
+    /// Whether eyes of the same build as `own` answer behind `spec`. They get no order, and end.
+    ///
+    /// # Errors
+    /// As [`Eyes::open`].
+    pub fn try_to_greet(spec: &DriverSpec, own: &Path, stop: &AtomicBool) -> Result<()> {
+        Greeted::all(std::slice::from_ref(spec), Role::Eyes, own, stop).map(drop)
     }
 
     /// Has the host observed from now on; ticks end at `align_unix_ns` plus or minus whole seconds.

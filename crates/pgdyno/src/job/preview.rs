@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use dataset::session::STOPPED;
 use experiment::forecast::outlook::Outlook;
 use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
@@ -49,8 +51,18 @@ pub(crate) fn look(
     let mut found = preflight::find(plan, &site, results, &mut |progress| screen.show(progress));
     screen.close();
     found.obstacles.extend(open_files(plan));
+    go_on()?;
     found.obstacles.extend(unreachable_drivers(plan)?);
+    found.obstacles.extend(unreachable_hosts(plan)?);
+    // What was given up on request is no obstacle.
+    go_on()?;
     Ok(found)
+}
+
+/// Fails if the user wants to stop.
+fn go_on() -> Result<()> {
+    ensure!(!signals::stop_flag().load(Ordering::Relaxed), STOPPED);
+    Ok(())
 }
 
 /// The first drivers elsewhere that do not answer, or are of another build, of each target: found out before data is loaded.
@@ -77,6 +89,27 @@ fn unreachable_drivers(plan: &Plan) -> Result<Vec<Obstacle>> {
         let refused = fleet::Fleet::try_to_greet(&drivers, &program, signals::stop_flag()).err();
         found.extend(refused.map(|error| Obstacle { cases: vec![case.id], reason: format!("{error:#}") }));
         greeted.push(drivers);
+    }
+    Ok(found)
+}
+
+/// The eyes that do not answer, or are of another build: also found out before data is loaded.
+fn unreachable_hosts(plan: &Plan) -> Result<Vec<Obstacle>> {
+    let (program, stop) = (own_program()?, signals::stop_flag());
+    let mut hosts: Vec<(&DriverSpec, Vec<u32>)> = Vec::new();
+    for case in &plan.cases {
+        let Some(host) = case.server.host.as_ref().filter(|host| !host.upload) else { continue };
+        match hosts.iter_mut().find(|(known, _)| *known == host) {
+            Some((_, cases)) => cases.push(case.id),
+            None => hosts.push((host, vec![case.id])),
+        }
+    }
+    let mut found = Vec::new();
+    for (host, cases) in hosts {
+        go_on()?;
+        let refused = fleet::Eyes::try_to_greet(host, &program, stop).err();
+        let reason = |error| format!("cannot observe the server's host `{}`: {error:#}", host.name);
+        found.extend(refused.map(|error| Obstacle { cases, reason: reason(error) }));
     }
     Ok(found)
 }
