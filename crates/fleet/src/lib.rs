@@ -23,5 +23,6 @@ pub use conduct::conduct;
 pub use crew::{Fleet, Orders};
 pub use eyes::{Eyes, Seen};
 pub use hands::Hands;
+pub use pipes::Tail;
 pub use pods::pods;
 pub use process::StderrTo;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::process::{ChildStderr, ChildStdin, ChildStdout};
+use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -20,7 +20,7 @@ const NOISE_LINES_KEPT: usize = 10;
 /// Longest line of a driver. One second of a large script is some hundred kilobytes of histograms.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 /// How much of a driver's stderr is kept, in bytes.
-const STDERR_BYTES_KEPT: usize = 64 << 10;
+pub(crate) const STDERR_BYTES_KEPT: usize = 64 << 10;
 
 /// Where the lines of all drivers arrive.
 pub(crate) struct Inbox {
@@ -155,41 +155,46 @@ fn read_lines(mut stdout: impl BufRead, tell: &impl Fn(What) -> bool) {
     }
 }
 
-/// The end of what a driver wrote to stderr.
-pub(crate) struct Stderr {
+/// The end of what a process wrote, read by a thread so that the process never waits for us.
+#[derive(Debug)]
+pub struct Tail {
     kept: Arc<Mutex<VecDeque<u8>>>,
-    /// Closes when the driver's stderr does.
+    /// Closes when the output does.
     ended: Receiver<()>,
 }
 
-impl Stderr {
-    /// Starts a thread that keeps the end of stderr.
-    pub(crate) fn keep(mut stderr: ChildStderr) -> io::Result<Stderr> {
+impl Tail {
+    /// Starts a thread that keeps the last `bytes_max` bytes of an output.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn keep(mut output: impl Read + Send + 'static, bytes_max: usize) -> io::Result<Tail> {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let (ending, ended) = mpsc::channel();
         let writer = Arc::clone(&kept);
-        thread::Builder::new().name("driver-stderr".into()).spawn(move || {
+        thread::Builder::new().name("output".into()).spawn(move || {
             let _closes_at_the_end: Sender<()> = ending;
             let mut buffer = [0; 4096];
-            while let Ok(n @ 1..) = stderr.read(&mut buffer) {
+            while let Ok(n @ 1..) = output.read(&mut buffer) {
                 let mut kept = writer.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend(&buffer[..n]);
-                let surplus = kept.len().saturating_sub(STDERR_BYTES_KEPT);
+                let surplus = kept.len().saturating_sub(bytes_max);
                 kept.drain(..surplus);
             }
         })?;
-        Ok(Stderr { kept, ended })
+        Ok(Tail { kept, ended })
     }
 
-    /// Waits until everything is read, but no longer than `timeout`: a process that the driver started may keep its
-    /// stderr open.
-    pub(crate) fn wait(&self, timeout: Duration) {
+    /// Waits until everything is read, but no longer than `timeout`: what the process has started may keep its output
+    /// open.
+    pub fn wait(&self, timeout: Duration) {
         match self.ended.recv_timeout(timeout) {
             Ok(()) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
         }
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// The text that was kept so far; bytes that are no UTF-8 are replaced.
+    pub fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = kept.as_slices();
         String::from_utf8_lossy(&[front, back].concat()).into_owned()

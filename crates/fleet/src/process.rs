@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpid, getppid};
 
-use crate::pipes::{Garbage, Heard, Stderr, feed, hear};
+use crate::pipes::{Garbage, Heard, STDERR_BYTES_KEPT, Tail, feed, hear};
 
 /// How long a driver may take to exit after its last line, and the kernel to end one that was killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ pub(crate) struct DriverProcess {
     /// `None`: no more orders will be sent.
     orders: Option<Sender<Vec<u8>>>,
     /// `None`: stderr goes to the parent's stderr.
-    stderr: Option<Stderr>,
+    stderr: Option<Tail>,
     secrets: Secrets,
 }
 
@@ -70,7 +70,7 @@ impl DriverProcess {
         let stderr = child.stderr.take();
         let listen = || -> io::Result<_> {
             hear(stdout, index, nonce, inbox)?;
-            Ok((feed(stdin)?, stderr.map(Stderr::keep).transpose()?))
+            Ok((feed(stdin)?, stderr.map(|stderr| Tail::keep(stderr, STDERR_BYTES_KEPT)).transpose()?))
         };
         match listen() {
             Ok((orders, stderr)) => {

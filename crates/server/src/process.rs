@@ -1,6 +1,6 @@
 //! PostgreSQL's processes: starting, watching and ending them.
 
-pub(crate) mod command;
+pub mod command;
 pub(crate) mod environment;
 pub mod postmaster;
 pub(crate) mod segments;

@@ -1,22 +1,21 @@
 //! Calls the user's commands before and after cases and runs. They are bounded in time and output, and get the levels of
 //! their case in their environment.
 
-use std::collections::VecDeque;
-use std::io::{PipeReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use fleet::Tail;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
 use model::run::hooks::HookRecord;
 use model::text::visible::visible;
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use server::process::command::wait_unless;
 use server::process::spawn::spawn;
 
 use crate::site::clock::unix_now;
@@ -101,17 +100,18 @@ impl Occasion<'_> {
         let (output, input) = std::io::pipe().context("cannot make a pipe")?;
         command.stdout(input.try_clone()?).stderr(input);
         let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
-        let kept = Kept::of(output)?;
+        let kept = Tail::keep(output, OUTPUT_BYTES_MAX).context("cannot start a thread")?;
         let timeout = self.timeout();
         // What comes after puts back what came before, also when the user wants to stop.
         let may_be_stopped = matches!(hook, Hook::BeforeCase | Hook::BeforeRun);
         let is_stopped = || may_be_stopped && self.stop.load(Ordering::Relaxed);
-        let ended = wait(&mut child, Instant::now() + timeout, &is_stopped)?;
+        let ended = wait_unless(&mut child, Instant::now() + timeout, &is_stopped)?;
         record.exit_code = ended.and_then(|status| status.code());
         if ended.is_none() {
-            end(&mut child)?;
+            end(&mut child, &kept)?;
         }
-        record.output = kept.text();
+        kept.wait(LAST_OUTPUT);
+        record.output = visible(kept.text().trim_end()).into_owned();
         match ended {
             Some(status) if status.success() => Ok(()),
             Some(status) => bail!("it failed ({status})"),
@@ -146,62 +146,27 @@ pub(crate) fn failure(records: &[HookRecord]) -> Option<String> {
     Some(format!("hook {} (`{}`): {}{said}", failed.hook, failed.command.join(" "), failed.failure))
 }
 
-/// Waits for the end; `None` if the deadline passes or the user stops first.
-fn wait(child: &mut Child, deadline: Instant, is_stopped: &dyn Fn() -> bool) -> Result<Option<ExitStatus>> {
-    loop {
-        if let Some(status) = child.try_wait().context("cannot wait for a child process")? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= deadline || is_stopped() {
-            return Ok(None);
-        }
+/// Asks a command and all that it has started in its session to end, and ends what has not.
+fn end(child: &mut Child, output: &Tail) -> Result<()> {
+    let leader = Pid::from_raw(i32::try_from(child.id()).context("a process id is a positive i32")?);
+    let _already_gone = killpg(leader, Signal::SIGTERM);
+    let deadline = Instant::now() + PATIENCE;
+    while !has_ended(leader)? && Instant::now() < deadline {
         std::thread::sleep(LOOK);
     }
-}
-
-/// Asks a command and all that it has started in its session to end, and ends them if they do not.
-fn end(child: &mut Child) -> Result<()> {
-    let group = Pid::from_raw(i32::try_from(child.id()).context("a process id is a positive i32")?);
-    let _already_gone = killpg(group, Signal::SIGTERM);
-    if wait(child, Instant::now() + PATIENCE, &|| false)?.is_none() {
-        let _already_gone = killpg(group, Signal::SIGKILL);
-        wait(child, Instant::now() + PATIENCE, &|| false)?;
-    }
+    // What it has started may outlive it, and ends its output when it ends.
+    output.wait(deadline.saturating_duration_since(Instant::now()));
+    // The command is not reaped yet: no other process group can have its number.
+    let _already_gone = killpg(leader, Signal::SIGKILL);
+    wait_unless(child, Instant::now() + PATIENCE, &|| false)?;
     Ok(())
 }
 
-/// The end of a command's output, read by a thread so that no command waits for us.
-struct Kept {
-    bytes: Arc<Mutex<VecDeque<u8>>>,
-    ended: Receiver<()>,
-}
-
-impl Kept {
-    fn of(mut output: PipeReader) -> Result<Kept> {
-        let bytes = Arc::new(Mutex::new(VecDeque::new()));
-        let (ending, ended) = mpsc::channel::<()>();
-        let sink = Arc::clone(&bytes);
-        let body = move || {
-            let _closes_at_the_end = ending;
-            let mut buffer = [0; 4096];
-            while let Ok(n @ 1..) = output.read(&mut buffer) {
-                let mut kept = sink.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend(&buffer[..n]);
-                let surplus = kept.len().saturating_sub(OUTPUT_BYTES_MAX);
-                kept.drain(..surplus);
-            }
-        };
-        std::thread::Builder::new().name("hook".into()).spawn(body).context("cannot start a thread")?;
-        Ok(Kept { bytes, ended })
-    }
-
-    fn text(&self) -> String {
-        // An error means that the thread has ended, or that the time is over.
-        let _ended = self.ended.recv_timeout(LAST_OUTPUT);
-        let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(kept.make_contiguous()).into_owned();
-        visible(text.trim_end()).into_owned()
-    }
+/// Whether a child has ended; it is not reaped.
+fn has_ended(child: Pid) -> Result<bool> {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let status = waitid(Id::Pid(child), flags).context("cannot wait for a child process")?;
+    Ok(status != WaitStatus::StillAlive)
 }
 
 #[cfg(test)]
@@ -267,6 +232,23 @@ mod tests {
         absent.hooks.before_run = vec!["/nonexistent/hook".to_string()];
         let absent = call(&absent, Hook::BeforeRun, &GO_ON);
         assert!(absent.failure.starts_with("cannot start `/nonexistent/hook`"), "{absent:?}");
+    }
+
+    #[test]
+    fn what_a_command_has_started_ends_with_it_when_it_takes_too_long() {
+        let survivor = "trap '' TERM; echo $$; exec >/dev/null 2>&1; while :; do sleep 1; done";
+        let command = format!("sh -c \"{}\" & wait", survivor.replace('$', "\\$"));
+        let hung = call(&hooks(&command, "timeout = \"1s\"\n"), Hook::BeforeRun, &GO_ON);
+        let pid: u32 = hung.output.trim().parse().unwrap_or_else(|_| panic!("{hung:?}"));
+        let is_running = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+        };
+        let begun = Instant::now();
+        while is_running() && begun.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(LOOK);
+        }
+        assert!(!is_running(), "process {pid} is left");
     }
 
     #[test]

@@ -48,12 +48,24 @@ pub(crate) fn run_logged(mut command: Command, log_path: &Path, deadline: Durati
 
 /// Waits for the end of `child`; `None` if the deadline passes first.
 pub(crate) fn wait_until(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>> {
+    wait_unless(child, deadline, &|| false)
+}
+
+/// As [`wait_until`]; `None` also when `is_stopped`.
+///
+/// # Errors
+/// When the kernel does not let us wait.
+pub fn wait_unless(
+    child: &mut Child,
+    deadline: Instant,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<ExitStatus>> {
     let mut pause = Duration::from_millis(1);
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for a child process")? {
             return Ok(Some(status));
         }
-        if Instant::now() >= deadline {
+        if Instant::now() >= deadline || is_stopped() {
             return Ok(None);
         }
         thread::sleep(pause);
