@@ -11,8 +11,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use model::load::drive::DriverLine;
 
-/// Lines of each driver that may wait for the parent to take them; a driver writes a handful each second.
+/// Lines that may wait for the parent to take them, and how many more for each driver: a driver writes a handful each
+/// second. Room for all of them is taken at once.
 const LINES_WAITING: usize = 1024;
+const LINES_WAITING_EACH: usize = 16;
 /// Longest text of a remote shell before the driver's first line.
 const NOISE_BYTES_MAX: u64 = 1 << 20;
 /// How much of it is kept for a message, in lines.
@@ -30,7 +32,7 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn for_drivers(n: usize) -> Inbox {
-        let (sender, receiver) = mpsc::sync_channel(LINES_WAITING * n.max(1));
+        let (sender, receiver) = mpsc::sync_channel(LINES_WAITING + LINES_WAITING_EACH * n);
         Inbox { sender, receiver }
     }
 }
