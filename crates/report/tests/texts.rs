@@ -403,11 +403,10 @@ fn a_baseline_and_prices_are_in_the_markdown() {
         case.tps_median = Some(tps);
         case.case.server.target = Some(TargetSpec {
             name: "small".to_string(),
-            directory: None,
-            telemetry: None,
             labels: BTreeMap::from([("disk".to_string(), "nvme".to_string())]),
             price_per_hour: Some(0.5),
             currency: Some("EUR".to_string()),
+            ..TargetSpec::default()
         });
     }
     let told = text(&study);
