@@ -64,7 +64,7 @@ impl TickEnds {
     }
 
     /// The end of the tick in progress, which moves only with the alignment.
-    fn next(&mut self, align_ns: u64) -> (u64, Instant) {
+    pub(crate) fn next(&mut self, align_ns: u64) -> (u64, Instant) {
         match self.pending {
             Some((of, end)) if of == align_ns => end,
             _ => {

@@ -1,5 +1,6 @@
 //! One run: from its records to its summary.
 
+use model::load::Pace;
 use model::load::drive::Done;
 use model::run::RunData;
 
@@ -8,7 +9,7 @@ use crate::finding::Grade;
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
 use crate::run::capacity;
-use crate::run::limiter;
+use crate::run::limiter::{self, Conditions};
 use crate::run::marks;
 use crate::run::resources;
 use crate::run::seconds::{self};
@@ -92,22 +93,36 @@ fn known(line: &Timeline, usage: &Usage, resources: &Resources) -> tpcc::Known {
     tpcc::Known {
         measured_s: line.measured_s(),
         nopm_runs: Vec::new(),
-        server_tps: line
-            .measured_span()
-            .and_then(|(from_s, to_s)| usage.rate("server.transactions", from_s, to_s)),
+        server_tps: line.measured_span().and_then(|(from_s, to_s)| usage.server_transactions(from_s, to_s)),
         driver_cpu: resources.driver_cpu,
         server_cpu: resources.server_cpu,
     }
 }
 
-/// What limited a run over its measurement. A search has no load of its own that could be limited.
+/// What limited a run over its measurement. A search has no load of its own that could be limited, and a side of a duet
+/// shares its time with the other one.
 fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSummary) -> Option<Limiter> {
-    let span = line.measured_span().filter(|_| summary.capacity.is_none())?;
-    let is_throttled = limiter::is_throttled(usage, span);
-    let counts = summary.counts;
-    let met_its_rate = summary.lag.is_some() && 100 * counts.skipped <= counts.ended();
-    let is_local = data.record.server_is_local;
-    limiter::of_run(usage, span, |facts| facts.with(&summary.resources, is_local, is_throttled, met_its_rate))
+    let record = &data.record;
+    let span = line.measured_span().filter(|_| summary.capacity.is_none() && !record.took_turns())?;
+    let conditions = Conditions {
+        n_clients: record.case.workload.n_clients,
+        met_its_rate: met_its_rate(data, summary),
+        is_local: record.server_is_local
+            && record.driver_is_on_host()
+            && record.drivers.iter().all(|driver| driver.is_here),
+    };
+    limiter::of_run(usage, span, &summary.resources, &conditions)
+}
+
+/// Whether transactions were due at times of their own, and all but what chance explains of them ended.
+fn met_its_rate(data: &RunData, summary: &RunSummary) -> bool {
+    match data.record.load.as_ref().map(|load| load.pace) {
+        Some(Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s }) => {
+            let offered = rate_per_s * summary.measured_s;
+            summary.counts.ended() as f64 >= 0.99 * offered - 3.0 * offered.sqrt()
+        }
+        _ => false,
+    }
 }
 
 /// Errors of the whole load: the driver's totals, or the sum of the intervals if it never reported any.

@@ -415,7 +415,8 @@ fn foreign_transactions(context: &RunContext, (from_s, to_s): (f64, f64)) -> Opt
         load.scripts.iter().all(|script| sees_each_end(&script.source)) && !has_parallel_workers(context);
     let foreign = |rate: &dyn Fn(&str) -> Option<f64>| {
         let here = rate("database.commits")? + rate("database.rollbacks")?;
-        let elsewhere = rate("server.transactions")? - here;
+        // Samples of waits are transactions too.
+        let elsewhere = rate("server.transactions")? - here - rate("waits.queries").unwrap_or(0.0);
         Some(elsewhere + if are_seen { here - rate("driver.server_transactions")? } else { 0.0 })
     };
     // What sessions have not reported of their beginning when the observation begins.

@@ -10,6 +10,7 @@
 use model::telemetry::reading::{key, split_key};
 use model::telemetry::wait::{self, Stage};
 
+use crate::run::resources::busiest_thread;
 use crate::run::usage::Usage;
 use crate::summary::Resources;
 use crate::summary::limiter::{Bottleneck, Confidence, Limiter};
@@ -54,26 +55,42 @@ pub(crate) struct Facts {
     pub(crate) met_its_rate: bool,
     /// Whether driver and server are on one machine.
     pub(crate) is_local: bool,
+    /// Sessions of the load.
+    pub(crate) n_clients: f64,
+}
+
+/// Properties of the load that a judgement needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conditions {
+    pub(crate) n_clients: u32,
+    /// Whether transactions were due at times of their own, and ended as fast as they were due.
+    pub(crate) met_its_rate: bool,
+    /// Whether driver and server are on one machine.
+    pub(crate) is_local: bool,
 }
 
 impl Facts {
     /// The facts of a span; `None` with too few samples.
     pub(crate) fn of(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<Facts> {
         let within = |placed: &&crate::run::timeline::Placed| placed.share_within(from_s, to_s) > 0.5;
-        let (mut n, mut n_roots) = (0.0, 0.0);
+        let (mut n, mut n_roots, mut covered_s) = (0.0, 0.0, 0.0);
         let mut sums: std::collections::BTreeMap<(&str, &str), f64> = Default::default();
         for placed in usage.with_metric("waits.samples").filter(within) {
             n += placed.tick.values.get("waits.samples").copied().unwrap_or(0.0);
+            covered_s += placed.length_s();
             for (key, value) in
                 placed.tick.values.range("waits.".to_string()..).take_while(|(k, _)| k.starts_with("waits."))
             {
-                if let (metric, Some(instance)) = split_key(key) {
+                // A root that had gone when it was looked up says nothing.
+                if let (metric, Some(instance)) = split_key(key)
+                    && (metric, instance) != ("waits.roots", "gone")
+                {
                     *sums.entry((metric, instance)).or_default() += value;
                     n_roots += if metric == "waits.roots" { *value } else { 0.0 };
                 }
             }
         }
-        if n < SAMPLES_MIN {
+        if n < SAMPLES_MIN || covered_s < 0.5 * (to_s - from_s) {
             return None;
         }
         let of = |metric: &'static str| sums.iter().filter(move |((m, _), _)| *m == metric);
@@ -90,29 +107,36 @@ impl Facts {
         })
     }
 
-    /// Adds what is known of machines.
-    pub(crate) fn with(
+    /// Adds what is known of machines and of the load; of processors and the driver's threads, over the same span.
+    fn with(
         self,
+        usage: &Usage,
+        (from_s, to_s): (f64, f64),
         resources: &Resources,
-        is_local: bool,
-        is_throttled: bool,
-        met_its_rate: bool,
+        conditions: &Conditions,
     ) -> Facts {
-        let remote = resources.remote.as_ref();
+        let remote = resources.remote.as_ref().and_then(|remote| remote.busy);
+        let split = usage.cpu(from_s, to_s).filter(|split| split.server.is_some());
+        let n_cpus = resources.n_cpus.filter(|n| *n > 0).map(f64::from);
+        let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
         Facts {
-            cpu: resources
-                .host_busy
-                .filter(|_| resources.server_cpu.is_some())
-                .or(remote.and_then(|remote| remote.busy)),
-            server_cpu: resources.server_cpu,
-            foreign: resources.foreign_cpu.zip(resources.n_cpus).map(|(cpu, n)| cpu / f64::from(n.max(1))),
-            driver: resources.driver_busiest_thread,
-            steal: resources.steal,
-            is_throttled,
-            met_its_rate,
-            is_local,
+            cpu: share(split.map(|split| split.busy)).or(remote),
+            server_cpu: split.and_then(|split| split.server),
+            foreign: share(split.and_then(|split| split.foreign)),
+            driver: busiest_thread(usage, from_s, to_s),
+            steal: share(split.map(|split| split.steal)),
+            is_throttled: is_throttled(usage, (from_s, to_s)),
+            met_its_rate: conditions.met_its_rate,
+            is_local: conditions.is_local,
+            n_clients: f64::from(conditions.n_clients),
             ..self
         }
+    }
+
+    /// Sessions of the load that wait for their client. Others at the server may be idle as well.
+    fn waiting(&self) -> f64 {
+        let idle = self.sessions_where(|what| what == wait::IDLE || what == wait::IDLE_IN_TRANSACTION);
+        (self.n_clients - self.working()).clamp(0.0, idle)
     }
 
     fn sessions_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
@@ -156,7 +180,12 @@ pub(crate) fn judge(facts: &Facts) -> Limiter {
     };
     let second = ranked.next();
     let is_clear = second.as_ref().is_none_or(|(_, score, _)| *score < 0.8 * first.1);
-    let confidence = if first.1 >= AT_LIMIT && is_clear { Confidence::Medium } else { Confidence::Low };
+    // What was not observed may be near its limit too.
+    let confidence = if first.1 >= AT_LIMIT && is_clear && facts.cpu.is_some() {
+        Confidence::Medium
+    } else {
+        Confidence::Low
+    };
     limiter(first, confidence, second)
 }
 
@@ -184,7 +213,7 @@ fn outside(facts: &Facts) -> Option<Candidate> {
         );
         return Some((Bottleneck::ForeignCpu, 1.0, evidence));
     }
-    let waiting = facts.sessions_where(|what| what == wait::IDLE || what == wait::IDLE_IN_TRANSACTION);
+    let waiting = facts.waiting();
     if let Some(busy) = facts.driver.filter(|busy| *busy >= AT_LIMIT && waiting > facts.working()) {
         let evidence = format!(
             "a thread of the driver was busy {} of the time, and {waiting:.1} sessions waited for it on average",
@@ -280,7 +309,7 @@ fn processors(facts: &Facts) -> Vec<Candidate> {
 
 /// What a load without a limit in sight lacks.
 fn nothing_near(facts: &Facts) -> Limiter {
-    let idle = facts.sessions_where(|what| what == wait::IDLE || what == wait::IDLE_IN_TRANSACTION);
+    let idle = facts.waiting();
     let working = facts.working();
     let busy = facts
         .cpu
@@ -339,17 +368,22 @@ pub(crate) fn of_case(runs: &[&Limiter]) -> Option<Limiter> {
 }
 
 /// The limiter of a run over its measurement.
-pub(crate) fn of_run(usage: &Usage, span: (f64, f64), complete: impl Fn(Facts) -> Facts) -> Option<Limiter> {
-    let whole = judge(&complete(Facts::of(usage, span)?));
+pub(crate) fn of_run(
+    usage: &Usage,
+    span: (f64, f64),
+    resources: &Resources,
+    conditions: &Conditions,
+) -> Option<Limiter> {
+    let judged = |span| Some(judge(&Facts::of(usage, span)?.with(usage, span, resources, conditions)));
+    let whole = judged(span)?;
     let third = (span.1 - span.0) / 3.0;
     let bounds = [0.0, 1.0, 2.0].map(|n| (span.0 + n * third, span.0 + (n + 1.0) * third));
-    let thirds: Vec<Limiter> =
-        bounds.iter().filter_map(|part| Some(judge(&complete(Facts::of(usage, *part)?)))).collect();
+    let thirds: Vec<Limiter> = bounds.into_iter().filter_map(judged).collect();
     Some(if thirds.len() == bounds.len() { over(whole, &thirds) } else { whole })
 }
 
-/// The share of throttled periods of the server's control groups, above which a quota limits.
-pub(crate) fn is_throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> bool {
+/// Whether a quota stopped a control group of the server in more than half of its periods.
+fn is_throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> bool {
     let groups = usage.instances("cgroup.periods");
     groups.iter().filter(|group| group.starts_with("server")).any(|group| {
         let rate = |metric: &str| usage.rate_of_key(&key(metric, group), from_s, to_s);
@@ -369,6 +403,7 @@ mod tests {
             roots: owned(roots),
             cpu: Some(cpu),
             is_local: true,
+            n_clients: sessions.iter().map(|(_, n)| n).sum(),
             ..Facts::default()
         }
     }
@@ -403,6 +438,8 @@ mod tests {
         let cached = facts(&[("CPU", 12.0), ("idle", 4.0)], &[(Stage::WalFlush, 0.0)], &[], 0.99);
         let found = judge(&cached);
         assert_eq!((found.name, found.confidence), (Bottleneck::ServerCpu, Confidence::Medium));
+        let unseen = Facts { cpu: None, ..cached.clone() };
+        assert_eq!(judge(&unseen).confidence, Confidence::Low);
         let both = facts(
             &[("CPU", 3.0), ("IO:WalSync", 1.0), ("LWLock:WALWrite", 4.0)],
             &[(Stage::WalFlush, 0.9)],
@@ -432,7 +469,10 @@ mod tests {
         assert_eq!(judge(&Facts { steal: Some(0.2), ..cached.clone() }).name, Bottleneck::Steal);
         assert_eq!(judge(&Facts { foreign: Some(0.5), ..cached.clone() }).name, Bottleneck::ForeignCpu);
         assert_eq!(judge(&Facts { driver: Some(0.97), ..cached.clone() }).name, Bottleneck::Driver);
-        assert_eq!(judge(&Facts { driver: Some(0.5), ..cached }).name, Bottleneck::ServerCpu);
+        assert_eq!(judge(&Facts { driver: Some(0.5), ..cached.clone() }).name, Bottleneck::ServerCpu);
+        // Of two clients that work, none waits for the driver, however many other sessions are idle.
+        let others = Facts { driver: Some(0.97), n_clients: 2.0, ..cached };
+        assert_eq!(judge(&others).name, Bottleneck::ServerCpu);
     }
 
     #[test]

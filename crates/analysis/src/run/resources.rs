@@ -121,7 +121,7 @@ fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
 }
 
 /// How busy the busiest driver thread was. A thread that stays awake on purpose is not busy while it waits.
-fn busiest_thread(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
+pub(crate) fn busiest_thread(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
     let threads = usage.instances("driver.thread_cpu");
     let busy = threads.iter().filter_map(|thread| {
         let of_thread = |metric: &str| usage.rate_of_key(&key(metric, thread), from_s, to_s);

@@ -159,6 +159,12 @@ impl<'a> Usage<'a> {
         enough.then(|| sum / covered_s).filter(|rate| rate.is_finite())
     }
 
+    /// Transactions of the server per second, without those of pgdyno's samples of waits.
+    pub(crate) fn server_transactions(&self, from_s: f64, to_s: f64) -> Option<f64> {
+        let samples = self.rate("waits.queries", from_s, to_s).unwrap_or(0.0);
+        Some((self.rate("server.transactions", from_s, to_s)? - samples).max(0.0))
+    }
+
     /// Part of a span that a source's ticks cover, 0 to 1.
     pub(crate) fn coverage(&self, source: TickSource, from_s: f64, to_s: f64) -> f64 {
         let of_source = self.ticks.iter().filter(|placed| placed.tick.source == source);

@@ -301,6 +301,12 @@ pub const METRICS: &[Metric] = &[
         "active sessions that wait for nothing PostgreSQL knows of (pg_stat_activity)",
     ),
     gauge("waits.samples", "", "1", "samples of all processes of the server in the tick (pg_stat_activity)"),
+    gauge(
+        "waits.queries",
+        "",
+        "1",
+        "statements of the observer for these samples and for roots, each a transaction",
+    ),
     gauge("waits.time", "", "s", "summed time that these samples took, the way to the server included"),
     gauge(
         "waits.processes",

@@ -1,6 +1,6 @@
 //! Takes the samples of [`waits`] in their rhythm.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wire::{Session, SessionError};
 
@@ -9,13 +9,20 @@ use crate::server::statistics;
 use crate::server::waits::{self, Rhythm, Tally};
 use crate::server::watch::{is_fatal, prepare};
 
+/// Samples that may fail in a row, and the pause after one that did.
+const FAILED_MAX: u32 = 3;
+const FAILED_PAUSE: Duration = Duration::from_secs(1);
+
 /// The sampling of waits over the session that also reads statistics: one connection is enough, and an answer takes less
 /// than a millisecond.
 pub(crate) struct Sampling {
     pub(crate) tally: Tally,
     rhythm: Rhythm,
     /// When the next sample is due.
-    pub(crate) next: Instant,
+    next: Instant,
+    /// How long the last one took.
+    took: Duration,
+    n_failed: u32,
     sample: String,
     roots: Option<String>,
     roots_due: Instant,
@@ -36,17 +43,33 @@ impl Sampling {
             tally: Tally::default(),
             rhythm,
             next: Instant::now(),
+            took: Duration::ZERO,
+            n_failed: 0,
             sample,
             roots,
             roots_due: Instant::now(),
         }
     }
 
+    /// When the next sample is due, if it and a look for roots are likely to be over before the tick ends at `end`.
+    pub(crate) fn next_before(&self, end: Instant) -> Option<Instant> {
+        Some(self.next).filter(|next| *next + 3 * self.took < end)
+    }
+
+    /// Whether this server rejects samples again and again: a single one may have taken too long.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.n_failed >= FAILED_MAX
+    }
+
     /// Takes a sample.
     pub(crate) fn take(&mut self, session: &mut Session) -> Result<(), SessionError> {
         let begin = Instant::now();
+        self.next = begin + FAILED_PAUSE;
+        self.n_failed += 1;
         let rows = session.query(&self.sample)?;
+        self.n_failed = 0;
         let took = begin.elapsed();
+        self.took = took;
         let seen = self.tally.add(&rows.rows, took);
         if seen.has_lock_waits && begin >= self.roots_due {
             self.look_for_roots(session)?;

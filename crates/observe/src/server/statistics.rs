@@ -167,7 +167,7 @@ fn activity(version_num: u32) -> String {
     };
     let leader = if version_num >= 130_000 { "leader_pid" } else { "null::integer as leader_pid" };
     format!(
-        "select pid, datname, {kind} as kind, state, {waits}, query, backend_xid, backend_xmin, \
+        "select pid, datname, {kind} as kind, state, state_change, {waits}, query, backend_xid, backend_xmin, \
          application_name, usesysid is not null as is_user, {leader} \
          from pg_stat_activity where pid <> pg_backend_pid()"
     )

@@ -21,7 +21,8 @@ const COST_S: f64 = 0.000_3;
 const COST_PER_SESSION_S: f64 = 0.000_002_2;
 /// Pause between two looks for the roots of lock queues, which lock the lock manager.
 pub(crate) const ROOTS_PAUSE: Duration = Duration::from_millis(900);
-/// Waiting sessions whose root is looked for: each costs a look into the lock manager.
+/// Waiting sessions whose root is looked for: each costs a look into the lock manager. Those that have waited longest are
+/// nearest to the heads of the queues.
 const WAITING_MAX: u32 = 32;
 /// Longest chain of blockers.
 const CHAIN_MAX: usize = 64;
@@ -42,7 +43,7 @@ pub(crate) fn sample_sql() -> String {
 pub(crate) fn roots_sql() -> String {
     format!(
         "(select pid::text, array_to_string(pg_blocking_pids(pid), ' '), '', '' from a \
-         where wait_event_type = 'Lock' limit {WAITING_MAX}) \
+         where wait_event_type = 'Lock' order by state_change limit {WAITING_MAX}) \
          union all select pid::text, null, coalesce(wait_event_type, case when state <> 'active' then 'idle' else '' end), \
          coalesce(wait_event, '') from a where kind in ('client backend', 'parallel worker', 'autovacuum worker') \
          and state <> 'idle' and wait_event_type is distinct from 'Lock'"
@@ -61,6 +62,7 @@ pub(crate) struct Tally {
     stages: BTreeMap<Stage, u32>,
     /// What roots of lock queues do, counted for each session that waits for them.
     roots: BTreeMap<String, f64>,
+    n_queries: u32,
     took: Duration,
 }
 
@@ -92,6 +94,7 @@ impl Tally {
         waits.into_keys().for_each(|what| *self.instants.entry(what).or_default() += 1);
         stages.into_keys().for_each(|stage| *self.stages.entry(stage).or_default() += 1);
         self.n_samples += 1;
+        self.n_queries += 1;
         self.took += took;
         seen
     }
@@ -101,16 +104,18 @@ impl Tally {
         for root in roots(rows) {
             *self.roots.entry(root).or_default() += 1.0;
         }
+        self.n_queries += 1;
         self.took += took;
     }
 
     /// Hands over the tick's readings, and starts the next tick.
     pub(crate) fn put(&mut self, gather: &mut Gather) {
-        let Tally { n_samples, processes, instants, stages, roots, took } = std::mem::take(self);
+        let Tally { n_samples, processes, instants, stages, roots, n_queries, took } = std::mem::take(self);
         if n_samples == 0 {
             return;
         }
         gather.put("waits.samples", "", f64::from(n_samples));
+        gather.put("waits.queries", "", f64::from(n_queries));
         gather.put("waits.time", "", took.as_secs_f64());
         processes.iter().for_each(|(key, n)| gather.put_said("waits.processes", key, *n));
         instants.iter().for_each(|(key, n)| gather.put_said("waits.instants", key, f64::from(*n)));

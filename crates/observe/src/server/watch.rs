@@ -140,7 +140,8 @@ impl ServerWatch {
         self.turn(control, None);
         let mut ends = TickEnds::every(tick_ns);
         loop {
-            let Some((meant_ns, stop)) = control.sleep_tick_or(&mut ends, self.next_sample()) else {
+            let (_, end) = ends.next(control.get().align_unix_ns);
+            let Some((meant_ns, stop)) = control.sleep_tick_or(&mut ends, self.next_sample(end)) else {
                 self.sample();
                 continue;
             };
@@ -154,20 +155,20 @@ impl ServerWatch {
         }
     }
 
-    /// When waits are sampled next; `None` where they cannot be.
-    fn next_sample(&self) -> Option<Instant> {
-        self.session.as_ref()?.sampling.as_ref().map(|sampling| sampling.next)
+    /// When waits are sampled next; `None` where they cannot be, or before the end of this tick.
+    fn next_sample(&self, end: Instant) -> Option<Instant> {
+        self.session.as_ref()?.sampling.as_ref()?.next_before(end)
     }
 
     /// Samples what all processes wait for.
     fn sample(&mut self) {
         let Some(asking) = self.session.as_mut() else { return };
         let Some(sampling) = asking.sampling.as_mut() else { return };
-        if let Err(error) = sampling.take(&mut asking.session) {
-            if asking.session.is_lost() || is_fatal(&error) {
-                self.session = None;
-                return self.lost(&error.to_string());
-            }
+        let Err(error) = sampling.take(&mut asking.session) else { return };
+        if asking.session.is_lost() || is_fatal(&error) {
+            self.session = None;
+            self.lost(&error.to_string());
+        } else if sampling.has_given_up() {
             self.out.unavailable("waits", error.to_string());
             asking.sampling = None;
         }
