@@ -1,7 +1,7 @@
 //! The hash of a file.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -14,13 +14,13 @@ pub fn sha256(path: &Path) -> io::Result<String> {
     sha256_of(File::open(path)?)
 }
 
-/// SHA-256 of an open file's bytes, hexadecimal.
+/// SHA-256 of an open file's bytes, or of bytes in memory, hexadecimal.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn sha256_of(mut file: File) -> io::Result<String> {
+pub fn sha256_of(mut bytes: impl Read) -> io::Result<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut file, &mut hash)?;
+    io::copy(&mut bytes, &mut hash)?;
     Ok(format!("{:x}", hash.finalize()))
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn words_to_receive(spec: &DriverSpec) -> Vec<String> {
 pub(crate) fn header_and_bytes(program: &Program) -> Result<(String, Vec<u8>)> {
     let path = program.path.display();
     let bytes = std::fs::read(&program.path).with_context(|| format!("cannot read `{path}`"))?;
-    let is_same = files::sha256(&program.path).is_ok_and(|sha256| sha256 == program.sha256);
+    let is_same = files::sha256_of(bytes.as_slice()).is_ok_and(|sha256| sha256 == program.sha256);
     ensure!(is_same, "`{path}` has another SHA-256 than it should have; build it again with `./package`");
     Ok((format!("{} {}\n", program.sha256, bytes.len()), bytes))
 }
