@@ -181,7 +181,7 @@ fn only_an_experiment_can_be_resumed_and_only_unchanged() {
     check(&["run", "--resume", "out", "-c", "4"], "cannot be used with");
     check(&["run", "--resume", "out", "--version", "18"], "cannot be used with");
     check(&["run", "quick", "--resume", "out"], "is not the directory of an experiment");
-    check(&["run", "--spot-notice", "https://h/"], "does not begin with http://");
+    check(&["run", "--spot-notice", "https://h/"], "clouds give notices at http:// addresses");
 }
 
 #[test]
