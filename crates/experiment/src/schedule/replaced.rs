@@ -12,11 +12,11 @@ use server::database::facts;
 use store::ExperimentDir;
 use wire::Conninfo;
 
-use crate::schedule::resume::Standing;
+use crate::schedule::resume::{self, Standing};
 use crate::site;
 use crate::site::clock::unix_now;
 
-/// Reason for a repeat that no longer counts.
+/// Reason for a run that no longer counts.
 const OF_ANOTHER_SERVER: &str = "its server was replaced before its block was complete";
 
 /// What a server says of itself that another one says differently.
@@ -103,7 +103,9 @@ fn ask(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Identity> {
 }
 
 /// Begins again the blocks in which these targets have runs left: their completed runs of such a block are made again on
-/// the new server, so that a block compares cases of one server. Repeats of these runs no longer count.
+/// the new server, so that a block compares cases of one server. Their records and those of their repeats become partial,
+/// so that none counts if the experiment is interrupted again before it is made again: call this before the plan gets the
+/// new address.
 ///
 /// # Errors
 /// When a record cannot be written.
@@ -117,9 +119,10 @@ pub fn begin_again(
     let runs = of_begun_blocks(plan, targets, &standing.done);
     standing.done.retain(|run| !runs.contains(run));
     standing.again.extend(&runs);
-    for record in records {
-        let is_repeat = record.repeat.is_some_and(|repeat| runs.contains(&repeat.of));
-        if is_repeat && record.state == RunState::Completed {
+    // Repeats, which have the higher numbers, come first: they are found by a planned run that is done.
+    for record in records.iter().rev() {
+        let is_again = runs.contains(&resume::planned(record).run);
+        if is_again && record.state == RunState::Completed {
             let (state, reason) = (RunState::Partial, OF_ANOTHER_SERVER.to_string());
             dir.amend_record(&RunRecord { state, reason: reason.clone(), ..record.clone() })?;
             dir.append_state(&StateLine { t_unix_ns: unix_now(), run: record.spec.run, state, reason })?;
@@ -143,6 +146,9 @@ fn of_begun_blocks(plan: &Plan, targets: &BTreeSet<String>, done: &BTreeSet<u32>
 
 #[cfg(test)]
 mod tests {
+    use model::experiment::plan::RunSpec;
+    use model::experiment::repeat::Repeat;
+
     use super::*;
 
     #[test]
@@ -155,8 +161,7 @@ mod tests {
             case
         };
         let cases = vec![case(1, "a"), case(2, "a"), case(3, "b")];
-        let spec =
-            |run: u32, block: u32, case: u32| model::experiment::plan::RunSpec { run, block, case, seed: 1 };
+        let spec = |run: u32, block: u32, case: u32| RunSpec { run, block, case, seed: 1 };
         // Blocks of three: a, b, a.
         let runs = (0..9).map(|n| spec(n + 1, n / 3 + 1, [1, 3, 2][n as usize % 3])).collect();
         let plan = Plan { cases, runs, ..Plan::default() };
@@ -171,6 +176,36 @@ mod tests {
         check(&["a"], &[1, 2, 3, 4, 6], &[]);
         check(&["a", "b"], &[1, 5], &[1]);
         check(&[], &[1, 4], &[]);
+    }
+
+    #[test]
+    fn after_a_second_interruption_no_run_of_the_old_server_counts() {
+        let text = "repeats = 1\n[workload]\nscale = 1\nclients = [1, 2, 3]\n[run]\nmeasure = \"2s\"";
+        let (place, plan) = (tempfile::tempdir().unwrap(), crate::plan::sample::plan(text));
+        let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
+        let complete = |run: u32, of: u32| {
+            let spec = plan.runs[of as usize - 1].clone();
+            let case = plan.case(spec.case).unwrap().clone();
+            let repeat = (run != of).then_some(Repeat { of, attempt: 1 });
+            let record = RunRecord::new(RunSpec { run, ..spec }, case, "0");
+            let writer = dir.begin_run(run).unwrap();
+            writer.write_record(&RunRecord { state: RunState::Completed, repeat, ..record }).unwrap();
+            let of_run = dir.path().join(store::names::RUNS).join(store::names::run_dir(run));
+            std::fs::write(of_run.join(store::names::INTERVALS), "{}\n").unwrap();
+        };
+        for (run, of) in [(1, 1), (2, 2), (4, 2)] {
+            complete(run, of);
+        }
+        let mut standing = resume::take_up(&dir, &plan).unwrap();
+        assert_eq!(standing.done, BTreeSet::from([1, 2]));
+        let records = store::read_records(dir.path()).unwrap();
+        begin_again(&dir, &plan, &records, &BTreeSet::from([String::new()]), &mut standing).unwrap();
+        assert_eq!((&standing.done, &standing.again), (&BTreeSet::new(), &BTreeSet::from([1, 2])));
+        complete(1, 1);
+        assert_eq!(resume::take_up(&dir, &plan).unwrap().done, BTreeSet::from([1]));
+        let records = store::read_records(dir.path()).unwrap();
+        let states: Vec<_> = records.iter().map(|record| (record.spec.run, record.state)).collect();
+        assert_eq!(states, [(1, RunState::Completed), (2, RunState::Partial), (4, RunState::Partial)]);
     }
 
     #[test]

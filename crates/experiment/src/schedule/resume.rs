@@ -108,7 +108,7 @@ fn is_of(record: &RunRecord, case: &Case) -> bool {
 }
 
 /// The planned run for a record; a repeat has its own number, and is otherwise equal to the run that it repeats.
-fn planned(record: &RunRecord) -> RunSpec {
+pub(crate) fn planned(record: &RunRecord) -> RunSpec {
     RunSpec { run: record.repeat.map_or(record.spec.run, |repeat| repeat.of), ..record.spec.clone() }
 }
 

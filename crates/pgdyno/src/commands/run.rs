@@ -105,12 +105,13 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     let records = store::read_records(path)?;
     let replaced = replaced::find(&plan, &records, &servers, &moved, signals::stop_flag())?;
     let dir = ExperimentDir::open(path)?;
-    if !moved.is_empty() {
-        dir.amend_plan(&stored, &text)?;
-    }
     let mut standing = resume::take_up(&dir, &stored)?;
     let n_interrupted = standing.again.len();
     let begun_again = replaced::begin_again(&dir, &plan, &records, &replaced, &mut standing)?;
+    // Last: once the new address is stored, it no longer shows which runs are of the old server.
+    if !moved.is_empty() {
+        dir.amend_plan(&stored, &text)?;
+    }
     say(&format!(
         "resuming {}: {} of {} runs are done, {n_interrupted} interrupted or failed will be repeated",
         path.display(),
