@@ -71,8 +71,6 @@ pub fn serve(
             }
         };
         let client = server.connect(&format!("pgdyno agent {}", agent.name), hear).await?;
-        let twins = find_through(&client, &agent.name).await?;
-        ensure!(twins.is_empty(), "there is an agent `{}` already; choose another name (--name)", agent.name);
         let local = LocalSet::new();
         local.run_until(wait_for_calls(client, Rc::new(agent), refused, log)).await?;
         // What was called ends by itself once it hears that we end.
@@ -111,6 +109,9 @@ async fn wait_for_calls(
     let mut questions = client.subscribe(subject::FIND).await?;
     let mut calls = client.subscribe(subject::call(&agent.name)).await?;
     client.flush().await?;
+    // Asked after subscribing: a twin that starts while this one waits for answers gets one from it.
+    let twins = find_through(&client, &agent.name).await?;
+    ensure!(twins.is_empty(), "there is an agent `{}` already; choose another name (--name)", agent.name);
     let (stop, stopping) = watch::channel(false);
     let slots = Rc::new(Slots::default());
     let mut signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]

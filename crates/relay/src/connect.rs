@@ -1,7 +1,10 @@
 //! The way to the NATS server.
 
+use std::fs::{Metadata, OpenOptions};
 use std::future::Future;
 use std::io::Read;
+use std::net::IpAddr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -18,10 +21,11 @@ const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Pause before the next try to connect again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Messages of one pipe that may wait for us. More are dropped, which their numbers reveal.
-const MESSAGES_WAITING: usize = 4096;
+/// A server passes on up to 1 MiB each.
+const MESSAGES_WAITING: usize = 256;
 
-/// Longest file of credentials, in bytes.
-const CREDENTIALS_BYTES_MAX: u64 = 64 << 10;
+/// Longest file of credentials or certificates, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A NATS server, and how to be let in.
 #[derive(Debug, Clone, Default)]
@@ -41,16 +45,21 @@ impl Server {
     /// Says what to do.
     pub fn check(&self) -> Result<()> {
         ensure!(!self.url.is_empty(), "name the NATS server: --nats tls://HOST:4222, or PGDYNO_NATS");
-        let Some((scheme, rest)) = self.url.split_once("://") else {
+        ensure!(
+            !self.url.contains('@'),
+            "the URL of the NATS server may have no user and password; give a file as --creds"
+        );
+        let Some((scheme, place)) = self.url.split_once("://") else {
             bail!("`{}` is no URL of a NATS server; say tls://HOST:4222 or nats://HOST:4222", self.url);
         };
         ensure!(
-            !rest.contains('@'),
-            "the URL of the NATS server may have no user and password; give a file as --creds"
+            ["nats", "tls"].contains(&scheme),
+            "pgdyno reaches NATS servers as tls:// or nats://, not {scheme}://"
         );
         ensure!(
-            ["nats", "tls"].contains(&scheme),
-            "pgdyno reaches NATS servers as nats:// or tls://, not {scheme}://"
+            scheme == "tls" || is_loopback(place),
+            "credentials and the load's password would cross the network in clear text; use tls:// (nats:// reaches this \
+             machine only)"
         );
         Ok(())
     }
@@ -80,7 +89,7 @@ impl Server {
                 .with_context(|| format!("cannot use the credentials of `{}`", creds.display()))?;
         }
         if let Some(ca) = &self.ca {
-            std::fs::File::open(ca).with_context(|| format!("cannot read `{}`", ca.display()))?;
+            read_short(ca).with_context(|| format!("cannot use the certificates of `{}`", ca.display()))?;
             options = options.add_root_certificates(ca.clone());
         }
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, options.connect(&self.url)).await;
@@ -90,10 +99,27 @@ impl Server {
     }
 }
 
+/// Whether `HOST:PORT` is this machine.
+fn is_loopback(place: &str) -> bool {
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host).trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Reads a file whose text is short. A pipe would be waited for.
+fn read_short(path: &Path) -> Result<(String, Metadata)> {
+    let mut text = String::new();
+    let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    ensure!(metadata.is_file(), "it is no regular file");
+    ensure!(metadata.len() <= FILE_BYTES_MAX, "it is longer than {} KiB", FILE_BYTES_MAX >> 10);
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok((text, metadata))
+}
+
 /// What a file of credentials has: a JWT and its key between the lines that `nsc` writes, a key alone, or `USER:PASSWORD`.
 fn with_credentials(options: ConnectOptions, path: &Path) -> Result<ConnectOptions> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(CREDENTIALS_BYTES_MAX).read_to_string(&mut text)?;
+    let (text, metadata) = read_short(path)?;
+    ensure!(metadata.mode() & 0o077 == 0, "other users may read it; run: chmod 600 {}", path.display());
     let text = text.trim();
     if text.contains("-----BEGIN") {
         return Ok(options.credentials(text)?);
@@ -162,5 +188,10 @@ mod tests {
         assert!(check("http://host").unwrap_err().contains("not http://"));
         assert!(check("host").unwrap_err().contains("is no URL"));
         assert!(check("").unwrap_err().contains("PGDYNO_NATS"));
+        assert!(!check("me:secret@host:4222").unwrap_err().contains("secret"));
+        assert!(check("nats://nats.example.org:4222").unwrap_err().contains("use tls://"));
+        for here in ["nats://localhost", "nats://127.0.0.1:4222", "nats://[::1]:4222"] {
+            assert_eq!(check(here), Ok(()), "{here}");
+        }
     }
 }

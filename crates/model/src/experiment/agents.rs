@@ -11,7 +11,7 @@ use crate::experiment::driver::{DriverSpec, OWN_PROGRAM};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentsSection {
-    /// `tls://HOST:PORT` or `nats://HOST:PORT`, without secrets.
+    /// `tls://HOST:PORT`, or `nats://` for this machine, without secrets.
     #[serde(default)]
     pub nats: String,
     /// A file with the user's JWT and key, with a key alone, or with `USER:PASSWORD`.

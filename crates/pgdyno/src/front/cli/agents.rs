@@ -9,7 +9,7 @@ use clap::Args;
 /// The NATS server, and how to be let in.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NatsArgs {
-    /// The NATS server where agents wait: tls://HOST:PORT or nats://HOST:PORT.
+    /// The NATS server where agents wait: tls://HOST:PORT, or nats://HOST:PORT on this machine.
     #[arg(long, value_name = "URL", env = "PGDYNO_NATS")]
     pub(crate) nats: Option<String>,
     /// A file with the NATS user's JWT and key, with a key alone, or with USER:PASSWORD.
