@@ -19,7 +19,7 @@ pub(crate) enum Backwards {
 /// Limit for the keys of an untrusted source. PostgreSQL 18 has some 100 rows of `pg_stat_io` and 300 wait events.
 const KEYS_MAX: usize = 10_000;
 /// Longest name of an instance: names of databases, devices and wait events have at most 63 bytes, plus a few words.
-const INSTANCE_BYTES_MAX: usize = 1000;
+pub(crate) const INSTANCE_BYTES_MAX: usize = 1000;
 
 /// Highest readings so far, and the values of the tick in progress.
 #[derive(Debug)]

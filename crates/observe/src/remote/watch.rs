@@ -13,7 +13,7 @@ use model::telemetry::reading::{Tick, TickSource};
 use rustls::ClientConfig;
 
 use crate::Sample;
-use crate::gather::{Backwards, Gather};
+use crate::gather::{Backwards, Gather, INSTANCE_BYTES_MAX};
 use crate::http::Address;
 use crate::remote::exposition::{self, CounterReading, Mapping};
 use crate::schedule::{Control, unix_ns};
@@ -163,10 +163,12 @@ impl RemoteWatch {
         {
             let mut value = value;
             if per_second {
-                if self.sums.len() >= SUMS_MAX {
+                let key = (metric, instance.clone());
+                let is_full = self.sums.len() >= SUMS_MAX && !self.sums.contains_key(&key);
+                if is_full || instance.len() > INSTANCE_BYTES_MAX || !value.is_finite() {
                     continue;
                 }
-                let sum = self.sums.entry((metric, instance.clone())).or_default();
+                let sum = self.sums.entry(key).or_default();
                 *sum += value.max(0.0) * since_s;
                 value = *sum;
             }
