@@ -102,9 +102,8 @@ fn out_of_range(key: &str, value: &str) -> Option<String> {
         "read_ahead_kb" => (0, 1 << 20),
         _ => return None,
     };
-    // Not `+10`, which the kernel may read in another way.
-    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-    let fits = is_number && value.parse::<u32>().is_ok_and(|n| (least..=most).contains(&n));
+    // Not `+10`, which the kernel may read in another way, nor `010`, which is octal there.
+    let fits = value.parse::<u32>().is_ok_and(|n| (least..=most).contains(&n) && value == n.to_string());
     (!fits).then(|| format!("{value} is not in {least}..{most}"))
 }
 
@@ -157,6 +156,7 @@ mod tests {
         check("swappiness", "10", None);
         check("swappiness", "201", Some("201 is not in 0..200"));
         check("swappiness", "+10", Some("+10 is not in 0..200"));
+        check("swappiness", "010", Some("010 is not in 0..200"));
         check("max_map_count", "1000", Some("1000 is not in 65530..2147483647"));
         check("somaxconn", "0", Some("0 is not in 1..65535"));
         check("read_ahead_kb", "4 096", Some("4 096 is not in 0..1048576"));
