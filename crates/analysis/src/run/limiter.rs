@@ -7,10 +7,13 @@
 //! Thresholds: a stage or resource is a candidate from 0.7 on, named with medium confidence from 0.85 on if the next is below
 //! 0.6 or a fifth less. High confidence would need proof by lifting the limit.
 
+use std::collections::BTreeMap;
+
 use model::telemetry::reading::{key, split_key};
 use model::telemetry::wait::{self, Stage};
 
 use crate::run::resources::busiest_thread;
+use crate::run::timeline::Placed;
 use crate::run::usage::Usage;
 use crate::summary::Resources;
 use crate::summary::limiter::{Bottleneck, Confidence, Limiter};
@@ -72,9 +75,9 @@ pub(crate) struct Conditions {
 impl Facts {
     /// The facts of a span; `None` with too few samples.
     pub(crate) fn of(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<Facts> {
-        let within = |placed: &&crate::run::timeline::Placed| placed.share_within(from_s, to_s) > 0.5;
+        let within = |placed: &&Placed| placed.share_within(from_s, to_s) > 0.5;
         let (mut n, mut n_roots, mut covered_s) = (0.0, 0.0, 0.0);
-        let mut sums: std::collections::BTreeMap<(&str, &str), f64> = Default::default();
+        let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         for placed in usage.with_metric("waits.samples").filter(within) {
             n += placed.tick.values.get("waits.samples").copied().unwrap_or(0.0);
             covered_s += placed.length_s();
@@ -267,18 +270,15 @@ fn locks(facts: &Facts) -> Vec<Candidate> {
         )
     };
     let at_work = (1.0 - of_client - of_stage).max(0.0);
-    vec![
-        (
-            Bottleneck::ClientHeldLock,
-            occupied * (of_client + 0.3).min(1.0) * f64::from(u8::from(of_client >= 0.5)),
-            evidence("waited for its client", of_client),
-        ),
-        (
-            Bottleneck::RowLock,
-            occupied * (at_work + 0.3).min(1.0) * f64::from(u8::from(at_work >= 0.5)),
-            evidence("was at work", at_work),
-        ),
-    ]
+    // Most roots must do the same; nearly all of them do where one thing limits.
+    let candidate = |name, part: f64, whose| {
+        (part >= 0.5).then(|| (name, occupied * (part + 0.3).min(1.0), evidence(whose, part)))
+    };
+    let all = [
+        candidate(Bottleneck::ClientHeldLock, of_client, "waited for its client"),
+        candidate(Bottleneck::RowLock, at_work, "was at work"),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// The lightweight lock that most sessions wait for, other than that of WAL's flush.

@@ -42,8 +42,8 @@ impl Identity {
 }
 
 /// Names of the targets, or `""` without targets, whose servers are no longer those of their latest completed runs. A
-/// target in `moved`, which got another address, counts unless its server proves to be the same process; others count if
-/// their cluster is another one.
+/// target in `moved`, which got another address, counts unless its server proves to be the same process; others count if the system
+/// identifier differs.
 ///
 /// # Errors
 /// When a server that moved cannot be reached. Others are reported when their next run begins.

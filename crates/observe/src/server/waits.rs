@@ -5,7 +5,7 @@
 //!
 //! Pure, but for the source of jitter.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use model::telemetry::wait::{self, Stage};
@@ -78,21 +78,21 @@ type Row = [Option<String>];
 impl Tally {
     /// Adds the rows of [`sample_sql`], which took this long.
     pub(crate) fn add(&mut self, rows: &[Vec<Option<String>>], took: Duration) -> Seen {
-        let (mut seen, mut waits, mut stages) = (Seen::default(), BTreeMap::new(), BTreeMap::new());
+        let (mut seen, mut waits, mut stages) = (Seen::default(), BTreeSet::new(), BTreeSet::new());
         for row in rows {
             let Some((class, what, n)) = process(row) else { continue };
             seen.n_processes = seen.n_processes.saturating_add(n);
             *self.processes.entry(format!("{class}/{what}")).or_default() += f64::from(n);
             if let Some(stage) = Stage::of(&what, class == CLIENT) {
                 seen.has_lock_waits |= stage == Stage::Lock;
-                stages.insert(stage, ());
+                stages.insert(stage);
             }
             if what.contains(':') {
-                waits.insert(what, ());
+                waits.insert(what);
             }
         }
-        waits.into_keys().for_each(|what| *self.instants.entry(what).or_default() += 1);
-        stages.into_keys().for_each(|stage| *self.stages.entry(stage).or_default() += 1);
+        waits.into_iter().for_each(|what| *self.instants.entry(what).or_default() += 1);
+        stages.into_iter().for_each(|stage| *self.stages.entry(stage).or_default() += 1);
         self.n_samples += 1;
         self.n_queries += 1;
         self.took += took;
