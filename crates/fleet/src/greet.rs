@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -282,7 +281,8 @@ impl Logins<'_> {
             _ => spec.words(self.role.command()),
         };
         let (program, args) = words.split_first().context("the command has no words")?;
-        let nonce = nonce()?;
+        // A word that no banner contains.
+        let nonce = files::random_hex(16)?;
         let process = DriverProcess::start(Start {
             who: self.role.who(spec),
             program: if program == OWN_PROGRAM { &self.programs.own().path } else { Path::new(program) },
@@ -421,15 +421,6 @@ fn no_hello(
         spec.words(role.command()).join(" "),
         process.last_words()
     )
-}
-
-/// A word that no banner contains.
-fn nonce() -> Result<String> {
-    let mut bytes = [0; 16];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .context("cannot read `/dev/urandom`")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn dial(server: &Server, agent: &str, command: &str) -> Result<()> {
 async fn call(client: &async_nats::Client, agent: &str, command: &str) -> Result<End> {
     let begun = Instant::now();
     loop {
-        let session = subject::unique().context("cannot read `/dev/urandom`")?;
+        let session = subject::unique()?;
         let from = client.subscribe(subject::output(agent, &session)).await?;
         let call = serde_json::to_vec(&Call { session: session.clone(), command: command.to_string() })?;
         client.publish(subject::call(agent), call.into()).await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use async_nats::Client;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ pub fn find(server: &Server) -> Result<Vec<Found>> {
 
 /// Asks the agents whose name is `name`; `*` means all.
 pub(crate) async fn find_through(client: &Client, name: &str) -> Result<Vec<Found>> {
-    let id = subject::unique().context("cannot read `/dev/urandom`")?;
+    let id = subject::unique()?;
     let mut answers = client.subscribe(subject::here(name, &id)).await?;
     client.publish(subject::FIND, id.into()).await?;
     client.flush().await?;

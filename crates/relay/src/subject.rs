@@ -70,10 +70,8 @@ pub(crate) fn agent_of(subject: &str) -> Option<&str> {
 ///
 /// # Errors
 /// If the kernel has no random numbers.
-pub(crate) fn unique() -> std::io::Result<String> {
-    let mut bytes = [0; 16];
-    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+pub(crate) fn unique() -> anyhow::Result<String> {
+    files::random_hex(16)
 }
 
 /// Whether a word can be what [`unique`] made elsewhere.

@@ -37,7 +37,6 @@ use serde::{Deserialize, Serialize};
 use crate::binaries::Binaries;
 use crate::cluster::control::ControlFile;
 use crate::cluster::snapshot::snapshots_dir;
-use crate::names::random_hex;
 use crate::process::command::{run_logged, server_command};
 use crate::process::postmaster::postmaster_of;
 use crate::settings::configuration_text;
@@ -459,13 +458,13 @@ pub(crate) fn is_owned_by_server(root: &Path) -> bool {
 fn wal_holder_in(directory: &Path) -> Result<PathBuf> {
     ensure!(directory.is_dir(), "cannot enter the WAL directory `{}`; create it first", directory.display());
     let directory = trust::check_place(directory)?;
-    Ok(directory.join(format!("pgdyno-wal-{}", random_hex(6)?)))
+    Ok(directory.join(format!("pgdyno-wal-{}", files::random_hex(6)?)))
 }
 
 fn snapshot_holder_in(directory: &Path) -> Result<PathBuf> {
     let directory = trust::check_place(directory)
         .with_context(|| format!("snapshots cannot be kept in `{}`", directory.display()))?;
-    Ok(directory.join(format!("pgdyno-snapshots-{}", random_hex(6)?)))
+    Ok(directory.join(format!("pgdyno-snapshots-{}", files::random_hex(6)?)))
 }
 
 /// Removes a directory that a kill left without the marker, which is the first file in it: it must be empty.

@@ -5,7 +5,6 @@
 pub mod binaries;
 pub mod cluster;
 pub mod database;
-mod names;
 pub mod process;
 pub mod process_id;
 pub mod running;

@@ -23,7 +23,6 @@ use crate::binaries::pins::{self, Pin, SERIES};
 use crate::binaries::tree::Tree;
 use crate::binaries::unpack::unpack;
 use crate::binaries::{Binaries, Origin, version_num};
-use crate::names::random_hex;
 
 /// The directory of the cache that releases are in.
 const RELEASES: &str = "postgres";
@@ -298,7 +297,7 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     fs::set_permissions(&receipt_path, Permissions::from_mode(0o644))?;
     if receipt_of(dir)?.is_some_and(|former| former.tree.is_empty()) {
         // If this process ends first, a later one removes it with those that were abandoned.
-        let former = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
+        let former = Unfinished(parent.join(format!(".unpack-{}", files::random_hex(8)?)));
         fs::rename(dir, &former.0).with_context(|| format!("rename `{}`", dir.display()))?;
     }
     match fs::rename(&unfinished.0, dir) {
@@ -314,7 +313,7 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
 fn unfinished(parent: &Path) -> anyhow::Result<(Unfinished, File)> {
     use anyhow::Context;
     loop {
-        let unfinished = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
+        let unfinished = Unfinished(parent.join(format!(".unpack-{}", files::random_hex(8)?)));
         let context = || format!("create `{}`", unfinished.0.display());
         fs::create_dir(&unfinished.0).with_context(context)?;
         // Another process may consider it abandoned before it is locked.

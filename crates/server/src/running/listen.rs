@@ -10,7 +10,6 @@ use wire::conninfo::{PasswordSource, SslMode};
 use wire::{Conninfo, Secret, Session, quote_ident, quote_literal};
 
 use crate::cluster::DATABASE;
-use crate::names::random_hex;
 use crate::running::certificate::Certificate;
 use crate::user::account::Account;
 
@@ -139,7 +138,7 @@ impl Door {
             .and_then(|listener| listener.local_addr())
             .with_context(|| format!("find a free port on {address}"))?
             .port();
-        let password = Secret::new(random_hex(PASSWORD_BYTES)?);
+        let password = Secret::new(files::random_hex(PASSWORD_BYTES)?);
         let certificate = listen.tls.then(|| Certificate::make(address, dir, account)).transpose()?;
         Ok(Door { listen, port, password, version_num, certificate })
     }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use files::trust;
 
-use crate::names::random_hex;
 use crate::process_id::ProcessId;
 use crate::user::account::Account;
 
@@ -67,7 +66,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Creates one in `base`, with this prefix of the name.
     pub(crate) fn make(base: &Path, name_begin: &str, account: &Account) -> Result<Scratch> {
-        let outer = trust::check_place(base)?.join(format!("{name_begin}{}", random_hex(6)?));
+        let outer = trust::check_place(base)?.join(format!("{name_begin}{}", files::random_hex(6)?));
         let context = || format!("make `{}`", outer.display());
         make_outer(&outer, account).with_context(context)?;
         let scratch = Scratch { given: outer.join(GIVEN), outer: outer.clone() };
