@@ -39,7 +39,8 @@ const PHASES: [(&str, Seen); 12] = [
     ("load", |scene| scene.running.has_said("loading scale 1")),
     ("snapshot", |scene| scene.in_cluster("snapshots/.loaded.partial").exists()),
     ("restore", |scene| scene.reads("pgdyno-cluster.json", "\"restoring\"")),
-    ("start", |scene| scene.runs("postgres") && scene.reads("data/postmaster.pid", "starting")),
+    // It lasts some hundredths of a second: the file is looked at first, because looking through processes takes as long.
+    ("start", |scene| scene.reads("data/postmaster.pid", "starting") && scene.runs("postgres")),
     ("vacuum and checkpoint", |scene| {
         scene.has_begun() && scene.reads("data/postmaster.pid", "ready") && !scene.runs("pgdyno")
     }),
