@@ -1,0 +1,137 @@
+//! What may have limited a run, with how near each was to its limit.
+
+use model::telemetry::wait::{self, Stage};
+
+use crate::run::limiter::facts::Facts;
+use crate::summary::limiter::Bottleneck;
+
+/// From here on, something is at its limit.
+pub(super) const AT_LIMIT: f64 = 0.85;
+/// Below this, something has room.
+pub(super) const HAS_ROOM: f64 = 0.6;
+/// Part of the sessions at work that one kind of wait must hold to limit them.
+const SHARE_MIN: f64 = 0.2;
+/// Part of a busy machine that others must use to limit it.
+const FOREIGN_MIN: f64 = 0.25;
+/// Steal from here on limits a busy machine.
+const STEAL_MIN: f64 = 0.1;
+
+/// A candidate: how near it is to its limit, 0 to 1, and its figures.
+pub(super) type Candidate = (Bottleneck, f64, String);
+
+/// What the server and its machine show: all that have little room left, the nearest to its limit first.
+pub(super) fn all(facts: &Facts) -> Vec<Candidate> {
+    let mut all: Vec<Candidate> = [stages(facts), locks(facts), lwlock(facts), processors(facts)].concat();
+    all.retain(|(_, score, _)| *score >= HAS_ROOM);
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all
+}
+
+/// What no statistics of the server show, and what comes before them.
+pub(super) fn outside(facts: &Facts) -> Option<Candidate> {
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    if facts.is_throttled {
+        let evidence = "a quota stopped the server's processes again and again";
+        return Some((Bottleneck::Quota, 1.0, evidence.to_string()));
+    }
+    if let Some(steal) = facts.steal.filter(|steal| *steal >= STEAL_MIN) {
+        let evidence = format!("the hypervisor gave {} of the processors' time to others", percent(steal));
+        return Some((Bottleneck::Steal, 1.0, evidence));
+    }
+    let is_busy = facts.cpu.is_some_and(|busy| busy >= AT_LIMIT);
+    if let Some(foreign) = facts.foreign.filter(|foreign| is_busy && *foreign >= FOREIGN_MIN) {
+        let evidence = format!(
+            "other processes used {} of the processors, and nothing was left of them",
+            percent(foreign)
+        );
+        return Some((Bottleneck::ForeignCpu, 1.0, evidence));
+    }
+    let waiting = facts.waiting();
+    if let Some(busy) = facts.driver.filter(|busy| *busy >= AT_LIMIT && waiting > facts.working()) {
+        let evidence = format!(
+            "a thread of the driver was busy {} of the time, and {waiting:.1} sessions waited for it on average",
+            percent(busy)
+        );
+        return Some((Bottleneck::Driver, 1.0, evidence));
+    }
+    None
+}
+/// Stages that somebody was in at nearly every instant.
+fn stages(facts: &Facts) -> Vec<Candidate> {
+    let candidate = |(stage, name, words): (Stage, Bottleneck, &str)| {
+        let (occupied, share) = (facts.occupied(stage), facts.share_in(stage));
+        // One flush serves many sessions; a device that reads for them serves each apart.
+        let is_for_all = stage == Stage::WalFlush;
+        let holds = share
+            + facts.roots_where(|what| Stage::of(what, true) == Some(stage)) * facts.share_in(Stage::Lock);
+        (is_for_all && holds >= SHARE_MIN || holds >= 0.4).then(|| {
+            let evidence = format!(
+                "at {:.0} % of the instants somebody was {words}, and {:.0} % of the sessions at work waited for it",
+                100.0 * occupied,
+                100.0 * holds.min(1.0)
+            );
+            (name, occupied, evidence)
+        })
+    };
+    let all = [
+        (Stage::WalFlush, Bottleneck::WalSync, "writing or syncing WAL"),
+        (Stage::WalInit, Bottleneck::WalVolume, "creating a segment of WAL"),
+        (Stage::DataRead, Bottleneck::DataRead, "reading data"),
+        (Stage::DataWrite, Bottleneck::DataWrite, "writing data within a session"),
+        (Stage::Spill, Bottleneck::Memory, "reading or writing a temporary file"),
+    ];
+    all.into_iter().filter_map(candidate).collect()
+}
+
+/// Queues for locks, unless what their roots do is a stage of its own.
+fn locks(facts: &Facts) -> Vec<Candidate> {
+    let (occupied, share) = (facts.occupied(Stage::Lock), facts.share_in(Stage::Lock));
+    if share < SHARE_MIN || facts.roots.is_empty() {
+        return Vec::new();
+    }
+    let of_client = facts.roots_where(|what| what == wait::IDLE_IN_TRANSACTION);
+    let of_stage = facts.roots_where(|what| Stage::of(what, true).is_some_and(|stage| stage != Stage::Lock));
+    let evidence = |whose: &str, part: f64| {
+        format!(
+            "{:.0} % of the sessions at work waited for locks, and {:.0} % of those for a holder that {whose}",
+            100.0 * share,
+            100.0 * part
+        )
+    };
+    let at_work = (1.0 - of_client - of_stage).max(0.0);
+    // Most roots must do the same; nearly all of them do where one thing limits.
+    let candidate = |name, part: f64, whose| {
+        (part >= 0.5).then(|| (name, occupied * (part + 0.3).min(1.0), evidence(whose, part)))
+    };
+    let all = [
+        candidate(Bottleneck::ClientHeldLock, of_client, "waited for its client"),
+        candidate(Bottleneck::RowLock, at_work, "was at work"),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// The lightweight lock that most sessions wait for, other than that of WAL's flush.
+fn lwlock(facts: &Facts) -> Vec<Candidate> {
+    let is_one = |what: &str| what.starts_with("LWLock:") && Stage::of(what, true).is_none();
+    let most = facts.sessions.iter().filter(|(what, _)| is_one(what)).max_by(|a, b| a.1.total_cmp(&b.1));
+    let working = facts.working();
+    let share = |n: f64| if working > 0.0 { n / working } else { 0.0 };
+    let found = most.filter(|(_, n)| share(*n) >= SHARE_MIN).map(|(what, n)| {
+        let evidence = format!("{:.0} % of the sessions at work waited for {what}", 100.0 * share(*n));
+        // A fifth of the sessions at one point is a candidate, two fifths are its limit.
+        (Bottleneck::Lwlock, (0.5 + share(*n)).min(1.0), evidence)
+    });
+    found.into_iter().collect()
+}
+
+fn processors(facts: &Facts) -> Vec<Candidate> {
+    let Some(busy) = facts.cpu else { return Vec::new() };
+    let runnable = facts.sessions_where(|what| what == wait::CPU);
+    let of_server = facts.server_cpu.map_or(String::new(), |n| format!(", {n:.1} of them by the server"));
+    let shared = if facts.is_local { ", with the driver on the same ones" } else { "" };
+    let evidence = format!(
+        "the processors were busy {:.0} % of the time{of_server}{shared}; {runnable:.1} sessions ran or waited to run",
+        100.0 * busy
+    );
+    vec![(Bottleneck::ServerCpu, busy, evidence)]
+}

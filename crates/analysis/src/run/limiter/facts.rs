@@ -1,0 +1,156 @@
+//! The measurement in the figures that attribution judges.
+
+use std::collections::BTreeMap;
+
+use model::telemetry::reading::{key, split_key};
+use model::telemetry::wait::{self, Stage};
+
+use crate::run::resources::busiest_thread;
+use crate::run::timeline::Placed;
+use crate::run::usage::Usage;
+use crate::summary::Resources;
+
+/// Samples that a judgement needs: with 30, the standard error of an occupancy of 0.8 is 0.07.
+const SAMPLES_MIN: f64 = 30.0;
+
+/// The measurement in figures, or a part of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Facts {
+    /// Client sessions, by what they do: mean number over the samples.
+    pub(crate) sessions: Vec<(String, f64)>,
+    /// Share of instants with anyone in each stage.
+    pub(crate) occupancy: Vec<(Stage, f64)>,
+    /// Shares of what roots of lock queues do.
+    pub(crate) roots: Vec<(String, f64)>,
+    /// Busy share of the server's machine, if it was observed.
+    pub(crate) cpu: Option<f64>,
+    /// Processors that the server used.
+    pub(crate) server_cpu: Option<f64>,
+    /// Share of the server's machine that neither server nor driver used.
+    pub(crate) foreign: Option<f64>,
+    /// Busy share of the driver's busiest thread.
+    pub(crate) driver: Option<f64>,
+    /// Share of processor time taken by the hypervisor.
+    pub(crate) steal: Option<f64>,
+    /// Whether a quota stopped the server's processes.
+    pub(crate) is_throttled: bool,
+    /// Whether transactions were due at times of their own, and nearly all of them were sent.
+    pub(crate) met_its_rate: bool,
+    /// Whether driver and server are on one machine.
+    pub(crate) is_local: bool,
+    /// Sessions of the load.
+    pub(crate) n_clients: f64,
+}
+
+/// Properties of the load that a judgement needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conditions {
+    pub(crate) n_clients: u32,
+    /// Whether transactions were due at times of their own, and ended as fast as they were due.
+    pub(crate) met_its_rate: bool,
+    /// Whether driver and server are on one machine.
+    pub(crate) is_local: bool,
+}
+
+impl Facts {
+    /// The facts of a span; `None` with too few samples.
+    pub(crate) fn of(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<Facts> {
+        let within = |placed: &&Placed| placed.share_within(from_s, to_s) > 0.5;
+        let (mut n, mut n_roots, mut covered_s) = (0.0, 0.0, 0.0);
+        let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+        for placed in usage.with_metric("waits.samples").filter(within) {
+            n += placed.tick.values.get("waits.samples").copied().unwrap_or(0.0);
+            covered_s += placed.length_s();
+            for (key, value) in
+                placed.tick.values.range("waits.".to_string()..).take_while(|(k, _)| k.starts_with("waits."))
+            {
+                // A root that had gone when it was looked up says nothing.
+                if let (metric, Some(instance)) = split_key(key)
+                    && (metric, instance) != ("waits.roots", "gone")
+                {
+                    *sums.entry((metric, instance)).or_default() += value;
+                    n_roots += if metric == "waits.roots" { *value } else { 0.0 };
+                }
+            }
+        }
+        if n < SAMPLES_MIN || covered_s < 0.5 * (to_s - from_s) {
+            return None;
+        }
+        let of = |metric: &'static str| sums.iter().filter(move |((m, _), _)| *m == metric);
+        let sessions = of("waits.processes").filter_map(|((_, instance), sum)| {
+            Some((instance.strip_prefix("client/")?.to_string(), sum / n))
+        });
+        let occupancy = Stage::ALL
+            .map(|stage| (stage, sums.get(&("waits.stages", stage.as_str())).copied().unwrap_or(0.0) / n));
+        Some(Facts {
+            sessions: sessions.collect(),
+            occupancy: occupancy.to_vec(),
+            roots: of("waits.roots").map(|((_, what), sum)| (what.to_string(), sum / n_roots)).collect(),
+            ..Facts::default()
+        })
+    }
+
+    /// Adds what is known of machines and of the load; of processors and the driver's threads, over the same span.
+    pub(super) fn with(
+        self,
+        usage: &Usage,
+        (from_s, to_s): (f64, f64),
+        resources: &Resources,
+        conditions: &Conditions,
+    ) -> Facts {
+        let remote = resources.remote.as_ref().and_then(|remote| remote.busy);
+        let split = usage.cpu(from_s, to_s).filter(|split| split.server.is_some());
+        let n_cpus = resources.n_cpus.filter(|n| *n > 0).map(f64::from);
+        let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
+        Facts {
+            cpu: share(split.map(|split| split.busy)).or(remote),
+            server_cpu: split.and_then(|split| split.server),
+            foreign: share(split.and_then(|split| split.foreign)),
+            driver: busiest_thread(usage, from_s, to_s),
+            steal: share(split.map(|split| split.steal)),
+            is_throttled: is_throttled(usage, (from_s, to_s)),
+            met_its_rate: conditions.met_its_rate,
+            is_local: conditions.is_local,
+            n_clients: f64::from(conditions.n_clients),
+            ..self
+        }
+    }
+
+    /// Sessions of the load that wait for their client. Others at the server may be idle as well.
+    pub(super) fn waiting(&self) -> f64 {
+        let idle = self.sessions_where(|what| what == wait::IDLE || what == wait::IDLE_IN_TRANSACTION);
+        (self.n_clients - self.working()).clamp(0.0, idle)
+    }
+
+    pub(super) fn sessions_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
+        self.sessions.iter().filter(|(what, _)| is_meant(what)).fold(0.0, |sum, (_, n)| sum + n)
+    }
+
+    /// Sessions that are in a statement.
+    pub(super) fn working(&self) -> f64 {
+        self.sessions_where(|what| what != wait::IDLE && what != wait::IDLE_IN_TRANSACTION)
+    }
+
+    pub(super) fn occupied(&self, stage: Stage) -> f64 {
+        self.occupancy.iter().find(|(of, _)| *of == stage).map_or(0.0, |(_, share)| *share)
+    }
+
+    /// The part of the sessions in a statement that are in a stage.
+    pub(super) fn share_in(&self, stage: Stage) -> f64 {
+        let n = self.sessions_where(|what| Stage::of(what, true) == Some(stage));
+        if self.working() > 0.0 { n / self.working() } else { 0.0 }
+    }
+
+    pub(super) fn roots_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
+        self.roots.iter().filter(|(what, _)| is_meant(what)).fold(0.0, |sum, (_, share)| sum + share)
+    }
+}
+
+/// Whether a quota stopped a control group of the server in more than half of its periods.
+fn is_throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> bool {
+    let groups = usage.instances("cgroup.periods");
+    groups.iter().filter(|group| group.starts_with("server")).any(|group| {
+        let rate = |metric: &str| usage.rate_of_key(&key(metric, group), from_s, to_s);
+        matches!((rate("cgroup.throttled_periods"), rate("cgroup.periods")), (Some(n), Some(all)) if all > 0.0 && n / all > 0.5)
+    })
+}

@@ -1,0 +1,101 @@
+use model::telemetry::wait::Stage;
+
+use super::*;
+
+fn facts(sessions: &[(&str, f64)], occupancy: &[(Stage, f64)], roots: &[(&str, f64)], cpu: f64) -> Facts {
+    let owned = |all: &[(&str, f64)]| all.iter().map(|(what, n)| (what.to_string(), *n)).collect();
+    Facts {
+        sessions: owned(sessions),
+        occupancy: occupancy.to_vec(),
+        roots: owned(roots),
+        cpu: Some(cpu),
+        is_local: true,
+        n_clients: sessions.iter().map(|(_, n)| n).sum(),
+        ..Facts::default()
+    }
+}
+
+#[test]
+fn what_somebody_is_in_at_every_instant_limits_and_symptoms_do_not() {
+    // Figures as measured: a disk with 200 writes a second below the WAL, and 32 clients at scale 10.
+    let slow_wal = facts(
+        &[("Lock:transactionid", 22.7), ("LWLock:WALWrite", 7.4), ("IO:WalSync", 1.0), ("CPU", 0.4)],
+        &[(Stage::WalFlush, 0.97), (Stage::Lock, 0.99)],
+        &[("LWLock:WALWrite", 0.75), ("IO:WalSync", 0.2), ("CPU", 0.05)],
+        0.15,
+    );
+    let found = judge(&slow_wal);
+    assert_eq!((found.name, found.confidence), (Bottleneck::WalSync, Confidence::Medium), "{found:?}");
+    assert!(found.evidence.starts_with("at 97 % of the instants somebody was writing or syncing WAL"));
+    // A hot row that a client holds for 5 ms, 16 clients.
+    let held = facts(
+        &[("Lock:tuple", 14.0), ("idle in transaction", 0.9), ("CPU", 0.3)],
+        &[(Stage::WalFlush, 0.1), (Stage::Lock, 0.99)],
+        &[("idle in transaction", 0.9), ("CPU", 0.1)],
+        0.1,
+    );
+    assert_eq!(judge(&held).name, Bottleneck::ClientHeldLock);
+    // The same row, held by a session at work.
+    let hot = Facts { roots: vec![("CPU".to_string(), 0.9), ("gone".to_string(), 0.1)], ..held };
+    assert_eq!(judge(&hot).name, Bottleneck::RowLock);
+}
+
+#[test]
+fn processors_that_are_all_busy_limit_unless_something_else_is_as_near() {
+    let cached = facts(&[("CPU", 12.0), ("idle", 4.0)], &[(Stage::WalFlush, 0.0)], &[], 0.99);
+    let found = judge(&cached);
+    assert_eq!((found.name, found.confidence), (Bottleneck::ServerCpu, Confidence::Medium));
+    let unseen = Facts { cpu: None, ..cached.clone() };
+    assert_eq!(judge(&unseen).confidence, Confidence::Low);
+    let both = facts(
+        &[("CPU", 3.0), ("IO:WalSync", 1.0), ("LWLock:WALWrite", 4.0)],
+        &[(Stage::WalFlush, 0.9)],
+        &[],
+        0.95,
+    );
+    let found = judge(&both);
+    assert_eq!((found.name, found.confidence), (Bottleneck::ServerCpu, Confidence::Low));
+    assert_eq!(found.runner_up.unwrap().0, Bottleneck::WalSync);
+}
+
+#[test]
+fn few_clients_are_an_answer_and_nothing_near_is_unknown() {
+    let one = facts(&[("CPU", 0.4), ("idle", 0.6)], &[], &[], 0.3);
+    assert_eq!(judge(&one).name, Bottleneck::OfferedLoad);
+    assert_eq!(judge(&Facts { is_local: false, ..one.clone() }).name, Bottleneck::Network);
+    let paced = judge(&Facts { met_its_rate: true, ..one });
+    assert_eq!((paced.name, paced.confidence), (Bottleneck::OfferedLoad, Confidence::Medium));
+    let odd = facts(&[("CPU", 3.0), ("Timeout:PgSleep", 9.0), ("idle", 1.0)], &[], &[], 0.65);
+    assert_eq!(judge(&odd).name, Bottleneck::Unknown);
+}
+
+#[test]
+fn quotas_steal_and_the_driver_come_before_what_the_server_says() {
+    let cached = facts(&[("CPU", 2.0), ("idle", 14.0)], &[], &[], 0.99);
+    assert_eq!(judge(&Facts { is_throttled: true, ..cached.clone() }).name, Bottleneck::Quota);
+    assert_eq!(judge(&Facts { steal: Some(0.2), ..cached.clone() }).name, Bottleneck::Steal);
+    assert_eq!(judge(&Facts { foreign: Some(0.5), ..cached.clone() }).name, Bottleneck::ForeignCpu);
+    assert_eq!(judge(&Facts { driver: Some(0.97), ..cached.clone() }).name, Bottleneck::Driver);
+    assert_eq!(judge(&Facts { driver: Some(0.5), ..cached.clone() }).name, Bottleneck::ServerCpu);
+    // Of two clients that work, none waits for the driver, however many other sessions are idle.
+    let others = Facts { driver: Some(0.97), n_clients: 2.0, ..cached };
+    assert_eq!(judge(&others).name, Bottleneck::ServerCpu);
+}
+
+#[test]
+fn thirds_that_differ_are_mixed_and_runs_that_differ_are_said() {
+    let cpu = judge(&facts(&[("CPU", 12.0)], &[], &[], 0.99));
+    let held = judge(&facts(
+        &[("Lock:tuple", 14.0), ("CPU", 0.3)],
+        &[(Stage::Lock, 0.99)],
+        &[("idle in transaction", 1.0)],
+        0.1,
+    ));
+    let mixed = over(cpu.clone(), &[cpu.clone(), cpu.clone(), held.clone()]);
+    assert_eq!(mixed.name, Bottleneck::Mixed);
+    assert!(mixed.evidence.ends_with("by server-cpu, server-cpu, client-held-lock"));
+    assert_eq!(over(cpu.clone(), &[cpu.clone(), held.clone(), cpu.clone()]).name, Bottleneck::ServerCpu);
+    assert_eq!(of_case(&[&cpu, &cpu, &held]).unwrap().confidence, Confidence::Low);
+    assert_eq!(of_case(&[&cpu, &held]).unwrap().name, Bottleneck::Mixed);
+    assert_eq!(of_case(&[]), None);
+}
