@@ -1,3 +1,5 @@
+//! Loads whose limit is known, as figures.
+
 use model::telemetry::wait::Stage;
 
 use super::*;
