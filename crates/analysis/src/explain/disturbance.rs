@@ -7,15 +7,38 @@ use model::experiment::repeat::that_counts;
 use model::run::RunData;
 
 use super::run;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
 use crate::summary::{Disturbance, RunSummary};
 
-/// Scores how much a run was disturbed, as `model::experiment::repeat` requires, and describes the evidence.
+/// Void findings that a disturbance may have caused: with less of the machine, fewer transactions end.
+const MAY_FOLLOW: [&str; 1] = ["too-few-transactions"];
+/// Errors that a disturbance may have caused: a statement was cancelled (`statement_timeout`), or waited too long for a
+/// lock (PostgreSQL documentation, errcodes-appendix).
+const TIMEOUTS: [&str; 2] = ["57014", "55P03"];
+
+/// Scores how much a run was disturbed, as `model::experiment::repeat` requires, and describes the evidence: why the run
+/// should be repeated. There is none for a run that is void for a reason of its own, which a repeat would have again.
 pub fn judge(data: &RunData) -> (f64, Option<String>) {
     let run = run::explain(data, None).summary;
-    (score(&run), run.disturbance.map(|disturbance| disturbance.evidence))
+    let is_hopeless = is_void_by_itself(&run);
+    (score(&run), run.disturbance.filter(|_| !is_hopeless).map(|disturbance| disturbance.evidence))
+}
+
+/// Whether a void finding of the run has another cause than its disturbance.
+fn is_void_by_itself(run: &RunSummary) -> bool {
+    let timed_out = || {
+        let n_of = |errors: &dyn Fn(&str) -> bool| -> u64 {
+            run.errors.iter().filter(|error| errors(&error.sqlstate)).map(|error| error.n).sum()
+        };
+        2 * n_of(&|sqlstate| TIMEOUTS.contains(&sqlstate)) > n_of(&|_| true)
+    };
+    let mut voids = run.findings.iter().filter(|finding| finding.severity == Severity::Void);
+    let may_follow = |finding: &Finding| {
+        MAY_FOLLOW.contains(&finding.id) || (finding.id == "transactions-failed" && timed_out())
+    };
+    !run.is_censored() && voids.any(|finding| !may_follow(finding))
 }
 
 fn score(run: &RunSummary) -> f64 {

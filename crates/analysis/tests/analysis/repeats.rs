@@ -8,6 +8,7 @@ use model::experiment::repeat::Repeat;
 use model::run::{ExperimentData, RunData};
 
 use crate::capacity::find_no_rate;
+use crate::disturbances::fail_each_second;
 use crate::quiet::{self, set_committed, set_metric};
 
 /// A run of block 1 that is an attempt at run `of`; something else used this many processors meanwhile.
@@ -48,6 +49,16 @@ fn a_run_is_judged_by_its_findings_on_the_machine() {
     let mut void = attempt(spec(1, 1), None, 0.8);
     set_committed(&mut void, 0..35, |_| 1);
     assert_eq!(disturbance::judge(&void).0, f64::INFINITY, "it cannot count");
+    let mut failing = attempt(spec(1, 1), None, 0.8);
+    fail_each_second(&mut failing, 900);
+    let error = |data: &mut RunData, sqlstate: &str| {
+        data.record.done.as_mut().unwrap().errors = [(sqlstate.to_string(), 30_000)].into();
+    };
+    error(&mut failing, "42P01");
+    assert_eq!(disturbance::judge(&failing), (f64::INFINITY, None), "a repeat would fail, too");
+    error(&mut failing, "57014");
+    let (score, evidence) = disturbance::judge(&failing);
+    assert!(score.is_infinite() && evidence.is_some(), "a time-out may follow from the disturbance");
     let mut no_rate = attempt(spec(1, 1), None, 0.0);
     find_no_rate(&mut no_rate);
     assert_eq!(disturbance::judge(&no_rate).0, 0.0, "that no rate held is a result, and chooses no attempt");

@@ -47,6 +47,8 @@ struct Attempt {
     records: Vec<RunRecord>,
     score: f64,
     disturbance: Option<String>,
+    /// A run of it cannot count, and would not if it was repeated.
+    is_hopeless: bool,
 }
 
 impl Agenda {
@@ -106,12 +108,14 @@ impl Agenda {
         let is_whole = record.state == RunState::Completed;
         attempt.records.push(record.clone());
         attempt.score = attempt.score.max(if is_whole { judged.score } else { f64::INFINITY });
+        attempt.is_hopeless |= judged.score.is_infinite() && judged.disturbance.is_none();
         attempt.disturbance = attempt.disturbance.take().or(judged.disturbance.filter(|_| is_whole));
         if !self.left.is_empty() {
             return After::Within;
         }
         let is_whole = attempt.records.iter().all(|record| record.state == RunState::Completed);
-        let disturbance = attempt.disturbance.clone().filter(|_| is_whole);
+        let may_help = is_whole && !attempt.is_hopeless;
+        let disturbance = attempt.disturbance.clone().filter(|_| may_help);
         let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats_left > 0;
         match disturbance {
             Some(disturbance) if may_more && may_repeat() => {
@@ -210,6 +214,20 @@ mod tests {
         let (made, counting) =
             conducted(&mut agenda(&plan), &plan, |run| f64::from(u8::from(run == 1)) * 2.0);
         assert_eq!((made, counting), (vec![1, 2, 5, 6, 3, 4], vec![5, 6, 3, 4]));
+    }
+
+    #[test]
+    fn a_pair_whose_one_run_is_void_for_its_own_reason_is_not_repeated() {
+        let plan = plan(2, true);
+        let mut of_plan = agenda(&plan);
+        for (score, disturbance) in [(2.0, Some("noise".to_string())), (f64::INFINITY, None)] {
+            let next = of_plan.take().unwrap();
+            let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
+            record.state = RunState::Completed;
+            let after = of_plan.made(&record, Judged { score, disturbance }, || true);
+            assert!(!matches!(after, After::Again(_)), "{after:?}");
+        }
+        assert!(of_plan.take().is_none());
     }
 
     #[test]

@@ -11,7 +11,8 @@ pub struct Judged {
     /// How much it was disturbed: 0 not at all, else by how many times a threshold was exceeded; infinite if the run
     /// cannot count.
     pub score: f64,
-    /// What disturbed it, in words, if anything did.
+    /// What disturbed it, in words, if anything did and a repeat may be better: not for a run that is void for a reason
+    /// of its own.
     pub disturbance: Option<String>,
 }
 
