@@ -160,6 +160,7 @@ pub struct Peak {
     /// Demands with only one server's data on disk at a time, if there are several servers.
     pub one_at_a_time: Option<Vec<Demand>>,
     pub n_clusters: usize,
+    cache_dir: PathBuf,
 }
 
 impl Peak {
@@ -184,20 +185,18 @@ impl Peak {
             }
         }
         let n_clusters = clusters.len();
-        Ok(match plan.servers_at_a_time {
-            Some(_) => Peak { demands: alone, one_at_a_time: None, n_clusters },
-            None => Peak {
-                demands: side_by_side,
-                one_at_a_time: (n_clusters > 1 && !plan.is_comparison).then_some(alone),
-                n_clusters,
-            },
-        })
+        let (demands, one_at_a_time) = match plan.servers_at_a_time {
+            Some(_) => (alone, None),
+            None => (side_by_side, (n_clusters > 1 && !plan.is_comparison).then_some(alone)),
+        };
+        Ok(Peak { demands, one_at_a_time, n_clusters, cache_dir: site.cache.dir.clone() })
     }
 
     /// Why the plan does not fit on disk, one reason per file system.
     pub fn refusals(&self) -> Vec<String> {
-        let mut refusals: Vec<String> = self.demands.iter().filter_map(Demand::refusal).collect();
-        let would_fit = |alone: &&Vec<Demand>| alone.iter().all(|demand| demand.refusal().is_none());
+        let refusal = |demand: &Demand| demand.refusal(&self.cache_dir);
+        let mut refusals: Vec<String> = self.demands.iter().filter_map(refusal).collect();
+        let would_fit = |alone: &&Vec<Demand>| alone.iter().all(|demand| demand.lacking_bytes() == 0);
         if let Some(alone) = self.one_at_a_time.as_ref().filter(would_fit) {
             let most = alone.iter().map(Demand::needed_bytes).max().unwrap_or(0);
             for refusal in &mut refusals {
@@ -320,7 +319,8 @@ pub(crate) fn make_room(case: &Case, claim: &Claim, site: &Site, watch: &mut Wat
     // Its existing part is reused, or was removed before.
     let present = claim.places();
     let lacks = |reusable: &[(PathBuf, u64)]| -> Result<Vec<String>> {
-        Ok(add_up(&parts, reusable)?.iter().filter_map(Demand::refusal).collect())
+        let refusal = |demand: &Demand| demand.refusal(&site.cache.dir);
+        Ok(add_up(&parts, reusable)?.iter().filter_map(refusal).collect())
     };
     if case.server.target.as_ref().is_some_and(|target| target.directory.is_some()) {
         return refuse(lacks(&present)?);

@@ -93,6 +93,9 @@ pub enum Use {
     Reserve,
 }
 
+/// Where everything in the cache can go: binaries, clusters, snapshots.
+const CACHE_ELSEWHERE: &str = "keep the cache on another device (PGDYNO_CACHE)";
+
 impl Use {
     fn as_str(self) -> &'static str {
         match self {
@@ -116,7 +119,7 @@ impl Use {
                 "lower max_wal_size, give another server.wal_directory, or say in prepare.wal_headroom how much WAL there \
                  will be if you know that"
             }
-            Use::Binaries => "keep the cache elsewhere (PGDYNO_CACHE)",
+            Use::Binaries => CACHE_ELSEWHERE,
             Use::Results => "write the results elsewhere (--output)",
             Use::Reserve => "use another device",
         }
@@ -179,15 +182,18 @@ impl Demand {
         text
     }
 
-    /// Why it does not fit, and what to do; `None` if it does.
-    pub fn refusal(&self) -> Option<String> {
+    /// Why it does not fit, and what to do; `None` if it does. `cache` is the cache's directory, which is named to be kept
+    /// elsewhere if the largest part would be in it.
+    pub fn refusal(&self, cache: &Path) -> Option<String> {
         let lacking = self.lacking_bytes();
         if lacking == 0 {
             return None;
         }
         let largest = self.parts.iter().max_by_key(|(_, n)| **n).map_or(Use::Data, |(what, _)| *what);
+        let is_in_cache = largest != Use::Binaries && self.place.starts_with(cache);
+        let elsewhere = if is_in_cache { format!(", or {CACHE_ELSEWHERE}") } else { String::new() };
         Some(format!(
-            "{}: {} are missing; free some space, or {}",
+            "{}: {} are missing; free some space, or {}{elsewhere}",
             self.words(),
             bytes(lacking as f64),
             largest.advice()
@@ -413,7 +419,8 @@ mod tests {
         ];
         let reusable = [(PathBuf::from("/slow/clusters/a"), GB), (PathBuf::from("/fast"), 0)];
         let found = demands(&parts, &reusable, &look).unwrap();
-        let texts: Vec<Option<String>> = found.iter().map(Demand::refusal).collect();
+        let refusal = |demand: &Demand| demand.refusal(Path::new("/slow/cache"));
+        let texts: Vec<Option<String>> = found.iter().map(refusal).collect();
         assert_eq!(
             texts[0].as_deref().unwrap(),
             "`/slow/clusters` needs 11.0 GiB at the peak (data 7.00 GiB, snapshots 4.00 GiB), and 9.00 GiB are free, not counting \
@@ -421,6 +428,11 @@ mod tests {
         );
         assert!(texts[1].as_deref().unwrap().contains("prepare.wal_headroom"), "{texts:?}");
         let all_there = demands(&parts[2..], &reusable, &look).unwrap();
-        assert_eq!(all_there.iter().filter_map(Demand::refusal).count(), 0);
+        let in_cache = found[0].refusal(Path::new("/slow")).unwrap();
+        assert!(
+            in_cache.ends_with("or lower the scale, or keep the cache on another device (PGDYNO_CACHE)"),
+            "{in_cache}"
+        );
+        assert_eq!(all_there.iter().filter_map(refusal).count(), 0);
     }
 }
