@@ -2,6 +2,7 @@
 
 pub(super) mod logging;
 pub(super) mod route;
+mod unseen;
 
 use model::experiment::case::WorkloadKind;
 use model::load::drive::{Done, Ending};
@@ -411,8 +412,8 @@ fn foreign_transactions(context: &RunContext, (from_s, to_s): (f64, f64)) -> Opt
         let sum = ticks.map(|tick| sum_of(tick, metric)).reduce(|sum, n| sum + n)?;
         Some(sum / context.line.end_s.max(1.0))
     };
-    let are_seen =
-        load.scripts.iter().all(|script| sees_each_end(&script.source)) && !has_parallel_workers(context);
+    let are_seen = load.scripts.iter().all(|script| unseen::sees_each_end(&script.source))
+        && !has_parallel_workers(context);
     let foreign = |rate: &dyn Fn(&str) -> Option<f64>| {
         let here = rate("database.commits")? + rate("database.rollbacks")?;
         // Samples of waits are transactions too.
@@ -428,18 +429,13 @@ fn foreign_transactions(context: &RunContext, (from_s, to_s): (f64, f64)) -> Opt
 }
 
 /// Whether queries had parallel workers: the start of each counts as transactions of the database (in `InitPostgres` and
-/// `ParallelWorkerMain`), which no driver sees end.
+/// `ParallelWorkerMain`), which no driver sees end. Samples of waits see also those between two ticks.
 fn has_parallel_workers(context: &RunContext) -> bool {
     let were_seen = |metric| context.usage.with_key(metric).any(|(_, n)| n > 0.0);
-    were_seen("server.load_workers") || were_seen("database.parallel_workers")
-}
-
-/// Whether a script's replies show all transactions: procedures and blocks may end some of their own, as may statements
-/// that are sent together.
-fn sees_each_end(source: &str) -> bool {
-    let source = source.to_lowercase();
-    let begins = |word: &str| source.split([';', '\n']).any(|s| s.split_whitespace().next() == Some(word));
-    !(begins("call") || begins("do") || source.contains("\\;") || source.contains("and chain"))
+    let is_worker = |name: &String| name.starts_with("parallel worker/");
+    were_seen("server.load_workers")
+        || were_seen("database.parallel_workers")
+        || context.usage.instances("waits.processes").iter().any(is_worker)
 }
 
 pub(super) const NEVER_QUIET: Rule = Rule {
@@ -486,21 +482,4 @@ fn events<'a>(context: &'a RunContext, kind: EventKind) -> impl Iterator<Item = 
 fn in_window<'a>(context: &'a RunContext, kind: &str) -> Vec<&'a Mark> {
     let Some(span) = context.line.measured_span() else { return Vec::new() };
     context.summary.marks.iter().filter(|mark| mark.kind == kind && marks::touches(mark, span)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scripts_that_may_end_transactions_unseen_are_recognized() {
-        let check = |source: &str, expected: bool| assert_eq!(sees_each_end(source), expected, "{source}");
-        check("BEGIN;\nUPDATE t SET x = 1;\nEND;\n", true);
-        check("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING;", true);
-        check("SELECT call_center FROM t;", true);
-        check("\\set x 1\n  CALL neword(:x);", false);
-        check("do $$ begin commit; end $$;", false);
-        check("COMMIT AND CHAIN;", false);
-        check("SELECT 1\\; SELECT 2;", false);
-    }
 }

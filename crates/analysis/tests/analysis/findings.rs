@@ -488,6 +488,12 @@ const SILENT: &[Disturb] = &[
         data.record.load.as_mut().unwrap().scripts[0].source = "CALL p();".to_string();
         more_commits(data);
     },
+    |data| {
+        neighbour(data, 0.0, [0.0, 0.0], 0.0);
+        data.record.load.as_mut().unwrap().scripts[0].source = "UPDATE t SET a = 1;\nVACUUM t;".to_string();
+        more_commits(data);
+    },
+    |data| workers(data, "waits.processes[parallel worker/IO:DataFileRead]"),
     |data| settled(data, "true"),
     |data| update(data, EVEN, 200_000, 2_500.0),
     |data| {
