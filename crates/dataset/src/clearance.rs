@@ -59,6 +59,14 @@ struct Routine {
     marked_by: Option<Dataset>,
 }
 
+/// Whether a routine is one that a load has made: its mark names its signature and its body as they are now.
+pub fn is_loaded_routine(signature: &Signature, body: &str, comment: &str) -> bool {
+    let (text, body) = (signature.text(), short_digest([body]));
+    let is_marked_by =
+        |dataset: &Dataset| is_part_mark(comment, dataset.name(), &text, Identity::Body(&body));
+    Dataset::ALL.iter().any(is_marked_by)
+}
+
 impl Clearance<'_> {
     /// Fails, before anything is changed, if something would keep the load from replacing its objects.
     ///

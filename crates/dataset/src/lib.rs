@@ -5,7 +5,7 @@
 
 pub mod acid;
 pub mod check;
-mod clearance;
+pub mod clearance;
 pub mod kind;
 pub mod layout;
 pub mod load;

@@ -31,6 +31,7 @@ pub use crate::remote::exposition::Mapping;
 use crate::remote::watch::RemoteWatch;
 pub use crate::remote::watch::{Exporter, Identity};
 use crate::schedule::{Control, Wishes};
+use crate::server::statistics;
 use crate::server::tail::Tail;
 use crate::server::watch::{ServerWatch, Wanted};
 use crate::sink::{Out, Sink};
@@ -96,6 +97,9 @@ pub struct OurBackends {
     pub load: BTreeSet<i32>,
     /// Backends of other sessions, and of a load that takes turns with this one.
     pub others: BTreeSet<i32>,
+    /// A word that only this process knows, at the end of its observers' `application_name`: the observer of a load that
+    /// takes turns with this one is ours, and anybody else's is not, whatever it calls itself.
+    pub word: String,
 }
 
 impl ObserveSpec {
@@ -157,7 +161,7 @@ impl Observer {
             ..Wishes::default()
         };
         let are_known = spec.backends.is_some();
-        let OurBackends { load, others } = spec.backends.unwrap_or_default();
+        let OurBackends { load, others, word } = spec.backends.unwrap_or_default();
         let backends = Backends { load, own: others, ..Backends::default() };
         let control = Arc::new(Control::new(wishes, backends));
         let mut observer = Observer { control, out: Out::new(sink), threads: Vec::new() };
@@ -166,7 +170,12 @@ impl Observer {
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
         let has_log = spec.log_path.is_some() || spec.is_log_followed;
         if let Some(conninfo) = spec.server {
-            let wanted = Wanted { database: spec.database, has_log, has_backends: are_known };
+            let wanted = Wanted {
+                database: spec.database,
+                has_log,
+                has_backends: are_known,
+                observer: statistics::application_name(&word),
+            };
             let server = ServerWatch::new(conninfo, wanted, observer.out.clone());
             observer.spawn("observe-server", move |control, _| server.run(control, tick_ns))?;
         }

@@ -287,14 +287,19 @@ fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
 fn work_of_foreign_sessions_is_distinguished() {
     let server = Server::start(&OPTIONS);
     let (mut ours, holder) = (server.wait_ready(), server.wait_ready());
-    let backends = OurBackends { load: [ours.backend_pid()].into(), others: [holder.backend_pid()].into() };
+    let backends = OurBackends {
+        load: [ours.backend_pid()].into(),
+        others: [holder.backend_pid()].into(),
+        word: "0123".to_string(),
+    };
     let seen = Seen::default();
     let observer = seen.observe(ObserveSpec { backends: Some(backends), ..spec(&server) });
     seen.wait_for_tick();
     let work = |n: u32| format!("select max(g) from (select generate_series(1, {n}) g) s");
     ours.execute(&work(5_000_000)).unwrap();
     let before = seen.ticks(TickSource::Host);
-    server.execute("postgres", &work(60_000_000));
+    // Whatever a session calls itself: another pgdyno's observer is not ours.
+    server.execute("postgres", &format!("set application_name = 'pgdyno observer'; {}", work(60_000_000)));
     sleep(Duration::from_millis(1200));
     observer.stop();
     let host = seen.ticks(TickSource::Host);

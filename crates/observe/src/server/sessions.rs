@@ -5,6 +5,7 @@
 //! clients with a list of as many more slowly than we do.
 
 use model::telemetry::watch::Backends;
+use wire::quote_literal;
 
 /// The row with all client backends: [`parts`](crate::server::statistics::parts) puts them into its value.
 pub(crate) const CLIENTS: &str = "event.clients";
@@ -24,14 +25,15 @@ pub(crate) struct Foreign {
 }
 
 /// SQL for one row that lists client backends and parallel workers: process id, `<` and its leader, if known, for a worker,
-/// and `*` if it is at work. Another pgdyno's observer is left out: it costs what ours does.
+/// and `*` if it is at work. Other observers of this process are left out: they cost what this one does.
 pub(crate) fn sql(observer: &str) -> String {
     format!(
         "select '{CLIENTS}', '', coalesce(string_agg(pid::text \
          || case when kind = 'parallel worker' then '<' || coalesce(leader_pid::text, '') else '' end \
          || case when state = 'active' and (wait_event_type is null or wait_event_type not in \
          ('Lock', 'Client', 'Timeout', 'Activity', 'Extension')) then '*' else '' end, ' '), '') from a \
-         where kind in ('client backend', 'parallel worker') and is_user and application_name <> '{observer}'"
+         where kind in ('client backend', 'parallel worker') and is_user and application_name <> {}",
+        quote_literal(observer)
     )
 }
 

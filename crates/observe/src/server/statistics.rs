@@ -10,8 +10,11 @@ use wire::quote_literal;
 
 use crate::server::sessions;
 
-/// `application_name` of the observer's session.
-pub(crate) const APPLICATION_NAME: &str = "pgdyno observer";
+/// `application_name` of the observers' sessions of the process that has this word.
+pub(crate) fn application_name(word: &str) -> String {
+    format!("pgdyno observer {word}").trim_end().to_string()
+}
+
 /// The server's clock in the metric column: value is its time, seconds since the Unix epoch.
 pub(crate) const CLOCK: &str = "event.clock";
 /// Name of a running autovacuum in the metric column: instance is the pid, value is its activity.
@@ -99,6 +102,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) wants_autovacuum: bool,
     /// Sessions that are not pgdyno's.
     pub(crate) wants_clients: bool,
+    /// `application_name` of this process's observers.
+    pub(crate) observer: &'a str,
 }
 
 /// All parts for a version.
@@ -126,7 +131,7 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         parts.push(part("server.io", io(version_num)));
     }
     if scope.wants_clients {
-        parts.push(part("server.foreign_sessions", sessions::sql(APPLICATION_NAME)));
+        parts.push(part("server.foreign_sessions", sessions::sql(scope.observer)));
     }
     if scope.wants_autovacuum {
         let counts = part("database.autovacuums", autovacuums(&name));
@@ -363,7 +368,12 @@ mod tests {
     use super::*;
 
     fn text(version_num: u32) -> String {
-        let scope = Scope { database: "it's", wants_autovacuum: true, wants_clients: true };
+        let scope = Scope {
+            database: "it's",
+            wants_autovacuum: true,
+            wants_clients: true,
+            observer: "pgdyno observer",
+        };
         statement(version_num, parts(version_num, scope).iter())
     }
 

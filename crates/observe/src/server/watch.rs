@@ -16,7 +16,7 @@ use crate::host::watch::late;
 use crate::schedule::{Control, LATE_NS, TickEnds, unix_ns};
 use crate::server::sampling::Sampling;
 use crate::server::sessions::{self, Foreign};
-use crate::server::statistics::{self, APPLICATION_NAME, Part, Scope};
+use crate::server::statistics::{self, Part, Scope};
 use crate::sink::Out;
 
 /// `statement_timeout` of one reading.
@@ -43,6 +43,8 @@ pub(crate) struct Wanted {
     pub(crate) has_log: bool,
     /// Whether our backends are known: only then can foreign sessions be recognized.
     pub(crate) has_backends: bool,
+    /// `application_name` of this process's observers.
+    pub(crate) observer: String,
 }
 
 pub(crate) struct ServerWatch {
@@ -116,7 +118,7 @@ impl ServerWatch {
             Duration::ZERO => CONNECT_LIMIT,
             given => given.min(CONNECT_LIMIT),
         };
-        let application_name = Some(APPLICATION_NAME.to_string());
+        let application_name = Some(wanted.observer.clone());
         if wanted.database.is_empty() {
             wanted.database.clone_from(&conninfo.dbname);
         }
@@ -362,6 +364,7 @@ impl ServerWatch {
             database: &self.wanted.database,
             wants_autovacuum: !log_tells_autovacuum,
             wants_clients: self.wanted.has_backends && is_direct,
+            observer: &self.wanted.observer,
         };
         let mut parts = statistics::parts(version_num, scope);
         self.leave_out_refused(&mut session, version_num, &mut parts).map_err(words)?;

@@ -32,7 +32,7 @@ impl LocalFacts {
 /// Only when the server does not answer what every PostgreSQL answers; anything else that is missing is in `unavailable`.
 pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<ServerRecord> {
     let mut unavailable = BTreeMap::new();
-    let version = ask(session, "select version()").context("ask the server for its version")?;
+    let version = ask(session, "select pg_catalog.version()").context("ask the server for its version")?;
     let version_num = version_num(session)?;
     let settings = settings(session, version_num).context("read the server's settings")?;
     let build = match build(session) {
@@ -40,13 +40,13 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
         Ok(_) => note(&mut unavailable, "build", "the view pg_config is empty"),
         Err(error) => note(&mut unavailable, "build", &format!("{error:#}")),
     };
-    let system_identifier = ask(session, "select system_identifier from pg_control_system()");
+    let system_identifier = ask(session, "select system_identifier from pg_catalog.pg_control_system()");
     let system_identifier = system_identifier
         .map_err(|error| {
             unavailable.insert("system_identifier".to_string(), format!("{error:#}"));
         })
         .ok();
-    let database_bytes = ask(session, "select pg_database_size(current_database())");
+    let database_bytes = ask(session, "select pg_catalog.pg_database_size(pg_catalog.current_database())");
     let database_bytes = match database_bytes.and_then(|bytes| Ok(bytes.parse()?)) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -63,10 +63,10 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
         executable_sha256: local.and_then(|local| local.executable_sha256.clone()),
         data_checksums: value_of("data_checksums").as_deref() == Some("on"),
         system_identifier,
-        postmaster_start: ask(session, "select pg_postmaster_start_time()").unwrap_or_default(),
+        postmaster_start: ask(session, "select pg_catalog.pg_postmaster_start_time()").unwrap_or_default(),
         route: route(session),
         receivers: receivers(session),
-        in_recovery: ask(session, "select pg_is_in_recovery()").is_ok_and(|answer| answer == "t"),
+        in_recovery: ask(session, "select pg_catalog.pg_is_in_recovery()").is_ok_and(|answer| answer == "t"),
         database_bytes,
         data_directory: value_of("data_directory"),
         settings,
@@ -82,10 +82,10 @@ fn route(session: &mut Session) -> Option<Route> {
         true => format!("socket:{}", host.port),
         false => format!("{}:{}", host.hostaddr.as_deref().unwrap_or(&host.host), host.port),
     };
-    let sql = "select coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'socket:' || current_setting('port'))";
+    let sql = "select coalesce(pg_catalog.host(pg_catalog.inet_server_addr()) || ':' || pg_catalog.inet_server_port(), 'socket:' || pg_catalog.current_setting('port'))";
     let answered = ask(session, sql).ok()?;
     // A pooler answers the startup packet itself, with a process id that it makes up.
-    let pid = ask(session, "select pg_backend_pid()").ok()?;
+    let pid = ask(session, "select pg_catalog.pg_backend_pid()").ok()?;
     let is_pooled = pid != session.backend_pid().to_string();
     Some(Route { reached, answered, pooler: is_pooled.then(|| "session".to_string()) })
 }
@@ -108,27 +108,28 @@ pub fn connections_of(session: &mut Session, role: &str) -> Result<Vec<LoadConne
 fn connections_sql(role: &str, version_num: u32) -> String {
     let (tls, joined) = match version_num < 90_500 {
         true => ("null::text", ""),
-        false => {
-            ("case when ssl then s.version || ' ' || s.cipher end", " left join pg_stat_ssl s using (pid)")
-        }
+        false => (
+            "case when ssl then s.version || ' ' || s.cipher end",
+            " left join pg_catalog.pg_stat_ssl s using (pid)",
+        ),
     };
     format!(
-        "select coalesce(host(client_addr), 'socket') as address, {tls} as tls, count(*) as n \
-         from pg_stat_activity a{joined} where usename = {} group by 1, 2 order by 1, 2",
+        "select coalesce(pg_catalog.host(client_addr), 'socket') as address, {tls} as tls, count(*) as n \
+         from pg_catalog.pg_stat_activity a{joined} where usename = {} group by 1, 2 order by 1, 2",
         quote_literal(role)
     )
 }
 
 /// See [`ServerRecord::receivers`]. A user without the right to read them sees only that they exist: `hidden`.
 fn receivers(session: &mut Session) -> Vec<String> {
-    let sql = "select coalesce(sync_state, 'hidden') as kind from pg_stat_replication order by 1";
+    let sql = "select coalesce(sync_state, 'hidden') as kind from pg_catalog.pg_stat_replication order by 1";
     let Ok(rows) = session.query(sql) else { return Vec::new() };
     (0..rows.len()).filter_map(|i| rows.get(i, "kind").map(str::to_string)).collect()
 }
 
 /// The server's version as a number, queried where the connection did not report it.
 pub(crate) fn version_num(session: &mut Session) -> Result<u32> {
-    let answer = ask(session, "select current_setting('server_version_num')");
+    let answer = ask(session, "select pg_catalog.current_setting('server_version_num')");
     let answer = answer.context("ask the server for its version")?;
     answer.parse().with_context(|| format!("the server reports `{answer}` as its version"))
 }
@@ -147,12 +148,13 @@ pub(crate) fn is_so(session: &mut Session, sql: &str) -> bool {
 /// Whether our user may run CHECKPOINT.
 pub(crate) fn may_checkpoint(session: &mut Session, version_num: u32) -> bool {
     is_superuser(session)
-        || (version_num >= 150_000 && is_so(session, "select pg_has_role('pg_checkpoint', 'usage')"))
+        || (version_num >= 150_000
+            && is_so(session, "select pg_catalog.pg_has_role('pg_checkpoint', 'usage')"))
 }
 
 /// Whether our user is a superuser.
 pub(crate) fn is_superuser(session: &mut Session) -> bool {
-    is_so(session, "select rolsuper from pg_roles where rolname = current_user")
+    is_so(session, "select rolsuper from pg_catalog.pg_roles where rolname = current_user")
 }
 
 fn note(unavailable: &mut BTreeMap<String, String>, name: &str, reason: &str) -> BTreeMap<String, String> {
@@ -176,15 +178,15 @@ fn settings(session: &mut Session, version_num: u32) -> Result<BTreeMap<String, 
 /// Where the version supports it, without an error for a setting that is gone meanwhile.
 fn settings_sql(version_num: u32) -> &'static str {
     if version_num < 90_600 {
-        "select name, current_setting(name), source from pg_settings"
+        "select name, pg_catalog.current_setting(name), source from pg_catalog.pg_settings"
     } else {
-        "select name, current_setting(name, true), source from pg_settings"
+        "select name, pg_catalog.current_setting(name, true), source from pg_catalog.pg_settings"
     }
 }
 
 fn build(session: &mut Session) -> Result<BTreeMap<String, String>> {
-    let rows =
-        session.query(&format!("select name, setting from pg_config where name in ({BUILD_NAMES})"))?;
+    let rows = session
+        .query(&format!("select name, setting from pg_catalog.pg_config where name in ({BUILD_NAMES})"))?;
     let pairs = rows.rows.into_iter().filter_map(|row| match row.as_slice() {
         [Some(name), Some(setting)] => Some((name.clone(), setting.clone())),
         _ => None,
@@ -202,11 +204,10 @@ fn lacking(session: &mut Session, version_num: u32) -> BTreeMap<String, String> 
     }
     if !is_superuser {
         lacks("alter_system", "needs a superuser");
-    } else if is_so(session, "select current_setting('allow_alter_system', true) = 'off'") {
+    } else if is_so(session, "select pg_catalog.current_setting('allow_alter_system', true) = 'off'") {
         lacks("alter_system", "allow_alter_system is off");
     }
-    let prewarm =
-        "select installed_version is not null from pg_available_extensions where name = 'pg_prewarm'";
+    let prewarm = "select installed_version is not null from pg_catalog.pg_available_extensions where name = 'pg_prewarm'";
     match ask(session, prewarm).as_deref() {
         Ok("t") => {}
         Ok(_) => drop(lacks("pg_prewarm", "the extension is not installed in this database")),
@@ -216,10 +217,11 @@ fn lacking(session: &mut Session, version_num: u32) -> BTreeMap<String, String> 
         lacks("pg_ls_waldir", "exists since 10");
         lacks("backend_type", "background processes are shown since 10");
     } else {
-        if !is_so(session, "select has_function_privilege('pg_ls_waldir()', 'execute')") {
+        if !is_so(session, "select pg_catalog.has_function_privilege('pg_catalog.pg_ls_waldir()', 'execute')")
+        {
             lacks("pg_ls_waldir", "needs a superuser or the role pg_monitor");
         }
-        if !is_superuser && !is_so(session, "select pg_has_role('pg_read_all_stats', 'usage')") {
+        if !is_superuser && !is_so(session, "select pg_catalog.pg_has_role('pg_read_all_stats', 'usage')") {
             lacks("all_stats", "other users' activity is hidden: needs a superuser or the role pg_monitor");
         }
     }

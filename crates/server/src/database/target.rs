@@ -61,14 +61,15 @@ impl Target {
 
     /// Adopts the server that `session` was connected to by these settings.
     pub fn at(session: &mut Session, conninfo: Conninfo) -> Result<Target> {
-        let version = ask(session, "select version()").context("ask the server for its version")?;
+        let version =
+            ask(session, "select pg_catalog.version()").context("ask the server for its version")?;
         let version_num = version_num(session)?;
-        let pid = ask(session, "select pg_backend_pid()").unwrap_or_default();
+        let pid = ask(session, "select pg_catalog.pg_backend_pid()").unwrap_or_default();
         Ok(Target {
             flavor: flavor_of(&version),
             version_num,
             is_superuser: is_superuser(session),
-            in_recovery: is_so(session, "select pg_is_in_recovery()"),
+            in_recovery: is_so(session, "select pg_catalog.pg_is_in_recovery()"),
             // A pooler answers the start of a session itself, with a process id that it makes up.
             is_pooled: pid.parse() != Ok(session.backend_pid()),
             local: locate(session),
@@ -88,7 +89,7 @@ impl Target {
 /// # Errors
 /// When the server fails.
 pub fn pools_transactions(first: &mut Session, second: &mut Session) -> Result<bool> {
-    const PID: &str = "select pg_backend_pid()";
+    const PID: &str = "select pg_catalog.pg_backend_pid()";
     let before = ask(first, PID)?;
     second.execute("begin")?;
     // The second has its own now. If it is the one that the first had, there may be no other.
@@ -106,7 +107,10 @@ pub fn rewrites_statement_names(session: &mut Session) -> Result<bool> {
     const NAME: &str = "pgdyno_probe";
     session.execute("begin")?;
     session.prepare(NAME, "select 1")?;
-    let kept = ask(session, &format!("select count(*) from pg_prepared_statements where name = '{NAME}'"))?;
+    let kept = ask(
+        session,
+        &format!("select pg_catalog.count(*) from pg_catalog.pg_prepared_statements where name = '{NAME}'"),
+    )?;
     if kept != "0" {
         session.execute(&format!("deallocate {NAME}"))?;
     }
@@ -121,10 +125,12 @@ pub fn locate(session: &mut Session) -> Option<LocalServer> {
     Some(LocalServer { postmaster_pid, data_directory: data_directory(session) })
 }
 
-/// The server process of a session, also behind a pooler.
+/// The server process of a session, also behind a pooler. Names are qualified: what stands in somebody's search path may
+/// not decide which process is taken for the server.
 pub fn backend_of(session: &mut Session) -> Option<Backend> {
-    let pid: u32 = ask(session, "select pg_backend_pid()").ok()?.parse().ok()?;
-    let age = "select extract(epoch from clock_timestamp() - backend_start)::float8 from pg_stat_activity where pid = pg_backend_pid()";
+    let pid: u32 = ask(session, "select pg_catalog.pg_backend_pid()").ok()?.parse().ok()?;
+    let age = "select extract(epoch from pg_catalog.clock_timestamp() - backend_start)::float8 \
+               from pg_catalog.pg_stat_activity where pid = pg_catalog.pg_backend_pid()";
     let age_s: f64 = ask(session, age).ok()?.parse().ok()?;
     Some(Backend { pid, age_s })
 }
@@ -136,7 +142,9 @@ pub fn data_directory(session: &mut Session) -> Option<PathBuf> {
 
 /// Where the server's log collector writes now, if there is one and our user may know it.
 pub fn log_path(session: &mut Session) -> Option<PathBuf> {
-    let path = ask(session, "select pg_current_logfile('stderr')").ok().filter(|path| !path.is_empty())?;
+    let path = ask(session, "select pg_catalog.pg_current_logfile('stderr')")
+        .ok()
+        .filter(|path| !path.is_empty())?;
     // Relative to the data directory.
     Some(data_directory(session)?.join(path))
 }

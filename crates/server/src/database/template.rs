@@ -25,7 +25,7 @@ use self::leftovers::{BIRTHMARK, drop_database};
 pub use self::leftovers::{Fate, clean};
 pub use self::mark::create_database;
 use self::mark::{Kind, Mark};
-pub use self::strangers::{Loaded, Others, holders, others, stranger};
+pub use self::strangers::{Loaded, Others, RoutineFacts, holders, others, stranger};
 use crate::database::facts::version_num;
 use crate::database::tend::{Detail, seconds};
 

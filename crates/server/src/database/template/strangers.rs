@@ -78,12 +78,51 @@ pub struct Others {
 /// Number of objects that are named.
 const N_NAMED: usize = 3;
 
+/// A routine of a database, by which its loader recognizes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoutineFacts<'a> {
+    /// Whether it is a procedure.
+    pub is_procedure: bool,
+    /// Name without the schema.
+    pub name: &'a str,
+    /// Types of the arguments, as `oidvectortypes` has them.
+    pub types: &'a str,
+    /// Source text.
+    pub body: &'a str,
+    /// The comment on it.
+    pub comment: &'a str,
+}
+
 /// Relations, routines, schemas and large objects in the session's database that were not loaded and belong to no
-/// extension. Routines that pgdyno loaded have a comment that begins with `pgdyno`.
+/// extension. Routines with a comment that begins with `pgdyno` are left out if `is_loaded`: anybody can write a comment.
 ///
 /// # Errors
 /// When the server fails.
-pub fn others(session: &mut Session, tables: &[&str]) -> Result<Others> {
+pub fn others(
+    session: &mut Session,
+    tables: &[&str],
+    is_loaded: &dyn Fn(&RoutineFacts) -> bool,
+) -> Result<Others> {
+    let rows = session.query(&others_sql(tables)).context("list the contents of the database")?;
+    let is_other = |row: &&Vec<Option<String>>| {
+        let text = |column: usize| row.get(column).and_then(Option::as_deref).unwrap_or_default();
+        let has_comment = !text(1).is_empty();
+        !has_comment
+            || !is_loaded(&RoutineFacts {
+                comment: text(1),
+                is_procedure: text(2) == "p",
+                name: text(3),
+                types: text(4),
+                body: text(5),
+            })
+    };
+    let others: Vec<&Vec<Option<String>>> = rows.rows.iter().filter(is_other).collect();
+    let first = others.iter().filter_map(|row| row.first().cloned().flatten()).take(N_NAMED);
+    Ok(Others { n: others.len(), first: first.collect() })
+}
+
+/// Rows of what there is; of a routine with a comment like ours also comment, kind, name, types and body.
+fn others_sql(tables: &[&str]) -> String {
     let holders = holders_sql(tables);
     let of_extension = |class: &str, oid: &str| {
         format!(
@@ -96,22 +135,23 @@ pub fn others(session: &mut Session, tables: &[&str]) -> Result<Others> {
         of_extension("pg_proc", "p.oid"),
         of_extension("pg_namespace", "n.oid"),
     );
-    let sql = format!(
-        "select what from (
-           select 1 as place, h.what from ({holders}) h where not {of_relation}
+    format!(
+        "select o.what, p.comment, p.kind, p.name, p.types, p.body from (
+           select 1 as place, h.what, null::oid as routine from ({holders}) h where not {of_relation}
            union all
-           select 2, pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, h.oid, 0)
+           select 2, pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, h.oid, 0), null
              from pg_catalog.pg_class h where h.relkind = 'v' and h.oid >= {FIRST_OID} and not {of_relation}
            union all
-           select 3, pg_catalog.pg_describe_object('pg_catalog.pg_proc'::regclass, p.oid, 0)
+           select 3, pg_catalog.pg_describe_object('pg_catalog.pg_proc'::regclass, p.oid, 0), p.oid
              from pg_catalog.pg_proc p where p.oid >= {FIRST_OID} and not {of_routine}
-              and coalesce(pg_catalog.obj_description(p.oid, 'pg_proc'), '') not like 'pgdyno%'
            union all
-           select 4, pg_catalog.pg_describe_object('pg_catalog.pg_namespace'::regclass, n.oid, 0)
+           select 4, pg_catalog.pg_describe_object('pg_catalog.pg_namespace'::regclass, n.oid, 0), null
              from pg_catalog.pg_namespace n where n.oid >= {FIRST_OID} and n.nspname !~ '^pg_(toast_)?temp_' and not {of_schema}
-         ) o order by place, what"
-    );
-    let rows = session.query(&sql).context("list the contents of the database")?;
-    let first = rows.rows.iter().filter_map(|row| row.first().cloned().flatten()).take(N_NAMED);
-    Ok(Others { n: rows.len(), first: first.collect() })
+         ) o left join lateral (
+           select pg_catalog.obj_description(r.oid, 'pg_proc') as comment, pg_catalog.to_jsonb(r) ->> 'prokind' as kind,
+                  r.proname as name, pg_catalog.oidvectortypes(r.proargtypes) as types, r.prosrc as body
+             from pg_catalog.pg_proc r
+            where r.oid = o.routine and pg_catalog.obj_description(r.oid, 'pg_proc') like 'pgdyno%'
+         ) p on true order by o.place, o.what"
+    )
 }
