@@ -7,6 +7,7 @@ pub mod file;
 pub mod inventory;
 pub mod merge;
 pub mod pairs;
+pub(crate) mod problems;
 pub mod question;
 #[cfg(test)]
 pub(crate) mod sample;

@@ -8,6 +8,7 @@ pub mod hands;
 pub mod keys;
 pub mod phase_limit;
 pub mod progress;
+pub mod reach;
 pub mod referee;
 pub(crate) mod requirements;
 pub(crate) mod wal;

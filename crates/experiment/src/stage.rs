@@ -8,6 +8,7 @@ pub mod copies;
 pub mod disk;
 pub(crate) mod embedded;
 pub mod kept_clusters;
+pub(crate) mod loaded_before;
 pub mod os;
 pub(crate) mod own_data;
 

@@ -164,6 +164,16 @@ impl Fleet {
     /// # Errors
     /// The driver's own message if the load cannot begin; the end of its stderr if it died; a timeout.
     pub fn wait_ready(&mut self, timeout: Duration, stop: &AtomicBool) -> Result<Ready> {
+        let ready = self.wait_connected(timeout, stop)?;
+        self.meet_clocks(stop)?;
+        Ok(ready)
+    }
+
+    /// [`Fleet::wait_ready`] without a comparison of clocks.
+    ///
+    /// # Errors
+    /// As [`Fleet::wait_ready`].
+    pub fn wait_connected(&mut self, timeout: Duration, stop: &AtomicBool) -> Result<Ready> {
         let begun = Instant::now();
         let mut ready: Vec<Option<Ready>> = vec![None; self.drivers.len()];
         while ready.iter().any(Option::is_none) {
@@ -198,7 +208,6 @@ impl Fleet {
                 }
             }
         }
-        self.meet_clocks(stop)?;
         Ok(all_ready(ready.into_iter().flatten().collect()))
     }
 

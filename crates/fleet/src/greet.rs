@@ -63,12 +63,21 @@ impl Fleet {
         Ok(Fleet::of(members, inbox.receiver))
     }
 
-    /// Whether a driver of the same build as `own` answers behind each of `specs`. They get no order, and end.
+    /// Whether a driver of the same build as `own` answers behind each of `specs`, and `accept` takes what is known of them.
+    /// They get no order, and end.
     ///
     /// # Errors
     /// As [`Fleet::greeted`].
-    pub fn try_to_greet(specs: &[DriverSpec], own: &Path, stop: &AtomicBool) -> Result<()> {
-        Greeted::all(specs, Role::Driver { server: None }, own, stop).map(drop)
+    pub fn try_to_greet(
+        specs: &[DriverSpec],
+        own: &Path,
+        accept: &dyn Fn(&[&DriverRecord]) -> Result<()>,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let Greeted { members, .. } = Greeted::all(specs, Role::Driver { server: None }, own, stop)?;
+        let records: Vec<&DriverRecord> =
+            members.iter().filter_map(|member| member.record.as_ref()).collect();
+        accept(&records)
     }
 }
 

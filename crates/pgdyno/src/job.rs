@@ -74,6 +74,7 @@ impl Job {
         servers: Vec<Conninfo>,
         output: Option<&Path>,
     ) -> Result<Job> {
+        preview::expect_copies(&plan, &servers)?;
         // Before the directory is created: a rejected plan leaves none.
         let os = take_os(&plan)?;
         let path = output.map_or_else(|| default_path(&plan), Path::to_path_buf);

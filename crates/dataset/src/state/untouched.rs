@@ -18,6 +18,11 @@ pub(crate) const KEYS: [&str; 2] = [ROWS, STATE];
 const ROWS: &str = "rows";
 const STATE: &str = "state_digest";
 
+/// The digest of the state in which a load left its tables, as their marker has it.
+pub fn fingerprint(marker: &Marker) -> Option<&str> {
+    marker.extra.get(STATE).map(String::as_str)
+}
+
 const DIGEST_BYTES: usize = 8;
 
 /// The proofs of tables that were loaded just now with `n_rows` rows, for their marker.

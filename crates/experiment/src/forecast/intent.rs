@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use dataset::clearance::is_loaded_routine;
 use dataset::kind::Dataset;
 use dataset::session::{self, limit};
 use dataset::state::Home;
@@ -12,13 +13,13 @@ use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use model::text::prose::plural;
-use server::database::template::{self, Others};
+use server::database::template::{self, Others, RoutineFacts};
 use wire::Conninfo;
 use wire::session::Session;
-use workload::Schema;
+use workload::{Schema, Signature};
 
 use crate::site::keys::data_words;
-use crate::stage::copies;
+use crate::stage::{copies, loaded_before};
 
 /// Intention for one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,15 @@ pub struct Intent {
     pub others: Others,
 }
 
+/// What the user has allowed to be dropped.
+#[derive(Debug, Clone, Copy)]
+pub struct Leave<'a> {
+    /// Tables that pgdyno did not create, and data that is there: it is loaded again in any case.
+    pub replace: bool,
+    /// Databases that may be replaced by copies of themselves.
+    pub databases: &'a [String],
+}
+
 /// Intentions for each database of a server by URL. `servers` have the passwords.
 ///
 /// # Errors
@@ -36,7 +46,7 @@ pub struct Intent {
 pub fn of_plan(
     plan: &Plan,
     servers: &[Conninfo],
-    replace_databases: &[String],
+    leave: Leave,
     stop: &'static AtomicBool,
 ) -> Result<Vec<Intent>> {
     let mut seen: Vec<&ServerSource> = Vec::new();
@@ -49,16 +59,14 @@ pub fn of_plan(
         seen.push(source);
         let ServerSource::Url(keywords) = source else { continue };
         let conninfo = crate::site::conninfo(servers, keywords)?;
-        let cases: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source == *source).collect();
-        let is_here = |id: u32| cases.iter().any(|case| case.id == id);
-        let n_runs = plan.runs.iter().filter(|run| is_here(run.case)).count();
-        let may_replace = replace_databases.contains(&conninfo.dbname);
+        let of_runs = plan.runs.iter().filter_map(|run| plan.case(run.case));
+        let runs: Vec<&Case> = of_runs.filter(|case| case.server.source == *source).collect();
         intents.push(limit::within(
             "examine the server",
             crate::site::phase_limit::of_questions(case),
             || {
                 let mut session = session::open(&conninfo, stop)?;
-                Intent::of(&mut session, &conninfo, &cases, n_runs, may_replace)
+                Intent::of(&mut session, &conninfo, &runs, leave)
             },
         )?);
     }
@@ -66,15 +74,11 @@ pub fn of_plan(
 }
 
 impl Intent {
-    fn of(
-        session: &mut Session,
-        conninfo: &Conninfo,
-        cases: &[&Case],
-        n_runs: usize,
-        may_replace: bool,
-    ) -> Result<Intent> {
+    /// The intention for the database of `conninfo`, with the cases of `runs` in their order.
+    fn of(session: &mut Session, conninfo: &Conninfo, runs: &[&Case], leave: Leave) -> Result<Intent> {
         let place = place(conninfo);
-        let loading: Vec<&Case> = cases
+        let (n_runs, may_replace) = (runs.len(), leave.databases.contains(&conninfo.dbname));
+        let loading: Vec<&Case> = runs
             .iter()
             .filter(|case| case.prepare.restore && case.workload.data != CaseData::None)
             .copied()
@@ -84,7 +88,7 @@ impl Intent {
             return Ok(Intent { line, others: Others::default() });
         }
         let mut homes: Vec<Home> = Vec::new();
-        for case in &loading {
+        for case in distinct(&loading) {
             homes.extend(Home::of(session, &case.workload)?);
         }
         let tables: BTreeSet<String> = homes.iter().flat_map(Home::tables).collect();
@@ -94,20 +98,37 @@ impl Intent {
         let is_refused =
             |session: &mut Session| !matches!(copies::refusal(session, false, may_replace), Ok(None));
         let copies = n_runs > 1 && may_copy && !is_refused(session);
-        let again = match (copies, n_runs > 1) {
-            (true, _) => "; the whole database is replaced by a copy of itself before each run",
-            (false, true) => ", replaced before each run",
-            (false, false) => "",
+        let before = match loading.first() {
+            Some(first) if first.prepare.restore_by != RestoreBy::Load && !leave.replace => {
+                loaded_before::find(session, &first.workload)?
+            }
+            _ => None,
+        };
+        let again = match (copies, n_runs > 1, before.is_some()) {
+            (true, _, _) => "; the whole database is replaced by a copy of itself before each run",
+            (false, true, true) => "; they are replaced before each later run",
+            (false, true, false) => ", replaced before each run",
+            (false, false, _) => "",
         };
         let what = match tables.is_empty() {
             true => {
                 let files: BTreeSet<String> = loading.iter().map(|case| data_words(&case.workload)).collect();
                 format!("runs {} in {place}", files.into_iter().collect::<Vec<_>>().join(", "))
             }
-            false => loads(&tables, homes.iter().map(|home| &home.schema), &place),
+            false => {
+                let schemas = homes.iter().map(|home| &home.schema);
+                match &before {
+                    None => loads(&tables, schemas, &place),
+                    Some(marker) => format!(
+                        "uses {}: pgdyno loaded the data before ({}), and it is unchanged, so that it is not loaded again",
+                        tables_in(&tables, schemas, &place, "in"),
+                        loaded_before::words(marker)
+                    ),
+                }
+            }
         };
         // A server that cannot be queried is not PostgreSQL, and is refused later.
-        let others = template::others(session, &tables).unwrap_or_default();
+        let others = template::others(session, &tables, &is_loaded).unwrap_or_default();
         Ok(Intent { line: format!("{what}{again}"), others })
     }
 
@@ -118,9 +139,35 @@ impl Intent {
 }
 
 fn loads<'a>(tables: &[&str], schemas: impl Iterator<Item = &'a Schema>, place: &str) -> String {
+    format!("loads {}", tables_in(tables, schemas, place, "into"))
+}
+
+fn tables_in<'a>(
+    tables: &[&str],
+    schemas: impl Iterator<Item = &'a Schema>,
+    place: &str,
+    preposition: &str,
+) -> String {
     let schemas: BTreeSet<&str> = schemas.map(Schema::name).collect();
     let schemas = schemas.into_iter().collect::<Vec<_>>().join(", ");
-    format!("loads {} into schema {schemas} of {place}", plural(tables.len(), "table"))
+    format!("{} {preposition} schema {schemas} of {place}", plural(tables.len(), "table"))
+}
+
+fn is_loaded(routine: &RoutineFacts) -> bool {
+    let RoutineFacts { is_procedure, name, types, body, comment } = *routine;
+    let signature = Signature { is_procedure, name: name.to_string(), types: types.to_string() };
+    is_loaded_routine(&signature, body, comment)
+}
+
+/// Each case once.
+fn distinct<'a>(cases: &[&'a Case]) -> Vec<&'a Case> {
+    let mut seen: Vec<&Case> = Vec::new();
+    for case in cases {
+        if !seen.iter().any(|known| known.id == case.id) {
+            seen.push(case);
+        }
+    }
+    seen
 }
 
 fn place(conninfo: &Conninfo) -> String {

@@ -187,6 +187,11 @@ fn one_factor(n_levels: &[usize]) -> Vec<Vec<usize>> {
     combinations
 }
 
+/// Few combinations that together have every level, to check levels although they cannot be combined as asked for.
+pub(crate) fn every_level(dimensions: &[Dimension]) -> Vec<Combination> {
+    one_factor(&dimensions.iter().map(|dimension| dimension.levels.len()).collect::<Vec<_>>())
+}
+
 /// Expands the levels of bundles to levels of all dimensions.
 fn spread(bundles: &[Vec<usize>], levels: &[usize], n_dimensions: usize) -> Combination {
     let mut combination = vec![0; n_dimensions];

@@ -8,7 +8,7 @@ mod workload_spec;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use model::experiment::case::{Case, ServerSource, ServerSpec};
+use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::os::WalPolicy;
 use model::experiment::plan::{Plan, RunSpec};
@@ -20,7 +20,8 @@ use model::load::capacity::Probing;
 use self::grid::{FACTORS, Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
-use crate::plan::design::{self, Combine, Dimension};
+use crate::plan::design::{self, Combination, Combine, Dimension};
+use crate::plan::problems::Problems;
 use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
 use crate::site::wal;
@@ -53,34 +54,31 @@ pub const DEFAULT_VERSION: &str = "18";
 /// Makes the plan.
 ///
 /// # Errors
-/// In words, when the experiment contradicts itself or asks for something impossible.
+/// In words, when the experiment contradicts itself or asks for something impossible: all that is wrong, one problem a line.
 pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
+    let mut problems = Problems::default();
+    let plan = plan_unless(experiment, site, &mut problems);
+    problems.end(plan)
+}
+
+/// The plan, unless there are problems that leave none.
+fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problems) -> Option<Plan> {
     let header = &experiment.experiment;
     if !(1..=1000).contains(&header.repeats) {
-        return Err(format!("experiment.repeats: {} is not in 1..1000", header.repeats));
+        problems.say(format!("experiment.repeats: {} is not in 1..1000", header.repeats));
     }
-    check_name(&header.name)?;
-    let grid = Grid::of(experiment, site)?;
-    let combine = Combine { design: header.design, zip: &header.zip, exclude: &header.exclude };
-    let combinations = combine.combinations(&grid.dimensions)?;
-    if combinations.len() * header.repeats as usize > design::RUNS_MAX {
-        return Err(format!(
-            "{} cases, {} times each, are more than {} runs; leave out levels, or use experiment.exclude, zip or \
-             design = \"one-factor\"",
-            combinations.len(),
-            header.repeats,
-            design::RUNS_MAX
-        ));
-    }
-    let baseline = design::baseline(header.baseline.as_ref(), &grid.dimensions, &combinations)?;
-    let mut cases = Vec::new();
-    for (n, levels) in combinations.iter().enumerate() {
-        cases.push(case(n as u32 + 1, &grid, levels, experiment, site)?);
-    }
+    problems.take(check_name(&header.name));
+    let grid = Grid::of(experiment, site, problems);
+    let combinations = combinations(experiment, &grid, problems);
+    let baseline = design::baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
+    let baseline = problems.take(baseline);
+    let repeat_disturbed = problems.take(windows::repeat_disturbed(&experiment.run));
+    let cases = cases(&grid, &combinations, experiment, site, problems)?;
     let seed = header.seed.unwrap_or(site.fresh_seed);
+    let runs = problems.take(ordered_runs(experiment, &cases, seed));
     let factors: Vec<String> =
         grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect();
-    Ok(Plan {
+    Some(Plan {
         format: model::FORMAT,
         name: header.name.clone(),
         title: match header.title.trim() {
@@ -95,15 +93,53 @@ pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
         precision: None,
         is_comparison: false,
         origins: Vec::new(),
-        repeat_disturbed: windows::repeat_disturbed(&experiment.run)?,
+        repeat_disturbed: repeat_disturbed?,
         factors,
-        runs: ordered_runs(experiment, &cases, seed)?,
+        runs: runs?,
         order: header.order,
         servers_at_a_time: experiment.run.servers_at_a_time,
-        baseline,
+        baseline: baseline?,
         baseline_factors: design::factors_of(header.baseline.as_ref(), &grid.dimensions),
         cases,
     })
+}
+
+/// The combinations of levels that become cases; after a problem, as many as check every level.
+fn combinations(experiment: &Experiment, grid: &Grid, problems: &mut Problems) -> Vec<Combination> {
+    let header = &experiment.experiment;
+    let combine = Combine { design: header.design, zip: &header.zip, exclude: &header.exclude };
+    let combinations = combine.combinations(&grid.dimensions).and_then(|combinations| {
+        if combinations.len() * header.repeats as usize <= design::RUNS_MAX {
+            return Ok(combinations);
+        }
+        Err(format!(
+            "{} cases, {} times each, are more than {} runs; leave out levels, or use experiment.exclude, zip or \
+             design = \"one-factor\"",
+            combinations.len(),
+            header.repeats,
+            design::RUNS_MAX
+        ))
+    });
+    problems.take(combinations).unwrap_or_else(|| design::every_level(&grid.dimensions))
+}
+
+/// The cases, if there are no problems.
+fn cases(
+    grid: &Grid,
+    combinations: &[Combination],
+    experiment: &Experiment,
+    site: &Resources,
+    problems: &mut Problems,
+) -> Option<Vec<Case>> {
+    let is_sound = problems.is_empty();
+    let mut cases = Vec::new();
+    for (n, levels) in combinations.iter().enumerate() {
+        cases.extend(case(n as u32 + 1, (grid, levels, is_sound), experiment, site, problems));
+        if problems.are_enough() {
+            break;
+        }
+    }
+    problems.is_empty().then_some(cases)
 }
 
 /// The runs in their order; grouped by server if only one may have its data on disk.
@@ -129,18 +165,36 @@ fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Ve
     Ok(design::grouped(runs, stage_of))
 }
 
-/// Checks for contradictions that do not depend on the servers, before any of them is contacted.
+/// Checks for all problems that do not depend on the servers, before any of them is contacted.
 ///
 /// # Errors
 /// As [`plan`].
 pub fn check(experiment: &Experiment) -> Result<(), String> {
-    let is_given = experiment.server.url.as_ref().map(|_| BTreeMap::new());
-    Grid::of(experiment, &Resources { url_keywords: is_given, ..Resources::default() }).map(drop)
+    plan(experiment, &Resources::unseen(experiment)).map(drop)
+}
+
+impl Resources {
+    /// An environment in which only an experiment's own contradictions are problems.
+    fn unseen(experiment: &Experiment) -> Resources {
+        let of_server = |url: Option<&String>| Resources {
+            memory_bytes: Some(1 << 30),
+            n_cpus: 1,
+            url_keywords: url.map(|_| BTreeMap::new()),
+            ..Resources::default()
+        };
+        let targets = experiment.target.iter();
+        Resources {
+            targets: targets.map(|t| (t.name.clone(), of_server(t.url.as_ref()))).collect(),
+            ..of_server(experiment.server.url.as_ref())
+        }
+    }
 }
 
 /// Keys of an experiment with their levels; empty if it contradicts itself, which planning will report.
 pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
-    Grid::of(experiment, &Resources::default()).map_or_else(|_| Vec::new(), |grid| grid.dimensions)
+    let mut problems = Problems::default();
+    let grid = Grid::of(experiment, &Resources::default(), &mut problems);
+    if problems.is_empty() { grid.dimensions } else { Vec::new() }
 }
 
 fn check_name(name: &str) -> Result<(), String> {
@@ -154,13 +208,14 @@ fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
+/// One case; `is_sound` says whether its keys are without problems so far, so that what is missing is one.
 fn case(
     id: u32,
-    grid: &Grid,
-    chosen: &[usize],
+    (grid, chosen, is_sound): (&Grid, &[usize], bool),
     experiment: &Experiment,
     site: &Resources,
-) -> Result<Case, String> {
+    problems: &mut Problems,
+) -> Option<Case> {
     let mut levels = BTreeMap::new();
     let mut values: BTreeMap<&str, &str> = BTreeMap::new();
     for (dimension, &level) in grid.dimensions.iter().zip(chosen) {
@@ -172,54 +227,73 @@ fn case(
     }
     let target = values.get("target").and_then(|name| experiment.target.iter().find(|t| t.name == **name));
     let site = target.and_then(|target| site.targets.get(&target.name)).unwrap_or(site);
-    let source = source(&values, site)?;
-    let settings: BTreeMap<String, String> = values
-        .iter()
-        .filter_map(|(key, value)| {
-            Some((key.strip_prefix("server.settings.")?.to_string(), value.to_string()))
-        })
-        .collect();
-    let workload = workload_spec(&values, experiment, target, site)?;
-    let window = windows::window(&values, &experiment.run)?;
-    if let Some(target) = workload.pace.target() {
-        Probing::of(target, window)?;
-        if workload.transactions.is_some() {
-            return Err(format!("workload.transactions is not for workload.pace = \"{}\"", workload.pace));
-        }
-    }
-    if workload.transactions.is_some() && levels.contains_key("run.ramp_up") {
-        return Err(
-            "run.ramp_up cannot vary with workload.transactions: a load that ends by number has none"
-                .to_string(),
-        );
-    }
-    let wal: WalPolicy = values["run.wal"].parse()?;
-    if let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none()) {
-        return Err(reason);
-    }
-    let adapt = windows::adapt(&values, &experiment.run, window, &workload, wal)?;
-    let below = |prefix: &str| {
+    let source = source(&values, site);
+    let source = if is_sound { problems.take(source) } else { source.ok() };
+    let below = |prefix: &str| -> BTreeMap<String, String> {
         let all = values.iter();
         all.filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_string(), value.to_string())))
             .collect()
     };
-    Ok(Case {
+    let settings = below("server.settings.");
+    let workload = workload_spec(&values, experiment, target, site, problems);
+    let window = windows::window(&values, &experiment.run, problems);
+    let wal: Option<WalPolicy> = problems.take(values["run.wal"].parse());
+    if let Some(workload) = &workload {
+        check_load(workload, window, levels.contains_key("run.ramp_up"), problems);
+    }
+    if let Some((wal, window)) = wal.zip(window)
+        && let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none())
+    {
+        problems.say(reason);
+    }
+    let adapt = workload.as_ref().zip(window.zip(wal));
+    let adapt = adapt
+        .and_then(|(workload, course)| windows::adapt(&values, &experiment.run, course, workload, problems));
+    let prepare = problems.take(prepare(&values));
+    let space = problems.take(space_spec(&experiment.prepare, site.url_keywords.is_some()));
+    let hooks = problems.take(experiment.hooks.spec());
+    let phase_timeout_s = problems.take(windows::phase_timeout_s(&experiment.run));
+    let server =
+        source.and_then(|source| problems.take(server_spec(source, settings, &values, experiment, target)));
+    let (workload, window) = workload.zip(window)?;
+    Some(Case {
         id,
         levels,
-        server: server_spec(source, settings, &values, experiment, target)?,
+        server: server?,
         // A load that ends by its number of transactions is measured from the first transaction on.
         window: if workload.transactions.is_some() { Window { ramp_up_s: 0, ..window } } else { window },
         workload,
-        prepare: prepare(&values)?,
-        space: space_spec(&experiment.prepare, site.url_keywords.is_some())?,
+        prepare: prepare?,
+        space: space?,
         os: below(OS),
         factors: below(FACTORS),
-        hooks: experiment.hooks.spec()?,
-        wal,
-        adapt,
-        phase_timeout_s: windows::phase_timeout_s(&experiment.run)?,
+        hooks: hooks?,
+        wal: wal?,
+        adapt: adapt?,
+        phase_timeout_s: phase_timeout_s?,
         max_failed: experiment.run.max_failed,
     })
+}
+
+/// Checks what a workload's pace and its number of transactions ask of the window.
+fn check_load(
+    workload: &WorkloadSpec,
+    window: Option<Window>,
+    ramp_up_varies: bool,
+    problems: &mut Problems,
+) {
+    if let Some(target) = workload.pace.target() {
+        window.map(|window| problems.take(Probing::of(target, window)));
+        if workload.transactions.is_some() {
+            problems.say(format!("workload.transactions is not for workload.pace = \"{}\"", workload.pace));
+        }
+    }
+    if workload.transactions.is_some() && ramp_up_varies {
+        problems.say(
+            "run.ramp_up cannot vary with workload.transactions: a load that ends by number has none"
+                .to_string(),
+        );
+    }
 }
 
 /// Where the server of a case comes from.

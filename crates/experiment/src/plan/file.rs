@@ -86,12 +86,17 @@ impl std::error::Error for FileError {}
 /// Names file, line and column, or the option at fault.
 pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experiment, FileError> {
     // The file is checked by itself first, so that its mistakes are reported with their position.
-    let unchanged: Experiment = toml::from_str(text).map_err(|_| mistakes::all(name, text))?;
+    let unchanged: Result<Experiment, _> = toml::from_str(text);
+    let unchanged = unchanged.map_err(|_| mistakes::all(name, text));
     if overrides.is_empty() {
-        return Ok(unchanged);
+        return unchanged;
     }
-    let mut table: Table = text.parse().map_err(|_| mistakes::all(name, text))?;
-    let mut refused = Vec::new();
+    // Options are checked also next to mistakes of the file: then against a file that says nothing.
+    let mut table: Table = match &unchanged {
+        Ok(_) => text.parse().map_err(|_| mistakes::all(name, text))?,
+        Err(_) => NOTHING.parse().map_err(|_| mistakes::all(name, text))?,
+    };
+    let mut refused: Vec<String> = unchanged.err().map(|error| error.message).into_iter().collect();
     for change in overrides {
         // Checked one by one, so that a message can name the option.
         match with(&table, change) {
@@ -106,6 +111,9 @@ pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experimen
         .try_into()
         .map_err(|e: toml::de::Error| FileError { message: mistakes::words(e.message()) })
 }
+
+/// The shortest experiment file.
+const NOTHING: &str = "[experiment]\nname = \"x\"\n";
 
 /// The table with one change, if the result is an experiment.
 fn with(table: &Table, change: &Override) -> Result<Table, FileError> {
@@ -195,6 +203,12 @@ mod tests {
         check(
             "[experiment]\nname = \"x\"\n[workload]\nclinets = 1\n",
             "x.toml:4:1: unknown field `clinets`; did you mean `clients`?",
+        );
+        let option = Override::parse("workload.clinets=1").unwrap();
+        let both = parse("x.toml", "[experiment]\nname = 1\n", &[option]).unwrap_err().to_string();
+        assert!(
+            both.starts_with("x.toml:2:8: ") && both.contains("\n--set workload.clinets=1: unknown"),
+            "{both}"
         );
         check("", "x.toml:1:1: missing field `experiment`");
     }

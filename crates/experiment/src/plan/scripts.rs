@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use workload::script::sqlfile::line_and_column;
 use workload::{Builtin, Bundle, Program, Schema, ScriptError};
 
+use crate::plan::problems::Problems;
 use dataset::kind::builtin;
 
 /// A data file up to this size is stored in the plan with its text; for a larger one, the plan has path and hash.
@@ -42,30 +43,38 @@ pub struct Origin<'a> {
 /// Reads scripts and data files, so that the experiment is self-contained: no names of script files are left in it.
 ///
 /// # Errors
-/// In words, with file, line and column: an unreadable file, a script that does not compile, a wrong hash.
+/// In words, with file, line and column, one problem a line: unreadable files, scripts that do not compile, wrong hashes.
 pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> {
+    let mut problems = Problems::default();
     let workload = &mut experiment.workload;
-    check_kind(workload).map_err(|message| format!("{}: {message}", origin.name))?;
+    let located = |message: String| format!("{}: {message}", origin.name);
+    problems.take(check_kind(workload).map_err(located));
     let places = Places::of(origin);
+    let mut is_read = Vec::new();
     for (n, entry) in workload.scripts.iter_mut().enumerate() {
-        read_script(entry, origin).map_err(|message| places.script(n, &message))?;
+        let read = read_script(entry, origin).map_err(|message| places.script(n, &message));
+        is_read.push(problems.take(read).is_some());
     }
     let mut names = BTreeSet::new();
-    for (n, entry) in workload.scripts.iter().enumerate() {
-        compile(workload, entry).map_err(|message| places.script(n, &message))?;
+    for (n, entry) in workload.scripts.iter().enumerate().filter(|(n, _)| is_read[*n]) {
+        problems.take(compile(workload, entry).map_err(|message| places.script(n, &message)));
         if !names.insert(entry.name.as_deref()) {
             let name = entry.name.as_deref().unwrap_or_default();
             let message = format!("`{name}` is named twice; add the weights, or give one another `name`");
-            return Err(places.script(n, &message));
+            problems.say(places.script(n, &message));
         }
     }
-    check_together(workload).map_err(|message| format!("{}: workload.scripts: {message}", origin.name))?;
+    // Scripts that do not compile cannot be judged together.
+    if problems.is_empty() {
+        let together = check_together(workload).map_err(|message| format!("workload.scripts: {message}"));
+        problems.take(together.map_err(located));
+    }
     if let Some(DataChoice::Files(files)) = &mut workload.data {
         for (n, file) in files.iter_mut().enumerate() {
-            read_data(file, origin).map_err(|message| places.data(n, &message))?;
+            problems.take(read_data(file, origin).map_err(|message| places.data(n, &message)));
         }
     }
-    Ok(())
+    problems.end(Some(()))
 }
 
 /// Refuses keys that belong to the workload `scripts` in other workloads.

@@ -9,22 +9,29 @@ use model::load::Window;
 use model::load::course::{Adapt, RampUp};
 use model::text::units::Span;
 
+use crate::plan::problems::Problems;
+
 /// Window of a case, with the maximum of an automatic ramp-up.
-pub(crate) fn window(values: &BTreeMap<&str, &str>, run: &RunSection) -> Result<Window, String> {
+pub(crate) fn window(
+    values: &BTreeMap<&str, &str>,
+    run: &RunSection,
+    problems: &mut Problems,
+) -> Option<Window> {
     let span = |key: &str| values[key].parse::<Span>().map_err(|error| format!("{key}: {error}"));
     let whole = |key: &str, span: Span| {
         span.whole_s().ok_or_else(|| format!("{key}: {span} is not a whole number of seconds"))
     };
-    let measure = span("run.measure")?;
-    let window = Window {
-        ramp_up_s: whole("run.ramp_up", run.ramp_up_longest(ramp_up(values)?, measure))?,
-        measure_s: whole("run.measure", measure)?,
-        grace_s: whole("run.grace", span("run.grace")?)?,
-    };
-    if window.measure_s < 2 {
-        return Err(format!("run.measure: {measure} is too short; measure at least 2s"));
+    let measure = problems.take(span("run.measure"));
+    let grace_s = problems.take(span("run.grace").and_then(|grace| whole("run.grace", grace)));
+    let measure_s = measure.and_then(|measure| problems.take(whole("run.measure", measure)));
+    if let Some((measure, 0 | 1)) = measure.zip(measure_s) {
+        problems.say(format!("run.measure: {measure} is too short; measure at least 2s"));
     }
-    Ok(window)
+    let ramp_up = problems.take(ramp_up(values)).zip(measure);
+    let ramp_up_s = ramp_up.and_then(|(ramp_up, measure)| {
+        problems.take(whole("run.ramp_up", run.ramp_up_longest(ramp_up, measure)))
+    });
+    Some(Window { ramp_up_s: ramp_up_s?, measure_s: measure_s?, grace_s: grace_s? })
 }
 
 fn ramp_up(values: &BTreeMap<&str, &str>) -> Result<RampUp, String> {
@@ -58,39 +65,47 @@ pub(crate) fn repeat_disturbed(run: &RunSection) -> Result<u32, String> {
 pub(crate) fn adapt(
     values: &BTreeMap<&str, &str>,
     run: &RunSection,
-    window: Window,
+    (window, wal): (Window, WalPolicy),
     workload: &WorkloadSpec,
-    wal: WalPolicy,
-) -> Result<Adapt, String> {
-    let extend_s = run.extend.whole_s();
-    let extend_s =
-        extend_s.ok_or_else(|| format!("run.extend: {} is not a whole number of seconds", run.extend))?;
-    let adapt = Adapt { ramp_up: ramp_up(values)? == RampUp::Auto, extend_s };
-    let refused = match adapt {
-        _ if run.ramp_up_max.is_some() && !run.ramp_up.all().contains(&RampUp::Auto) => {
-            Some("run.ramp_up_max is for run.ramp_up = \"auto\"; remove one of the two".to_string())
-        }
-        _ if adapt.is_none() => None,
-        _ if workload.transactions.is_some() => Some(
+    problems: &mut Problems,
+) -> Option<Adapt> {
+    if run.ramp_up_max.is_some() && !run.ramp_up.all().contains(&RampUp::Auto) {
+        problems.say("run.ramp_up_max is for run.ramp_up = \"auto\"; remove one of the two".to_string());
+    }
+    let extend_s = run
+        .extend
+        .whole_s()
+        .ok_or_else(|| format!("run.extend: {} is not a whole number of seconds", run.extend));
+    let (extend_s, ramp_up) = problems.take(extend_s).zip(problems.take(ramp_up(values)))?;
+    let adapt = Adapt { ramp_up: ramp_up == RampUp::Auto, extend_s };
+    if adapt.is_none() {
+        return Some(adapt);
+    }
+    if workload.transactions.is_some() {
+        problems.say(
             "workload.transactions ends the load by number: run.ramp_up = \"auto\" and run.extend are for a load that ends \
              by time"
                 .to_string(),
-        ),
-        _ if workload.pace.target().is_some() => Some(format!(
+        );
+    }
+    if workload.pace.target().is_some() {
+        problems.say(format!(
             "workload.pace = \"{}\" divides the measurement into probes before it begins: give run.ramp_up a duration, and leave \
              run.extend out",
             workload.pace
-        )),
-        _ if adapt.ramp_up && window.ramp_up_s < RAMP_UP_AUTO_S_MIN => {
-            let given = window.ramp_up_s;
-            Some(format!("run.ramp_up_max: {given}s is too short to find a steady load in; give at least {RAMP_UP_AUTO_S_MIN}s"))
-        }
-        _ if extend_s > 0 && !wal.is_as_is() => Some(format!(
-            "run.wal = \"{wal}\" sizes the WAL by the length of the run; remove run.extend"
-        )),
-        _ => None,
-    };
-    refused.map_or(Ok(adapt), Err)
+        ));
+    }
+    if adapt.ramp_up && window.ramp_up_s < RAMP_UP_AUTO_S_MIN {
+        let given = window.ramp_up_s;
+        problems.say(format!(
+            "run.ramp_up_max: {given}s is too short to find a steady load in; give at least {RAMP_UP_AUTO_S_MIN}s"
+        ));
+    }
+    if extend_s > 0 && !wal.is_as_is() {
+        problems
+            .say(format!("run.wal = \"{wal}\" sizes the WAL by the length of the run; remove run.extend"));
+    }
+    Some(adapt)
 }
 
 #[cfg(test)]

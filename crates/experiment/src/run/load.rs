@@ -1,10 +1,11 @@
 //! Ramp-up, measurement and drain of a run, with telemetry from before to after.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::plan::RunState;
@@ -15,7 +16,7 @@ use model::run::RunRecord;
 use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use observe::{ObserveSpec, Observer, OurBackends};
-use wire::{Conninfo, Host};
+use wire::Conninfo;
 
 use crate::run::adapt::Judge;
 use crate::run::admission;
@@ -29,6 +30,7 @@ use crate::run::telemetry::{Telemetry, lock};
 use crate::site::clock::{GO_DELAY, unix_now};
 use crate::site::exporter;
 use crate::site::progress::{Progress, Watch};
+use crate::site::reach;
 use crate::site::wal::Sizing;
 use crate::stage::Stage;
 
@@ -63,7 +65,7 @@ impl OneRun<'_> {
         let telemetry = Telemetry::default();
         let spec = ObserveSpec {
             driver_pid: fleet.pids_here().first().map(|&pid| pid as i32),
-            backends: Some(OurBackends { load: load_backends, others }),
+            backends: Some(OurBackends { load: load_backends, others, word: word()?.to_string() }),
             align_unix_ns: go,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
             ..self.observe(place, conninfo)?
@@ -136,7 +138,7 @@ impl OneRun<'_> {
         let specs = self.case.workload.drivers.as_slice();
         let listens = self.case.server.listen.is_some();
         let accept = |drivers: &[&DriverRecord]| {
-            drivers.iter().try_for_each(|driver| expect_reachable(conninfo, driver))?;
+            reach::expect_reachable(reach::is_socket(conninfo), drivers)?;
             if listens { stage.admit(&admission::addresses(specs, drivers, conninfo)?) } else { Ok(()) }
         };
         match specs {
@@ -183,16 +185,17 @@ impl OneRun<'_> {
     }
 }
 
-/// Drivers on other machines cannot reach a Unix socket of this one.
-fn expect_reachable(conninfo: &Conninfo, driver: &DriverRecord) -> Result<()> {
-    let is_socket = conninfo.hosts.first().is_some_and(Host::is_unix);
-    ensure!(
-        driver.is_here || !is_socket,
-        "driver `{}` is on another machine and cannot reach a server that listens on a Unix socket of this one; set \
-         server.listen to a private address of this machine, or give a server by URL (--server)",
-        driver.name
-    );
-    Ok(())
+/// A word by which the observers of this process recognize each other.
+fn word() -> Result<&'static str> {
+    static WORD: OnceLock<String> = OnceLock::new();
+    let word = match WORD.get() {
+        Some(word) => word,
+        None => {
+            let fresh = files::random_hex(8)?;
+            WORD.get_or_init(|| fresh)
+        }
+    };
+    Ok(word)
 }
 
 fn push_phase(record: &mut RunRecord, phase: Phase, start_unix_ns: u64, end_unix_ns: u64) {

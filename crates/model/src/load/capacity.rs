@@ -124,23 +124,27 @@ impl Probing {
     /// The probes that fit into a window.
     ///
     /// # Errors
-    /// When they are too few to find anything; names the window that would be long enough.
+    /// When they are too few to find anything, or nothing shows where to search; names a window that is long enough.
     pub fn of(target: LatencyTarget, window: Window) -> Result<Probing, String> {
         let shortest = shortest_probe_s(target);
-        if window.ramp_up_s < RAMP_UP_S_MIN {
-            return Err(format!(
-                "a search for the highest rate needs run.ramp_up of {RAMP_UP_S_MIN}s or more: its closed loop shows \
-                 where to search"
-            ));
-        }
+        let ramp_up = (window.ramp_up_s < RAMP_UP_S_MIN).then(|| {
+            format!("run.ramp_up of {RAMP_UP_S_MIN}s or more, because its closed loop shows where to search")
+        });
         let search_s = (f64::from(window.measure_s) * SEARCH_SHARE) as u32;
         let probe_s = shortest.max((search_s / PROBES_MAX).saturating_sub(SETTLE_S));
         let n_probes = search_s / (probe_s + SETTLE_S);
-        if n_probes < PROBES_MIN {
+        let measure = (n_probes < PROBES_MIN).then(|| {
             let (_, needed_s) = Probing::shortest(target);
+            format!(
+                "run.measure of {needed_s}s or more, for {PROBES_MIN} probes of {shortest} s and time to confirm what they \
+                 find"
+            )
+        });
+        let needs: Vec<String> = ramp_up.into_iter().chain(measure).collect();
+        if !needs.is_empty() {
             return Err(format!(
-                "a search for the highest rate with {target} needs run.measure of {needed_s}s or more: {PROBES_MIN} \
-                 probes of {shortest} s, and time to confirm what they find"
+                "a search for the highest rate with {target} needs {}",
+                needs.join("; and ")
             ));
         }
         Ok(Probing { probe_s, n_probes, search_end_t: window.ramp_up_s + search_s, end_t: window.load_s() })
@@ -249,5 +253,7 @@ mod tests {
         assert_eq!(of("p99 <= 1s", 5, 60), probing(4, 8, 47, 65));
         assert!(of("p99 <= 10ms", 5, 20).unwrap_err().contains("run.measure of 26s"));
         assert!(of("p99 <= 10ms", 0, 30).unwrap_err().contains("run.ramp_up"));
+        let both = of("p99 <= 10ms", 0, 5).unwrap_err();
+        assert!(both.contains("run.ramp_up of 2s or more") && both.contains("run.measure of 26s"), "{both}");
     }
 }

@@ -20,7 +20,7 @@ use server::cluster::DATABASE;
 use server::running::listen::LOAD_ROLE;
 use workload::Program;
 
-use crate::front::announce::Consent;
+use crate::front::announce::{Consent, intents};
 use crate::front::cli::PlanArgs;
 use crate::front::cli::stored::RESULTS;
 use crate::front::setup;
@@ -38,6 +38,12 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
     } else {
         print(&text(&asked.plan, look.peak.as_ref())?)?;
+        // Only where nothing else has to be said first: a server that fails has been reported as a problem.
+        if obstacles.is_empty() {
+            for intent in intents(&asked.plan, &asked.servers, consent)? {
+                print(&format!("does    {}\n", intent.line))?;
+            }
+        }
         for obstacle in &obstacles {
             print(&format!("problem {}\n", with_cases(&asked.plan, obstacle)))?;
         }

@@ -102,6 +102,7 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     let os = job::take_os(&plan)?;
     let servers = setup::servers_of(&text)?;
     announce(&plan, &servers, consent)?;
+    preview::expect_copies(&plan, &servers)?;
     let records = store::read_records(path)?;
     let replaced = replaced::find(&plan, &records, &servers, &moved, signals::stop_flag())?;
     let dir = ExperimentDir::open(path)?;

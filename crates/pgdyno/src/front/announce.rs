@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::forecast::intent::{self, Intent};
+use experiment::forecast::intent::{self, Intent, Leave};
 use model::experiment::plan::Plan;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -39,7 +39,7 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
             if known.is_empty() { "it has none".to_string() } else { known.join(", ") }
         );
     }
-    let intents = intent::of_plan(plan, servers, consent.replace_databases, signals::stop_flag())?;
+    let intents = intents(plan, servers, consent)?;
     for Intent { line, others } in intents {
         say(&line);
         if others.n > 0 && !consent.yes {
@@ -47,6 +47,15 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
         }
     }
     Ok(())
+}
+
+/// What will be done to each server by URL.
+///
+/// # Errors
+/// When a server cannot be reached.
+pub(crate) fn intents(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<Vec<Intent>> {
+    let leave = Leave { replace: consent.replace, databases: consent.replace_databases };
+    intent::of_plan(plan, servers, leave, signals::stop_flag())
 }
 
 /// Asks `question` on a terminal; elsewhere the answer is yes.

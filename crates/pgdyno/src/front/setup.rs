@@ -56,10 +56,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let mut experiment = file::parse(&name, &text, &changes)?;
     hiding::expect_all_given(&name, &experiment)?;
     agents::choose(&mut experiment)?;
-    expand::check(&experiment).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
-    read_scripts(&mut experiment, args, (&name, &text), &changes)?;
-    inventory::look_up(&mut experiment, dir_of(args), signals::stop_flag())
-        .map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+    complete(&mut experiment, args, (&name, &text), &changes)?;
     if let Some(budget) = &args.fit {
         fit(&mut experiment, budget, n_cpus)?;
     }
@@ -94,7 +91,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         (false, false) => ServerPlace::Away,
     };
     let mut plan =
-        expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+        expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(&name, &message)))?;
     let has_name = args.labels.name.is_some() || args.experiment.is_some();
     if let Some(made) = question::name(&plan, !args.clients.is_empty()).filter(|_| !has_name) {
         experiment.experiment.name.clone_from(&made);
@@ -110,6 +107,43 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
     Ok(Asked { plan, experiment_toml, servers })
+}
+
+/// Reads the files that the experiment names, and checks all that depends on no server.
+///
+/// # Errors
+/// With all problems, one a line.
+fn complete(
+    experiment: &mut Experiment,
+    args: &ExperimentArgs,
+    (name, text): (&str, &str),
+    changes: &[Override],
+) -> Result<()> {
+    let mut problems: Vec<String> = Vec::new();
+    let read = read_scripts(experiment, args, (name, text), changes);
+    problems.extend(read.err().map(|error| format!("{error:#}")));
+    let found = inventory::look_up(experiment, dir_of(args), signals::stop_flag());
+    let checked = match &found {
+        Ok(()) => expand::check(experiment),
+        // Without its drivers: lists that were not looked up say nothing of their number.
+        Err(_) => expand::check(&without_drivers(experiment)),
+    };
+    problems.extend([found, checked].into_iter().filter_map(Result::err).map(|all| each_with(name, &all)));
+    ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(())
+}
+
+fn without_drivers(experiment: &Experiment) -> Experiment {
+    let mut without = experiment.clone();
+    without.workload.drivers = None;
+    without.driver.clear();
+    without.target.iter_mut().for_each(|target| target.driver.clear());
+    without
+}
+
+/// Each line of `problems` with the name of the file in which they are.
+fn each_with(name: &str, problems: &str) -> String {
+    problems.lines().map(|problem| format!("{name}: {problem}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The secrets of an experiment that is given again to resume it: those of its file, its options and its scripts.
@@ -311,7 +345,12 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let origin = "--threads".to_string();
         changes.push(Override { key: "workload.threads".into(), value: Value::Array(all), origin });
     }
-    changes.extend(elsewhere(args)?);
+    let mut problems: Vec<String> = Vec::new();
+    let mut add = |found: Result<Vec<Override>>, changes: &mut Vec<Override>| match found {
+        Ok(found) => changes.extend(found),
+        Err(error) => problems.push(format!("{error:#}")),
+    };
+    add(elsewhere(args), &mut changes);
     let texts = [
         ("workload.scale", "--scale", &args.scale),
         ("workload.protocol", "--protocol", &args.protocol),
@@ -342,13 +381,14 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let origin = format!("--repeats {n}");
         changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });
     }
-    changes.extend(script_overrides(args)?);
+    add(script_overrides(args), &mut changes);
     let set = args.set.iter().map(|text| ("--set", text));
     let of_side = args.side.changes.iter().map(|text| (args.side.option, text));
     for (option, text) in set.chain(of_side) {
-        secrets::expect_no_password(option, text)?;
-        changes.push(Override::parse_of(option, text).map_err(anyhow::Error::msg)?);
+        let parse = || Override::parse_of(option, text).map_err(anyhow::Error::msg);
+        add(secrets::expect_no_password(option, text).and_then(|()| Ok(vec![parse()?])), &mut changes);
     }
+    ensure!(problems.is_empty(), "{}", problems.join("\n"));
     Ok(changes)
 }
 

@@ -10,6 +10,7 @@ use experiment::forecast::outlook::Outlook;
 use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
 use experiment::site::hands::HostHands;
+use experiment::site::reach;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::plan::{Plan, RunOrder};
@@ -19,7 +20,7 @@ use wire::Conninfo;
 
 use crate::front::announce::Consent;
 use crate::job::{self, own_program, screen::Screen};
-use crate::signals;
+use crate::{say, signals};
 
 /// What would make runs of `plan` on so many servers at once fail, and the disk space they need; results go to
 /// `results`.
@@ -52,8 +53,10 @@ pub(crate) fn look(
     screen.close();
     found.obstacles.extend(open_files(plan));
     go_on()?;
-    found.obstacles.extend(unreachable_drivers(plan)?);
-    found.obstacles.extend(unreachable_hosts(plan)?);
+    // Drivers are not sent to servers with problems, which they would only repeat.
+    let reached = found.obstacles.is_empty().then_some(servers);
+    found.obstacles.extend(unreachable_drivers(plan, reached, Tried::AsTheyAre)?);
+    found.obstacles.extend(unreachable_hosts(plan, Tried::AsTheyAre)?);
     // What was given up on request is no obstacle.
     go_on()?;
     Ok(found)
@@ -65,40 +68,75 @@ fn go_on() -> Result<()> {
     Ok(())
 }
 
-/// The first drivers elsewhere that do not answer, or are of another build, of each target: found out before data is loaded.
-fn unreachable_drivers(plan: &Plan) -> Result<Vec<Obstacle>> {
+/// Which drivers and eyes are tried: those that need no copy of this program, or also those to which one is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tried {
+    /// A look ahead puts no program on another machine.
+    AsTheyAre,
+    /// With the consent of the user, who has begun the experiment.
+    WithCopies,
+}
+
+impl Tried {
+    fn takes(self, spec: &DriverSpec) -> bool {
+        self == Tried::WithCopies || !spec.upload
+    }
+}
+
+/// Tries the drivers and eyes that get a copy of this program, before data is loaded for them.
+///
+/// # Errors
+/// Names those that do not answer, and drivers that do not reach their server.
+pub(crate) fn expect_copies(plan: &Plan, servers: &[Conninfo]) -> Result<()> {
+    let takes_copy = |case: &Case| {
+        let all = case.workload.drivers.iter().chain(&case.server.host);
+        all.into_iter().any(|spec| spec.upload)
+    };
+    if !plan.cases.iter().any(takes_copy) {
+        return Ok(());
+    }
+    say("trying drivers and hosts that get a copy of this program, before anything is loaded");
+    let mut found = unreachable_drivers(plan, Some(servers), Tried::WithCopies)?;
+    found.extend(unreachable_hosts(plan, Tried::WithCopies)?);
+    go_on()?;
+    let problems: Vec<String> = found.iter().map(|obstacle| with_cases(plan, obstacle)).collect();
+    ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
+    Ok(())
+}
+
+/// The first drivers elsewhere that do not answer, are of another build, or do not reach their server, of each server: found
+/// out before data is loaded.
+fn unreachable_drivers(plan: &Plan, servers: Option<&[Conninfo]>, tried: Tried) -> Result<Vec<Obstacle>> {
     let program = own_program()?;
-    // Cases of a target take the first ones of one list.
-    let mut most: BTreeMap<&str, &Case> = BTreeMap::new();
+    // Cases of a server take the first ones of one list.
+    let mut most: BTreeMap<(&str, String), &Case> = BTreeMap::new();
     for case in &plan.cases {
         let target = case.server.target.as_ref().map_or("", |target| target.name.as_str());
-        let known = most.entry(target).or_insert(case);
+        let known = most.entry((target, case.server.source.to_string())).or_insert(case);
         if known.workload.drivers.len() < case.workload.drivers.len() {
             *known = case;
         }
     }
-    let mut greeted: Vec<Vec<DriverSpec>> = Vec::new();
     let mut found = Vec::new();
     for case in most.into_values() {
-        // A look ahead puts no program on another machine.
         let drivers: Vec<DriverSpec> =
-            case.workload.drivers.iter().filter(|driver| !driver.upload).cloned().collect();
-        if drivers.is_empty() || greeted.contains(&drivers) {
+            case.workload.drivers.iter().filter(|driver| tried.takes(driver)).cloned().collect();
+        if drivers.is_empty() {
             continue;
         }
-        let refused = fleet::Fleet::try_to_greet(&drivers, &program, signals::stop_flag()).err();
+        go_on()?;
+        let refused = reach::try_drivers(case, &drivers, servers, &program, signals::stop_flag()).err();
         found.extend(refused.map(|error| Obstacle { cases: vec![case.id], reason: format!("{error:#}") }));
-        greeted.push(drivers);
     }
     Ok(found)
 }
 
 /// The eyes that do not answer, or are of another build: also found out before data is loaded.
-fn unreachable_hosts(plan: &Plan) -> Result<Vec<Obstacle>> {
+fn unreachable_hosts(plan: &Plan, tried: Tried) -> Result<Vec<Obstacle>> {
     let (program, stop) = (own_program()?, signals::stop_flag());
     let mut hosts: Vec<(&DriverSpec, Vec<u32>)> = Vec::new();
     for case in &plan.cases {
-        let Some(host) = case.server.host.as_ref().filter(|host| !host.upload) else { continue };
+        let Some(host) = case.server.host.as_ref().filter(|host| tried.takes(host)) else { continue };
         match hosts.iter_mut().find(|(known, _)| *known == host) {
             Some((_, cases)) => cases.push(case.id),
             None => hosts.push((host, vec![case.id])),

@@ -89,9 +89,17 @@ fn a_driver_with_another_clock_is_compared_before_and_after() {
         "{}",
         refused.stderr
     );
-    std::fs::remove_dir_all(place.path("out")).ok();
+    assert!(!refused.stderr.contains("loading scale"), "{}", refused.stderr);
     let server = Server::start(&Options { has_tcp: true, ..Options::default() });
     let target = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", server.port);
+    let cut_off = ["unshare", "--net", "--mount", "sh", &login, "-c"];
+    for upload in [false, true] {
+        let cut_off = format!("{}upload = {upload}\n", driver("cut", &cut_off, PROGRAM));
+        let refused = run(&place, &target, &[far.clone(), cut_off]).expect(1);
+        let is_tried = refused.stderr.contains("tried before anything is loaded: driver `cut`");
+        assert!(is_tried && !refused.stderr.contains("loading scale"), "{}", refused.stderr);
+        assert!(!place.path("out").exists());
+    }
     run(&place, &target, &[far]).expect(0);
     let record = place.first_run("out").record;
     let driver = &record.drivers[0];

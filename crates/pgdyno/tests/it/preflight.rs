@@ -87,7 +87,10 @@ fn every_problem_is_reported_at_once_and_before_a_load_is_announced() {
 fn data_that_nobody_has_touched_since_init_is_not_loaded_again() {
     let server = Server::new();
     let run = |name: &str| -> String {
-        server.pgdyno("run", None, &["-o", name]).expect(0);
+        let ran = server.pgdyno("run", None, &["-o", name]).expect(0).stderr;
+        let is_said = ran.contains("so that it is not loaded again")
+            && ran.contains("it is used, and not loaded again");
+        assert_eq!(is_said, name == "untouched", "{name}: {ran}");
         let run = server.place.first_run(name);
         run.record.phases[0].detail["method"].clone()
     };
@@ -96,6 +99,8 @@ fn data_that_nobody_has_touched_since_init_is_not_loaded_again() {
         assert_eq!(method.starts_with("none: the data is as it was loaded"), is_used, "{name}: {method}");
     };
     server.init();
+    let planned = server.pgdyno("plan", None, &[]).expect(0).stdout;
+    assert!(planned.contains("so that it is not loaded again"), "{planned}");
     check("untouched", true);
     check("run-wrote", false);
     let touches = [

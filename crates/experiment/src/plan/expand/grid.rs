@@ -6,6 +6,7 @@ use model::experiment::{Experiment, RunSection, WorkloadSection};
 
 use super::{DEFAULT_VERSION, Resources};
 use crate::plan::design::Dimension;
+use crate::plan::problems::Problems;
 use crate::plan::targets;
 
 /// Prefix of operating system keys.
@@ -26,22 +27,20 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// All keys of `experiment`, including those with one level.
-    pub(super) fn of(experiment: &Experiment, site: &Resources) -> Result<Grid, String> {
+    /// All keys of `experiment`, including those with one level, as far as they are sound.
+    pub(super) fn of(experiment: &Experiment, site: &Resources, problems: &mut Problems) -> Grid {
         let mut grid = Grid { dimensions: Vec::new() };
         let server = &experiment.server;
-        let runs_servers = targets::check(experiment)?;
-        server
-            .source
-            .iter()
-            .flat_map(Levels::all)
-            .try_for_each(|tree| server::binaries::build::check_address(tree))?;
+        let runs_servers = problems.take(targets::check(experiment)).unwrap_or(experiment.target.is_empty());
+        for tree in server.source.iter().flat_map(Levels::all) {
+            problems.take(server::binaries::build::check_address(tree));
+        }
         if !experiment.target.is_empty() {
             let names: Vec<&str> = experiment.target.iter().map(|target| target.name.as_str()).collect();
             grid.add("target", &names);
         }
-        grid.add_server(experiment, runs_servers)?;
-        expect_own_server(experiment, site.url_keywords.is_none() && runs_servers)?;
+        problems.take(grid.add_server(experiment, runs_servers));
+        problems.take(expect_own_server(experiment, site.url_keywords.is_none() && runs_servers));
         for (name, levels) in &server.settings {
             grid.add(&format!("server.settings.{name}"), levels.all());
         }
@@ -79,7 +78,7 @@ impl Grid {
         for (name, levels) in &workload.defines {
             grid.add(&format!("{DEFINES}{name}"), levels.all());
         }
-        grid.add_tpcc(workload)?;
+        problems.take(grid.add_tpcc(workload));
         let RunSection { ramp_up, measure, grace, wal, .. } = &experiment.run;
         grid.add("run.ramp_up", ramp_up.all());
         grid.add("run.measure", measure.all());
@@ -92,11 +91,12 @@ impl Grid {
         for (key, levels) in experiment.os.levels() {
             grid.add(&format!("{OS}{key}"), &levels);
         }
-        grid.with_factors(experiment)
+        problems.take(grid.add_factors(experiment));
+        grid
     }
 
     /// Adds what only hooks know.
-    fn with_factors(mut self, experiment: &Experiment) -> Result<Grid, String> {
+    fn add_factors(&mut self, experiment: &Experiment) -> Result<(), String> {
         let hooks = experiment.hooks.spec()?;
         let sets = !hooks.before_case.is_empty() || !hooks.before_run.is_empty();
         for (name, levels) in &experiment.factors {
@@ -113,7 +113,7 @@ impl Grid {
             }
             self.add(&format!("{FACTORS}{name}"), levels.all());
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Adds the server's source.

@@ -155,3 +155,35 @@ fn one_server_at_a_time_puts_the_runs_of_each_together_in_blocks() {
     let message = plan_of("[run]\nservers_at_a_time = 2").unwrap_err();
     assert!(message.contains("run.servers_at_a_time: 2 is not supported"), "{message}");
 }
+
+#[test]
+fn all_problems_of_an_experiment_are_reported_at_once() {
+    let text = "repeats = 0\n[workload]\nclients = [0, 1, 1]\nthreads = 0\npace = \"max with p99 <= 1ms\"\ntransactions = 9\n\
+                max_message_mib = 0\n[run]\nramp_up = \"0s\"\nmeasure = \"10s\"\ngrace = \"500ms\"\nrepeat_disturbed = 11\n\
+                [prepare]\nwal_headroom = \"much\"\n";
+    let message = plan_of(text).unwrap_err();
+    for expected in [
+        "experiment.repeats: 0",
+        "workload.clients: level 1 is given twice",
+        "workload.clients: 0 is not in",
+        "workload.threads: 0",
+        "max_message_mib: not in",
+        "run.grace: 500ms is not a whole number",
+        "run.repeat_disturbed: 11",
+        "prepare.wal_headroom: `much`",
+    ] {
+        assert_eq!(
+            message.lines().filter(|line| line.contains(expected)).count(),
+            1,
+            "{expected}\n{message}"
+        );
+    }
+    let sound = text.replace("grace = \"500ms\"", "").replace("[0, 1, 1]", "1").replace("threads = 0", "");
+    let message = plan_of(&sound).unwrap_err();
+    for expected in
+        ["run.ramp_up of 2s or more", "run.measure of 26s or more", "transactions is not for workload.pace"]
+    {
+        assert!(message.contains(expected), "{expected}\n{message}");
+    }
+    assert!(check(&crate::plan::file::parse("x.toml", "[experiment]\nname = \"x\"\n", &[]).unwrap()).is_ok());
+}

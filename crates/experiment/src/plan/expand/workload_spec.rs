@@ -16,87 +16,119 @@ use model::text::units::Scale;
 
 use super::Resources;
 use super::grid::DEFINES;
+use crate::plan::problems::Problems;
 use crate::plan::{inventory, scripts};
 
-/// The workload of a case.
-///
-/// # Errors
-/// When a value is out of range, or contradicts another.
+/// The workload of a case, unless a value is out of range or contradicts another.
 pub(super) fn workload_spec(
     values: &BTreeMap<&str, &str>,
     experiment: &Experiment,
     target: Option<&TargetSection>,
     site: &Resources,
-) -> Result<WorkloadSpec, String> {
-    let kind: WorkloadKind = values["workload.kind"].parse()?;
-    let n_clients: u32 = values["workload.clients"].parse().map_err(|e| format!("workload.clients: {e}"))?;
-    if !(1..=100_000).contains(&n_clients) {
-        return Err(format!("workload.clients: {n_clients} is not in 1..100000"));
-    }
-    let most_clients = experiment.workload.clients.all().iter().copied().max().unwrap_or(n_clients);
-    let drivers = drivers(values, experiment, target)?;
-    let n_clients_each = n_clients / (drivers.len() as u32).max(1);
-    if n_clients_each == 0 {
-        return Err(format!(
-            "workload.clients: {n_clients} clients cannot be shared by {} drivers",
-            drivers.len()
-        ));
-    }
-    let default_threads = n_clients_each.div_ceil(64).min((site.n_cpus / 2).max(1));
-    let n_threads = number(values, "workload.threads")?.unwrap_or(default_threads);
-    if n_threads == 0 {
-        return Err("workload.threads: 0 is not in 1..clients".to_string());
-    }
-    let busy_poll_us = number(values, "workload.busy_poll_us")?.unwrap_or(0);
-    if busy_poll_us > BUSY_POLL_US_MAX {
-        return Err(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
-    }
-    expect_in_range(&experiment.workload)?;
-    let is_own = kind == WorkloadKind::Scripts;
+    problems: &mut Problems,
+) -> Option<WorkloadSpec> {
     let section = &experiment.workload;
+    let kind: WorkloadKind = problems.take(values["workload.kind"].parse())?;
+    expect_in_range(section, problems);
+    let is_own = kind == WorkloadKind::Scripts;
     let data = match kind {
         WorkloadKind::Scripts => scripts::data_of(section, site.url_keywords.is_some()),
         kind => kind.data(),
     };
     if section.schema.is_some() && Dataset::of(&data).is_none() {
-        return Err(
+        problems.say(
             "workload.schema is for tables that pgdyno loads; your own scripts and files name their schema \
                     themselves"
                 .to_string(),
         );
     }
-    let pace: Pace = values["workload.pace"].parse()?;
-    let tpcc = (kind == WorkloadKind::Tpcc).then(|| tpcc_spec(values, pace)).transpose()?;
-    let scale = values["workload.scale"].parse()?;
+    let people = people(values, experiment, target, site, problems);
+    let pace: Option<Pace> = problems.take(values["workload.pace"].parse());
+    let tpcc = pace.filter(|_| kind == WorkloadKind::Tpcc);
+    let tpcc = tpcc.map(|pace| problems.take(tpcc_spec(values, pace)));
+    let scale = problems.take(values["workload.scale"].parse());
+    let most_clients = section.clients.all().iter().copied().max().unwrap_or(1);
+    let scale = scale.and_then(|scale| {
+        problems.take(match Dataset::of(&data) {
+            Some(dataset) => resolve_scale(scale, dataset, most_clients, site),
+            None => own_scale(scale, &data, site),
+        })
+    });
+    let busy_poll_us = problems.take(number(values, "workload.busy_poll_us")).map(Option::unwrap_or_default);
+    if busy_poll_us.is_some_and(|us: u32| us > BUSY_POLL_US_MAX) {
+        problems.say(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
+    }
+    let protocol = problems.take(values["workload.protocol"].parse());
+    let transactions = problems.take(number(values, "workload.transactions"));
+    let poller = problems.take(values["workload.poller"].parse());
+    let layout = problems.take(layout(values));
     let defines = values.iter().filter_map(|(key, value)| {
         Some((key.strip_prefix(DEFINES).filter(|_| is_own)?.to_string(), value.to_string()))
     });
-    Ok(WorkloadSpec {
+    let People { n_clients, n_threads, drivers } = people?;
+    Some(WorkloadSpec {
         kind,
-        scale: match Dataset::of(&data) {
-            Some(dataset) => resolve_scale(scale, dataset, most_clients, site)?,
-            None => own_scale(scale, &data, site)?,
-        },
-        protocol: values["workload.protocol"].parse()?,
+        scale: scale?,
+        protocol: protocol?,
         n_clients,
-        n_threads: n_threads.min(n_clients_each),
+        n_threads,
         drivers,
-        pace,
-        transactions: number(values, "workload.transactions")?,
-        poller: values["workload.poller"].parse()?,
-        busy_poll_us,
-        layout: layout(values)?,
-        max_message_mib: experiment.workload.max_message_mib,
-        load_streams: experiment.workload.load_streams,
+        pace: pace?,
+        transactions: transactions?,
+        poller: poller?,
+        busy_poll_us: busy_poll_us?,
+        layout: layout?,
+        max_message_mib: section.max_message_mib,
+        load_streams: section.load_streams,
         schema: section.schema.clone(),
         data,
         scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
         defines: defines.collect(),
-        tpcc,
+        tpcc: match tpcc {
+            Some(tpcc) => Some(tpcc?),
+            None => None,
+        },
         procedures: kind == WorkloadKind::TprocC
             && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
         all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
+}
+
+/// The clients, and who makes them.
+struct People {
+    n_clients: u32,
+    n_threads: u32,
+    drivers: Vec<DriverSpec>,
+}
+
+fn people(
+    values: &BTreeMap<&str, &str>,
+    experiment: &Experiment,
+    target: Option<&TargetSection>,
+    site: &Resources,
+    problems: &mut Problems,
+) -> Option<People> {
+    let n_clients = values["workload.clients"].parse().map_err(|e| format!("workload.clients: {e}"));
+    let n_clients: Option<u32> = problems.take(n_clients);
+    if let Some(n) = n_clients.filter(|n| !(1..=100_000).contains(n)) {
+        problems.say(format!("workload.clients: {n} is not in 1..100000"));
+    }
+    let n_threads: Option<Option<u32>> = problems.take(number(values, "workload.threads"));
+    if n_threads == Some(Some(0)) {
+        problems.say("workload.threads: 0 is not in 1..clients".to_string());
+    }
+    let drivers = problems.take(drivers(values, experiment, target))?;
+    let n_clients = n_clients.filter(|n| *n > 0)?;
+    let n_clients_each = n_clients / (drivers.len() as u32).max(1);
+    if n_clients_each == 0 {
+        problems.say(format!(
+            "workload.clients: {n_clients} clients cannot be shared by {} drivers",
+            drivers.len()
+        ));
+    }
+    let default_threads = n_clients_each.div_ceil(64).min((site.n_cpus / 2).max(1));
+    let n_threads = n_threads?.unwrap_or(default_threads).min(n_clients_each);
+    Some(People { n_clients, n_threads, drivers })
 }
 
 /// The drivers that take part: the first ones of those that the target names, else of the experiment's.
@@ -123,21 +155,20 @@ fn drivers(
     Ok(all[..n].to_vec())
 }
 
-/// The values that are no factors.
-fn expect_in_range(section: &WorkloadSection) -> Result<(), String> {
+/// Checks the values that are no factors.
+fn expect_in_range(section: &WorkloadSection, problems: &mut Problems) {
     if section.transactions.as_ref().is_some_and(|levels| levels.all().contains(&0)) {
-        return Err("workload.transactions: 0 is not in 1..".to_string());
+        problems.say("workload.transactions: 0 is not in 1..".to_string());
     }
     if section.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
-        return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
+        problems.say(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
     }
     if let Some(name) = &section.schema {
-        schema::expect_name(name).map_err(|message| format!("workload.schema: {message}"))?;
+        problems.take(schema::expect_name(name).map_err(|message| format!("workload.schema: {message}")));
     }
     if section.max_message_mib.is_some_and(|n| !(1..=MAX_MESSAGE_MIB_MAX).contains(&n)) {
-        return Err(format!("workload.max_message_mib: not in 1..{MAX_MESSAGE_MIB_MAX}"));
+        problems.say(format!("workload.max_message_mib: not in 1..{MAX_MESSAGE_MIB_MAX}"));
     }
-    Ok(())
 }
 
 /// The number that a key has, if it was given.

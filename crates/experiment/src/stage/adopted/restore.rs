@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use dataset::kind::Dataset;
-use dataset::layout;
 use dataset::session::{self, lock};
-use dataset::state::untouched::is_untouched;
-use dataset::state::{self, DataState, Home};
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -17,9 +14,9 @@ use wire::session::Session;
 
 use super::{Adopted, Detail};
 use crate::site::Site;
-use crate::site::progress::Watch;
+use crate::site::progress::{Progress, Watch};
 use crate::stage::copies::{self, Wish};
-use crate::stage::own_data;
+use crate::stage::{loaded_before, own_data};
 
 impl Adopted {
     /// Restores by copying a template if one is possible and serves more than one run, else by loading.
@@ -45,7 +42,7 @@ impl Adopted {
         if !is_kept {
             detail.extend(self.expect_unchanged(&wish, site)?);
             let before = self.holders(case, &wish, &mut session)?;
-            detail.extend(match self.untouched(case, &wish, site, &mut session)? {
+            detail.extend(match self.untouched(case, &wish, site, &mut session, watch)? {
                 Some(as_it_is) => as_it_is,
                 None => self.load(case, &mut session, site, watch)?,
             });
@@ -128,20 +125,17 @@ impl Adopted {
         wish: &Wish,
         site: &Site,
         session: &mut Session,
+        watch: &mut Watch,
     ) -> Result<Option<Detail>> {
         if std::mem::replace(&mut self.has_restored, true) || wish.by == RestoreBy::Load || site.replace {
             return Ok(None);
         }
-        let Some(home) = Home::of(session, &case.workload)? else { return Ok(None) };
-        let (scale, layout) = (case.workload.scale, case.workload.layout);
-        let state = state::inspect(session, home.dataset, &home.schema);
-        let Ok(DataState::Whole(marker)) = state else { return Ok(None) };
-        let tables = layout::all_tables(home.dataset, scale, layout);
-        let is_same = marker.scale == scale && layout::has_layout(&marker, home.dataset, layout);
-        if !is_same || !is_untouched(session, &home.schema, &tables, &marker)? {
-            return Ok(None);
-        }
-        let method = "none: the data is as it was loaded before, and unchanged".to_string();
+        let Some(marker) = loaded_before::find(session, &case.workload)? else { return Ok(None) };
+        let what = loaded_before::words(&marker);
+        watch(Progress::Note(format!(
+            "the data that pgdyno loaded before ({what}) is unchanged: it is used, and not loaded again"
+        )));
+        let method = format!("none: the data is as it was loaded before, and unchanged ({what})");
         Ok(Some(Detail::from([("method".to_string(), method)])))
     }
 
