@@ -63,8 +63,8 @@ impl Fleet {
         Ok(Fleet::of(members, inbox.receiver))
     }
 
-    /// Whether a driver of the same build as `own` answers behind each of `specs`, and `accept` takes what is known of them.
-    /// They get no order, and end.
+    /// Greets the driver behind each of `specs`, which must be of the same build as `own` and one that `accept` takes. The
+    /// drivers are sent no order.
     ///
     /// # Errors
     /// As [`Fleet::greeted`].
