@@ -1,5 +1,6 @@
 //! The environment of every stage: caches, servers, and permissions given by the user.
 
+pub mod ceilings;
 pub(crate) mod clock;
 pub mod dues;
 pub(crate) mod estimates;

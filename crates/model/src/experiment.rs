@@ -27,6 +27,7 @@ use crate::experiment::driver::DriverSpec;
 use crate::experiment::driver::inventory::DriverSection;
 use crate::experiment::hooks::HooksSection;
 use crate::experiment::levels::Levels;
+use crate::experiment::os::limits::Limits;
 use crate::experiment::os::{OsSection, WalPolicy};
 use crate::experiment::plan::{Design, RunOrder};
 use crate::experiment::script::{DataChoice, ScriptEntry};
@@ -65,6 +66,9 @@ pub struct Experiment {
     /// Steps before each run.
     #[serde(default)]
     pub prepare: PrepareSection,
+    /// What the server's devices and network are declared to give.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
     /// Values of the operating system.
     #[serde(default, skip_serializing_if = "OsSection::is_empty")]
     pub os: OsSection,
@@ -273,6 +277,8 @@ pub struct RunSection {
     pub max_failed: Option<Share>,
     /// Which checkpoints a run should have.
     pub wal: Levels<WalPolicy>,
+    /// Whether the ceilings of devices, processors and network are measured before the first run, unless they are known.
+    pub calibrate: bool,
     /// How many servers run by pgdyno may have their data on disk at the same time: 1, or all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers_at_a_time: Option<u32>,
@@ -290,6 +296,7 @@ impl Default for RunSection {
             repeat_disturbed: 2,
             max_failed: None,
             wal: Levels::one(WalPolicy::AsIs),
+            calibrate: false,
             servers_at_a_time: None,
         }
     }

@@ -1,5 +1,6 @@
 //! The record of one run: `run.json`.
 
+pub mod ceilings;
 pub mod driver;
 pub mod eyes;
 pub mod fingerprint;
@@ -20,6 +21,7 @@ use crate::experiment::script::ScriptSurvey;
 use crate::load::course::Course;
 use crate::load::drive::{Done, Ready};
 use crate::load::{LoadSpec, Window};
+use crate::run::ceilings::Ceilings;
 use crate::run::driver::DriverRecord;
 use crate::run::eyes::EyesRecord;
 use crate::run::fingerprint::Fingerprint;
@@ -65,6 +67,9 @@ pub struct RunRecord {
     /// Whether the server ran on the machine whose host telemetry was recorded.
     #[serde(default)]
     pub server_is_local: bool,
+    /// The most that the machine's parts can give, as far as that was known before the load.
+    #[serde(default, skip_serializing_if = "Ceilings::is_empty")]
+    pub ceilings: Ceilings,
     /// Phases in their order.
     pub phases: Vec<PhaseRecord>,
     /// When the load began, nanoseconds since the Unix epoch.
@@ -139,6 +144,7 @@ impl RunRecord {
             driver_host: None,
             eyes: None,
             server_is_local: false,
+            ceilings: Ceilings::default(),
             phases: Vec::new(),
             go_unix_ns: None,
             ready: None,

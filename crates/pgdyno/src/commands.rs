@@ -1,6 +1,7 @@
 //! What each command of pgdyno does.
 
 pub(crate) mod agents;
+pub(crate) mod calibrate;
 pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod data;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use experiment::schedule::conduct::Order;
 use experiment::site::Site;
+use experiment::site::ceilings;
 use experiment::site::dues::Dues;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::{Progress, Watch};
@@ -122,6 +123,12 @@ impl Job {
             tool_version: env!("CARGO_PKG_VERSION"),
         };
         let mut screen = Screen::new(&self.plan, terms.quiet);
+        // Runs are as valid without.
+        if let Err(error) =
+            ceilings::measure_missing(&self.plan, &site, &mut |progress| screen.show(progress))
+        {
+            screen.show(Progress::Note(format!("{error:#}")));
+        }
         let result = conduct(&order, &mut |progress| {
             if let Progress::PhaseBegins(phase) = &progress {
                 guard::panic_if_asked(phase.as_str());

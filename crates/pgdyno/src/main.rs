@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         Command::Explain { finding } => crate::commands::explain::explain(finding.as_deref()),
         Command::History(args) => crate::commands::history::history(&args),
         Command::List(args) => crate::commands::list::list(&args),
+        Command::Calibrate(args) => crate::commands::calibrate::calibrate(&args),
         Command::Init(args) => crate::commands::data::init::init(&args),
         Command::Check(args) => crate::commands::data::check::check(&args),
         // Taken before options are parsed, above.

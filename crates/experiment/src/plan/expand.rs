@@ -68,6 +68,7 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
         problems.say(format!("experiment.repeats: {} is not in 1..1000", header.repeats));
     }
     problems.take(check_name(&header.name));
+    problems.take(experiment.limits.check());
     let grid = Grid::of(experiment, site, problems);
     let combinations = combinations(experiment, &grid, problems);
     let baseline = design::baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
@@ -271,6 +272,8 @@ fn case(
         wal: wal?,
         adapt: adapt?,
         phase_timeout_s: phase_timeout_s?,
+        limits: experiment.limits,
+        calibrate: experiment.run.calibrate,
         max_failed: experiment.run.max_failed,
     })
 }

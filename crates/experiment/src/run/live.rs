@@ -33,7 +33,7 @@ use crate::run::phases::{self, Detail, Ground};
 use crate::run::place::{ServerPlace, c_load, tables};
 use crate::run::survey;
 use crate::site::progress::Watch;
-use crate::site::{Site, phase_limit};
+use crate::site::{Site, ceilings, phase_limit};
 use crate::stage::{Stage, connections};
 
 /// Limit for the server to become quiet.
@@ -212,6 +212,7 @@ impl Ground for Live<'_> {
             record.server_is_local = place.postmaster_pid.is_some();
             record.host = Some(observe::host::facts::record(&self.run.dirs(&place)));
         }
+        record.ceilings = ceilings::known(self.run.case, self.run.site, &place.dirs, &conninfo);
         if self.run.case.workload.kind == WorkloadKind::Scripts {
             record.survey = Some(survey::survey(session, &self.run.case.workload)?);
         }

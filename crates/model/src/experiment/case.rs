@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::hooks::HooksSpec;
+use crate::experiment::os::limits::Limits;
 use crate::experiment::os::{OsSpec, WalPolicy};
 use crate::experiment::script::{CaseData, CaseScript};
 use crate::experiment::target::TargetSpec;
@@ -56,6 +57,12 @@ pub struct Case {
     /// Time limit of each phase but the load, seconds; if absent, it depends on the size of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_timeout_s: Option<u32>,
+    /// What the machine's parts are declared to give.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
+    /// Whether ceilings that are not known are measured before the first run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub calibrate: bool,
     /// The share of failed transactions above which the run is doubtful; if absent, 1 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_failed: Option<Share>,
@@ -78,6 +85,8 @@ impl Case {
             wal: WalPolicy::default(),
             adapt: Adapt::default(),
             phase_timeout_s: None,
+            limits: Limits::default(),
+            calibrate: false,
             max_failed: None,
         }
     }

@@ -1,6 +1,7 @@
 //! The command line: the options. Nothing here is serialized; `setup.rs` applies the options.
 
 pub(crate) mod agents;
+pub(crate) mod ceilings;
 mod numbers;
 pub(crate) mod stored;
 
@@ -13,6 +14,7 @@ use model::text::share::Share;
 
 use self::numbers::{clients, pairs};
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
+use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::stored::{ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
 use crate::front::moved::Moved;
 use crate::front::template::Template;
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Print the seconds of stored runs as CSV: throughput, latency, host and server.
     Export(ExportArgs),
+    /// Measure what devices, processors, memory and the way to a server give at most; runs are judged by it later.
+    Calibrate(CalibrateArgs),
     /// Load a workload's tables into a database.
     #[command(disable_version_flag = true)]
     Init(InitArgs),
@@ -231,6 +235,9 @@ pub(crate) struct ExperimentArgs {
     /// Any key of the experiment file; a list makes it a factor. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Measure what devices, processors and network give at most before the first run, unless that is known.
+    #[arg(long)]
+    pub(crate) calibrate: bool,
     /// What one side of a comparison changes.
     #[arg(skip)]
     pub(crate) side: SideChanges,
@@ -263,9 +270,26 @@ pub(crate) struct ServerArgs {
 
 /// Options that a resumed experiment may not change, because it goes on as it was asked for. The remaining ones may
 /// hold values that were hidden in its results.
-const WHAT_IS_ASKED: [&str; 18] = [
-    "name", "title", "note", "threads", "drivers", "server", "versions", "bin_dir", "clients", "measure",
-    "ramp_up", "repeats", "scale", "schema", "protocol", "workload", "pace", "fit",
+const WHAT_IS_ASKED: [&str; 19] = [
+    "name",
+    "title",
+    "note",
+    "threads",
+    "drivers",
+    "server",
+    "versions",
+    "bin_dir",
+    "clients",
+    "measure",
+    "ramp_up",
+    "repeats",
+    "scale",
+    "schema",
+    "protocol",
+    "workload",
+    "pace",
+    "fit",
+    "calibrate",
 ];
 
 /// Options of `run`.

@@ -162,7 +162,13 @@ fn kind(key: &str) -> Kind {
         | "prepare.prewarm"
         | "prepare.checkpoint"
         | "prepare.settle"
-        | "prepare.snapshot" => Kind::Flag,
+        | "prepare.snapshot"
+        | "run.calibrate" => Kind::Flag,
+        "limits.data_iops"
+        | "limits.data_mb_s"
+        | "limits.wal_iops"
+        | "limits.wal_mb_s"
+        | "limits.network_mb_s" => Kind::Number,
         "server.settings.NAME" | "workload.defines.NAME" | "factors.NAME" => SETTING,
         "hooks.before_case" | "hooks.after_case" | "hooks.before_run" | "hooks.after_run" => {
             Kind::Other(words)

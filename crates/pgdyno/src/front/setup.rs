@@ -377,6 +377,10 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let origin = "--no-restore".to_string();
         changes.push(Override { key: "prepare.restore".into(), value: Value::Boolean(false), origin });
     }
+    if args.calibrate {
+        let origin = "--calibrate".to_string();
+        changes.push(Override { key: "run.calibrate".into(), value: Value::Boolean(true), origin });
+    }
     if let Some(n) = args.repeats {
         let origin = format!("--repeats {n}");
         changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });

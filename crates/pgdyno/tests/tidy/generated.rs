@@ -2,6 +2,7 @@
 //! names that the code stores, each of which FORMAT.md must explain.
 
 use analysis::findings::{CATALOGUE, Rule};
+use model::run::ceilings::{CEILINGS, Ceiling};
 use model::telemetry::metric::{METRICS, Metric, MetricKind};
 
 use super::tree::{self, SourceFile};
@@ -27,6 +28,16 @@ fn metrics_table(metrics: &[Metric]) -> String {
         };
         let cells = [metric.instance, kind, metric.unit, metric.what].map(cell).join(" | ");
         table.push_str(&format!("| `{}` | {cells} |\n", metric.name));
+    }
+    table
+}
+
+/// The ceilings as a table.
+fn ceilings_table(ceilings: &[Ceiling]) -> String {
+    let mut table = "| ceiling | instance | unit | what |\n|---|---|---|---|\n".to_string();
+    for ceiling in ceilings {
+        let cells = [ceiling.instance, ceiling.unit, ceiling.what].map(cell).join(" | ");
+        table.push_str(&format!("| `{}` | {cells} |\n", ceiling.name));
     }
     table
 }
@@ -146,6 +157,11 @@ fn the_catalogue_of_findings_is_that_of_the_code() {
 #[test]
 fn the_table_of_metrics_is_that_of_the_code() {
     check("FORMAT.md", "metrics", &metrics_table(METRICS));
+}
+
+#[test]
+fn the_table_of_ceilings_is_that_of_the_code() {
+    check("FORMAT.md", "ceilings", &ceilings_table(CEILINGS));
 }
 
 #[test]

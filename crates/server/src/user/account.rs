@@ -63,11 +63,11 @@ impl Account {
         )
     }
 
-    /// The user that `dir` was given to; `dir` must lie where only we can replace it.
+    /// The user who owns `dir`. Where others could replace it, only that user's rights may be used there.
     ///
     /// # Errors
     /// When there is no such directory.
-    pub(crate) fn of_owner(dir: &Path) -> Result<Account> {
+    pub fn of_owner(dir: &Path) -> Result<Account> {
         let facts = fs::symlink_metadata(dir).with_context(|| format!("read `{}`", dir.display()))?;
         ensure!(facts.is_dir(), "`{}` is not a directory", dir.display());
         let is_switched = geteuid().is_root() && facts.uid() != 0;

@@ -1,0 +1,139 @@
+//! A file to measure a device with, in a directory that we make next to the user's files and remove again, also when the
+//! user stops us. One that a killed pgdyno left is removed by the next calibration there.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use nix::libc;
+use server::Account;
+use server::process_id::ProcessId;
+
+const PREFIX: &str = "pgdyno-calibrate-";
+const FILE: &str = "blocks";
+
+/// The directory with its file, opened in each way that is measured.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    dir: PathBuf,
+    account: Account,
+    pub(crate) plain: File,
+    /// `None` where the file system has no O_DIRECT.
+    pub(crate) direct: Option<File>,
+    pub(crate) datasync: File,
+    pub(crate) sync: File,
+}
+
+impl Scratch {
+    /// Makes one in `place`. As root, with the rights of the user who owns `place`, who could put links in the way.
+    ///
+    /// # Errors
+    /// When that user cannot create files there.
+    pub(crate) fn make(place: &Path) -> Result<Scratch> {
+        let place = place.canonicalize().with_context(|| format!("cannot find `{}`", place.display()))?;
+        let account = Account::of_owner(&place)?;
+        account.act(|| io::Result::Ok(sweep(&place)))?;
+        let me = ProcessId::current();
+        let name = format!("{PREFIX}{}-{}-{}", me.pid, me.start_ticks, files::random_hex(4)?);
+        let dir = place.join(name);
+        let context = || format!("create a file to measure with in `{}`", place.display());
+        account.act(|| DirBuilder::new().mode(0o700).create(&dir)).with_context(context)?;
+        let opened = account.act(|| open_all(&dir.join(FILE)));
+        if opened.is_err() {
+            account.act(|| io::Result::Ok(remove(&dir))).ok();
+        }
+        let (plain, direct, datasync, sync) = opened.with_context(context)?;
+        Ok(Scratch { dir, account, plain, direct, datasync, sync })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // The next calibration here removes what cannot be removed now.
+        self.account.act(|| io::Result::Ok(remove(&self.dir))).ok();
+    }
+}
+
+type Opened = (File, Option<File>, File, File);
+
+fn open_all(path: &Path) -> io::Result<Opened> {
+    let open = |flags: i32| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(flags | libc::O_NOFOLLOW).open(path)
+    };
+    let plain = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)?;
+    let direct = match open(libc::O_DIRECT) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => None,
+        other => Some(other?),
+    };
+    Ok((plain, direct, open(libc::O_DSYNC)?, open(libc::O_SYNC)?))
+}
+
+/// Removes the file and its directory, and nothing else that somebody may have put there.
+fn remove(dir: &Path) {
+    fs::remove_file(dir.join(FILE)).ok();
+    fs::remove_dir(dir).ok();
+}
+
+/// Removes what processes that have ended left in `place`.
+fn sweep(place: &Path) {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let left = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    left.filter(|entry| entry.file_name().to_str().is_some_and(is_abandoned))
+        .for_each(|entry| remove(&entry.path()));
+}
+
+/// Whether a name is that of our directory whose process has ended.
+fn is_abandoned(name: &str) -> bool {
+    let owner = || {
+        let mut parts = name.strip_prefix(PREFIX)?.split('-');
+        let (pid, start_ticks) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let is_ours = parts.next()?.len() == 8 && parts.next().is_none();
+        is_ours.then_some(ProcessId { pid, start_ticks, ..ProcessId::current() })
+    };
+    owner().is_some_and(|owner| !owner.is_alive())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_goes_with_its_directory_and_only_our_own_of_dead_processes_are_swept() {
+        let place = tempfile::tempdir().unwrap();
+        let names = || {
+            let mut names: Vec<String> = fs::read_dir(place.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        let me = ProcessId::current();
+        let dead = format!("{PREFIX}{}-{}-0123abcd", me.pid, me.start_ticks + 1);
+        for (name, file) in [(&dead, FILE), (&format!("{PREFIX}mine"), FILE), (&format!("{dead}-x"), FILE)] {
+            fs::create_dir(place.path().join(name)).unwrap();
+            fs::write(place.path().join(name).join(file), "x").unwrap();
+        }
+        let scratch = Scratch::make(place.path()).unwrap();
+        let mut kept = vec![format!("{PREFIX}mine"), format!("{dead}-x")];
+        kept.sort();
+        assert_eq!(names().len(), 3, "{:?}", names());
+        drop(scratch);
+        assert_eq!(names(), kept);
+    }
+
+    #[test]
+    fn a_place_that_takes_no_files_is_named() {
+        let refused = format!("{:#}", Scratch::make(Path::new("/proc/self")).unwrap_err());
+        assert!(refused.contains("`/proc/"), "{refused}");
+    }
+}

@@ -1,0 +1,68 @@
+//! What a provider sells: limits of devices and network that no measurement shows for sure.
+
+use serde::{Deserialize, Serialize};
+
+/// `[limits]`: what is known of the server's devices and network, as a provider sells them. MB are 10^6 bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Reads and writes per second of the device of the data directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_iops: Option<f64>,
+    /// MB per second that device reads and writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_mb_s: Option<f64>,
+    /// Reads and writes per second of the device of the WAL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_iops: Option<f64>,
+    /// MB per second that device reads and writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_mb_s: Option<f64>,
+    /// MB per second of the server's network, each way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_mb_s: Option<f64>,
+}
+
+impl Limits {
+    /// The given keys with their values.
+    pub fn all(&self) -> Vec<(&'static str, f64)> {
+        let all = [
+            ("data_iops", self.data_iops),
+            ("data_mb_s", self.data_mb_s),
+            ("wal_iops", self.wal_iops),
+            ("wal_mb_s", self.wal_mb_s),
+            ("network_mb_s", self.network_mb_s),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    }
+
+    /// Whether nothing is declared.
+    pub fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// Checks that each value is a positive number.
+    ///
+    /// # Errors
+    /// In words, with the key.
+    pub fn check(&self) -> Result<(), String> {
+        let wrong = self.all().into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0));
+        wrong.map_or(Ok(()), |(key, value)| {
+            Err(format!("limits.{key}: {value} is not a positive number; example: 3000"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_positive_numbers() {
+        let limits = |data_iops| Limits { data_iops: Some(data_iops), ..Limits::default() };
+        limits(2000.0).check().unwrap();
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(limits(wrong).check().unwrap_err().starts_with("limits.data_iops: "), "{wrong}");
+        }
+    }
+}
