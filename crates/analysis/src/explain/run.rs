@@ -111,7 +111,7 @@ fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSumma
             && record.driver_is_on_host()
             && record.drivers.iter().all(|driver| driver.is_here),
     };
-    limiter::of_run(usage, span, &summary.resources, &conditions)
+    limiter::of_run(usage, span, &summary.resources, &conditions, record)
 }
 
 /// Whether transactions were due at times of their own, and all but what chance explains of them ended.

@@ -9,6 +9,9 @@
 
 mod candidates;
 mod facts;
+mod utilisation;
+
+use model::run::RunRecord;
 
 use crate::run::usage::Usage;
 use crate::summary::Resources;
@@ -111,8 +114,12 @@ pub(crate) fn of_run(
     span: (f64, f64),
     resources: &Resources,
     conditions: &Conditions,
+    record: &RunRecord,
 ) -> Option<Limiter> {
-    let judged = |span| Some(judge(&Facts::of(usage, span)?.with(usage, span, resources, conditions)));
+    let judged = |span| {
+        let facts = Facts::of(usage, span)?.with(usage, span, resources, conditions);
+        Some(judge(&Facts { used: utilisation::of(usage, span, record), ..facts }))
+    };
     let whole = judged(span)?;
     let third = (span.1 - span.0) / 3.0;
     let bounds = [0.0, 1.0, 2.0].map(|n| (span.0 + n * third, span.0 + (n + 1.0) * third));

@@ -213,6 +213,7 @@ fn record(spec: RunSpec) -> RunRecord {
         hooks: Vec::new(),
         eyes: None,
         server_is_local: true,
+        ceilings: Default::default(),
         phases: vec![
             phase(Phase::Restore, -9.0, -4.0),
             phase(Phase::RampUp, 0.0, 5.0),

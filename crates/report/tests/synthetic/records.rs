@@ -44,6 +44,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         hooks: Vec::new(),
         eyes: None,
         server_is_local: true,
+        ceilings: Default::default(),
         phases: phases(run),
         go_unix_ns: Some(plan.made_unix_ns),
         ready: Some(Ready {

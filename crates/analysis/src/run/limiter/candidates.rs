@@ -3,6 +3,7 @@
 use model::telemetry::wait::{self, Stage};
 
 use crate::run::limiter::facts::Facts;
+use crate::run::limiter::utilisation::Used;
 use crate::summary::limiter::Bottleneck;
 
 /// From here on, something is at its limit.
@@ -16,12 +17,19 @@ const FOREIGN_MIN: f64 = 0.25;
 /// Steal from here on limits a busy machine.
 const STEAL_MIN: f64 = 0.1;
 
+/// Part of its ceiling from which on a resource is a candidate though no session is known to wait for it.
+const UNSEEN_MIN: f64 = 0.9;
+/// Part of its ceiling from which on it confirms what sessions wait for.
+const CONFIRMS: f64 = 0.7;
+
 /// A candidate: how near it is to its limit, 0 to 1, and its figures.
 pub(super) type Candidate = (Bottleneck, f64, String);
 
 /// What the server and its machine show: all that have little room left, the nearest to its limit first.
 pub(super) fn all(facts: &Facts) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> = [stages(facts), locks(facts), lwlock(facts), processors(facts)].concat();
+    let mut all: Vec<Candidate> =
+        [against_ceilings(stages(facts), &facts.used), locks(facts), lwlock(facts), processors(facts)]
+            .concat();
     all.retain(|(_, score, _)| *score >= HAS_ROOM);
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all
@@ -81,6 +89,34 @@ fn stages(facts: &Facts) -> Vec<Candidate> {
         (Stage::Spill, Bottleneck::Memory, "reading or writing a temporary file"),
     ];
     all.into_iter().filter_map(candidate).collect()
+}
+
+/// Candidates with what was used of their ceilings, and resources at their ceilings that no session is known to wait for: the
+/// kernel writes for everybody, and a network has no wait event.
+fn against_ceilings(mut stages: Vec<Candidate>, used: &[Used]) -> Vec<Candidate> {
+    let mut names: Vec<Bottleneck> = used.iter().map(|used| used.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let of_name = used.iter().filter(|used| used.name == name);
+        let shares = of_name.filter_map(|used| Some((used, used.share()?)));
+        let Some((most, share)) = shares.max_by(|a, b| a.1.total_cmp(&b.1)) else { continue };
+        match stages.iter_mut().find(|(stage, ..)| *stage == name) {
+            Some((_, score, evidence)) => {
+                *evidence = format!("{evidence}; {}", most.words());
+                if share >= CONFIRMS {
+                    *score = score.max(share.min(1.0));
+                }
+            }
+            // Without a flat top it may be chance, which is worth a low confidence.
+            None if share >= UNSEEN_MIN => {
+                let score = if most.is_flat { share.min(1.0) } else { 0.8 };
+                stages.push((name, score, most.words()));
+            }
+            None => {}
+        }
+    }
+    stages
 }
 
 /// Queues for locks, unless what their roots do is a stage of its own.

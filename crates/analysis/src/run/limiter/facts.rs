@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::telemetry::reading::{key, split_key};
 use model::telemetry::wait::{self, Stage};
 
+use crate::run::limiter::utilisation::Used;
 use crate::run::resources::busiest_thread;
 use crate::run::timeline::Placed;
 use crate::run::usage::Usage;
@@ -40,6 +41,8 @@ pub(crate) struct Facts {
     pub(crate) is_local: bool,
     /// Sessions of the load.
     pub(crate) n_clients: f64,
+    /// Devices and the network against their ceilings.
+    pub(crate) used: Vec<Used>,
 }
 
 /// Properties of the load that a judgement needs.

@@ -2,6 +2,7 @@
 
 use model::telemetry::wait::Stage;
 
+use super::utilisation::Used;
 use super::*;
 
 fn facts(sessions: &[(&str, f64)], occupancy: &[(Stage, f64)], roots: &[(&str, f64)], cpu: f64) -> Facts {
@@ -58,6 +59,37 @@ fn processors_that_are_all_busy_limit_unless_something_else_is_as_near() {
     let found = judge(&both);
     assert_eq!((found.name, found.confidence), (Bottleneck::ServerCpu, Confidence::Low));
     assert_eq!(found.runner_up.unwrap().0, Bottleneck::WalSync);
+}
+
+#[test]
+fn ceilings_confirm_what_sessions_wait_for_and_show_what_they_do_not() {
+    let flushing = facts(
+        &[("IO:WalSync", 1.0), ("LWLock:WALWrite", 6.0), ("CPU", 0.4)],
+        &[(Stage::WalFlush, 0.75)],
+        &[],
+        0.3,
+    );
+    assert_eq!(judge(&flushing).confidence, Confidence::Low);
+    let used = |used, measured| Used::of_flushes(used, measured);
+    let near = Facts { used: vec![used(3870.0, 3900.0)], ..flushing.clone() };
+    let found = judge(&near);
+    assert_eq!((found.name, found.confidence), (Bottleneck::WalSync, Confidence::Medium));
+    assert!(found.evidence.ends_with("; WAL flushes 3,870/s of 3,900/s measured"), "{}", found.evidence);
+    let far = judge(&Facts { used: vec![used(390.0, 3900.0)], ..flushing });
+    assert_eq!(far.confidence, Confidence::Low);
+    assert!(far.evidence.contains("390/s of 3,900/s"), "{}", far.evidence);
+    // No session is known to wait for it.
+    let working = facts(&[("CPU", 3.0), ("Timeout:PgSleep", 9.0)], &[], &[], 0.5);
+    let unseen = |share: f64, is_flat| {
+        let mut near = used(3900.0 * share, 3900.0);
+        near.is_flat = is_flat;
+        let used = vec![near];
+        let found = judge(&Facts { used, ..working.clone() });
+        (found.name, found.confidence)
+    };
+    assert_eq!(unseen(0.95, true), (Bottleneck::WalSync, Confidence::Medium));
+    assert_eq!(unseen(0.95, false), (Bottleneck::WalSync, Confidence::Low));
+    assert_eq!(unseen(0.8, true).0, Bottleneck::OfferedLoad);
 }
 
 #[test]
