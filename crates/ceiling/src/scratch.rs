@@ -34,7 +34,7 @@ impl Scratch {
     pub(crate) fn make(place: &Path) -> Result<Scratch> {
         let place = place.canonicalize().with_context(|| format!("cannot find `{}`", place.display()))?;
         let account = Account::of_owner(&place)?;
-        account.act(|| io::Result::Ok(sweep(&place)))?;
+        account.act(|| sweep(&place))?;
         let me = ProcessId::current();
         let name = format!("{PREFIX}{}-{}-{}", me.pid, me.start_ticks, files::random_hex(4)?);
         let dir = place.join(name);
@@ -42,7 +42,7 @@ impl Scratch {
         account.act(|| DirBuilder::new().mode(0o700).create(&dir)).with_context(context)?;
         let opened = account.act(|| open_all(&dir.join(FILE)));
         if opened.is_err() {
-            account.act(|| io::Result::Ok(remove(&dir))).ok();
+            account.act(|| remove(&dir)).ok();
         }
         let (plain, direct, datasync, sync) = opened.with_context(context)?;
         Ok(Scratch { dir, account, plain, direct, datasync, sync })
@@ -52,7 +52,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // The next calibration here removes what cannot be removed now.
-        self.account.act(|| io::Result::Ok(remove(&self.dir))).ok();
+        self.account.act(|| remove(&self.dir)).ok();
     }
 }
 
@@ -78,17 +78,21 @@ fn open_all(path: &Path) -> io::Result<Opened> {
 }
 
 /// Removes the file and its directory, and nothing else that somebody may have put there.
-fn remove(dir: &Path) {
+fn remove(dir: &Path) -> io::Result<()> {
     fs::remove_file(dir.join(FILE)).ok();
-    fs::remove_dir(dir).ok();
+    fs::remove_dir(dir)
 }
 
 /// Removes what processes that have ended left in `place`.
-fn sweep(place: &Path) {
-    let entries = fs::read_dir(place).into_iter().flatten().flatten();
-    let left = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    left.filter(|entry| entry.file_name().to_str().is_some_and(is_abandoned))
-        .for_each(|entry| remove(&entry.path()));
+fn sweep(place: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_dir && entry.file_name().to_str().is_some_and(is_abandoned) {
+            // One that somebody has put something into stays.
+            remove(&entry.path()).ok();
+        }
+    }
+    Ok(())
 }
 
 /// Whether a name is that of our directory whose process has ended.
