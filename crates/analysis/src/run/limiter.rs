@@ -9,6 +9,7 @@
 
 mod candidates;
 mod facts;
+mod figures;
 mod utilisation;
 
 use model::run::RunRecord;
@@ -23,8 +24,14 @@ pub(crate) use facts::{Conditions, Facts};
 /// From here on, something is a candidate.
 const CANDIDATE: f64 = 0.7;
 
-/// Names what limited.
+/// Names what limited, with the figures behind it.
 pub(crate) fn judge(facts: &Facts) -> Limiter {
+    let judged = named(facts);
+    let second = judged.runner_up.as_ref().map(|(name, _)| *name);
+    Limiter { figures: figures::of(facts, judged.name, second), ..judged }
+}
+
+fn named(facts: &Facts) -> Limiter {
     if let Some(certain) = candidates::outside(facts) {
         return limiter(certain, Confidence::Medium, None);
     }
@@ -45,7 +52,7 @@ pub(crate) fn judge(facts: &Facts) -> Limiter {
 
 fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Option<Candidate>) -> Limiter {
     let runner_up = second.map(|(name, _, evidence)| (name, evidence));
-    Limiter { name, confidence, evidence, runner_up, next: name.advice() }
+    Limiter { name, confidence, evidence, figures: Vec::new(), runner_up, next: name.advice() }
 }
 
 /// What a load without a limit in sight lacks.

@@ -131,9 +131,25 @@ pub struct Limiter {
     pub confidence: Confidence,
     /// The figures behind it, in words.
     pub evidence: String,
+    /// The same as shares: of what limits, of what was second, and of processors, clients and driver in any case.
+    pub figures: Vec<Figure>,
     /// What was second, and its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner_up: Option<(Bottleneck, String)>,
     /// What to change to see whether it is so.
     pub next: &'static str,
+}
+
+/// A share that a judgement rests on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// The part that is counted: `somebody writing or syncing WAL`.
+    pub label: String,
+    /// The part's size, 0 to 1.
+    pub share: f64,
+    /// The whole: `instants`, `sessions at work`, `waits for locks`, `clients`, `processors`, `time`.
+    pub of: &'static str,
+    /// The limiter whose figure it is; none for one that only completes the picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaks_for: Option<Bottleneck>,
 }

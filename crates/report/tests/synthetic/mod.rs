@@ -6,7 +6,7 @@ mod records;
 use std::collections::BTreeMap;
 
 use analysis::finding::{Finding, Grade, Severity};
-use analysis::summary::limiter::{Bottleneck, Confidence, Limiter};
+use analysis::summary::limiter::{Bottleneck, Confidence, Figure, Limiter};
 use analysis::summary::variation::{Origin, Spread, Variation};
 use analysis::summary::{
     CaseSummary, ErrorSummary, LatencySummary, Mark, Resources, RunSummary, Second, Series, StatementSummary,
@@ -467,7 +467,15 @@ impl Random {
 }
 
 fn limiter() -> Limiter {
+    let figure =
+        |label: &str, share, of, speaks_for| Figure { label: label.to_string(), share, of, speaks_for };
     Limiter {
+        figures: vec![
+            figure("somebody writing or syncing WAL", 0.97, "instants", Some(Bottleneck::WalSync)),
+            figure("writing or syncing WAL", 0.31, "sessions at work", Some(Bottleneck::WalSync)),
+            figure("busy", 0.63, "processors", Some(Bottleneck::ServerCpu)),
+            figure("in a statement", 0.94, "clients", None),
+        ],
         name: Bottleneck::WalSync,
         confidence: Confidence::Medium,
         evidence: "at 97 % of the instants somebody was writing or syncing WAL, and 99 % of the sessions at work waited for it"

@@ -35,6 +35,8 @@ pub(crate) struct Facts {
     pub(crate) steal: Option<f64>,
     /// Whether a quota stopped the server's processes.
     pub(crate) is_throttled: bool,
+    /// Share of a quota's periods in which it stopped the server's processes.
+    pub(crate) throttled: Option<f64>,
     /// Whether transactions were due at times of their own, and nearly all of them were sent.
     pub(crate) met_its_rate: bool,
     /// Whether driver and server are on one machine.
@@ -105,13 +107,15 @@ impl Facts {
         let split = usage.cpu(from_s, to_s).filter(|split| split.server.is_some());
         let n_cpus = resources.n_cpus.filter(|n| *n > 0).map(f64::from);
         let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
+        let throttled = throttled(usage, (from_s, to_s));
         Facts {
             cpu: share(split.map(|split| split.busy)).or(remote),
             server_cpu: split.and_then(|split| split.server),
             foreign: share(split.and_then(|split| split.foreign)),
             driver: busiest_thread(usage, from_s, to_s),
             steal: share(split.map(|split| split.steal)),
-            is_throttled: is_throttled(usage, (from_s, to_s)),
+            is_throttled: throttled.is_some_and(|share| share > 0.5),
+            throttled,
             met_its_rate: conditions.met_its_rate,
             is_local: conditions.is_local,
             n_clients: f64::from(conditions.n_clients),
@@ -149,11 +153,13 @@ impl Facts {
     }
 }
 
-/// Whether a quota stopped a control group of the server in more than half of its periods.
-fn is_throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> bool {
-    let groups = usage.instances("cgroup.periods");
-    groups.iter().filter(|group| group.starts_with("server")).any(|group| {
+/// The largest share of periods in which a quota stopped a control group of the server.
+fn throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+    let share = |group: &String| {
         let rate = |metric: &str| usage.rate_of_key(&key(metric, group), from_s, to_s);
-        matches!((rate("cgroup.throttled_periods"), rate("cgroup.periods")), (Some(n), Some(all)) if all > 0.0 && n / all > 0.5)
-    })
+        let all = rate("cgroup.periods").filter(|all| *all > 0.0)?;
+        Some(rate("cgroup.throttled_periods")? / all)
+    };
+    let groups = usage.instances("cgroup.periods");
+    groups.iter().filter(|group| group.starts_with("server")).filter_map(share).max_by(f64::total_cmp)
 }

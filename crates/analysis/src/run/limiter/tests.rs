@@ -2,6 +2,8 @@
 
 use model::telemetry::wait::Stage;
 
+use crate::summary::limiter::Figure;
+
 use super::utilisation::Used;
 use super::*;
 
@@ -132,4 +134,38 @@ fn thirds_that_differ_are_mixed_and_runs_that_differ_are_said() {
     assert_eq!(of_case(&[&cpu, &cpu, &held]).unwrap().confidence, Confidence::Low);
     assert_eq!(of_case(&[&cpu, &held]).unwrap().name, Bottleneck::Mixed);
     assert_eq!(of_case(&[]), None);
+}
+
+#[test]
+fn a_judgement_has_its_figures_as_shares_once_each() {
+    let both = facts(
+        &[("CPU", 3.0), ("IO:WalSync", 1.0), ("LWLock:WALWrite", 4.0)],
+        &[(Stage::WalFlush, 0.9)],
+        &[("IO:WalSync", 1.0)],
+        0.95,
+    );
+    let rows = |found: &Limiter| -> Vec<String> {
+        let row = |figure: &Figure| {
+            let whose = figure.speaks_for.map_or("-", Bottleneck::as_str);
+            format!("{whose}: {} {:.2} of {}", figure.label, figure.share, figure.of)
+        };
+        found.figures.iter().map(row).collect()
+    };
+    let expected = [
+        "server-cpu: busy 0.95 of processors",
+        "server-cpu: running, or waiting to run 0.38 of sessions at work",
+        "wal-sync: somebody writing or syncing WAL 0.90 of instants",
+        "wal-sync: writing or syncing WAL 0.62 of sessions at work",
+        "wal-sync: behind one writing or syncing WAL 1.00 of waits for locks",
+        "-: in a statement 1.00 of clients",
+    ];
+    assert_eq!(rows(&judge(&both)), expected);
+    let throttled = Facts { is_throttled: true, throttled: Some(0.8), driver: Some(0.3), ..both };
+    let expected = [
+        "quota: a quota stopped the server 0.80 of periods of the quota",
+        "-: busy 0.95 of processors",
+        "-: in a statement 1.00 of clients",
+        "-: the driver's busiest thread at work 0.30 of time",
+    ];
+    assert_eq!(rows(&judge(&throttled)), expected);
 }

@@ -1,0 +1,114 @@
+//! The figures behind a judgement, as shares: what a report draws as bars next to the sentence.
+
+use model::telemetry::wait::{self, Stage};
+
+use crate::run::limiter::facts::Facts;
+use crate::summary::limiter::{Bottleneck, Figure};
+
+/// The figures of what limits, then those of what was second, then those that complete the picture. A figure stands once.
+pub(super) fn of(facts: &Facts, first: Bottleneck, second: Option<Bottleneck>) -> Vec<Figure> {
+    let mut all = behind(facts, first);
+    all.extend(second.into_iter().flat_map(|second| behind(facts, second)));
+    all.extend(context(facts));
+    let mut kept: Vec<Figure> = Vec::new();
+    for figure in all {
+        if !kept.iter().any(|one| (&one.label, one.of) == (&figure.label, figure.of)) {
+            kept.push(figure);
+        }
+    }
+    kept
+}
+
+fn figure(label: impl Into<String>, share: f64, of: &'static str) -> Figure {
+    Figure { label: label.into(), share: share.clamp(0.0, 1.0), of, speaks_for: None }
+}
+
+/// The figures that speak for one of them.
+fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
+    let of_processors = |label, share: Option<f64>| share.map(|share| figure(label, share, "processors"));
+    let figures: Vec<Figure> = match name {
+        Bottleneck::Quota => {
+            let stopped = |share| figure("a quota stopped the server", share, "periods of the quota");
+            facts.throttled.map(stopped).into_iter().collect()
+        }
+        Bottleneck::Steal => of_processors("taken by the hypervisor", facts.steal).into_iter().collect(),
+        Bottleneck::ForeignCpu => {
+            of_processors("used by other processes", facts.foreign).into_iter().chain(cpu(facts)).collect()
+        }
+        Bottleneck::Driver => driver(facts).into_iter().chain([for_client(facts)]).collect(),
+        Bottleneck::WalSync => stage(facts, Stage::WalFlush, "writing or syncing WAL"),
+        Bottleneck::WalVolume => stage(facts, Stage::WalInit, "creating a segment of WAL"),
+        Bottleneck::DataRead => stage(facts, Stage::DataRead, "reading data"),
+        Bottleneck::DataWrite => stage(facts, Stage::DataWrite, "writing data in a session"),
+        Bottleneck::Memory => stage(facts, Stage::Spill, "using a temporary file"),
+        Bottleneck::ServerCpu => cpu(facts).into_iter().chain([running(facts)]).collect(),
+        Bottleneck::RowLock => locks(facts, "held at work", |what| {
+            what != wait::IDLE_IN_TRANSACTION
+                && Stage::of(what, true).is_none_or(|stage| stage == Stage::Lock)
+        }),
+        Bottleneck::ClientHeldLock => {
+            locks(facts, "held while the client pauses", |what| what == wait::IDLE_IN_TRANSACTION)
+        }
+        Bottleneck::Lwlock => lwlock(facts).into_iter().collect(),
+        Bottleneck::Network | Bottleneck::OfferedLoad => vec![for_client(facts), working(facts)],
+        Bottleneck::Mixed | Bottleneck::Unknown => Vec::new(),
+    };
+    figures.into_iter().map(|figure| Figure { speaks_for: Some(name), ..figure }).collect()
+}
+
+/// The processors, the sessions at work and the driver, which complete every picture.
+fn context(facts: &Facts) -> Vec<Figure> {
+    cpu(facts).into_iter().chain([working(facts)]).chain(driver(facts)).collect()
+}
+
+fn stage(facts: &Facts, stage: Stage, words: &str) -> Vec<Figure> {
+    let roots = facts.roots_where(|what| Stage::of(what, true) == Some(stage));
+    let mut figures = vec![
+        figure(format!("somebody {words}"), facts.occupied(stage), "instants"),
+        figure(words, facts.share_in(stage), "sessions at work"),
+    ];
+    if roots > 0.0 {
+        figures.push(figure(format!("behind one {words}"), roots, "waits for locks"));
+    }
+    figures
+}
+
+fn locks(facts: &Facts, words: &str, is_meant: impl Fn(&str) -> bool) -> Vec<Figure> {
+    vec![
+        figure("somebody waiting for a lock", facts.occupied(Stage::Lock), "instants"),
+        figure("waiting for a lock", facts.share_in(Stage::Lock), "sessions at work"),
+        figure(words, facts.roots_where(is_meant), "waits for locks"),
+    ]
+}
+
+/// The lightweight lock that most sessions wait for, other than that of WAL's flush.
+fn lwlock(facts: &Facts) -> Option<Figure> {
+    let is_one = |what: &str| what.starts_with("LWLock:") && Stage::of(what, true).is_none();
+    let most = facts.sessions.iter().filter(|(what, _)| is_one(what)).max_by(|a, b| a.1.total_cmp(&b.1));
+    most.map(|(what, n)| figure(format!("waiting for {what}"), part(*n, facts.working()), "sessions at work"))
+}
+
+fn cpu(facts: &Facts) -> Option<Figure> {
+    facts.cpu.map(|busy| figure("busy", busy, "processors"))
+}
+
+fn running(facts: &Facts) -> Figure {
+    let n = facts.sessions_where(|what| what == wait::CPU);
+    figure("running, or waiting to run", part(n, facts.working()), "sessions at work")
+}
+
+fn working(facts: &Facts) -> Figure {
+    figure("in a statement", part(facts.working(), facts.n_clients), "clients")
+}
+
+fn for_client(facts: &Facts) -> Figure {
+    figure("waiting for the driver", part(facts.waiting(), facts.n_clients), "clients")
+}
+
+fn driver(facts: &Facts) -> Option<Figure> {
+    facts.driver.map(|busy| figure("the driver's busiest thread at work", busy, "time"))
+}
+
+fn part(n: f64, whole: f64) -> f64 {
+    if whole > 0.0 { n / whole } else { 0.0 }
+}
