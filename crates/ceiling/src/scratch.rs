@@ -3,11 +3,14 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nix::fcntl::{OFlag, openat};
 use nix::libc;
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 use server::Account;
 use server::process_id::ProcessId;
 
@@ -17,7 +20,8 @@ const FILE: &str = "blocks";
 /// The directory with its file, opened in each way that is measured.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    dir: PathBuf,
+    place: PathBuf,
+    name: String,
     account: Account,
     pub(crate) plain: File,
     /// `None` where the file system has no O_DIRECT.
@@ -34,26 +38,31 @@ impl Scratch {
     pub(crate) fn make(place: &Path) -> Result<Scratch> {
         let place = place.canonicalize().with_context(|| format!("cannot find `{}`", place.display()))?;
         let account = Account::of_owner(&place)?;
-        account.act(|| sweep(&place))?;
+        account.act(|| sweep(&place, acting(&account)))?;
         let me = ProcessId::current();
         let name = format!("{PREFIX}{}-{}-{}", me.pid, me.start_ticks, files::random_hex(4)?);
-        let dir = place.join(name);
+        let dir = place.join(&name);
         let context = || format!("create a file to measure with in `{}`", place.display());
         account.act(|| DirBuilder::new().mode(0o700).create(&dir)).with_context(context)?;
         let opened = account.act(|| open_all(&dir.join(FILE)));
         if opened.is_err() {
-            account.act(|| remove(&dir)).ok();
+            account.act(|| remove(&place, &name, acting(&account))).ok();
         }
         let (plain, direct, datasync, sync) = opened.with_context(context)?;
-        Ok(Scratch { dir, account, plain, direct, datasync, sync })
+        Ok(Scratch { place, name, account, plain, direct, datasync, sync })
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // The next calibration here removes what cannot be removed now.
-        self.account.act(|| remove(&self.dir)).ok();
+        self.account.act(|| remove(&self.place, &self.name, acting(&self.account))).ok();
     }
+}
+
+/// The user whose rights are used.
+fn acting(account: &Account) -> u32 {
+    if account.is_switched { account.uid } else { geteuid().as_raw() }
 }
 
 type Opened = (File, Option<File>, File, File);
@@ -77,19 +86,26 @@ fn open_all(path: &Path) -> io::Result<Opened> {
     Ok((plain, direct, open(libc::O_DSYNC)?, open(libc::O_SYNC)?))
 }
 
-/// Removes the file and its directory, and nothing else that somebody may have put there.
-fn remove(dir: &Path) -> io::Result<()> {
-    fs::remove_file(dir.join(FILE)).ok();
-    fs::remove_dir(dir)
+/// Removes the file and its directory, and nothing else that somebody may have put there. The directory is held open, and
+/// must belong to `uid`: where others can write, a link or a directory of theirs may have the name.
+fn remove(place: &Path, name: &str, uid: u32) -> io::Result<()> {
+    let place = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(place)?;
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let dir = File::from(openat(&place, name, flags, Mode::empty())?);
+    if dir.metadata()?.uid() != uid {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    unlinkat(&dir, FILE, UnlinkatFlags::NoRemoveDir).ok();
+    Ok(unlinkat(&place, name, UnlinkatFlags::RemoveDir)?)
 }
 
 /// Removes what processes that have ended left in `place`.
-fn sweep(place: &Path) -> io::Result<()> {
+fn sweep(place: &Path, uid: u32) -> io::Result<()> {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_dir && entry.file_name().to_str().is_some_and(is_abandoned) {
+        let name = entry.file_name();
+        if let Some(name) = name.to_str().filter(|name| is_abandoned(name)) {
             // One that somebody has put something into stays.
-            remove(&entry.path()).ok();
+            remove(place, name, uid).ok();
         }
     }
     Ok(())
@@ -127,12 +143,17 @@ mod tests {
             fs::create_dir(place.path().join(name)).unwrap();
             fs::write(place.path().join(name).join(file), "x").unwrap();
         }
+        // A link with such a name leads to a file that is not ours.
+        let link = format!("{PREFIX}{}-{}-4567abcd", me.pid, me.start_ticks + 1);
+        std::os::unix::fs::symlink(place.path().join(format!("{PREFIX}mine")), place.path().join(&link))
+            .unwrap();
         let scratch = Scratch::make(place.path()).unwrap();
-        let mut kept = vec![format!("{PREFIX}mine"), format!("{dead}-x")];
+        let mut kept = vec![format!("{PREFIX}mine"), format!("{dead}-x"), link];
         kept.sort();
-        assert_eq!(names().len(), 3, "{:?}", names());
+        assert_eq!(names().len(), 4, "{:?}", names());
         drop(scratch);
         assert_eq!(names(), kept);
+        assert!(place.path().join(format!("{PREFIX}mine")).join(FILE).exists());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! One run: from its records to its summary.
 
+use model::experiment::case::Think;
 use model::load::Pace;
 use model::load::drive::Done;
-use model::run::RunData;
+use model::run::{RunData, RunRecord};
 
 use crate::explain::disturbance;
 use crate::finding::Grade;
@@ -107,11 +108,19 @@ fn limiter_of(data: &RunData, line: &Timeline, usage: &Usage, summary: &RunSumma
     let conditions = Conditions {
         n_clients: record.case.workload.n_clients,
         met_its_rate: met_its_rate(data, summary),
+        has_pauses: has_pauses(record),
         is_local: record.server_is_local
             && record.driver_is_on_host()
             && record.drivers.iter().all(|driver| driver.is_here),
     };
     limiter::of_run(usage, span, &summary.resources, &conditions, record)
+}
+
+/// Whether clients pause on purpose: in a script, or between transactions.
+fn has_pauses(record: &RunRecord) -> bool {
+    let load = record.load.as_ref();
+    let sleeps = load.is_some_and(|load| load.scripts.iter().any(|script| script.source.contains("\\sleep")));
+    sleeps || record.case.workload.tpcc.is_some_and(|tpcc| tpcc.think == Think::Spec)
 }
 
 /// Whether transactions were due at times of their own, and all but what chance explains of them ended.

@@ -24,6 +24,9 @@ pub(crate) use facts::{Conditions, Facts};
 /// From here on, something is a candidate.
 const CANDIDATE: f64 = 0.7;
 
+/// Time of a transaction between driver and server, ms, which no machine takes to wake a process: it is a way.
+const WAY_MS_MIN: f64 = 1.0;
+
 /// Names what limited, with the figures behind it.
 pub(crate) fn judge(facts: &Facts) -> Limiter {
     let judged = named(facts);
@@ -40,9 +43,11 @@ fn named(facts: &Facts) -> Limiter {
         return nothing_near(facts);
     };
     let second = ranked.next();
-    let is_clear = second.as_ref().is_none_or(|(_, score, _)| *score < 0.8 * first.1);
+    // What is behind a limit is no second one.
+    let is_behind = matches!(first.0, Bottleneck::Checkpoint | Bottleneck::Autovacuum);
+    let is_clear = is_behind || second.as_ref().is_none_or(|(_, score, _)| *score < 0.8 * first.1);
     // What was not observed may be near its limit too.
-    let confidence = if first.1 >= AT_LIMIT && is_clear && facts.cpu.is_some() {
+    let confidence = if first.1 >= AT_LIMIT && is_clear && facts.cpu.is_some() && facts.is_sure {
         Confidence::Medium
     } else {
         Confidence::Low
@@ -69,6 +74,19 @@ fn nothing_near(facts: &Facts) -> Limiter {
         let evidence = format!("the rate that was asked for was reached; {seen}");
         return limiter((Bottleneck::OfferedLoad, 1.0, evidence), Confidence::Medium, None);
     }
+    // Where clients never pause, what neither the server nor the driver works on is between them.
+    let way = facts.on_the_way();
+    let each_ms = facts.tps.filter(|tps| *tps > 0.0).map(|tps| 1e3 * way / tps);
+    if let Some(each_ms) =
+        each_ms.filter(|ms| *ms >= WAY_MS_MIN && !facts.has_pauses && way > 0.5 * facts.n_clients)
+    {
+        let evidence = format!(
+            "{each_ms:.1} ms of each transaction passed between driver and server, where neither worked on it; {seen}"
+        );
+        let is_most = way >= AT_LIMIT * facts.n_clients && facts.is_sure;
+        let confidence = if is_most { Confidence::Medium } else { Confidence::Low };
+        return limiter((Bottleneck::Network, 1.0, evidence), confidence, None);
+    }
     if idle > working {
         let name = if facts.is_local { Bottleneck::OfferedLoad } else { Bottleneck::Network };
         return limiter((name, 1.0, seen), Confidence::Low, None);
@@ -84,7 +102,9 @@ fn nothing_near(facts: &Facts) -> Limiter {
 
 /// The judgement of a whole measurement, of which `thirds` were judged apart.
 pub(crate) fn over(whole: Limiter, thirds: &[Limiter]) -> Limiter {
-    let names: Vec<Bottleneck> = thirds.iter().map(|third| third.name).collect();
+    // A queue for processors grows and shrinks while they are the limit.
+    let of_kind = |name| if name == Bottleneck::Scheduling { Bottleneck::ServerCpu } else { name };
+    let names: Vec<Bottleneck> = thirds.iter().map(|third| of_kind(third.name)).collect();
     let are_clear = thirds.iter().all(|third| third.confidence == Confidence::Medium);
     match (names.first(), names.last()) {
         (Some(first), Some(last)) if first != last && are_clear => {
@@ -123,8 +143,11 @@ pub(crate) fn of_run(
     conditions: &Conditions,
     record: &RunRecord,
 ) -> Option<Limiter> {
+    // Those of the whole measurement: a third may have none by chance.
+    let checkpoints_per_min = facts::checkpoints_per_min(usage, span);
     let judged = |span| {
-        let facts = Facts::of(usage, span)?.with(usage, span, resources, conditions);
+        let facts = Facts { checkpoints_per_min, ..Facts::of(usage, span)? };
+        let facts = facts.with(usage, span, resources, conditions);
         Some(judge(&Facts { used: utilisation::of(usage, span, record), ..facts }))
     };
     let whole = judged(span)?;

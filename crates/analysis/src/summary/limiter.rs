@@ -26,6 +26,12 @@ pub enum Bottleneck {
     Memory,
     /// Processors of the server's machine.
     ServerCpu,
+    /// Many times more sessions that could run than processors.
+    Scheduling,
+    /// Checkpoints that follow each other, and the full pages in WAL after each.
+    Checkpoint,
+    /// Automatic vacuums that use what sessions wait for.
+    Autovacuum,
     /// Locks of rows and of tables whose holder is at work.
     RowLock,
     /// Locks whose holder waits for its client.
@@ -56,6 +62,9 @@ impl Bottleneck {
             Bottleneck::DataWrite => "data-write",
             Bottleneck::Memory => "memory",
             Bottleneck::ServerCpu => "server-cpu",
+            Bottleneck::Scheduling => "scheduling",
+            Bottleneck::Checkpoint => "checkpoint",
+            Bottleneck::Autovacuum => "autovacuum",
             Bottleneck::RowLock => "row-lock",
             Bottleneck::ClientHeldLock => "client-held-lock",
             Bottleneck::Lwlock => "lwlock",
@@ -85,6 +94,11 @@ impl Bottleneck {
             Bottleneck::DataWrite => "Try larger shared_buffers and a more active background writer.",
             Bottleneck::Memory => "Try a larger work_mem.",
             Bottleneck::ServerCpu => "Try more or faster processors, and a driver on another machine.",
+            Bottleneck::Scheduling => "Try fewer clients, or a connection pooler in front of the server.",
+            Bottleneck::Checkpoint => "Try a larger max_wal_size and a longer checkpoint_timeout.",
+            Bottleneck::Autovacuum => {
+                "Try a larger autovacuum_vacuum_cost_delay, or measure when tables have been vacuumed."
+            }
             Bottleneck::RowLock => "Try a larger scale, which spreads the rows, or fewer clients.",
             Bottleneck::ClientHeldLock => {
                 "Shorten the time that the client takes within a transaction: fewer round trips, no pauses."

@@ -13,6 +13,7 @@ mod failures;
 mod findings;
 mod history;
 mod numbers;
+mod one_side;
 mod possible;
 mod quiet;
 mod records;

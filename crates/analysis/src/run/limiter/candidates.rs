@@ -17,6 +17,13 @@ const FOREIGN_MIN: f64 = 0.25;
 /// Steal from here on limits a busy machine.
 const STEAL_MIN: f64 = 0.1;
 
+/// Requested checkpoints per minute, and the part of WAL that is full pages, from which on checkpoints are behind a limit.
+const CHECKPOINTS_MIN: f64 = 2.0;
+const FULL_PAGES_MIN: f64 = 0.5;
+/// Part of a device's queue, or of the processors, that is vacuums'.
+const VACUUMS_MIN: f64 = 1.0 / 3.0;
+/// Sessions per processor that could run, from which on they wait for each other's turn more than they work.
+const RUNNABLE_MIN: f64 = 8.0;
 /// Part of its ceiling from which on a resource is a candidate though no session is known to wait for it.
 const UNSEEN_MIN: f64 = 0.9;
 /// Part of its ceiling from which on it confirms what sessions wait for.
@@ -27,9 +34,15 @@ pub(super) type Candidate = (Bottleneck, f64, String);
 
 /// What the server and its machine show: all that have little room left, the nearest to its limit first.
 pub(super) fn all(facts: &Facts) -> Vec<Candidate> {
-    let mut all: Vec<Candidate> =
-        [against_ceilings(stages(facts), &facts.used), locks(facts), lwlock(facts), processors(facts)]
-            .concat();
+    let mut all: Vec<Candidate> = [
+        against_ceilings(stages(facts), &facts.used),
+        locks(facts),
+        lwlock(facts),
+        processors(facts),
+        held_up_driver(facts),
+    ]
+    .concat();
+    all.extend(behind(facts, &all));
     all.retain(|(_, score, _)| *score >= HAS_ROOM);
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all
@@ -64,6 +77,63 @@ pub(super) fn outside(facts: &Facts) -> Option<Candidate> {
     }
     None
 }
+
+/// A driver whose threads wait for a processor while the server's machine has some left: it is bound to a busy one.
+fn held_up_driver(facts: &Facts) -> Vec<Candidate> {
+    let (Some(busy), Some(delay)) = (facts.driver, facts.driver_delay) else { return Vec::new() };
+    let has_room = facts.cpu.is_none_or(|busy| busy < AT_LIMIT);
+    if !has_room || delay < SHARE_MIN || facts.waiting() <= facts.working() {
+        return Vec::new();
+    }
+    let evidence = format!(
+        "a thread of the driver worked {:.0} % of the time and waited for a processor {:.0} %, and {:.1} sessions waited for it",
+        100.0 * busy,
+        100.0 * delay,
+        facts.waiting()
+    );
+    vec![(Bottleneck::Driver, (busy + delay).min(1.0), evidence)]
+}
+
+/// What is behind a candidate: checkpoints that fill WAL with full pages, vacuums that use what sessions wait for.
+fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
+    let most = candidates.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((name, score, _)) = most.filter(|(_, score, _)| *score >= HAS_ROOM) else { return Vec::new() };
+    let pages = facts.full_pages.unwrap_or(0.0);
+    let is_of_wal = matches!(name, Bottleneck::WalSync | Bottleneck::WalVolume | Bottleneck::DataWrite);
+    let ahead = (score + 0.01).min(1.01);
+    if is_of_wal && facts.checkpoints_per_min >= CHECKPOINTS_MIN && pages >= FULL_PAGES_MIN {
+        let evidence = format!(
+            "the amount of WAL requested {:.1} checkpoints per minute, and up to {:.0} % of WAL were the full pages that \
+             follow each",
+            facts.checkpoints_per_min,
+            100.0 * pages
+        );
+        return vec![(Bottleneck::Checkpoint, ahead, evidence)];
+    }
+    let stage = match name {
+        Bottleneck::DataRead => Some(Stage::DataRead),
+        Bottleneck::DataWrite => Some(Stage::DataWrite),
+        Bottleneck::ServerCpu => None,
+        _ => return Vec::new(),
+    };
+    let is_in_it = |what: &str| match stage {
+        Some(stage) => Stage::of(what, true) == Some(stage),
+        None => what == wait::CPU,
+    };
+    let n = facts.vacuums_where(is_in_it);
+    let whole = match stage {
+        Some(_) => n + facts.sessions_where(is_in_it),
+        None => facts.n_cpus.unwrap_or(f64::INFINITY),
+    };
+    if n < VACUUMS_MIN * whole || n <= 0.0 {
+        return Vec::new();
+    }
+    let what = stage.map_or("of the processors", |_| "of those that waited for the device");
+    let evidence =
+        format!("automatic vacuums were {:.0} % {what}: {n:.1} at a time", 100.0 * (n / whole).min(1.0));
+    vec![(Bottleneck::Autovacuum, ahead, evidence)]
+}
+
 /// Stages that somebody was in at nearly every instant.
 fn stages(facts: &Facts) -> Vec<Candidate> {
     let candidate = |(stage, name, words): (Stage, Bottleneck, &str)| {
@@ -169,5 +239,8 @@ fn processors(facts: &Facts) -> Vec<Candidate> {
         "the processors were busy {:.0} % of the time{of_server}{shared}; {runnable:.1} sessions ran or waited to run",
         100.0 * busy
     );
-    vec![(Bottleneck::ServerCpu, busy, evidence)]
+    let queue = facts.n_cpus.map_or(0.0, |n_cpus| runnable / n_cpus);
+    let is_queue = busy >= AT_LIMIT && queue >= RUNNABLE_MIN;
+    let name = if is_queue { Bottleneck::Scheduling } else { Bottleneck::ServerCpu };
+    vec![(name, busy, evidence)]
 }

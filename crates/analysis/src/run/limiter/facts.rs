@@ -11,26 +11,47 @@ use crate::run::timeline::Placed;
 use crate::run::usage::Usage;
 use crate::summary::Resources;
 
-/// Samples that a judgement needs: with 30, the standard error of an occupancy of 0.8 is 0.07.
-const SAMPLES_MIN: f64 = 30.0;
+/// Samples that a judgement needs: the standard error of an occupancy of 0.8 is 0.10 with 15, and 0.07 with 30. A machine
+/// with far more sessions than processors gives the observer few.
+const SAMPLES_MIN: f64 = 15.0;
+/// Samples that a judgement needs to be sure.
+const SAMPLES_SURE: f64 = 30.0;
+/// Bytes of a page; an image in WAL leaves out the hole of a page, and may be compressed.
+const PAGE_BYTES: f64 = 8192.0;
 
 /// The measurement in figures, or a part of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Facts {
+    /// Whether there are samples enough to be sure.
+    pub(crate) is_sure: bool,
     /// Client sessions, by what they do: mean number over the samples.
     pub(crate) sessions: Vec<(String, f64)>,
+    /// Autovacuum workers, likewise.
+    pub(crate) vacuums: Vec<(String, f64)>,
     /// Share of instants with anyone in each stage.
     pub(crate) occupancy: Vec<(Stage, f64)>,
     /// Shares of what roots of lock queues do.
     pub(crate) roots: Vec<(String, f64)>,
     /// Busy share of the server's machine, if it was observed.
     pub(crate) cpu: Option<f64>,
+    /// Processors of the server's machine.
+    pub(crate) n_cpus: Option<f64>,
     /// Processors that the server used.
     pub(crate) server_cpu: Option<f64>,
     /// Share of the server's machine that neither server nor driver used.
     pub(crate) foreign: Option<f64>,
     /// Busy share of the driver's busiest thread.
     pub(crate) driver: Option<f64>,
+    /// Share of its time that a thread of the driver waited for a processor, on average.
+    pub(crate) driver_delay: Option<f64>,
+    /// Transactions per second.
+    pub(crate) tps: Option<f64>,
+    /// Whether clients pause on purpose: `\sleep`, think time.
+    pub(crate) has_pauses: bool,
+    /// Checkpoints that the amount of WAL requested, per minute of the whole measurement.
+    pub(crate) checkpoints_per_min: f64,
+    /// Part of WAL that is full pages, at most.
+    pub(crate) full_pages: Option<f64>,
     /// Share of processor time taken by the hypervisor.
     pub(crate) steal: Option<f64>,
     /// Whether a quota stopped the server's processes.
@@ -55,6 +76,8 @@ pub(crate) struct Conditions {
     pub(crate) met_its_rate: bool,
     /// Whether driver and server are on one machine.
     pub(crate) is_local: bool,
+    /// Whether clients pause on purpose.
+    pub(crate) has_pauses: bool,
 }
 
 impl Facts {
@@ -82,13 +105,19 @@ impl Facts {
             return None;
         }
         let of = |metric: &'static str| sums.iter().filter(move |((m, _), _)| *m == metric);
-        let sessions = of("waits.processes").filter_map(|((_, instance), sum)| {
-            Some((instance.strip_prefix("client/")?.to_string(), sum / n))
-        });
+        let processes = |class: &'static str| {
+            of("waits.processes")
+                .filter_map(move |((_, instance), sum)| {
+                    Some((instance.strip_prefix(class)?.strip_prefix('/')?.to_string(), sum / n))
+                })
+                .collect()
+        };
         let occupancy = Stage::ALL
             .map(|stage| (stage, sums.get(&("waits.stages", stage.as_str())).copied().unwrap_or(0.0) / n));
         Some(Facts {
-            sessions: sessions.collect(),
+            is_sure: n >= SAMPLES_SURE,
+            sessions: processes("client"),
+            vacuums: processes("autovacuum worker"),
             occupancy: occupancy.to_vec(),
             roots: of("waits.roots").map(|((_, what), sum)| (what.to_string(), sum / n_roots)).collect(),
             ..Facts::default()
@@ -109,10 +138,15 @@ impl Facts {
         let share = |processors: Option<f64>| Some((processors? / n_cpus?).clamp(0.0, 1.0));
         let throttled = throttled(usage, (from_s, to_s));
         Facts {
+            n_cpus,
             cpu: share(split.map(|split| split.busy)).or(remote),
             server_cpu: split.and_then(|split| split.server),
             foreign: share(split.and_then(|split| split.foreign)),
             driver: busiest_thread(usage, from_s, to_s),
+            driver_delay: driver_delay(usage, (from_s, to_s)),
+            tps: usage.server_transactions(from_s, to_s),
+            has_pauses: conditions.has_pauses,
+            full_pages: full_pages(usage, (from_s, to_s)),
             steal: share(split.map(|split| split.steal)),
             is_throttled: throttled.is_some_and(|share| share > 0.5),
             throttled,
@@ -121,6 +155,17 @@ impl Facts {
             n_clients: f64::from(conditions.n_clients),
             ..self
         }
+    }
+
+    /// Autovacuum workers at what is meant.
+    pub(super) fn vacuums_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
+        self.vacuums.iter().filter(|(what, _)| is_meant(what)).fold(0.0, |sum, (_, n)| sum + n)
+    }
+
+    /// Sessions whose statement, or whose answer, is between the server and the driver: neither is at work on it.
+    pub(super) fn on_the_way(&self) -> f64 {
+        let at_driver = self.driver.unwrap_or(0.0) + self.driver_delay.unwrap_or(0.0);
+        (self.waiting() - at_driver).max(0.0)
     }
 
     /// Sessions of the load that wait for their client. Others at the server may be idle as well.
@@ -162,4 +207,21 @@ fn throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
     };
     let groups = usage.instances("cgroup.periods");
     groups.iter().filter(|group| group.starts_with("server")).filter_map(share).max_by(f64::total_cmp)
+}
+
+/// Time that a thread of the driver waited for a processor, as a share of the time.
+fn driver_delay(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+    let n_threads = usage.instances("driver.thread_cpu").len().max(1);
+    Some((usage.rate("driver.run_delay", from_s, to_s)? / n_threads as f64).clamp(0.0, 1.0))
+}
+
+fn full_pages(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+    let images = usage.rate("server.wal_full_page_images", from_s, to_s)?;
+    let bytes = usage.rate("server.wal_bytes", from_s, to_s).filter(|bytes| *bytes > 0.0)?;
+    Some((images * PAGE_BYTES / bytes).min(1.0))
+}
+
+/// Checkpoints per minute that the amount of WAL requested.
+pub(super) fn checkpoints_per_min(usage: &Usage, (from_s, to_s): (f64, f64)) -> f64 {
+    60.0 * usage.rate_of_key(&key("server.checkpoints", "requested"), from_s, to_s).unwrap_or(0.0)
 }

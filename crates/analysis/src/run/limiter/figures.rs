@@ -41,7 +41,21 @@ fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
         Bottleneck::DataRead => stage(facts, Stage::DataRead, "reading data"),
         Bottleneck::DataWrite => stage(facts, Stage::DataWrite, "writing data in a session"),
         Bottleneck::Memory => stage(facts, Stage::Spill, "using a temporary file"),
-        Bottleneck::ServerCpu => cpu(facts).into_iter().chain([running(facts)]).collect(),
+        Bottleneck::Checkpoint => {
+            let pages = |share| figure("full pages", share, "WAL");
+            facts
+                .full_pages
+                .map(pages)
+                .into_iter()
+                .chain(stage(facts, Stage::WalFlush, "writing or syncing WAL"))
+                .collect()
+        }
+        Bottleneck::Autovacuum => {
+            cpu(facts).into_iter().chain(stage(facts, Stage::DataRead, "reading data")).collect()
+        }
+        Bottleneck::ServerCpu | Bottleneck::Scheduling => {
+            cpu(facts).into_iter().chain([running(facts)]).collect()
+        }
         Bottleneck::RowLock => locks(facts, "held at work", |what| {
             what != wait::IDLE_IN_TRANSACTION
                 && Stage::of(what, true).is_none_or(|stage| stage == Stage::Lock)

@@ -15,6 +15,8 @@ fn facts(sessions: &[(&str, f64)], occupancy: &[(Stage, f64)], roots: &[(&str, f
         roots: owned(roots),
         cpu: Some(cpu),
         is_local: true,
+        is_sure: true,
+        n_cpus: Some(2.0),
         n_clients: sessions.iter().map(|(_, n)| n).sum(),
         ..Facts::default()
     }
@@ -168,4 +170,56 @@ fn a_judgement_has_its_figures_as_shares_once_each() {
         "-: the driver's busiest thread at work 0.30 of time",
     ];
     assert_eq!(rows(&judge(&throttled)), expected);
+}
+
+#[test]
+fn what_is_behind_a_limit_is_named_before_it() {
+    // Figures as measured: a disk with 600 writes a second, max_wal_size 32 MB, and 8 clients.
+    let flushing =
+        facts(&[("LWLock:WALWrite", 5.5), ("CPU", 0.2), ("idle", 1.4)], &[(Stage::WalFlush, 0.98)], &[], 0.3);
+    let often = Facts { checkpoints_per_min: 6.0, full_pages: Some(0.77), ..flushing.clone() };
+    let found = judge(&often);
+    assert_eq!((found.name, found.confidence), (Bottleneck::Checkpoint, Confidence::Medium), "{found:?}");
+    assert_eq!(found.runner_up.unwrap().0, Bottleneck::WalSync);
+    for other in [
+        Facts { checkpoints_per_min: 1.0, ..often.clone() },
+        Facts { full_pages: Some(0.2), ..often },
+        flushing,
+    ] {
+        assert_eq!(judge(&other).name, Bottleneck::WalSync);
+    }
+    // Two of three that wait for the disk are vacuums; one of two processors is theirs.
+    let reading = facts(&[("IO:DataFileRead", 1.2), ("idle", 2.8)], &[(Stage::DataRead, 0.99)], &[], 0.1);
+    let vacuums = vec![("IO:DataFileRead".to_string(), 2.4)];
+    assert_eq!(judge(&Facts { vacuums: vacuums.clone(), ..reading.clone() }).name, Bottleneck::Autovacuum);
+    let few = vec![("IO:DataFileRead".to_string(), 0.3)];
+    assert_eq!(judge(&Facts { vacuums: few, ..reading }).name, Bottleneck::DataRead);
+    let busy = facts(&[("CPU", 4.0)], &[], &[], 0.99);
+    let at_work = vec![("CPU".to_string(), 0.9)];
+    assert_eq!(judge(&Facts { vacuums: at_work, ..busy.clone() }).name, Bottleneck::Autovacuum);
+    assert_eq!(judge(&Facts { vacuums, ..busy }).name, Bottleneck::ServerCpu);
+}
+
+#[test]
+fn a_driver_that_gets_no_processor_a_long_way_and_a_long_queue_are_named() {
+    // Figures as measured: a driver on one processor with two other processes.
+    let held = facts(&[("CPU", 0.3), ("idle", 15.7)], &[], &[], 0.72);
+    let held = Facts { driver: Some(0.25), driver_delay: Some(0.51), tps: Some(13_000.0), ..held };
+    assert_eq!(judge(&held).name, Bottleneck::Driver);
+    // The same wait on a machine without any processor left is the machine's.
+    let full = Facts { cpu: Some(0.99), ..held };
+    assert_eq!(judge(&full).name, Bottleneck::ServerCpu);
+    // Four clients behind a proxy that adds 3 ms each way.
+    let far = facts(&[("idle", 4.0)], &[], &[], 0.06);
+    let far = Facts { driver: Some(0.01), driver_delay: Some(0.01), tps: Some(630.0), ..far };
+    let found = judge(&far);
+    assert_eq!((found.name, found.confidence), (Bottleneck::Network, Confidence::Medium));
+    assert!(found.evidence.starts_with("6.3 ms of each transaction passed between"), "{}", found.evidence);
+    assert_eq!(judge(&Facts { has_pauses: true, ..far.clone() }).name, Bottleneck::OfferedLoad);
+    assert_eq!(judge(&Facts { tps: Some(30_000.0), ..far }).name, Bottleneck::OfferedLoad);
+    // 512 clients on two processors; few samples leave it unsure.
+    let many = facts(&[("CPU", 38.0), ("idle", 474.0)], &[], &[], 0.99);
+    let found = judge(&Facts { is_sure: false, ..many.clone() });
+    assert_eq!((found.name, found.confidence), (Bottleneck::Scheduling, Confidence::Low));
+    assert_eq!(judge(&Facts { n_cpus: Some(32.0), ..many }).name, Bottleneck::ServerCpu);
 }

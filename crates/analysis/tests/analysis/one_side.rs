@@ -1,0 +1,65 @@
+//! What the judge notices in a run reaches the comparison when all runs of one side have it.
+
+use analysis::finding::{Grade, Severity};
+use analysis::study;
+
+use crate::comparison::{compare_cases, pairs};
+use crate::findings::RUN_TABLE;
+
+/// Findings of which a comparison must know that only one side's runs have them.
+const SITUATIONS: &[&str] = &[
+    "autovacuum-in-window",
+    "checkpoint-in-window",
+    "clock-changed",
+    "cpu-quota",
+    "few-pages",
+    "foreign-cpu",
+    "foreign-sessions",
+    "in-between",
+    "never-quiet",
+    "no-statements",
+    "not-durable",
+    "rows-missed",
+    "scripts-set",
+    "statements-logged",
+    "tables-altered",
+    "too-short-to-judge",
+    "transactions-failed",
+];
+
+#[test]
+fn what_only_one_side_has_is_named_with_its_weight_or_leaves_no_verdict() {
+    for situation in SITUATIONS {
+        assert!(
+            RUN_TABLE.iter().any(|(id, ..)| id == situation),
+            "{situation}: no run of this kind is tested"
+        );
+    }
+    let rows = RUN_TABLE.iter().filter(|(id, ..)| SITUATIONS.contains(id));
+    for (n, (id, _, words, disturb)) in rows.enumerate() {
+        let (mut data, disturbed) = (pairs(2, 1.0), n as u32 % 2 + 1);
+        for run in data.runs.iter_mut().filter(|run| run.record.spec.case == disturbed) {
+            disturb(run);
+        }
+        let comparison = compare_cases(&data);
+        // These runs commit more than the one of the table.
+        let run = study(&data).runs.into_iter().find(|run| run.case == disturbed).unwrap();
+        let severity = run.findings.iter().find(|finding| finding.id == *id).unwrap().severity;
+        let of = |rule: &'static str| comparison.findings.iter().filter(move |finding| finding.id == rule);
+        let context = format!("{id} ({words}) on side {disturbed}: {:#?}", comparison.findings);
+        if severity == Severity::Void {
+            assert_eq!(comparison.verdict(), None, "{context}");
+            assert!(of("pairs-excluded").next().is_some() && comparison.grade != Grade::Valid, "{context}");
+            continue;
+        }
+        let sides = if disturbed == 1 {
+            "2 of 2 runs of A and 0 of 2 of B"
+        } else {
+            "0 of 2 runs of A and 2 of 2 of B"
+        };
+        let named = of("one-sided").find(|finding| finding.evidence.contains(&format!("{id} in {sides}")));
+        let named = named.unwrap_or_else(|| panic!("{context}"));
+        let expected = if *id == "not-durable" { Severity::Void } else { severity };
+        assert_eq!(named.severity, expected, "{context}");
+    }
+}
