@@ -44,6 +44,8 @@ pub(crate) struct Member {
     /// `None`: a child on this machine, or nobody has answered the greeting yet.
     pub(crate) record: Option<DriverRecord>,
     pub(crate) pings: Pings,
+    /// The lead of its wall clock over its time line before the load, nanoseconds; later pings leave it alone.
+    wall_less_line_before_ns: i64,
     /// When something of it arrived last.
     pub(crate) last_heard: Instant,
     pub(crate) has_ended: bool,
@@ -55,6 +57,7 @@ impl Member {
             process,
             record: None,
             pings: Pings::default(),
+            wall_less_line_before_ns: 0,
             last_heard: Instant::now(),
             has_ended: false,
         }
@@ -298,6 +301,7 @@ impl Fleet {
         self.compare_clocks(stop)?;
         for driver in &mut self.drivers {
             let clock = driver.pings.offset();
+            driver.wall_less_line_before_ns = driver.pings.wall_less_line_ns();
             if let Some(record) = driver.elsewhere() {
                 record.clock_before = clock;
             }
@@ -334,11 +338,11 @@ impl Fleet {
 
     /// Compares the clocks once more, and lets the drivers exit.
     pub(crate) fn take_leave(&mut self) {
-        let before: Vec<i64> = self.drivers.iter().map(|driver| driver.pings.wall_less_line_ns()).collect();
         // What went wrong after the load does not change it.
         self.compare_clocks(&AtomicBool::new(false)).ok();
-        for (driver, before) in self.drivers.iter_mut().zip(before) {
-            let (clock, set_ns) = (driver.pings.offset(), driver.pings.wall_less_line_ns() - before);
+        for driver in &mut self.drivers {
+            let clock = driver.pings.offset();
+            let set_ns = driver.pings.wall_less_line_ns().saturating_sub(driver.wall_less_line_before_ns);
             if let Some(record) = driver.elsewhere() {
                 record.clock_after = clock;
                 record.clock_set_ns = set_ns;

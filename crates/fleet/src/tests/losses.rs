@@ -95,13 +95,14 @@ fn expect_ended(phase: &str, pids: &[u32]) {
 #[test]
 fn a_clock_that_nobody_keeps_is_recorded_and_one_that_is_set_during_the_load_is_found() {
     let dir = testbed::place();
-    // It takes the time of our pings for its own.
+    // It takes the time of our pings for its own, and ends after it has answered one during the load.
     let then = format!(
-        "ahead=0; while read -r line; do case $line in \
+        "ahead=0; done=; while read -r line; do case $line in \
            *'\"load\"'*) echo '{READY}' ;; \
-           *'\"go\"'*) ahead=3000000000; echo '{}' ;; \
+           *'\"go\"'*) ahead=3000000000; done='{}' ;; \
            *'\"ping\"'*) id=${{line##*:}}; id=${{id%%\\}}*}}; \
-             echo \"{{\\\"pong\\\":{{\\\"id\\\":$id,\\\"unix_ns\\\":$id,\\\"wall_unix_ns\\\":$((id + ahead))}}}}\" ;; \
+             echo \"{{\\\"pong\\\":{{\\\"id\\\":$id,\\\"unix_ns\\\":$id,\\\"wall_unix_ns\\\":$((id + ahead))}}}}\"; \
+             [ -z \"$done\" ] || echo \"$done\"; done= ;; \
          esac; done",
         done("completed")
     );
