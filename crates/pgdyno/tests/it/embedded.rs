@@ -6,6 +6,7 @@ use std::process::Command;
 
 use testbed::bin_dir;
 
+use crate::harm::expect_made;
 use crate::tool::{Place, expect_sound, history_growth};
 
 /// The shortest run that can be measured.
@@ -124,7 +125,7 @@ fn old_versions_and_given_binaries_run_too() {
     let debian = bin_dir();
     let check = |options: &[&str], name: &str, version_nums: std::ops::Range<u32>| {
         let args = [&["run", "-c", "2", "-o", name], &SHORT[..], options].concat();
-        let ended = place.run(&args).expect(0);
+        let ended = expect_made(place.run(&args));
         assert!(ended.stdout.contains("2 clients"), "{}", ended.stdout);
         let run = place.first_run(name);
         expect_sound(&run);
