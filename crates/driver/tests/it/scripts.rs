@@ -186,7 +186,9 @@ fn scripts_that_no_driver_can_run_are_refused_before_the_load() {
     newer.format = model::FORMAT + 1;
     let message = Driving::start(newer).failure();
     assert!(message.contains("the order has format"), "{message}");
-    let mut crowd = load(&pg.socket("postgres"), "select 1;");
+    // A server of its own: the other tests need connections of the shared one.
+    let full = Pg::start();
+    let mut crowd = load(&full.socket("postgres"), "select 1;");
     (crowd.n_clients, crowd.window) = (100, Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 });
     let message = Driving::start(crowd).failure();
     assert!(message.contains("client ") && message.contains("too many clients already"), "{message}");
