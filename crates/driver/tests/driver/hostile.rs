@@ -253,7 +253,7 @@ fn a_server_that_never_stops_holds_up_neither_the_others_nor_the_end() {
         });
         let mut spec = spec(&server, "\\sleep 1 ms\nSELECT 1;", 1);
         spec.transactions_per_client = None;
-        spec.window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 1 };
+        spec.window = Window { ramp_up_s: 0, measure_s: 3, grace_s: 1 };
         spec.all_notices = what == "notices";
         spec.n_clients = 2;
         let began = std::time::Instant::now();
