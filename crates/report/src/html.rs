@@ -11,7 +11,6 @@ mod escape;
 mod factors;
 mod lead;
 mod panels;
-mod scalability;
 mod scripts;
 mod tables;
 pub(crate) mod thinning;

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::capacity::{self, ProbesData};
 use super::comparison::RatioData;
+use super::factors::scalability::{self, CurveData};
 use super::factors::{self, PoolData};
 use super::panels::{self, Panel};
-use super::scalability::{self, CurveData};
 use super::timeline;
 use crate::axis::Axis;
 use crate::html::thinning::{self, Point};

@@ -1,13 +1,15 @@
 //! The section on factors: cases in per cent of a baseline, one small chart per level of the axis,
 //! growth and decline with clients, the spread over all other factors, and cost of transactions.
 
+pub(super) mod scalability;
+
 use analysis::case::factors;
 use analysis::summary::Study;
 use serde::Serialize;
 
 use super::escape::text;
 use super::tables::case_name;
-use super::{Figure, scalability, table};
+use super::{Figure, table};
 use crate::axis::{self, Axis};
 use crate::prose::factors as told;
 use crate::prose::factors::{Against, Row};

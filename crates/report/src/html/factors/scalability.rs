@@ -6,10 +6,9 @@ use analysis::summary::scalability::{Figure as Number, Fit, Scalability};
 use analysis::summary::{CaseSummary, Study};
 use serde::Serialize;
 
-use super::escape::text;
-use super::table;
 use crate::axis::{self, Axis};
-use crate::html::thinning;
+use crate::html::escape::text;
+use crate::html::{table, thinning};
 use crate::prose::scalability::others;
 use crate::prose::{format, phrases};
 
@@ -18,7 +17,7 @@ const CURVES_MAX: usize = 8;
 
 /// The law of one curve, drawn over the medians of its group.
 #[derive(Debug, Serialize)]
-pub(super) struct CurveData {
+pub(in crate::html) struct CurveData {
     /// Number of the group on the axis of clients.
     group: usize,
     /// Clients and throughput.
@@ -28,7 +27,7 @@ pub(super) struct CurveData {
 }
 
 /// The fitted laws of a study.
-pub(super) fn data(study: &Study, axis: &Axis) -> Vec<CurveData> {
+pub(in crate::html) fn data(study: &Study, axis: &Axis) -> Vec<CurveData> {
     let fitted = study.scalability.iter().filter_map(|one| Some((one, one.fit.as_ref()?)));
     fitted
         .take(CURVES_MAX)
