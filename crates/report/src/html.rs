@@ -10,6 +10,7 @@ mod disclosure;
 mod escape;
 mod factors;
 mod lead;
+mod limits;
 mod panels;
 mod scripts;
 mod tables;
@@ -172,7 +173,7 @@ impl Document<'_> {
     }
 }
 
-/// The figures, the chart, what limited or spoiled them, and the rest. For a single case the figures are in the head.
+/// What limited the load, the figures, the chart, what spoiled them, and the rest. For a single case the figures are in the head.
 fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
     let study = input.study;
     let cases = |shown: bool| Section {
@@ -182,9 +183,9 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
     };
     let is_one = study.cases.len() == 1;
     vec![
+        Section { id: "limits", name: "What limited it", body: limits::section(study, axis) },
         cases(!is_one),
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
-        Section { id: "limits", name: "What limited it", body: lead::limits(study) },
         Section { id: "capacity", name: "Highest rate", body: capacity::section(study, axis) },
         Section { id: "findings", name: "Findings", body: lead::findings(study) },
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },

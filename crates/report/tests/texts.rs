@@ -92,6 +92,11 @@ fn the_page_says_everything_that_weighs() {
     let order = [
         "<h1>",
         "<strong>Partial.</strong>",
+        "id=\"limits\"",
+        "medium confidence",
+        "<b>97 %</b> of instants",
+        "Limiter by clients",
+        "Only lifting a limit proves it",
         "id=\"cases\"",
         "id=\"throughput\"",
         "id=\"findings\"",

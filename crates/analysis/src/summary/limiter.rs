@@ -75,6 +75,34 @@ impl Bottleneck {
         }
     }
 
+    /// What the name means.
+    pub fn words(self) -> &'static str {
+        match self {
+            Bottleneck::Quota => "a quota of the server's control group",
+            Bottleneck::Steal => "processors that the hypervisor gave to others",
+            Bottleneck::ForeignCpu => "other processes on the server's machine",
+            Bottleneck::Driver => "a thread of the driver",
+            Bottleneck::WalSync => "waiting until WAL is durable",
+            Bottleneck::WalVolume => "creating segments of WAL",
+            Bottleneck::DataRead => "reading pages of data",
+            Bottleneck::DataWrite => "sessions that write pages of data themselves",
+            Bottleneck::Memory => "temporary files",
+            Bottleneck::ServerCpu => "processors of the server's machine",
+            Bottleneck::Scheduling => "many times more sessions that could run than processors",
+            Bottleneck::Checkpoint => {
+                "checkpoints that follow each other, and the full pages in WAL after each"
+            }
+            Bottleneck::Autovacuum => "automatic vacuums that use what sessions wait for",
+            Bottleneck::RowLock => "locks whose holder is at work",
+            Bottleneck::ClientHeldLock => "locks whose holder waits for its client",
+            Bottleneck::Lwlock => "one lightweight lock",
+            Bottleneck::Network => "the way between driver and server",
+            Bottleneck::OfferedLoad => "few clients, think time, or the rate that was asked for",
+            Bottleneck::Mixed => "not the same all the time",
+            Bottleneck::Unknown => "nothing stands out",
+        }
+    }
+
     /// What to change to see whether it is so.
     pub fn advice(self) -> &'static str {
         match self {

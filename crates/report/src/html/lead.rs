@@ -9,7 +9,7 @@ use model::run::ExperimentData;
 use super::comparison;
 use super::escape::{text, unbroken};
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::{format, headline, limiter, phrases};
+use crate::prose::{format, headline, phrases};
 use crate::{ComparisonInput, Input, terminal};
 
 /// Title, the answer in a sentence, key figures of the best case, and why the study is partial.
@@ -160,19 +160,6 @@ pub(super) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>)
     }
     html.push_str("</dl>\n");
     html
-}
-
-/// What limited each case, and what to try.
-pub(super) fn limits(study: &Study) -> String {
-    let lines = limiter::lines(study);
-    if lines.is_empty() {
-        return String::new();
-    }
-    let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", text(line))).collect();
-    format!(
-        "<ul class=\"limits\">\n{items}</ul>\n<p class=\"note\">From samples of what the server's processes wait for, and from the \
-         use of processors, in this measurement. Only lifting a limit proves it.</p>\n"
-    )
 }
 
 /// All findings, each once: doubts and voids, then the notes folded into one line.

@@ -180,7 +180,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         "Measure for longer than checkpoint_timeout, or read the seconds outside of it.",
     )];
     RunSummary {
-        limiter: Some(limiter()),
+        limiter: Some(limiter(case.workload.n_clients)),
         run: spec.run,
         block: spec.block,
         case: case.id,
@@ -372,7 +372,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         .collect();
     let all = findings.iter().chain(of_case.iter().flat_map(|run| &run.findings));
     CaseSummary {
-        limiter: Some(limiter()),
+        limiter: Some(limiter(case.workload.n_clients)),
         case: case.clone(),
         label: case.label(),
         n_started: runs.iter().filter(|run| run.case == case.id).count(),
@@ -466,21 +466,27 @@ impl Random {
     }
 }
 
-fn limiter() -> Limiter {
+/// Few clients limit at first, then WAL, then locks of rows.
+fn limiter(n_clients: u32) -> Limiter {
     let figure =
         |label: &str, share, of, speaks_for| Figure { label: label.to_string(), share, of, speaks_for };
+    let (name, confidence) = match n_clients {
+        0..4 => (Bottleneck::OfferedLoad, Confidence::Low),
+        4..64 => (Bottleneck::WalSync, Confidence::Medium),
+        _ => (Bottleneck::RowLock, Confidence::Medium),
+    };
     Limiter {
         figures: vec![
-            figure("somebody writing or syncing WAL", 0.97, "instants", Some(Bottleneck::WalSync)),
-            figure("writing or syncing WAL", 0.31, "sessions at work", Some(Bottleneck::WalSync)),
+            figure("somebody writing or syncing WAL", 0.97, "instants", Some(name)),
+            figure("writing or syncing WAL", 0.31, "sessions at work", Some(name)),
             figure("busy", 0.63, "processors", Some(Bottleneck::ServerCpu)),
             figure("in a statement", 0.94, "clients", None),
         ],
-        name: Bottleneck::WalSync,
-        confidence: Confidence::Medium,
+        name,
+        confidence,
         evidence: "at 97 % of the instants somebody was writing or syncing WAL, and 99 % of the sessions at work waited for it"
             .to_string(),
         runner_up: Some((Bottleneck::ServerCpu, "the processors were busy 63 % of the time".to_string())),
-        next: Bottleneck::WalSync.advice(),
+        next: name.advice(),
     }
 }

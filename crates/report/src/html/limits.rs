@@ -1,0 +1,222 @@
+//! What limited the cases: the judgement of the best case with its evidence as bars, a strip of limiters along the axis, and
+//! the evidence of every case.
+
+use analysis::summary::limiter::{Bottleneck, Figure, Limiter};
+use analysis::summary::{CaseSummary, Study};
+
+use super::escape::text;
+use crate::axis::Axis;
+use crate::prose::{format, headline, phrases};
+
+/// The section; empty if nothing was judged.
+pub(super) fn section(study: &Study, axis: &Axis) -> String {
+    let judged: Vec<(&CaseSummary, &Limiter)> =
+        study.cases.iter().filter_map(|case| Some((case, case.limiter.as_ref()?))).collect();
+    let best = headline::best(study).map(|case| case.case.id);
+    let Some((case, limiter)) =
+        judged.iter().find(|(case, _)| best == Some(case.case.id)).or(judged.first()).copied()
+    else {
+        return String::new();
+    };
+    let is_several = study.cases.len() > 1;
+    let whose = if is_several { headline::name(case) } else { String::new() };
+    let mut html = judgement("p", &whose, limiter);
+    if is_several {
+        html.push_str(&strips(study, axis));
+    }
+    if judged.len() > 1 {
+        html.push_str(
+            "<details class=\"fold\"><summary>Evidence of each case</summary><div class=\"each\">\n",
+        );
+        for (case, limiter) in &judged {
+            html.push_str(&judgement("h4", &case.label, limiter));
+        }
+        html.push_str("</div></details>\n");
+    }
+    html.push_str(
+        "<p class=\"quiet\">From samples of what the server's processes wait for, and from the use of processors and devices, \
+         in this measurement. Not proven. Only lifting a limit proves it.</p>\n",
+    );
+    html
+}
+
+/// The limiter's name and confidence, the sentence, its figures as bars, what was second, and what to try.
+fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
+    let whose =
+        if whose.is_empty() { String::new() } else { format!("{}: ", text(&phrases::capital(whose))) };
+    let second = limiter.runner_up.as_ref().map_or(String::new(), |(name, evidence)| {
+        let evidence = text(&phrases::one_line(evidence));
+        format!("<p class=\"quiet\">Second: {}, {evidence}.</p>", marked(*name))
+    });
+    format!(
+        "<{element} class=\"limited\">{whose}<b>{}</b>, {} <span class=\"badge note\">{} confidence</span></{element}>\n\
+         <p>{}.</p>\n{}{second}<p class=\"quiet\">{}</p>\n",
+        marked(limiter.name),
+        text(limiter.name.words()),
+        limiter.confidence.as_str(),
+        text(&phrases::capital(&phrases::one_line(&limiter.evidence))),
+        evidence(limiter),
+        text(limiter.next)
+    )
+}
+
+/// A limiter's name after a dot of its colour.
+fn marked(name: Bottleneck) -> String {
+    format!("<i class=\"dot c{}\" aria-hidden=\"true\"></i>{}", colour(name), name.as_str())
+}
+
+/// The figures as bars, each a share of its whole.
+fn evidence(limiter: &Limiter) -> String {
+    if limiter.figures.is_empty() {
+        return String::new();
+    }
+    let rows: String = limiter.figures.iter().map(row).collect();
+    format!("<ul class=\"evidence\" aria-label=\"Evidence\">\n{rows}</ul>\n")
+}
+
+fn row(figure: &Figure) -> String {
+    let class = figure.speaks_for.map_or("none".to_string(), |name| format!("c{}", colour(name)));
+    format!(
+        "<li><span>{}</span><svg class=\"bar {class}\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"track\" width=\"100\" height=\"10\"/><rect width=\"{:.1}\" height=\"10\"/></svg><span><b>{}</b> of {}</span></li>\n",
+        text(&phrases::capital(&figure.label)),
+        (100.0 * figure.share).clamp(0.0, 100.0),
+        format::percent(figure.share),
+        text(figure.of)
+    )
+}
+
+/// Each case's limiter along the axis, a row for each group; neighbours that are limited alike share a field.
+fn strips(study: &Study, axis: &Axis) -> String {
+    let heads: String =
+        axis.levels.iter().map(|level| format!("<th scope=\"col\">{}</th>", text(level))).collect();
+    let columns = "<col>".repeat(axis.levels.len());
+    let of_group = |(group, name): (usize, &String)| {
+        let at = |level: usize| {
+            let is_there = |case: &&CaseSummary| {
+                axis.places
+                    .get(&case.case.id)
+                    .is_some_and(|place| (place.level, place.group) == (level, group))
+            };
+            study.cases.iter().find(is_there).and_then(|case| case.limiter.as_ref())
+        };
+        let limiters: Vec<Option<&Limiter>> = (0..axis.levels.len()).map(at).collect();
+        format!("<tr><th scope=\"row\">{}</th>{}</tr>\n", text(name), fields(&limiters))
+    };
+    let rows: String = axis.groups.iter().enumerate().map(of_group).collect();
+    let by = if axis.title.is_empty() { "case" } else { &axis.title };
+    format!(
+        "<figure><figcaption><strong>Limiter by {}</strong> <span class=\"note\">hatched: low confidence</span></figcaption>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Limiter by {}\"><table class=\"strips\"><col>{columns}\
+         <thead><tr><th scope=\"col\">{}</th>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div></figure>\n",
+        text(by),
+        text(by),
+        text(&axis.title)
+    )
+}
+
+/// The fields of a row; each covers the neighbours with the same limiter and confidence.
+fn fields(limiters: &[Option<&Limiter>]) -> String {
+    let key = |limiter: &Option<&Limiter>| limiter.map(|limiter| (limiter.name, limiter.confidence));
+    let mut html = String::new();
+    for alike in limiters.chunk_by(|a, b| key(a) == key(b)) {
+        let span = alike.len();
+        match key(&alike[0]) {
+            None => html.push_str(&format!("<td colspan=\"{span}\" class=\"none\">-</td>")),
+            Some((name, confidence)) => html.push_str(&format!(
+                "<td colspan=\"{span}\" class=\"c{} {}\" title=\"{}\"><span>{}</span> <small>{} confidence</small></td>",
+                colour(name),
+                confidence.as_str(),
+                text(name.words()),
+                name.as_str(),
+                confidence.as_str()
+            )),
+        }
+    }
+    html
+}
+
+/// The colour of what is short: limiters of one kind share it, as do sessions in the chart over time. Names tell the rest apart.
+fn colour(name: Bottleneck) -> usize {
+    match name {
+        Bottleneck::DataRead | Bottleneck::DataWrite | Bottleneck::Memory => 0,
+        Bottleneck::WalSync | Bottleneck::WalVolume | Bottleneck::Checkpoint => 1,
+        Bottleneck::ServerCpu
+        | Bottleneck::Scheduling
+        | Bottleneck::Quota
+        | Bottleneck::Steal
+        | Bottleneck::ForeignCpu => 2,
+        Bottleneck::RowLock => 3,
+        Bottleneck::ClientHeldLock | Bottleneck::Driver | Bottleneck::Network | Bottleneck::OfferedLoad => 4,
+        Bottleneck::Lwlock => 5,
+        Bottleneck::Autovacuum => 6,
+        Bottleneck::Mixed | Bottleneck::Unknown => 7,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use analysis::summary::limiter::Confidence;
+
+    use super::*;
+
+    fn limiter(name: Bottleneck, confidence: Confidence) -> Limiter {
+        let (evidence, next) = ("a <b> lock".to_string(), name.advice());
+        Limiter { name, confidence, evidence, figures: Vec::new(), runner_up: None, next }
+    }
+
+    #[test]
+    fn neighbours_that_are_limited_alike_share_a_field() {
+        let low = limiter(Bottleneck::OfferedLoad, Confidence::Low);
+        let sync = limiter(Bottleneck::WalSync, Confidence::Medium);
+        let unsure = limiter(Bottleneck::WalSync, Confidence::Low);
+        let check = |limiters: &[Option<&Limiter>], expected: &[(usize, &str)]| {
+            let html = fields(limiters);
+            let found: Vec<(usize, &str)> = html
+                .split("<td colspan=\"")
+                .skip(1)
+                .map(|cell| {
+                    let (span, rest) = cell.split_once("\" class=\"").unwrap();
+                    (span.parse().unwrap(), rest.split_once('"').unwrap().0)
+                })
+                .collect();
+            assert_eq!(found, expected, "{html}");
+        };
+        check(&[Some(&low), Some(&sync), Some(&sync)], &[(1, "c4 low"), (2, "c1 medium")]);
+        check(&[Some(&sync), Some(&unsure)], &[(1, "c1 medium"), (1, "c1 low")]);
+        check(&[None, None, Some(&low)], &[(2, "none"), (1, "c4 low")]);
+    }
+
+    #[test]
+    fn a_figure_is_a_bar_as_long_as_its_share() {
+        let figure = |share, speaks_for| {
+            row(&Figure { label: "waiting for <x>".to_string(), share, of: "sessions at work", speaks_for })
+        };
+        for (share, speaks_for, parts) in [
+            (
+                0.97,
+                Some(Bottleneck::WalSync),
+                ["bar c1\"", "<rect width=\"97.0\"", "<b>97 %</b> of sessions at work"],
+            ),
+            (0.004, None, ["bar none\"", "<rect width=\"0.4\"", "<span>Waiting for &lt;x&gt;</span>"]),
+        ] {
+            let html = figure(share, speaks_for);
+            parts.iter().for_each(|part| assert!(html.contains(part), "{part} is not in {html}"));
+        }
+    }
+
+    #[test]
+    fn a_judgement_says_whose_it_is_how_sure_and_what_was_second() {
+        let lock = limiter(Bottleneck::RowLock, Confidence::Medium);
+        let html = judgement("p", "8 clients", &lock);
+        let lead = "8 clients: <b><i class=\"dot c3\" aria-hidden=\"true\"></i>row-lock</b>, locks whose holder is at work \
+                    <span class=\"badge note\">medium confidence</span>";
+        assert!(
+            html.contains(lead) && html.contains("A &lt;b&gt; lock.") && !html.contains("Second"),
+            "{html}"
+        );
+        let runner_up = Some((Bottleneck::WalSync, "a flush".to_string()));
+        let html = judgement("p", "", &Limiter { runner_up, ..lock });
+        assert!(html.contains("</i>wal-sync, a flush.</p>") && !html.contains(": <b>"), "{html}");
+    }
+}
