@@ -49,6 +49,7 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     put("state", phrases::of_state(run.state).to_string());
     put("reason", run.reason.clone());
     put("grade", run.grade.as_str().to_string());
+    put("limiter", run.limiter.as_ref().map_or(String::new(), |limiter| limiter.name.as_str().to_string()));
     put("findings", run.findings.iter().map(|f| f.id).collect::<Vec<_>>().join(" "));
     if study.runs.iter().any(|run| run.course.is_some()) {
         let end = run.course.and_then(|course| course.ramp_up_end);

@@ -63,8 +63,8 @@ pub(crate) fn text(input: &Input) -> String {
 
 fn cases(input: &Input) -> String {
     let mut text = String::from(
-        "| case | runs | median tps | CV | p50 ms | p95 ms | p99 ms | verdict |\n\
-         |:-----|-----:|-----------:|---:|-------:|-------:|-------:|:--------|\n",
+        "| case | runs | median tps | CV | p50 ms | p95 ms | p99 ms | limiter | verdict |\n\
+         |:-----|-----:|-----------:|---:|-------:|-------:|-------:|:--------|:--------|\n",
     );
     for case in &input.study.cases {
         let cells = terminal::cells(case).map(|cell| escape(&cell));
@@ -73,7 +73,7 @@ fn cases(input: &Input) -> String {
             "" => case.verdict().to_string(),
             reasons => format!("**{}**: {}", case.verdict(), escape(reasons)),
         };
-        text.push_str(&format!("| {} | {verdict} |\n", cells.join(" | ")));
+        text.push_str(&format!("| {} | {} | {verdict} |\n", cells.join(" | "), terminal::limiter_name(case)));
     }
     text
 }

@@ -17,8 +17,10 @@ const MAX_SPREADS: usize = 8;
 const GAP: &str = "  ";
 /// Indentation of all lines of a name but the first.
 const NAME_INDENT: &str = "  ";
-/// Column heads; all but the first and the last are right-aligned.
-const HEADS: [&str; 8] = ["case", "runs", "median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "verdict"];
+/// Column heads before the verdict; all but the first are right-aligned.
+const HEADS: [&str; 7] = ["case", "runs", "median tps", "CV", "p50 ms", "p95 ms", "p99 ms"];
+const LIMITER: &str = "limiter";
+const VERDICT: &str = "verdict";
 
 /// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,13 +99,17 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     let rows: Vec<[String; 7]> = study.cases.iter().map(cells).collect();
     let head: [String; 7] = std::array::from_fn(|i| HEADS[i].to_string());
     let widths = widths(std::iter::once(&head).chain(&rows), MAX_LABEL);
-    let left: usize = widths.iter().map(|w| w + GAP.len()).sum();
-    text.push_str(&paint.on(&format!("{}{}", aligned(&head, &widths), HEADS[7]), Style::Dim));
-    text.push('\n');
+    let numbers: usize = widths.iter().map(|w| w + GAP.len()).sum();
+    let verdict = study.cases.iter().map(|case| case.verdict().len()).max().unwrap_or(0).max(VERDICT.len());
+    let limiters = limiter_width(study).filter(|limiters| numbers + limiters + GAP.len() + verdict <= width);
+    let left = numbers + limiters.map_or(0, |limiters| limiters + GAP.len());
+    let limiter = |name: &str| limiters.map_or(String::new(), |width| format!("{name:<width$}{GAP}"));
+    let heads = format!("{}{}{VERDICT}", aligned(&head, &widths), limiter(LIMITER));
+    text.push_str(&format!("{}\n", paint.on(&heads, Style::Dim)));
     for (row, case) in rows.iter().zip(&study.cases) {
         let reasons = condense::reasons(study, case).join("; ");
         let verdict = case.verdict();
-        text.push_str(&aligned(row, &widths));
+        text.push_str(&format!("{}{}", aligned(row, &widths), limiter(limiter_name(case))));
         text.push_str(&paint.on(verdict, Style::of_grade(case.grade)));
         if reasons.is_empty() {
             text.push('\n');
@@ -114,6 +120,18 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
             push_wrapped(text, paint, Style::Plain, &reasons, "    ", width);
         }
     }
+}
+
+/// Width of the column of limiters; none if no case has one. The lines below the table name them, too, so the column is the
+/// first thing that a narrow terminal does without.
+fn limiter_width(study: &Study) -> Option<usize> {
+    let names = study.cases.iter().filter(|case| case.limiter.is_some()).map(|case| limiter_name(case).len());
+    names.max().map(|width| width.max(LIMITER.len()))
+}
+
+/// What limited a case, for a table.
+pub(crate) fn limiter_name(case: &CaseSummary) -> &'static str {
+    case.limiter.as_ref().map_or("-", |limiter| limiter.name.as_str())
 }
 
 /// The results specific to TPC-C: throughput in its own terms, and response times against their limits.
@@ -153,7 +171,7 @@ fn script_rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usi
     }
 }
 
-/// The seven columns before the verdict.
+/// The columns of numbers, after the case's name.
 pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
     let dash = || "-".to_string();
     let ms = |of: fn(&analysis::summary::LatencySummary) -> u64| {

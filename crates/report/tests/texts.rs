@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod headlines;
+mod limits;
 mod synthetic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -389,7 +390,7 @@ fn rows_of_the_markdown_table_are_whole() {
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
     assert_eq!(rows.len(), study.cases.len() + 2);
     for row in rows {
-        assert_eq!(bars(row), 9, "{row}");
+        assert_eq!(bars(row), 10, "{row}");
     }
     assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
     assert!(text.contains("**Partial:**") && text.contains("AMD EPYC"), "{text}");

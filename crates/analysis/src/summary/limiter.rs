@@ -75,7 +75,7 @@ impl Bottleneck {
         }
     }
 
-    /// What the name means.
+    /// The meaning of the name, in words.
     pub fn words(self) -> &'static str {
         match self {
             Bottleneck::Quota => "a quota of the server's control group",
