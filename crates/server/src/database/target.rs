@@ -1,7 +1,7 @@
 //! A server that somebody else runs, adopted by its connection settings.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use model::telemetry::watch::Backend;
@@ -140,6 +140,17 @@ pub fn data_directory(session: &mut Session) -> Option<PathBuf> {
     ask(session, "show data_directory").ok().map(PathBuf::from)
 }
 
+/// The WAL directory of a data directory on this machine, wherever a link there leads. Releases before 10 call it `pg_xlog`.
+///
+/// # Errors
+/// Why it was not found, for people.
+pub fn wal_of(data: &Path) -> Result<PathBuf, String> {
+    let found = ["pg_wal", "pg_xlog"].map(|name| data.join(name)).into_iter().find(|path| path.exists());
+    let path = found
+        .ok_or(format!("`{}` has neither `pg_wal` nor `pg_xlog`, or we may not look", data.display()))?;
+    path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()))
+}
+
 /// Where the server's log collector writes now, if there is one and our user may know it.
 pub fn log_path(session: &mut Session) -> Option<PathBuf> {
     let path = ask(session, "select pg_catalog.pg_current_logfile('stderr')")
@@ -236,6 +247,29 @@ mod tests {
         ] {
             assert_eq!(flavor_of(version), expected, "{version}");
         }
+    }
+
+    #[test]
+    fn the_wal_is_found_by_its_name_of_old_and_new_releases() {
+        let place = tempfile::tempdir().unwrap();
+        let check = |name: &str, make: &dyn Fn(&Path), expected: Result<PathBuf, &str>| {
+            let data = place.path().join(name);
+            fs::create_dir(&data).unwrap();
+            make(&data);
+            match (wal_of(&data), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected.canonicalize().unwrap()),
+                (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
+                other => panic!("{name}: {other:?}"),
+            }
+        };
+        let elsewhere = place.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        let link = |path: PathBuf| std::os::unix::fs::symlink(&elsewhere, path).unwrap();
+        check("18", &|data| link(data.join("pg_wal")), Ok(elsewhere.clone()));
+        check("9.6", &|data| link(data.join("pg_xlog")), Ok(elsewhere.clone()));
+        let own = place.path().join("9.5/pg_xlog");
+        check("9.5", &|data| fs::create_dir(data.join("pg_xlog")).unwrap(), Ok(own));
+        check("none", &|_| (), Err("has neither `pg_wal` nor `pg_xlog`"));
     }
 
     #[test]
