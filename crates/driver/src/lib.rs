@@ -19,7 +19,8 @@ pub use control::process::drive;
 /// The far end of a pipe to another machine: greeting, hello, beats, and lines that wait for nobody.
 pub mod far {
     pub use crate::clock::WallClock;
-    pub use crate::control::listen::{Begin, Command, Heard, begin, until_the_parent_has_gone};
+    pub use crate::control::commands::{Commands, Heard};
+    pub use crate::control::listen::{Begin, Command, begin, until_the_parent_has_gone};
     pub use crate::control::output::{Outbox, with_outbox};
 }
 pub use control::usage::{expect_open_files, raise_open_files};

@@ -9,7 +9,9 @@ use std::{fs, panic, process, thread};
 use host::Machine;
 use nix::libc;
 use nix::sys::prctl;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
+use nix::sys::signal::SigSet;
+use nix::sys::stat::{Mode, umask};
 
 use crate::say;
 use crate::undone::report_undone;
@@ -20,6 +22,45 @@ pub(crate) fn close_memory() {
     // If the kernel lacks one of the two, the other still works.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).ok();
     prctl::set_dumpable(false).ok();
+}
+
+/// Lifts what a caller may have put on this process that could keep it from restoring values: limits of resources, a timer,
+/// blocked signals, and a signal at its caller's death.
+///
+/// # Errors
+/// Names a limit that is too low and that the kernel does not let us lift.
+pub(crate) fn lift_limits() -> Result<(), String> {
+    nix::unistd::alarm::cancel();
+    SigSet::empty().thread_set_mask().ok();
+    prctl::set_pdeathsig(None).ok();
+    umask(Mode::from_bits_truncate(0o077));
+    NEEDED.into_iter().try_for_each(|(resource, needed)| raise_limit(resource, needed))
+}
+
+/// What restoring values needs: journals of 1 MiB; threads, each with a stack and an arena of malloc (64 MiB); journal,
+/// lock, pipes and a kernel file at a time.
+const NEEDED: [(Resource, u64); 6] = [
+    (Resource::RLIMIT_FSIZE, 4 << 20),
+    (Resource::RLIMIT_CPU, RLIM_INFINITY),
+    (Resource::RLIMIT_AS, 1 << 30),
+    (Resource::RLIMIT_DATA, 256 << 20),
+    (Resource::RLIMIT_STACK, 1 << 20),
+    (Resource::RLIMIT_NOFILE, 64),
+];
+
+/// Raises a limit to what is needed, as far as the kernel allows.
+fn raise_limit(resource: Resource, needed: u64) -> Result<(), String> {
+    let limits = || getrlimit(resource).map_err(|error| format!("{resource:?}: {error}"));
+    let (soft, hard) = limits()?;
+    if soft < needed && setrlimit(resource, needed, hard.max(needed)).is_err() {
+        setrlimit(resource, needed.min(hard), hard).ok();
+    }
+    match limits()?.0 {
+        soft if soft < needed => Err(format!(
+            "{resource:?} of this process is {soft} and cannot be raised, which could keep it from restoring values"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Closes inherited file descriptors in programs started from here: the server's user could read and write with root's

@@ -10,11 +10,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use driver::far::{Begin, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox};
+use driver::far::{
+    Begin, Command as _, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox,
+};
 use experiment::stage::os::{NEEDS_OURS, disks_below};
 use host::{Disk, KEYS, Keeper, Machine, Undone};
 use model::experiment::os::OsSpec;
@@ -23,7 +24,7 @@ use model::load::hands::{
     HELPER, HandsAnswer, HandsCommand, HandsOrder, LINE_BYTES_MAX, RefusedValue, SetValues,
 };
 use nix::unistd::geteuid;
-use server::database::target::postmaster_of;
+use server::database::target::{postmaster_of, wal_of};
 
 use crate::{Exit, guard, say, signals};
 
@@ -79,9 +80,10 @@ pub(crate) fn host() -> Result<Exit> {
 
 fn serve_as_root() -> Exit {
     guard::undo_on_panic();
+    let lifted = guard::lift_limits();
     let input = BufReader::new(Bounded { input: io::stdin(), n_of_line: 0 });
     let stop = signals::patient_flag();
-    let outcome = with_outbox(&mut io::stdout(), |outbox| match serve(input, outbox, stop) {
+    let outcome = with_outbox(&mut io::stdout(), |outbox| match serve(input, outbox, (stop, lifted)) {
         Ok(()) => Ok(true),
         Err(message) => outbox.say_last(&DriverLine::Failed { message }).map(|()| false),
     });
@@ -111,12 +113,18 @@ impl Read for Bounded {
     }
 }
 
-fn serve(input: BufReader<Bounded>, outbox: &Outbox, stop: &AtomicBool) -> Result<(), String> {
+fn serve(
+    input: BufReader<Bounded>,
+    outbox: &Outbox,
+    (stop, lifted): (&AtomicBool, Result<(), String>),
+) -> Result<(), String> {
     let Begin { order, is_far, commands } =
         begin::<HandsOrder, HandsCommand>(input, WallClock::read(), outbox)?;
     if !is_far {
         return Err("this is started by a pgdyno on another machine (--host)".to_string());
     }
+    // Whoever called has been greeted, and hears it.
+    lifted?;
     if order.format > model::FORMAT {
         return Err(format!("the order has format {}, this pgdyno knows {}", order.format, model::FORMAT));
     }
@@ -129,14 +137,20 @@ fn serve(input: BufReader<Bounded>, outbox: &Outbox, stop: &AtomicBool) -> Resul
     say(HandsAnswer::Ready { no_disks })?;
     while !stop.load(Ordering::Relaxed) {
         match commands.recv_timeout(LOOK) {
-            Ok(Heard::Command(HandsCommand::Stop)) => {
+            Some(Heard::Command(HandsCommand::Stop)) => {
                 say(hands.answer(HandsCommand::PutBack))?;
                 until_the_parent_has_gone(&commands);
                 return Ok(());
             }
-            Ok(Heard::Command(command)) => say(hands.answer(command))?,
-            Ok(Heard::ParentIsGone { .. }) | Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {}
+            Some(Heard::Command(command)) => say(hands.answer(command))?,
+            Some(Heard::TooManyLines) => {
+                return Err(format!(
+                    "more than {} lines waited: each command is answered before the next one",
+                    HandsCommand::LINES_WAITING_MAX
+                ));
+            }
+            Some(Heard::ParentIsGone { .. }) => break,
+            None => {}
         }
     }
     // Dropping the keeper restores what it has set; what it cannot restore stays in the journal of this machine.
@@ -149,7 +163,7 @@ fn disks_of(order: &HandsOrder) -> Result<Vec<Disk>, String> {
     let pid = postmaster_of(backend)?;
     let cwd = format!("/proc/{pid}/cwd");
     let data = std::fs::read_link(&cwd).map_err(|error| format!("`{cwd}`: {error}"))?;
-    let wal = data.join("pg_wal").canonicalize().map_err(|error| format!("`pg_wal`: {error}"))?;
+    let wal = wal_of(&data)?;
     let dirs: BTreeMap<String, PathBuf> = [("data".to_string(), data), ("wal".to_string(), wal)].into();
     Ok(disks_below(&dirs))
 }

@@ -6,13 +6,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
 
-use driver::far::{Begin, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox};
+use driver::far::{Begin, Commands, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox};
 use model::load::drive::DriverLine;
 use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watched, Watching};
 use observe::{ObserveSpec, Observer, Sample};
-use server::database::target::postmaster_of;
+use server::database::target::{postmaster_of, wal_of};
 
 use crate::Exit;
 
@@ -54,10 +53,10 @@ fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String
     observer.set_backends(backends);
     loop {
         match commands.recv() {
-            Ok(Heard::Command(WatchCommand::Backends(backends))) => observer.set_backends(backends),
-            Ok(Heard::Command(WatchCommand::Go(_) | WatchCommand::Ping(_))) => {}
-            Ok(Heard::Command(WatchCommand::Stop)) => break,
-            Ok(Heard::ParentIsGone { .. }) | Err(_) => return Ok(()),
+            Some(Heard::Command(WatchCommand::Backends(backends))) => observer.set_backends(backends),
+            Some(Heard::Command(WatchCommand::Go(_) | WatchCommand::Ping(_))) => {}
+            Some(Heard::Command(WatchCommand::Stop)) => break,
+            Some(Heard::ParentIsGone { .. } | Heard::TooManyLines) | None => return Ok(()),
         }
     }
     observer.stop();
@@ -68,13 +67,15 @@ fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String
 }
 
 /// The time to align ticks with; `None` if the parent does not want to see anything.
-fn until_go(commands: &Receiver<Heard<WatchCommand>>, backends: &mut Backends) -> Option<u64> {
+fn until_go(commands: &Commands<WatchCommand>, backends: &mut Backends) -> Option<u64> {
     loop {
-        match commands.recv().ok()? {
+        match commands.recv()? {
             Heard::Command(WatchCommand::Go(unix_ns)) => return Some(unix_ns),
             Heard::Command(WatchCommand::Backends(all)) => *backends = all,
             Heard::Command(WatchCommand::Ping(_)) => {}
-            Heard::Command(WatchCommand::Stop) | Heard::ParentIsGone { .. } => return None,
+            Heard::Command(WatchCommand::Stop) | Heard::ParentIsGone { .. } | Heard::TooManyLines => {
+                return None;
+            }
         }
     }
 }
@@ -123,11 +124,9 @@ impl Place {
         let mut dirs = BTreeMap::new();
         match data_directory(order, postmaster_pid) {
             Ok(data) => {
-                match data.join("pg_wal").canonicalize() {
+                match wal_of(&data) {
                     Ok(wal) => drop(dirs.insert("wal".to_string(), wal)),
-                    Err(error) => {
-                        drop(missing.insert("disk (wal)".to_string(), format!("`pg_wal`: {error}")))
-                    }
+                    Err(reason) => drop(missing.insert("disk (wal)".to_string(), reason)),
                 }
                 dirs.insert("data".to_string(), data);
             }

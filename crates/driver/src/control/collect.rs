@@ -9,7 +9,7 @@ use model::load::drive::{Done, DriveCommand, DriverLine, Ending};
 use model::telemetry::event::{Event, EventKind};
 
 use crate::clock::{self, Nanos};
-use crate::control::listen::Heard;
+use crate::control::commands::{Commands, Heard};
 use crate::control::merge::Merger;
 use crate::control::output::{Failure, Outbox};
 use crate::tally::{SqlState, Tally, sqlstate_text};
@@ -86,14 +86,15 @@ impl<'a> Collector<'a> {
     pub(crate) fn collect(
         &mut self,
         inbox: &Receiver<Report>,
-        commands: &Receiver<Heard>,
+        commands: &Commands,
         controls: Controls,
     ) -> Result<(), Failure> {
         while self.n_running > 0 {
-            while let Ok(heard) = commands.try_recv() {
+            while let Some(heard) = commands.try_recv() {
                 match heard {
                     Heard::Command(command) => self.take_command(command, controls)?,
                     Heard::ParentIsGone { is_far } => self.stop(is_far, controls),
+                    Heard::TooManyLines => self.stop(true, controls),
                 }
             }
             match inbox.recv_timeout(STOP_GRAIN) {

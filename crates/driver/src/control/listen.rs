@@ -3,9 +3,8 @@
 //! A driver reads so, and so do the eyes on a server's host, which have another order and other commands.
 
 use std::io::{self, BufRead};
-use std::sync::Mutex;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, PoisonError};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::load::drive::{DriveCommand, DriverLine};
@@ -17,12 +16,15 @@ use nix::sys::signal::{Signal, raise};
 use serde::de::DeserializeOwned;
 
 use crate::clock::{self, WallClock};
+use crate::control::commands::{Commands, Heard};
 use crate::control::output::Outbox;
 
 /// How long the parent may take to greet the other drivers of a load before it sends the order.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the parent may take to compare the clocks after the load.
 const FAREWELL: Duration = Duration::from_secs(60);
+/// How long a silence of its own the parent may ask to be borne, seconds.
+const SILENCE_S: RangeInclusive<u32> = 1..=10;
 /// How often silence is looked for.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -30,6 +32,8 @@ const LOOK: Duration = Duration::from_millis(250);
 pub trait Command: DeserializeOwned + Send + 'static {
     /// How long a process whose parent is gone may take to end: cancel its statements, or restore what it has set.
     const LAST_WILL: Duration = Duration::from_secs(4);
+    /// How many lines may wait to be carried out.
+    const LINES_WAITING_MAX: usize = 1024;
 
     /// The number of a ping, if it is one: this module answers it.
     fn ping(&self) -> Option<u64>;
@@ -56,6 +60,8 @@ impl Command for WatchCommand {
 impl Command for HandsCommand {
     // The kernel may take its time to restore a value: a disk's scheduler changes when the disk is idle.
     const LAST_WILL: Duration = Duration::from_secs(60);
+    // Each line is answered before the next one is sent.
+    const LINES_WAITING_MAX: usize = 16;
 
     fn ping(&self) -> Option<u64> {
         match self {
@@ -63,18 +69,6 @@ impl Command for HandsCommand {
             _ => None,
         }
     }
-}
-
-/// Something that is heard of the parent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Heard<C = DriveCommand> {
-    /// A command other than a ping.
-    Command(C),
-    /// The parent has ended, or nothing of it reaches us any more.
-    ParentIsGone {
-        /// Whether it is on another machine.
-        is_far: bool,
-    },
 }
 
 /// The order, and what follows it.
@@ -85,7 +79,7 @@ pub struct Begin<O, C> {
     /// Whether the parent greeted us: it is on another machine, and has another clock.
     pub is_far: bool,
     /// Commands that follow the order.
-    pub commands: Receiver<Heard<C>>,
+    pub commands: Commands<C>,
 }
 
 /// When the parent counts as gone, unless something of it arrives before.
@@ -98,27 +92,35 @@ type Deadline = Arc<Mutex<Instant>>;
 /// come; the process ends soon after, whatever it is doing.
 ///
 /// # Errors
-/// When the order cannot be read or parsed.
+/// When the order cannot be read or parsed, or the greeting asks for another silence than 1 to 10 s.
 pub fn begin<O: DeserializeOwned, C: Command>(
     mut input: impl BufRead + Send + 'static,
     wall: WallClock,
     outbox: &Outbox,
 ) -> Result<Begin<O, C>, String> {
-    let (sender, commands) = mpsc::channel();
+    let commands = Commands::with_room_for(C::LINES_WAITING_MAX);
     let mut line = next_line(&mut input)?;
     let greeting: Option<Greeting> = serde_json::from_str(&line).ok();
     let mut far = None;
     if let Some(greeting) = &greeting {
+        if !SILENCE_S.contains(&greeting.silence_s) {
+            return Err(format!(
+                "the greeting asks to bear {} s of silence; it may be {} to {} s",
+                greeting.silence_s,
+                SILENCE_S.start(),
+                SILENCE_S.end()
+            ));
+        }
         let deadline = Deadline::new(Mutex::new(Instant::now() + ORDER_TIMEOUT));
         far = Some((Arc::clone(&deadline), Duration::from_secs(greeting.silence_s.into())));
-        let sender = sender.clone();
-        std::thread::spawn(move || end_after(&deadline, &sender));
+        let commands = commands.share();
+        std::thread::spawn(move || end_after(&deadline, &commands));
         outbox.say(&DriverLine::Hello(Box::new(hello(greeting)))).map_err(|error| error.to_string())?;
         line = next_line(&mut input)?;
     }
     let order = serde_json::from_str(&line).map_err(|e| format!("the order is not understood: {e}"))?;
-    let (is_far, outbox) = (far.is_some(), outbox.clone());
-    std::thread::spawn(move || listen(input, far, &sender, wall, &outbox));
+    let (is_far, shared, outbox) = (far.is_some(), commands.share(), outbox.clone());
+    std::thread::spawn(move || listen(input, far, &shared, wall, &outbox));
     Ok(Begin { order, is_far, commands })
 }
 
@@ -162,7 +164,7 @@ fn clock_state() -> ClockState {
 fn listen<C: Command>(
     input: impl BufRead,
     far: Option<(Deadline, Duration)>,
-    sender: &Sender<Heard<C>>,
+    commands: &Commands<C>,
     wall: WallClock,
     outbox: &Outbox,
 ) {
@@ -177,20 +179,21 @@ fn listen<C: Command>(
         let Ok(command) = serde_json::from_str::<C>(&line) else { continue };
         match command.ping() {
             Some(id) => answer(id, wall, outbox).unwrap_or_default(),
-            None => sender.send(Heard::Command(command)).unwrap_or_default(),
+            None if commands.add(command) => {}
+            None => break,
         }
     }
-    sender.send(Heard::ParentIsGone { is_far: far.is_some() }).ok();
+    commands.end(Heard::ParentIsGone { is_far: far.is_some() });
     if far.is_some() {
         end_soon(C::LAST_WILL);
     }
 }
 
 /// Waits after the load, while pings are answered: the parent compares the clocks once more, and then closes our input.
-pub fn until_the_parent_has_gone<C>(commands: &Receiver<Heard<C>>) {
+pub fn until_the_parent_has_gone<C>(commands: &Commands<C>) {
     let begun = Instant::now();
     while let Some(left) = FAREWELL.checked_sub(begun.elapsed())
-        && let Ok(Heard::Command(_)) = commands.recv_timeout(left)
+        && let Some(Heard::Command(_)) = commands.recv_timeout(left)
     {}
 }
 
@@ -199,11 +202,11 @@ fn answer(id: u64, wall: WallClock, outbox: &Outbox) -> io::Result<()> {
     outbox.say(&DriverLine::Pong(Pong { id, unix_ns, wall_unix_ns }))
 }
 
-fn end_after<C: Command>(deadline: &Mutex<Instant>, sender: &Sender<Heard<C>>) {
+fn end_after<C: Command>(deadline: &Mutex<Instant>, commands: &Commands<C>) {
     while Instant::now() < *deadline.lock().unwrap_or_else(PoisonError::into_inner) {
         std::thread::sleep(LOOK);
     }
-    sender.send(Heard::ParentIsGone { is_far: true }).ok();
+    commands.end_at_once(Heard::ParentIsGone { is_far: true });
     end_soon(C::LAST_WILL);
 }
 
@@ -213,4 +216,29 @@ fn end_soon(last_will: Duration) {
     std::thread::sleep(last_will);
     // Nothing of it is worth waiting for: its threads may hang in the kernel.
     let _ended = raise(Signal::SIGKILL);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use model::load::hands::HandsOrder;
+
+    use super::*;
+    use crate::control::output::with_outbox;
+
+    #[test]
+    fn a_silence_that_is_too_short_or_too_long_is_refused_before_the_hello() {
+        for silence_s in [0, 11, u32::MAX] {
+            let greeting = Greeting { nonce: "n".into(), silence_s, server: None };
+            let input = Cursor::new(serde_json::to_string(&greeting).unwrap() + "\n");
+            let mut said = Vec::new();
+            let begun = with_outbox(&mut said, |outbox| {
+                begin::<HandsOrder, HandsCommand>(input, WallClock::read(), outbox)
+            });
+            let error = begun.unwrap().unwrap_err();
+            assert!(error.contains(&format!("{silence_s} s of silence; it may be 1 to 10 s")), "{error}");
+            assert_eq!(said, b"");
+        }
+    }
 }

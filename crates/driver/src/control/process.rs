@@ -15,7 +15,8 @@ use crate::client::fetch::Fetched;
 use crate::client::script::Scripts;
 use crate::clock::{self, Nanos, WallClock};
 use crate::control::collect::Collector;
-use crate::control::listen::{self, Begin, Heard};
+use crate::control::commands::{Commands, Heard};
+use crate::control::listen::{self, Begin};
 use crate::control::output::{Failure, Outbox, with_outbox};
 use crate::control::usage;
 use crate::poller::Poller;
@@ -94,7 +95,7 @@ fn prepare_and_run(input: impl BufRead + Send + 'static, outbox: &Outbox) -> Res
     };
     outbox.say(&DriverLine::Ready(ready))?;
     match commands.recv() {
-        Ok(Heard::Command(DriveCommand::Go(unix_ns))) => order.run(
+        Some(Heard::Command(DriveCommand::Go(unix_ns))) => order.run(
             shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
             // A parent on this machine names a time of now, and the wall clock may have been set since the first reading;
             // another one has converted it to our time line.
@@ -181,7 +182,7 @@ impl Order<'_> {
         &'a self,
         shares: Vec<(ThreadShare, Waiting<'a>)>,
         go: Nanos,
-        commands: &Receiver<Heard>,
+        commands: &Commands,
         outbox: &Outbox,
     ) -> Result<(), Failure> {
         let (reports, inbox) = mpsc::channel();
