@@ -112,6 +112,7 @@ impl Journal {
         for path in paths {
             let fate = put_back(machine, path, &lines);
             let now = machine.read(path).unwrap_or_default();
+            let is_kept = matches!(fate, Fate::Kept { .. });
             let problem = match fate {
                 Fate::Back => None,
                 Fate::GivenUp(problem) => Some(problem),
@@ -121,13 +122,10 @@ impl Journal {
                         0..0,
                         of_path.into_iter().chain([Line::Set { path: path.to_string(), is: now }]),
                     );
-                    Some(format!(
-                        "{problem}; `{}` keeps it, and pgdyno clean tries again",
-                        self.path.display()
-                    ))
+                    Some(format!("{problem}; `{}` keeps it", self.path.display()))
                 }
             };
-            undone.push(Undone { path: path.to_string(), now, problem });
+            undone.push(Undone { path: path.to_string(), now, problem, is_kept });
         }
         self.keep(&kept)?;
         Ok(undone)

@@ -91,7 +91,7 @@ impl Job {
         &mut self,
         terms: Terms,
         conduct: impl FnOnce(&Order, &mut Watch) -> T,
-    ) -> Result<T> {
+    ) -> Result<Conducted<T>> {
         // Removes what a killed pgdyno left, whichever server this one measures and whether or not a run is left.
         server::process::socket::sweep_sockets();
         let cache = Cache::default_location()?;
@@ -136,16 +136,40 @@ impl Job {
             screen.show(progress);
         });
         screen.close();
-        // Those that the last case wanted to keep for the next one.
-        if let Err(error) = site.hands.put_back() {
-            say(&format!("{error:#}"));
+        // Values that the last case wanted to keep for the next one, and those that could not be restored before.
+        let on_hosts = site.hands.put_back();
+        let has_os = site.os.is_some();
+        drop(site);
+        let is_restored = all_restored(on_hosts, has_os);
+        Ok(Conducted { result, is_restored })
+    }
+}
+
+/// How an experiment ended.
+pub(crate) struct Conducted<T> {
+    pub(crate) result: T,
+    /// Whether all values of operating systems are restored, here and on other hosts; others were reported.
+    pub(crate) is_restored: bool,
+}
+
+/// Reports values of the operating system that are not restored on hosts, and if `has_os`, those of this machine, which
+/// are tried once more. Returns whether there are none.
+fn all_restored(on_hosts: Result<()>, has_os: bool) -> bool {
+    if let Err(error) = &on_hosts {
+        say(&format!("pgdyno: error: {error:#}"));
+    }
+    if !has_os {
+        return on_hosts.is_ok();
+    }
+    match host::undo_left(&Machine::this()) {
+        Ok(undone) => {
+            report_undone(&undone);
+            on_hosts.is_ok() && undone.iter().all(|value| value.problem.is_none())
         }
-        if site.os.is_some() {
-            drop(site);
-            // Values that were not restored are tried once more, and reported however the experiment ended.
-            report_undone(&host::undo_left(&Machine::this())?);
+        Err(error) => {
+            say(&format!("pgdyno: error: values of the operating system: {error:#}; see pgdyno clean"));
+            false
         }
-        Ok(result)
     }
 }
 

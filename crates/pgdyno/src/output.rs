@@ -19,6 +19,13 @@ pub(crate) enum Exit {
     Different = 4,
 }
 
+impl Exit {
+    /// This exit code, but that of success only if values of operating systems are restored.
+    pub(crate) fn unless_values_are_left(self, is_restored: bool) -> Exit {
+        if self == Exit::Done && !is_restored { Exit::Partial } else { self }
+    }
+}
+
 /// Prints a line for people on standard error, without secrets. Control characters from a server, a file or a label are
 /// escaped.
 pub(crate) fn say(line: &str) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use dataset::session::STOPPED;
 use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
@@ -151,9 +151,10 @@ fn conduct_all<'a>(
         let keeps_values =
             runs_on && next.is_some_and(|next| next.os == case.os && is_on_its_host(case, next));
         let put_back =
-            if keeps_values { Ok(()) } else { os::put_back(site.os.as_ref()).and(site.hands.put_back()) };
+            if keeps_values { Ok(()) } else { both(os::put_back(site.os.as_ref()), site.hands.put_back()) };
+        let left = both(stopped.context("the server does not stop"), put_back);
         if n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
-            bail!(record.reason);
+            return both(Err(anyhow!(record.reason)), left);
         }
         spent_s += begun.elapsed().as_secs_f64();
         n_made += 1;
@@ -169,8 +170,7 @@ fn conduct_all<'a>(
             n_failed_in_row += 1;
         }
         watch(end_of(&record, n_runs.max(spec.run), left_s));
-        stopped.context("the server does not stop")?;
-        put_back?;
+        left?;
         match after {
             After::Within => {}
             After::Again(reason) => watch(Progress::RunRepeats { run: spec.run, n: agenda.n_left(), reason }),
@@ -185,6 +185,14 @@ fn conduct_all<'a>(
         }
     }
     Ok(())
+}
+
+/// The error of one of the two, or those of both.
+fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    match (one, other) {
+        (Err(one), Err(other)) => Err(anyhow!("{one:#}; {other:#}")),
+        (one, other) => one.and(other),
+    }
 }
 
 /// Whether both cases have the same server, and the same way to its host.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use fleet::Hands;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::driver::DriverSpec;
@@ -19,7 +19,14 @@ use wire::session::Session;
 pub struct HostHands {
     /// This program's file.
     program: PathBuf,
-    open: Mutex<Option<Open>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: Option<Open>,
+    /// Hosts where values are, or may be, set.
+    owed: Vec<DriverSpec>,
 }
 
 #[derive(Debug)]
@@ -28,18 +35,16 @@ struct Open {
     /// The server whose devices they know.
     source: ServerSource,
     hands: Hands,
-    /// Whether a case's values are, or may be, in force.
-    have_set: bool,
 }
 
 impl HostHands {
     /// Hands that are `program`, this program's file, on any host.
     pub fn new(program: PathBuf) -> HostHands {
-        HostHands { program, open: Mutex::new(None) }
+        HostHands { program, state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, host: &DriverSpec, session: Option<&mut Session>, stop: &AtomicBool) -> Result<Hands> {
@@ -104,17 +109,19 @@ impl HostHands {
         if case.os.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let mut open = self.lock();
+        let mut state = self.lock();
+        let State { open, owed } = &mut *state;
         let is_it = |open: &Open| open.host == *host && open.source == case.server.source;
         if !open.as_mut().is_some_and(|open| is_it(open) && open.hands.expect_there().is_ok()) {
             // Two hands on one host would wait for each other.
             *open = None;
             let hands = self.begin(host, Some(session), stop)?;
-            let source = case.server.source.clone();
-            *open = Some(Open { host: host.clone(), source, hands, have_set: false });
+            *open = Some(Open { host: host.clone(), source: case.server.source.clone(), hands });
         }
-        let Some(Open { hands, have_set, .. }) = open.as_mut() else { bail!("no hands are open") };
-        *have_set = true;
+        let Some(Open { hands, .. }) = open.as_mut() else { bail!("no hands are open") };
+        if !owed.contains(host) {
+            owed.push(host.clone());
+        }
         let values = hands.set(&case.os).with_context(|| format!("on `{}`", host.name))?;
         values.undone.iter().for_each(|value| report(words(host, value)));
         let mut detail = values.detail;
@@ -127,7 +134,9 @@ impl HostHands {
     /// # Errors
     /// When their hands have ended, and restored them.
     pub(crate) fn expect_there(&self) -> Result<()> {
-        match self.lock().as_mut().filter(|open| open.have_set) {
+        let mut state = self.lock();
+        let State { open, owed } = &mut *state;
+        match open.as_mut().filter(|open| owed.contains(&open.host)) {
             Some(open) => open.hands.expect_there().with_context(|| {
                 format!("values of the operating system of `{}` went back during the load", open.host.name)
             }),
@@ -135,43 +144,46 @@ impl HostHands {
         }
     }
 
-    /// Restores all values. Hands that have ended did so, or others do it now.
+    /// Restores all values. Hands that have ended did so, or others do it now. Values that cannot be restored are tried
+    /// again by the next call.
     ///
     /// # Errors
     /// When a value could not be restored, or nobody knows.
     pub fn put_back(&self) -> Result<()> {
-        let mut open = self.lock();
-        let Some(last) = open.as_mut().filter(|open| open.have_set) else { return Ok(()) };
-        let host = last.host.clone();
-        let undone = match last.hands.put_back() {
-            Ok(undone) => undone,
-            Err(_) => {
-                *open = None;
-                self.put_back_again(&host)?
+        let mut state = self.lock();
+        let mut problems = Vec::new();
+        for host in std::mem::take(&mut state.owed) {
+            if let Err(error) = self.put_back_on(&host, &mut state.open) {
+                problems.push(format!("{error:#}"));
+                state.owed.push(host);
             }
-        };
-        if let Some(open) = open.as_mut() {
-            open.have_set = false;
         }
-        let problems: Vec<String> =
-            undone.iter().filter(|value| value.problem.is_some()).map(|value| words(&host, value)).collect();
-        if !problems.is_empty() {
-            bail!("{}", problems.join("; "));
-        }
+        ensure!(problems.is_empty(), "{}", problems.join("; "));
         Ok(())
     }
 
-    /// Restores on a host what hands that are gone have left there. Nobody is asked whether to stop: this is what
-    /// stopping waits for.
-    fn put_back_again(&self, host: &DriverSpec) -> Result<Vec<Undone>> {
-        let restored = self.begin(host, None, &AtomicBool::new(false)).and_then(|mut hands| hands.put_back());
-        restored.with_context(|| {
-            format!(
-                "the values of the operating system of `{0}` may not be restored: `pgdyno clean --host` (or `pgdyno clean` \
-                 as root there) restores what is left, and so does a restart of {0}",
-                host.name
-            )
-        })
+    /// Restores the values on one host. Nobody is asked whether to stop: this is what stopping waits for.
+    fn put_back_on(&self, host: &DriverSpec, open: &mut Option<Open>) -> Result<()> {
+        let restored = match open.as_mut().filter(|open| open.host == *host) {
+            Some(open) => open.hands.put_back(),
+            None => Err(anyhow!("no hands are open")),
+        };
+        let undone = restored.or_else(|_| {
+            *open = None;
+            let begun = self.begin(host, None, &AtomicBool::new(false));
+            begun.and_then(|mut hands| hands.put_back()).with_context(|| {
+                format!(
+                    "values of the operating system of `{0}` may not be restored: {1} restores what is left, and so does a \
+                     restart of {0}",
+                    host.name,
+                    how_to_clean(host)
+                )
+            })
+        })?;
+        let problems: Vec<String> =
+            undone.iter().filter(|value| value.problem.is_some()).map(|value| words(host, value)).collect();
+        ensure!(problems.is_empty(), "{}", problems.join("; "));
+        Ok(())
     }
 
     /// Restores what a killed pgdyno has left on a host, in words.
@@ -183,11 +195,49 @@ impl HostHands {
     }
 }
 
+/// The command that restores what is left on a host.
+fn how_to_clean(host: &DriverSpec) -> String {
+    match host.as_option() {
+        Some(option) => format!("`pgdyno clean --host {option}`"),
+        None => "`pgdyno clean`, run there as root,".to_string(),
+    }
+}
+
 /// What became of a value, in words.
 pub fn words(host: &DriverSpec, undone: &Undone) -> String {
-    let Undone { path, now, problem } = undone;
+    let Undone { path, now, problem, is_kept } = undone;
+    let again = if *is_kept { format!(", and {} tries again", how_to_clean(host)) } else { String::new() };
     match problem {
-        Some(problem) => format!("not put back on `{}`: `{path}` is {now}: {problem}", host.name),
+        Some(problem) => format!("not put back on `{}`: `{path}` is {now}: {problem}{again}", host.name),
         None => format!("put back `{path}` to {now} on `{}`", host.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_kept_comes_with_the_command_that_tries_again() {
+        let kept = Undone {
+            path: "/proc/x".into(),
+            now: "7".into(),
+            problem: Some("it was 60; `/run/x` keeps it".into()),
+            is_kept: true,
+        };
+        let changed = Undone { problem: Some("it was changed".into()), is_kept: false, ..kept.clone() };
+        let via = ["sh", "-c"].map(str::to_string).to_vec();
+        let by_shell = DriverSpec { name: "db1".into(), via, ..DriverSpec::default() };
+        let check = |host: &DriverSpec, value: &Undone, expected: &str| {
+            assert_eq!(words(host, value), format!("not put back on `db1`: `/proc/x` is 7: {expected}"));
+        };
+        let by_ssh: DriverSpec = "ssh:db1".parse().unwrap();
+        check(&by_ssh, &kept, "it was 60; `/run/x` keeps it, and `pgdyno clean --host ssh:db1` tries again");
+        check(
+            &by_shell,
+            &kept,
+            "it was 60; `/run/x` keeps it, and `pgdyno clean`, run there as root, tries again",
+        );
+        check(&by_ssh, &changed, "it was changed");
     }
 }

@@ -183,7 +183,8 @@ pub(crate) fn put_back(keeper: Option<&Mutex<Keeper>>) -> Result<()> {
 
 /// Description of a value that was not restored.
 pub fn problem(undone: &Undone) -> Option<String> {
-    undone.problem.as_ref().map(|problem| format!("`{}` is {}: {problem}", undone.path, undone.now))
+    let again = if undone.is_kept { ", and pgdyno clean tries again" } else { "" };
+    undone.problem.as_ref().map(|problem| format!("`{}` is {}: {problem}{again}", undone.path, undone.now))
 }
 
 #[cfg(test)]

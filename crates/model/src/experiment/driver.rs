@@ -101,6 +101,20 @@ impl DriverSpec {
         self
     }
 
+    /// What `--host` and `--driver` take for this machine, if they can name it.
+    pub fn as_option(&self) -> Option<String> {
+        let place: Vec<&str> = match self.via.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["ssh", "--", host] | ["ssh", host] => vec![host],
+            ["ssh", port, "--", host] => vec![host, port.strip_prefix("-p")?],
+            _ => return None,
+        };
+        let program = if self.program == default_program() { "" } else { self.program.as_str() };
+        let equals = if program.is_empty() { "" } else { "=" };
+        let option = format!("ssh:{}{equals}{program}", place.join(":"));
+        // A copy that pgdyno has put there has another path.
+        (!self.upload && option.parse::<DriverSpec>().is_ok()).then_some(option)
+    }
+
     /// Refuses what a shell or ssh could take for something else.
     ///
     /// # Errors
@@ -178,6 +192,23 @@ mod tests {
         let pod: Vec<String> = ["docker", "exec", "-i", "c1"].map(str::to_string).into();
         let pod = DriverSpec { via: pod, ..DriverSpec::default() };
         assert_eq!(pod.words_of_script("id")[4..], ["sh", "-c", "id"]);
+    }
+
+    #[test]
+    fn a_machine_is_named_as_an_option_where_an_option_can_name_it() {
+        let of = |via: &[&str], program: &str, upload: bool| {
+            let via = via.iter().map(|word| word.to_string()).collect();
+            DriverSpec { via, program: program.into(), upload, ..DriverSpec::default() }.as_option()
+        };
+        for option in ["ssh:db1", "ssh:me@db1:2222", "ssh:db1=/opt/pgdyno", "ssh:db1:22=/opt/pgdyno"] {
+            assert_eq!(option.parse::<DriverSpec>().unwrap().as_option().as_deref(), Some(option));
+        }
+        assert_eq!(of(&["ssh", "db1"], "pgdyno", false).as_deref(), Some("ssh:db1"));
+        assert_eq!(of(&["ssh", "db1"], "pgdyno", true), None);
+        assert_eq!(of(&["ssh", "-i", "key", "db1"], "pgdyno", false), None);
+        assert_eq!(of(&["ssh", "-i", "--", "db1"], "pgdyno", false), None);
+        assert_eq!(of(&["kubectl", "exec", "-i", "db1", "--"], "pgdyno", false), None);
+        assert_eq!(of(&["sh", "-c"], "pgdyno", false), None);
     }
 
     #[test]

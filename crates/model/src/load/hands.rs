@@ -86,4 +86,7 @@ pub struct Undone {
     pub now: String,
     /// Why the previous value was not restored, if it was not.
     pub problem: Option<String>,
+    /// Whether the journal keeps the previous value, to be restored later.
+    #[serde(default)]
+    pub is_kept: bool,
 }

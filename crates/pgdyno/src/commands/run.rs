@@ -15,7 +15,7 @@ use crate::front::announce::{Consent, announce};
 use crate::front::cli::RunArgs;
 use crate::front::{hiding, moved, setup};
 use crate::job::referee::ByFindings;
-use crate::job::{self, Job, Terms};
+use crate::job::{self, Conducted, Job, Terms};
 use crate::job::{preview, spot};
 use crate::{Exit, print, say, signals};
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         quiet: args.quiet,
         referee: Some(&ByFindings),
     };
-    let (outcome, result) = job.conduct(terms, conduct::conduct)?;
+    let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
     let kept = kept_by_targets(&job.plan);
     let exit = finish(args, job.dir, outcome, result)?;
     if !kept.is_empty() {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
             kept.join(", ")
         ));
     }
-    Ok(exit)
+    Ok(exit.unless_values_are_left(is_restored))
 }
 
 /// Directories that targets name and `pgdyno server list` does not list: they may be in memory (tmpfs).

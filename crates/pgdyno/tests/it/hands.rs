@@ -22,7 +22,7 @@ use crate::os::{SWAPPINESS, may_set, value};
 use crate::tool::{Place, Running, tell, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
-const RUN: &str = "-c 2 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false -o out";
+const RUN: &str = "-c 2 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false";
 /// A user who is neither root nor the owner of anything.
 const STRANGER: u32 = 54_321;
 
@@ -42,9 +42,13 @@ fn start(place: &Place, pg: &Pg, host: &str, os: &str) -> Running {
     let text = format!(
         "[experiment]\nname = \"hands\"\norder = \"sequential\"\n[server]\nhost = {host}\n[os]\n{os}\n"
     );
-    let file = place.write("hands.toml", &text).display().to_string();
-    let server = pg.admin_target(&pg.database());
-    let fixed = ["run", file.as_str(), "--server", &server, "--measure", "3s"];
+    start_file(place, pg, &place.write("hands.toml", &text), "out")
+}
+
+/// A pgdyno with this experiment file and directory for results.
+fn start_file(place: &Place, pg: &Pg, file: &Path, output: &str) -> Running {
+    let (file, server) = (file.display().to_string(), pg.admin_target(&pg.database()));
+    let fixed = ["run", file.as_str(), "--server", &server, "--measure", "3s", "-o", output];
     place.start(place.command(&fixed.into_iter().chain(RUN.split_whitespace()).collect::<Vec<_>>()))
 }
 
@@ -76,6 +80,15 @@ fn values_are_set_on_the_host_of_a_server_by_url_and_go_back_whatever_ends() {
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
     running.signal(Signal::SIGKILL);
     running.wait();
+    // Not even a pgdyno whose child they are takes them with it when it is killed.
+    let text = fs::read_to_string(place.path("hands.toml")).unwrap().replace("[7, 9]", "8");
+    let running = start_file(&place, &pg, &place.write("again.toml", &text), "again");
+    wait_until("the values", || value(SWAPPINESS) == "8");
+    running.signal(Signal::SIGKILL);
+    let begun = Instant::now();
+    wait_until("the end of the pipe", || value(SWAPPINESS) == before);
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    running.wait();
 
     let data = place.results("out");
     let (first, second) = (&data.runs[0].record, &data.runs[1].record);
@@ -87,6 +100,37 @@ fn values_are_set_on_the_host_of_a_server_by_url_and_go_back_whatever_ends() {
         assert_eq!(restore["os"], "set on db1");
         assert_eq!(record.host.as_ref().unwrap().facts["swappiness"], expected);
     }
+    assert!(!place.path("journal/os-undo.jsonl").exists());
+    place.expect_clean();
+}
+
+#[test]
+fn values_that_cannot_be_restored_are_reported_next_to_another_error_and_tried_again() {
+    let Some(_values) = may_set() else { return };
+    let before = value(SWAPPINESS);
+    let (pg, place) = (Pg::shared(), Place::new());
+    let pid = place.path("hands.pid").display().to_string();
+    let via = with_journal(&place, &format!("case $1 in *host) echo $$ > {pid};; esac; eval \"$1\""));
+    let there = |script: &str| format!("nsenter --mount --target $(cat {pid}) sh -c '{script}'");
+    // The driver ends where it should connect, when the values are set, and the kernel takes no others there.
+    let close =
+        there(&format!("mount --bind {SWAPPINESS} {SWAPPINESS} && mount -o remount,bind,ro {SWAPPINESS}"));
+    let driver = place.write("driver.sh", &format!("[ -e armed ] || exec \"$@\"\n{close}; exit 1\n"));
+    let open = there(&format!("umount {SWAPPINESS}"));
+    let text = format!(
+        "[experiment]\nname = \"hands\"\n[server]\nhost = {{name = \"db1\", via = {via:?}, program = \"{PROGRAM}\"}}\n\
+         [[driver]]\nname = \"load1\"\nvia = [\"sh\", {driver:?}]\nprogram = \"{PROGRAM}\"\n[os]\nswappiness = 7\n\
+         [hooks]\nbefore_run = [\"touch\", {:?}]\nafter_case = [\"sh\", \"-c\", {open:?}]\n",
+        place.path("armed")
+    );
+    let ended = start_file(&place, &pg, &place.write("hands.toml", &text), "out").wait().expect(1);
+    let error = ended.stderr.lines().find(|line| line.starts_with("pgdyno: error:")).unwrap_or_default();
+    for expected in
+        ["`load1`", "not put back on `db1`", "Read-only file system", "`pgdyno clean`, run there as root"]
+    {
+        assert!(error.contains(expected), "{expected}: {}", ended.stderr);
+    }
+    assert_eq!(value(SWAPPINESS), before, "it was not tried again: {}", ended.stderr);
     assert!(!place.path("journal/os-undo.jsonl").exists());
     place.expect_clean();
 }
@@ -120,7 +164,7 @@ struct Helper {
 }
 
 impl Helper {
-    fn start(way: &[String]) -> Helper {
+    fn call(way: &[String]) -> Helper {
         let mut child = Command::new(&way[0])
             .args(&way[1..])
             .stdin(Stdio::piped())
@@ -129,12 +173,25 @@ impl Helper {
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut helper = Helper { input: child.stdin.take(), child, output };
-        helper.say(&Greeting { nonce: "n".into(), silence_s: 5, server: None });
-        assert!(matches!(helper.hear(), Some(DriverLine::Hello(hello)) if hello.nonce == "n"));
-        helper.say(&HandsOrder { format: model::FORMAT, backend: None });
-        assert!(matches!(helper.hear(), Some(DriverLine::Hands(HandsAnswer::Ready { no_disks: Some(_) }))));
+        Helper { input: child.stdin.take(), child, output }
+    }
+
+    fn start(way: &[String]) -> Helper {
+        let mut helper = Helper::call(way);
+        let answer = helper.order();
+        assert!(
+            matches!(answer, Some(DriverLine::Hands(HandsAnswer::Ready { no_disks: Some(_) }))),
+            "{answer:?}"
+        );
         helper
+    }
+
+    /// Greets it, sends the order, and returns the answer.
+    fn order(&mut self) -> Option<DriverLine> {
+        self.say(&Greeting { nonce: "n".into(), silence_s: 5, server: None });
+        assert!(matches!(self.hear(), Some(DriverLine::Hello(hello)) if hello.nonce == "n"));
+        self.say(&HandsOrder { format: model::FORMAT, backend: None });
+        self.hear()
     }
 
     fn say(&mut self, line: &impl serde::Serialize) {
@@ -280,5 +337,43 @@ fn the_helper_sets_what_is_on_its_list_and_restores_it_whatever_ends() {
     assert_eq!(value(SWAPPINESS), before);
     assert_eq!(helper.ask(HandsCommand::Stop), HandsAnswer::Back(Vec::new()));
     drop(helper);
+    place.expect_clean();
+}
+
+#[test]
+fn a_caller_of_the_helper_neither_fills_its_memory_nor_keeps_it_from_restoring() {
+    let Some(_values) = may_set() else { return };
+    let before = value(SWAPPINESS);
+    let place = Place::new();
+    let (_, program) = install(&place);
+    let limited = |limits: &str| with_journal(&place, &format!("{limits}; exec {}", program.display()));
+    // More lines than may wait.
+    let mut helper = Helper::start(&limited("true"));
+    helper.set("7");
+    let line = |swappiness: &str| {
+        let os = [("swappiness".to_string(), swappiness.to_string())].into();
+        serde_json::to_string(&HandsCommand::Set(os)).unwrap() + "\n"
+    };
+    let flood = (line("8") + &line("7")).repeat(1000);
+    let _it_may_be_gone = helper.input.as_mut().unwrap().write_all(flood.as_bytes());
+    let said = std::iter::from_fn(|| helper.hear()).last();
+    let Some(DriverLine::Failed { message }) = said else { panic!("{said:?}") };
+    assert!(message.contains("more than 16 lines waited"), "{message}");
+    wait_until("its end", || value(SWAPPINESS) == before);
+    drop(helper);
+    // Limits of the shell that called it.
+    let mut helper = Helper::start(&limited("ulimit -S -f 0; ulimit -S -n 8; ulimit -S -t 1"));
+    helper.set("7");
+    drop(helper);
+    assert_eq!(value(SWAPPINESS), before);
+    // A hard limit can be lifted with CAP_SYS_RESOURCE only, which root in a container may lack.
+    let mut helper = Helper::call(&limited("ulimit -f 0"));
+    match helper.order() {
+        Some(DriverLine::Hands(HandsAnswer::Ready { .. })) => drop(helper.set("7")),
+        Some(DriverLine::Failed { message }) => assert!(message.contains("RLIMIT_FSIZE"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+    drop(helper);
+    assert_eq!(value(SWAPPINESS), before);
     place.expect_clean();
 }

@@ -9,7 +9,7 @@ use super::measure::prepare;
 use super::{Explained, finish};
 use crate::commands::report;
 use crate::front::cli::CompareArgs;
-use crate::job::Terms;
+use crate::job::{Conducted, Terms};
 use crate::{Exit, say};
 
 /// Measures A and B in turns and compares them.
@@ -25,7 +25,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         quiet: args.quiet,
         referee: None,
     };
-    let result =
+    // A duet sets no values of the operating system.
+    let Conducted { result, .. } =
         job.conduct(terms, |order, watch| experiment::schedule::duet::conduct(order, slicing, watch))?;
     let dir = job.dir;
     let path = dir.path().to_path_buf();

@@ -17,7 +17,7 @@ use crate::commands::report;
 use crate::front::announce::{Consent, announce, ask};
 use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
 use crate::front::setup::{self, Asked};
-use crate::job::{self, Job, Terms, preview};
+use crate::job::{self, Conducted, Job, Terms, preview};
 use crate::{Exit, say};
 
 /// Default measurement window of each round of a duet: dozens of pairs of slices.
@@ -45,7 +45,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         quiet: args.quiet,
         referee: Some(&gauge),
     };
-    let (outcome, result) = job.conduct(terms, conduct::conduct)?;
+    let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
     if let Some(words) = gauge.of_disturbed() {
         say(&words);
     }
@@ -74,7 +74,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);
     }
-    Ok(if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit })
+    let exit = if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit };
+    Ok(exit.unless_values_are_left(is_restored))
 }
 
 /// Plans both sides, and creates the results directory if `check` accepts the plan. `pairs` returns the number of
