@@ -45,26 +45,20 @@ impl Keeper {
     /// # Errors
     /// As [`Keeper::take`].
     pub fn take_within(machine: &Machine, patience: Duration) -> Result<(Keeper, Vec<Undone>)> {
-        let begun = Instant::now();
         // The contents of this directory decide what root writes into the kernel's files.
         files::trust::make_directory(&machine.path(DIR))?;
         let mut lock = files::lock_file(&machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
-        loop {
-            match lock.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => {
-                    let mut holder = String::new();
-                    lock.take(100).read_to_string(&mut holder).ok();
-                    bail!(
-                        "another pgdyno (process {}) is using the [os] settings; wait until it ends",
-                        holder.trim()
-                    );
-                }
-                Err(TryLockError::Error(error)) => {
-                    return Err(error).with_context(|| format!("lock `{LOCK}`"));
-                }
+        match lock_within(&lock, patience) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                lock.take(100).read_to_string(&mut holder).ok();
+                bail!(
+                    "another pgdyno (process {}) is using the [os] settings; wait until it ends",
+                    holder.trim()
+                );
             }
+            Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("lock `{LOCK}`")),
         }
         lock.set_len(0)?;
         lock.rewind()?;
@@ -119,12 +113,30 @@ impl Drop for Keeper {
     }
 }
 
+fn lock_within(lock: &File, patience: Duration) -> Result<(), TryLockError> {
+    let begun = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+}
+
 /// Restores what a dead pgdyno left behind, and what could not be restored before. Does nothing while a live pgdyno
 /// sets values. Without the privileges to restore them, reports them.
 ///
 /// # Errors
 /// When there are values to restore and the journal cannot be read.
 pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
+    undo_left_within(machine, Duration::ZERO)
+}
+
+/// As [`undo_left`], but waits so long for a pgdyno that is about to end.
+///
+/// # Errors
+/// As [`undo_left`].
+pub fn undo_left_within(machine: &Machine, patience: Duration) -> Result<Vec<Undone>> {
     let journal = Journal::at(machine.path(JOURNAL));
     if !journal.exists() {
         return Ok(Vec::new());
@@ -134,7 +146,7 @@ pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(vec![not_ours()]),
         lock => lock.with_context(|| format!("open `{LOCK}`"))?,
     };
-    match lock.try_lock() {
+    match lock_within(&lock, patience) {
         Ok(()) => journal.undo(machine),
         // The pgdyno that holds the lock restores them.
         Err(_) => Ok(Vec::new()),

@@ -30,6 +30,7 @@ use crate::front::announce::Consent;
 use crate::front::cli::stored::RESULTS;
 use crate::job::screen::Screen;
 use crate::undone::report_undone;
+use crate::watchdog::Watchdog;
 use crate::{Exit, guard, say, signals};
 
 /// The user's commands that are due before this process may end.
@@ -44,7 +45,14 @@ pub(crate) struct Job {
     /// The servers by URL, with their passwords.
     pub(crate) servers: Vec<Conninfo>,
     /// See [`take_os`].
-    pub(crate) os: Option<Mutex<Keeper>>,
+    pub(crate) os: Option<Os>,
+}
+
+/// The right to set values of this machine's operating system, and who restores them if this process is killed.
+pub(crate) struct Os {
+    // Restores them when it is dropped, before the watchdog is.
+    keeper: Mutex<Keeper>,
+    watchdog: Watchdog,
 }
 
 /// How to conduct a job.
@@ -94,6 +102,8 @@ impl Job {
     ) -> Result<Conducted<T>> {
         // Removes what a killed pgdyno left, whichever server this one measures and whether or not a run is left.
         server::process::socket::sweep_sockets();
+        // In this order: the watchdog is dismissed when the values are restored.
+        let (watchdog, keeper) = self.os.take().map(|os| (os.watchdog, os.keeper)).unzip();
         let cache = Cache::default_location()?;
         let now = || jiff::Timestamp::now().to_string();
         let program = own_program()?;
@@ -103,7 +113,7 @@ impl Job {
             memory_bytes: server::settings::defaults::memory_bytes() / terms.n_servers,
             most_clients: preview::most_clients(&self.plan),
             servers: &self.servers,
-            os: self.os.take(),
+            os: keeper,
             hands: HostHands::new(program.clone()),
             runs_by_data: copies::runs_by_data(&self.plan),
             replace: terms.replace,
@@ -141,6 +151,7 @@ impl Job {
         let has_os = site.os.is_some();
         drop(site);
         let is_restored = all_restored(on_hosts, has_os);
+        drop(watchdog);
         Ok(Conducted { result, is_restored })
     }
 }
@@ -246,17 +257,18 @@ pub(crate) fn end_stuck(what: &str) {
 
 /// The right to set values of this machine's operating system, if a case asks for one. Values that a killed pgdyno left behind are
 /// restored in any case.
-pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
+pub(crate) fn take_os(plan: &Plan) -> Result<Option<Os>> {
     let machine = Machine::this();
     let (keeper, undone) = if plan.cases.iter().any(|case| !case.os.is_empty() && case.server.host.is_none())
     {
         let (keeper, undone) = Keeper::take(&machine).context("cannot set values of the operating system")?;
-        (Some(Mutex::new(keeper)), undone)
+        (Some(keeper), undone)
     } else {
         (None, host::undo_left(&machine)?)
     };
     report_undone(&undone);
-    Ok(keeper)
+    let guarded = |keeper| Ok(Os { keeper: Mutex::new(keeper), watchdog: Watchdog::start()? });
+    keeper.map(guarded).transpose()
 }
 
 /// Default results directory of a plan.

@@ -10,6 +10,7 @@ mod pgbench;
 mod signals;
 mod undone;
 mod watch;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         Command::Drive => Ok(drive()),
         Command::Watch => Ok(watch::watch()),
         Command::Host => hands::host(),
+        Command::Undo => watchdog::undo(),
         Command::Null(args) => null(&args),
     };
     match exit {

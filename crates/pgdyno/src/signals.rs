@@ -43,6 +43,15 @@ pub(crate) fn die_of(signal: Signal) {
     raise(signal).ok();
 }
 
+/// Keeps SIGINT, SIGTERM and SIGHUP from ending this process: only the end of another one does.
+pub(crate) fn ignore() {
+    let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: no handler is installed.
+        unsafe { sigaction(signal, &ignored) }.expect("these signals can be ignored");
+    }
+}
+
 /// How long a run may take for an orderly stop: a cloud gives half a minute before it takes a machine away.
 const END_IN_ORDER_MAX: Duration = Duration::from_secs(25);
 const PAUSE: Duration = Duration::from_millis(200);

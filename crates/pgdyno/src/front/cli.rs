@@ -113,6 +113,9 @@ pub(crate) enum Command {
     /// Set values of this machine's operating system for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
     Host,
+    /// Restore the values that a pgdyno has set, if it is killed; it has the other end of standard input.
+    #[command(hide = true)]
+    Undo,
     /// Run an instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),

@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use model::run::phase::Phase;
-use nix::sys::signal::Signal;
-use nix::unistd::geteuid;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
 
 use crate::tool::{Ended, Place, tell, wait_until};
 
@@ -109,7 +111,7 @@ fn the_plan_refuses_what_this_machine_does_not_have() {
 }
 
 #[test]
-fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released_even_after_a_kill() {
+fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released() {
     let Some(_values) = may_set() else { return };
     let before = (value(SWAPPINESS), value(HUGE_PAGES));
     let place = Place::new();
@@ -135,19 +137,32 @@ fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released_even_afte
         assert!(restore["huge_pages"].starts_with(wanted), "{restore:?}");
         assert_eq!(restore[SWAPPINESS], format!("7 (was {})", before.0));
     }
+    place.expect_clean();
+}
 
-    let kill =
-        args(&["--set", "os.huge_pages=on", "--set", "os.swappiness=7", "--measure", "30s", "-o", "killed"]);
-    let killed = place.start(command(&place, &kill));
-    wait_until("the load", || {
-        place.path("killed/runs/0001/intervals.jsonl").metadata().is_ok_and(|m| m.len() > 0)
-    });
+#[test]
+fn a_killed_pgdyno_leaves_neither_values_nor_processes() {
+    let Some(_values) = may_set() else { return };
+    let before = value(SWAPPINESS);
+    let place = Place::new();
+    let run = args(&["--set", "os.swappiness=7", "--measure", "30s", "-o", "killed"]);
+    let killed = place.start(command(&place, &run));
+    place.wait_for_load("killed", 1);
+    // What a terminal or a service manager sends leaves the watchdog there.
+    let watchdogs = place.pids_of("undo");
+    assert_eq!(watchdogs.len(), 1);
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        kill(Pid::from_raw(watchdogs[0]), signal).unwrap();
+    }
+    assert_eq!(value(SWAPPINESS), "7");
     killed.signal(Signal::SIGKILL);
+    let begun = Instant::now();
+    wait_until("the end of all processes", || place.processes().is_empty());
+    assert_eq!(value(SWAPPINESS), before);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(!journal(&place).join("os-undo.jsonl").exists());
     killed.wait();
-    assert_eq!(value(SWAPPINESS), "7", "nobody was there to put it back");
-    let cleaned = clean(&place).expect(0);
-    assert!(cleaned.stderr.contains("put back `/proc/sys/vm/swappiness`"), "{}", cleaned.stderr);
-    assert_eq!((value(SWAPPINESS), value(HUGE_PAGES)), before);
+    clean(&place).expect(0);
     let again = clean(&place).expect(0).stderr;
     assert!(again.starts_with("nothing was left behind"), "{again}");
     place.expect_clean();
@@ -171,8 +186,15 @@ fn a_value_that_cannot_be_restored_is_kept_and_reported_until_it_is() {
     let run = args(&["--set", "os.swappiness=7", "--measure", "30s", "-o", "killed"]);
     let killed = place.start(command(&place, &run));
     place.wait_for_load("killed", 1);
+    // With its watchdog, so that nobody restores the value.
+    place.pids_of("undo").iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGKILL).unwrap());
     killed.signal(Signal::SIGKILL);
     killed.wait();
+    // A watchdog whose pgdyno has ended in order has nothing to do.
+    let mut watchdog = command(&place, &["undo"]);
+    let mut watchdog = watchdog.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    watchdog.stdin.take().unwrap().write_all(b"done\n").unwrap();
+    assert!(watchdog.wait().unwrap().success());
     for _ in 0..2 {
         let refused = clean_where_swappiness_is_read_only(&place).expect(1);
         assert!(refused.stderr.contains("Read-only file system"), "{}", refused.stderr);
