@@ -46,7 +46,11 @@ function markList(run) {
 }
 
 function lineColours(run, panel) {
-  const named = { server: 'c0', driver: 'c2', foreign: 'c1', pgdyno: 'c3', steal: 'c6', iowait: 'c7' };
+  const named = {
+    server: 'c0', driver: 'c2', foreign: 'c1', pgdyno: 'c3', steal: 'c6', iowait: 'c7',
+    // As the limiters that they speak for.
+    CPU: 'c2', WAL: 'c1', 'I/O': 'c0', locks: 'c3', LWLocks: 'c5', 'idle in transaction': 'c4', other: 'c6',
+  };
   return panel.lines.map((line, i) => {
     if (panel.palette === 'case') return run.counts ? colours[`c${run.colour}`] : colours.muted;
     if (panel.palette === 'percentile') return colours[`p${i}`];
@@ -66,13 +70,13 @@ function timeChart(holder, run, panel, index) {
   unit.textContent = panel.unit + (panel.log ? ', log scale' : '');
   caption.append(title, ' ', unit);
   const element = document.createElement('div');
-  element.className = 'chart low';
+  element.className = panel.guides.length && panel.palette === 'share' ? 'chart stack' : 'chart low';
   element.dataset.chart = `run-${panel.title}`;
   figure.append(caption, element, timeTable(panel));
   holder.append(figure);
 
   const palette = lineColours(run, panel);
-  const entries = panel.lines.map((line, i) => ({ name: panel.lines.length > 1 ? line.name : '', colour: palette[i] }));
+  const entries = panel.lines.map((line, i) => ({ name: panel.lines.length > 1 ? line.name : '', colour: palette[i], area: panel.palette === 'share' }));
   const values = keys(element, index === 0 ? [...entries, ...markKeys(run)] : entries);
   const chart = place(element, timeOption(run, panel, palette, index));
   return { chart, panel, values: values.slice(0, entries.length) };
@@ -98,13 +102,16 @@ function timeOption(run, panel, palette, index) {
   }));
   series[0].markArea = { silent: true, z: 0, data: areas(run, from, to, end) };
   series[0].markLine = { silent: true, symbol: 'none', z: 1, label: { show: false }, data: moments(run, end) };
+  if (panel.guides.length) series.push({ type: 'line', data: [], markLine: guideLines(panel) });
   const axis = panel.log ? logAxis(values, 0.8) : valueAxis({ min: lowest(values), ...limit(panel, values) });
+  if (panel.guides.length) axis.axisLabel.showMaxLabel = false;
   const words = panel.lines.map((line) => {
     const known = line.points.map((p) => p[1]).filter((v) => v !== null);
     return known.length ? `${line.name} from ${significant(-highest(known.map((v) => -v)))} to ${significant(highest(known))}` : `${line.name}: nothing`;
   });
+  const guides = panel.guides.map((guide) => `; line at ${guide.name}`).join('');
   return {
-    ...frame(`${panel.title} of run ${run.run} over ${Math.round(end)} seconds, ${panel.unit}: ${words.join('; ')}.`),
+    ...frame(`${panel.title} of run ${run.run} over ${Math.round(end)} seconds, ${panel.unit}: ${words.join('; ')}${guides}.`),
     grid: { left: 62, right: 12, top: 8, bottom: 22 },
     xAxis: {
       type: 'value', min: 0, max: end, axisLabel: { ...label(), formatter: clock, hideOverlap: true, showMinLabel: false, showMaxLabel: false },
@@ -117,8 +124,22 @@ function timeOption(run, panel, palette, index) {
   };
 }
 
-// Shares end at 100 %, unless something was above it.
+// Values that do not change, over all lines; named at the two ends in turn, so that names of lines close to each other keep apart.
+function guideLines(panel) {
+  const line = ({ name, value }, i) => ({
+    yAxis: value, lineStyle: { color: colours.text, width: 1, type: i === 0 ? 'dashed' : 'solid' },
+    label: { ...label(), color: colours.text, formatter: name, position: i === 0 ? 'insideEndTop' : 'insideStartTop', distance: 2, backgroundColor: colours.page, padding: [1, 3] },
+  });
+  return { silent: true, symbol: 'none', z: 5, data: panel.guides.map(line) };
+}
+
+// Shares end at 100 %, unless something was above it. A line across the chart is within it, with its name.
 function limit(panel, values) {
+  if (panel.guides.length) {
+    const stacked = panel.palette === 'share' ? panel.lines[0].points.map((_, i) => panel.lines.reduce((sum, line) => sum + (line.points[i][1] ?? 0), 0)) : values;
+    const max = niceAbove(1.15 * Math.max(highest(stacked), ...panel.guides.map((guide) => guide.value)));
+    return panel.unit === '%' ? { max, interval: 50 } : { max };
+  }
   return panel.unit === '%' && highest(values) <= 100.5 ? { max: 100, interval: 50 } : {};
 }
 

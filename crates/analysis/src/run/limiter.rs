@@ -10,7 +10,7 @@
 mod candidates;
 mod facts;
 mod figures;
-mod utilisation;
+pub(crate) mod utilisation;
 
 use model::run::RunRecord;
 

@@ -3,11 +3,14 @@
 //! A counter's point is in the middle of its tick, over which it is a mean; a gauge's point is at the end, when it was
 //! read.
 
+mod sessions;
+
 use std::collections::BTreeMap;
 
 use model::run::RunData;
 use model::telemetry::reading::{key, split_key};
 
+use crate::run::limiter::utilisation;
 use crate::run::resources;
 use crate::run::timeline::{Placed, Timeline};
 use crate::run::usage::{CpuSplit, Usage, sum_of};
@@ -50,6 +53,8 @@ pub(crate) fn series(
     all.push(one("wal", "WAL written", "MiB/s", draw.rate("server.wal_bytes", MIB)));
     all.extend(draw.memory());
     all.extend(draw.networks("net", "net."));
+    all.extend(draw.ceilings(line.measured_span(), data));
+    all.extend(draw.sessions());
     all.extend(draw.server());
     all.extend(draw.pressure());
     all.extend(draw.driver());
@@ -240,6 +245,28 @@ impl Draw<'_, '_> {
         let mut all = self.processors(n_cpus);
         all.iter_mut().for_each(|series| series.panel = "driver_host_cpu".to_string());
         all.extend(self.networks("driver_host_net", "net."));
+        all
+    }
+
+    /// The part of its ceiling that each resource used, in percent.
+    fn ceilings(&self, span: Option<(f64, f64)>, data: &RunData) -> Vec<Series> {
+        let Some(span) = span else { return Vec::new() };
+        let of_resource = |used: utilisation::Course| {
+            let shown = used.points.into_iter().filter(|(placed, _)| self.shows(placed.0, placed.1));
+            let points = shown.map(|((from_s, to_s), share)| (millis(middle(from_s, to_s)), 100.0 * share));
+            one("ceilings", &used.name, "%", points.collect())
+        };
+        utilisation::courses(self.usage, span, &data.record).into_iter().map(of_resource).collect()
+    }
+
+    /// Sessions that are not idle by what they do; to be stacked. Kinds that no session was of are left out.
+    fn sessions(&self) -> Vec<Series> {
+        let of_kind = |(place, kind): (usize, &&str)| {
+            let points = self.each("waits.samples", |placed| Some(sessions::by_kind(placed)?[place]));
+            one("sessions", kind, "sessions", points)
+        };
+        let mut all: Vec<Series> = sessions::KINDS.iter().enumerate().map(of_kind).collect();
+        all.retain(|series| series.points.iter().any(|(_, n)| *n > 0.0));
         all
     }
 

@@ -189,7 +189,7 @@ pub struct Figure {
     pub label: String,
     /// The part's size, 0 to 1.
     pub share: f64,
-    /// The whole: `instants`, `sessions at work`, `waits for locks`, `clients`, `processors`, `time`.
+    /// The whole: `instants`, `sessions at work`, `waits for locks`, `clients`, `processors`, `time`, `the ceiling`.
     pub of: &'static str,
     /// The limiter whose figure it is; none for one that only completes the picture.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -207,7 +207,8 @@ pub struct Second {
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
     /// Panel of the series: `cpu` (each processor `cpuN`, and their users, to be stacked), `disk`, `wal`, `memory`,
-    /// `server` (sessions), `waits` (top wait events), `psi` (pressure), `driver`.
+    /// `sessions` (those that are not idle by what they do, to be stacked), `ceilings` (used part of what a resource can give at most),
+    /// `server` (sessions once a second), `waits` (top wait events), `psi` (pressure), `driver`.
     pub panel: String,
     /// Name in the legend: `cpu0`, `server`, `data reads`.
     pub name: String,

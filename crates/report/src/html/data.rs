@@ -7,7 +7,7 @@ use super::capacity::{self, ProbesData};
 use super::comparison::RatioData;
 use super::factors::scalability::{self, CurveData};
 use super::factors::{self, PoolData};
-use super::panels::{self, Panel};
+use super::panels::{self, Guide, Panel};
 use super::timeline;
 use crate::axis::Axis;
 use crate::html::thinning::{self, Point};
@@ -20,8 +20,16 @@ const MAX_POINTS_PAGE: usize = 400_000;
 
 /// The data of the page.
 pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Data {
-    let drawn: Vec<(&RunSummary, Vec<Panel>)> =
-        study.runs.iter().filter(|run| !run.seconds.is_empty()).map(|run| (run, panels::of(run))).collect();
+    let n_clients = |run: &RunSummary| {
+        let case = study.cases.iter().find(|case| case.case.id == run.case);
+        case.map(|case| case.case.workload.n_clients)
+    };
+    let drawn: Vec<(&RunSummary, Vec<Panel>)> = study
+        .runs
+        .iter()
+        .filter(|run| !run.seconds.is_empty())
+        .map(|run| (run, panels::of(run, n_clients(run))))
+        .collect();
     let n_lines: usize = drawn.iter().flat_map(|(_, panels)| panels).map(|panel| panel.lines.len()).sum();
     let limit = (MAX_POINTS_PAGE / n_lines.max(1)).clamp(60, MAX_POINTS);
     Data {
@@ -210,6 +218,7 @@ struct PanelData {
     log: bool,
     palette: &'static str,
     lines: Vec<LineData>,
+    guides: Vec<Guide>,
 }
 
 impl PanelData {
@@ -228,6 +237,7 @@ impl PanelData {
             log: panel.log,
             palette: panel.palette,
             lines: lines.collect(),
+            guides: panel.guides.clone(),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use analysis::summary::{RunSummary, Second, Series};
+use analysis::summary::{Resources, RunSummary, Second, Series};
+use serde::Serialize;
 
 use super::timeline::under_load;
 use crate::html::thinning::{self, Point};
@@ -10,8 +11,13 @@ use crate::prose::phrases;
 
 /// More processors than this are drawn as a range.
 const MAX_CORES: usize = 8;
+/// Resources that are drawn against their ceilings, those that were used most.
+const MAX_RESOURCES: usize = 8;
 
-/// The panels from the analysis, in drawing order; others follow.
+/// The panels from the analysis that show what limited the run; they stand before those of processors.
+const LIMITS: [&str; 2] = ["sessions", "ceilings"];
+
+/// The other panels from the analysis, in drawing order; others follow.
 const PANELS: [&str; 15] = [
     "cpu",
     "disk",
@@ -42,6 +48,16 @@ pub(super) struct Panel {
     /// How colours are chosen: `case`, `percentile`, `error`, `cores`, `share` (stacked) or `plain`.
     pub(super) palette: &'static str,
     pub(super) lines: Vec<Line>,
+    /// What the lines are compared with.
+    pub(super) guides: Vec<Guide>,
+}
+
+/// A value that does not change, drawn across the chart.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Guide {
+    /// The name at its end: `32 clients`.
+    name: String,
+    value: f64,
 }
 
 /// One line of a chart.
@@ -54,7 +70,7 @@ pub(super) struct Line {
 }
 
 /// All charts of a run that have a point.
-pub(super) fn of(run: &RunSummary) -> Vec<Panel> {
+pub(super) fn of(run: &RunSummary, n_clients: Option<u32>) -> Vec<Panel> {
     let mut panels = vec![throughput(run), latency(run)];
     if run.seconds.iter().any(|second| second.errors > 0) {
         let line = per_second(&run.seconds, "errors", |second| Some(second.errors as f64));
@@ -64,9 +80,10 @@ pub(super) fn of(run: &RunSummary) -> Vec<Panel> {
             log: false,
             palette: "error",
             lines: vec![line],
+            guides: Vec::new(),
         });
     }
-    panels.extend(telemetry(&run.series));
+    panels.extend(telemetry(&run.series, &guides(&run.resources, n_clients)));
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_some())));
     panels
 }
@@ -78,6 +95,7 @@ fn throughput(run: &RunSummary) -> Panel {
         log: false,
         palette: "case",
         lines: vec![per_second(under_load(run), "tps", |second| Some(second.tps))],
+        guides: Vec::new(),
     }
 }
 
@@ -94,6 +112,7 @@ fn latency(run: &RunSummary) -> Panel {
             per_second(&run.seconds, "p99", |second| ms(second.p99_ns)),
             per_second(&run.seconds, "max", |second| ms(second.max_ns)),
         ],
+        guides: Vec::new(),
     }
 }
 
@@ -103,41 +122,72 @@ fn per_second(seconds: &[Second], name: &str, value: impl Fn(&Second) -> Option<
     Line { name: name.to_string(), points }
 }
 
+/// What sessions at work are compared with: all clients, and the processors of the server's machine.
+fn guides(used: &Resources, n_clients: Option<u32>) -> Vec<Guide> {
+    let of_host = used.n_cpus.filter(|_| used.server_cpu.is_some());
+    let n_cpus = of_host.or(used.remote.as_ref().map(|remote| remote.n_cpus)).filter(|n| *n > 0);
+    let guide =
+        |n: Option<u32>, word: &str| n.map(|n| Guide { name: phrases::plural(n, word), value: f64::from(n) });
+    guide(n_clients, "client").into_iter().chain(guide(n_cpus, "processor")).collect()
+}
+
 /// Telemetry by panel and unit, in a fixed order of panels, so that all runs look the same.
-fn telemetry(series: &[Series]) -> Vec<Panel> {
+fn telemetry(series: &[Series], guides: &[Guide]) -> Vec<Panel> {
     let (cores, others): (Vec<&Series>, Vec<&Series>) =
         series.iter().partition(|s| s.panel == "cpu" && is_core(&s.name));
-    let mut panels = Vec::new();
-    if !cores.is_empty() {
-        panels.push(Panel {
-            title: "Processors".to_string(),
-            unit: cores[0].unit.clone(),
-            log: false,
-            palette: if cores.len() > MAX_CORES { "percentile" } else { "cores" },
-            lines: if cores.len() > MAX_CORES {
-                range_of(&cores)
-            } else {
-                cores.iter().map(|s| line(s)).collect()
-            },
-        });
-    }
+    // Sessions by what they do say what a count of them says.
+    let is_sampled = others.iter().any(|s| s.panel == "sessions");
+    let others: Vec<&Series> = others.into_iter().filter(|s| !(is_sampled && s.panel == "server")).collect();
     let mut keys: Vec<(&str, &str)> = Vec::new();
     for s in &others {
         if !keys.contains(&(s.panel.as_str(), s.unit.as_str())) {
             keys.push((&s.panel, &s.unit));
         }
     }
-    keys.sort_by_key(|(panel, _)| PANELS.iter().position(|known| known == panel).unwrap_or(usize::MAX));
-    for (panel, unit) in keys {
-        let lines = others.iter().filter(|s| s.panel == panel && s.unit == unit).map(|s| line(s)).collect();
-        let (title, mut palette) = describe(panel, unit);
-        let mut lines: Vec<Line> = lines;
-        if palette == "share" && !align(&mut lines) {
-            palette = "plain";
-        }
-        panels.push(Panel { title, unit: unit_words(unit), log: false, palette, lines });
-    }
+    let place = |panel: &str| PANELS.iter().position(|known| *known == panel).unwrap_or(usize::MAX);
+    keys.sort_by_key(|(panel, _)| place(panel));
+    let of_key = |(panel, unit): &(&str, &str)| {
+        let lines = others.iter().filter(|s| (s.panel.as_str(), s.unit.as_str()) == (*panel, *unit));
+        panel_of(panel, unit, lines.map(|s| line(s)).collect(), guides)
+    };
+    let of_limits = |wanted: &&str| keys.iter().find(|(panel, _)| panel == wanted).map(of_key);
+    let mut panels: Vec<Panel> = LIMITS.iter().filter_map(of_limits).collect();
+    panels.extend(processors(&cores));
+    panels.extend(keys.iter().filter(|(panel, _)| !LIMITS.contains(panel)).map(of_key));
     panels
+}
+
+fn processors(cores: &[&Series]) -> Option<Panel> {
+    let is_many = cores.len() > MAX_CORES;
+    Some(Panel {
+        title: "Processors".to_string(),
+        unit: cores.first()?.unit.clone(),
+        log: false,
+        palette: if is_many { "percentile" } else { "cores" },
+        lines: if is_many { range_of(cores) } else { cores.iter().map(|s| line(s)).collect() },
+        guides: Vec::new(),
+    })
+}
+
+fn panel_of(panel: &str, unit: &str, mut lines: Vec<Line>, guides: &[Guide]) -> Panel {
+    let (title, mut palette) = describe(panel, unit);
+    if palette == "share" && !align(&mut lines) {
+        palette = "plain";
+    }
+    if panel == "ceilings" {
+        lines.sort_by(|a, b| highest(b).total_cmp(&highest(a)));
+        lines.truncate(MAX_RESOURCES);
+    }
+    let guides = match panel {
+        "sessions" => guides.to_vec(),
+        "ceilings" => vec![Guide { name: "ceiling".to_string(), value: 100.0 }],
+        _ => Vec::new(),
+    };
+    Panel { title, unit: unit_words(unit), log: false, palette, lines, guides }
+}
+
+fn highest(line: &Line) -> f64 {
+    line.points.iter().filter_map(|(_, value)| *value).fold(0.0, f64::max)
 }
 
 fn is_core(name: &str) -> bool {
@@ -146,6 +196,8 @@ fn is_core(name: &str) -> bool {
 
 fn describe(panel: &str, unit: &str) -> (String, &'static str) {
     match (panel, unit) {
+        ("sessions", _) => ("Sessions by what they do".to_string(), "share"),
+        ("ceilings", _) => ("Use of ceilings".to_string(), "plain"),
         ("cpu", _) => ("CPU by user".to_string(), "share"),
         ("remote_cpu", _) => ("CPU by mode (exporter)".to_string(), "share"),
         ("driver_host_cpu", _) => ("Driver's host: CPU by user".to_string(), "share"),
@@ -223,6 +275,8 @@ fn range_of(cores: &[&Series]) -> Vec<Line> {
 
 #[cfg(test)]
 mod tests {
+    use analysis::summary::RemoteResources;
+
     use super::*;
 
     #[test]
@@ -235,7 +289,7 @@ mod tests {
                 points: vec![(0.5, f64::from(i)), (1.5, f64::from(i) * 2.0)],
             })
             .collect();
-        let panels = telemetry(&cores);
+        let panels = telemetry(&cores, &[]);
         assert_eq!(panels.len(), 1);
         let names: Vec<&str> = panels[0].lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["idlest of 16", "middle of 16", "busiest of 16"]);
@@ -250,16 +304,62 @@ mod tests {
             unit: unit.to_string(),
             points: vec![(0.5, 1.0)],
         };
-        let panels = telemetry(&[
+        let mut all = vec![
             series("wal", "wal", "MiB/s"),
             series("disk", "reads", "IOPS"),
             series("cpu", "server", "%"),
             series("new", "x", "1"),
             series("cpu", "cpu0", "%"),
             series("disk", "writes", "IOPS"),
-        ]);
-        let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
-        assert_eq!(titles, ["Processors", "CPU by user", "Disk operations", "WAL written", "New"]);
+            series("server", "active", "sessions"),
+        ];
+        let titles = |panels: &[Panel]| panels.iter().map(|panel| panel.title.clone()).collect::<Vec<_>>();
+        let panels = telemetry(&all, &[]);
+        let others = ["Processors", "CPU by user", "Disk operations", "WAL written"];
+        assert_eq!(titles(&panels), [&others[..], &["Sessions", "New"]].concat());
         assert_eq!(panels[2].lines.len(), 2);
+        // With what limited the run before all others, and in place of a count of sessions.
+        all.extend([
+            series("ceilings", "WAL (of 2 MB/s declared)", "%"),
+            series("sessions", "CPU", "sessions"),
+        ]);
+        let guides = [Guide { name: "2 processors".to_string(), value: 2.0 }];
+        let panels = telemetry(&all, &guides);
+        let first = ["Sessions by what they do", "Use of ceilings"];
+        assert_eq!(titles(&panels), [&first[..], &others, &["New"]].concat());
+        assert_eq!((panels[0].palette, panels[0].guides.as_slice()), ("share", &guides[..]));
+        assert_eq!(panels[1].guides[0].value, 100.0);
+        assert!(panels[2..].iter().all(|panel| panel.guides.is_empty()));
+    }
+
+    #[test]
+    fn the_resources_that_were_used_most_are_drawn_against_their_ceilings() {
+        let resource = |i: u32| Series {
+            panel: "ceilings".to_string(),
+            name: format!("resource {i}"),
+            unit: "%".to_string(),
+            points: vec![(0.5, f64::from(i)), (1.5, 0.0)],
+        };
+        let panels = telemetry(&(1..=9).map(resource).collect::<Vec<_>>(), &[]);
+        let names: Vec<&str> = panels[0].lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!((names.len(), names[0], names[7]), (8, "resource 9", "resource 2"));
+    }
+
+    #[test]
+    fn sessions_are_compared_with_clients_and_the_servers_processors() {
+        let check = |resources: Resources, n_clients, expected: &[(&str, f64)]| {
+            let guides = guides(&resources, n_clients);
+            let found: Vec<(&str, f64)> =
+                guides.iter().map(|guide| (guide.name.as_str(), guide.value)).collect();
+            assert_eq!(found, expected);
+        };
+        let observed = Resources { n_cpus: Some(2), server_cpu: Some(1.0), ..Resources::default() };
+        check(observed.clone(), Some(32), &[("32 clients", 32.0), ("2 processors", 2.0)]);
+        check(observed, None, &[("2 processors", 2.0)]);
+        // The machine that was observed is the driver's.
+        let elsewhere = Resources { n_cpus: Some(2), ..Resources::default() };
+        check(elsewhere.clone(), Some(1), &[("1 client", 1.0)]);
+        let remote = Some(RemoteResources { n_cpus: 16, ..RemoteResources::default() });
+        check(Resources { remote, ..elsewhere }, Some(1), &[("1 client", 1.0), ("16 processors", 16.0)]);
     }
 }

@@ -203,7 +203,12 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         tpcc: None,
         capacity: None,
         resources: resources(shape, tps, clients),
-        series: series(shape, length_s, tps, checkpoint, random),
+        series: [
+            // With a seed of its own, so that the numbers of all else stay.
+            series_of(&LIMITS, length_s, checkpoint, &mut Random(7)),
+            series(shape, length_s, tps, checkpoint, random),
+        ]
+        .concat(),
         seconds,
         marks,
         phases: [("restore", 4.2), ("vacuum", 1.1), ("checkpoint", 0.8), ("settle", 3.0), ("connect", 0.1)]
@@ -313,18 +318,43 @@ fn resources(shape: &Shape, tps: f64, clients: f64) -> Resources {
     }
 }
 
+/// Panel, name, unit, level, factor during a checkpoint, noise.
+type Shown<'a> = (&'a str, &'a str, &'a str, f64, f64, f64);
+
+/// What sessions do, and how much of their ceilings resources used.
+const LIMITS: [Shown; 7] = [
+    ("sessions", "CPU", "sessions", 0.9, 1.0, 0.2),
+    ("sessions", "LWLocks", "sessions", 0.4, 1.0, 0.4),
+    ("sessions", "I/O", "sessions", 0.3, 2.5, 0.5),
+    ("sessions", "WAL", "sessions", 2.9, 1.8, 0.2),
+    ("sessions", "locks", "sessions", 1.4, 0.8, 0.4),
+    ("ceilings", "WAL flushes (of 3,900/s measured)", "%", 82.0, 1.0, 0.06),
+    ("ceilings", "writes of the data device (of 12,000/s measured)", "%", 21.0, 3.1, 0.1),
+];
+
+fn series_of(all: &[Shown], length_s: u32, checkpoint: f64, random: &mut Random) -> Vec<Series> {
+    let mut of = |&(panel, name, unit, level, at_checkpoint, noise): &Shown| {
+        let points = (0..length_s).map(|t| {
+            let at = f64::from(t) + 0.5;
+            let factor = if (checkpoint..checkpoint + 6.0).contains(&at) { at_checkpoint } else { 1.0 };
+            let value = (level * factor * random.around(1.0, noise)).max(0.0);
+            (at, if unit == "%" { value.min(100.0) } else { value })
+        });
+        Series {
+            panel: panel.to_string(),
+            name: name.to_string(),
+            unit: unit.to_string(),
+            points: points.collect(),
+        }
+    };
+    all.iter().map(&mut of).collect()
+}
+
 fn series(shape: &Shape, length_s: u32, tps: f64, checkpoint: f64, random: &mut Random) -> Vec<Series> {
-    let mut all = Vec::new();
+    let mut all: Vec<Series> = Vec::new();
     let mut add = |panel: &str, name: &str, unit: &str, level: f64, at_checkpoint: f64, noise: f64| {
-        let points = (0..length_s)
-            .map(|t| {
-                let at = f64::from(t) + 0.5;
-                let factor = if (checkpoint..checkpoint + 6.0).contains(&at) { at_checkpoint } else { 1.0 };
-                let value = (level * factor * random.around(1.0, noise)).max(0.0);
-                (at, if unit == "%" { value.min(100.0) } else { value })
-            })
-            .collect();
-        all.push(Series { panel: panel.to_string(), name: name.to_string(), unit: unit.to_string(), points });
+        let shown = (panel, name, unit, level, at_checkpoint, noise);
+        all.extend(series_of(&[shown], length_s, checkpoint, random));
     };
     let busy = (tps * 0.012).min(88.0);
     for cpu in 0..shape.n_cpus {

@@ -3,6 +3,7 @@
 use model::telemetry::wait::{self, Stage};
 
 use crate::run::limiter::facts::Facts;
+use crate::run::limiter::utilisation::Used;
 use crate::summary::limiter::{Bottleneck, Figure};
 
 /// The figures of what limits, then those of what was second, then those that complete the picture. A figure stands once.
@@ -67,12 +68,21 @@ fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
         Bottleneck::Network | Bottleneck::OfferedLoad => vec![for_client(facts), working(facts)],
         Bottleneck::Mixed | Bottleneck::Unknown => Vec::new(),
     };
-    figures.into_iter().map(|figure| Figure { speaks_for: Some(name), ..figure }).collect()
+    let figures =
+        figures.into_iter().chain(ceilings(facts).filter(|(of, _)| *of == name).map(|(_, figure)| figure));
+    figures.map(|figure| Figure { speaks_for: Some(name), ..figure }).collect()
 }
 
-/// The processors, the sessions at work and the driver, which complete every picture.
+/// The processors, the sessions at work, the driver, and the resource that is nearest to its ceiling, which complete every picture.
 fn context(facts: &Facts) -> Vec<Figure> {
-    cpu(facts).into_iter().chain([working(facts)]).chain(driver(facts)).collect()
+    let nearest = ceilings(facts).map(|(_, figure)| figure).max_by(|a, b| a.share.total_cmp(&b.share));
+    cpu(facts).into_iter().chain([working(facts)]).chain(driver(facts)).chain(nearest).collect()
+}
+
+/// How much of its ceiling each resource used, with the limiter that it would be.
+fn ceilings(facts: &Facts) -> impl Iterator<Item = (Bottleneck, Figure)> {
+    let of = |used: &Used| Some((used.name, figure(used.words(), used.share()?, "the ceiling")));
+    facts.used.iter().filter_map(of)
 }
 
 fn stage(facts: &Facts, stage: Stage, words: &str) -> Vec<Figure> {

@@ -79,6 +79,16 @@ fn ceilings_confirm_what_sessions_wait_for_and_show_what_they_do_not() {
     let found = judge(&near);
     assert_eq!((found.name, found.confidence), (Bottleneck::WalSync, Confidence::Medium));
     assert!(found.evidence.ends_with("; WAL flushes 3,870/s of 3,900/s measured"), "{}", found.evidence);
+    let of_ceilings = |found: &Limiter| {
+        let figures = found.figures.iter().filter(|figure| figure.of == "the ceiling");
+        figures.map(|figure| (figure.label.clone(), figure.speaks_for)).collect::<Vec<_>>()
+    };
+    let flushes = "WAL flushes 3,870/s of 3,900/s measured".to_string();
+    assert_eq!(of_ceilings(&found), [(flushes, Some(Bottleneck::WalSync))]);
+    // Where something else limits, it only completes the picture.
+    let elsewhere = facts(&[("Lock:tuple", 14.0)], &[(Stage::Lock, 0.99)], &[("CPU", 1.0)], 0.2);
+    let elsewhere = judge(&Facts { used: vec![used(390.0, 3900.0)], ..elsewhere });
+    assert_eq!(of_ceilings(&elsewhere), [("WAL flushes 390/s of 3,900/s measured".to_string(), None)]);
     let far = judge(&Facts { used: vec![used(390.0, 3900.0)], ..flushing });
     assert_eq!(far.confidence, Confidence::Low);
     assert!(far.evidence.contains("390/s of 3,900/s"), "{}", far.evidence);

@@ -3,9 +3,10 @@
 
 use model::run::RunRecord;
 use model::run::ceilings::Calibration;
-use model::telemetry::reading::key;
+use model::telemetry::reading::{key, split_key};
 use model::text::prose::{grouped, significant};
 
+use crate::run::timeline::Placed;
 use crate::run::usage::Usage;
 use crate::summary::limiter::Bottleneck;
 
@@ -43,24 +44,44 @@ enum Unit {
 impl Used {
     /// The used part of the lower of both ceilings; `None` if there is none to believe.
     pub(crate) fn share(&self) -> Option<f64> {
-        let measured =
-            self.measured.map(|ceiling| self.used / ceiling).filter(|share| *share <= CREDIBLE_MAX);
-        let declared = self.declared.map(|ceiling| self.used / ceiling);
-        measured.into_iter().chain(declared).reduce(f64::max)
+        self.ceiling().map(|(ceiling, _)| self.used / ceiling)
+    }
+
+    /// The lower of both ceilings, and how it is known; `None` if there is none to believe.
+    fn ceiling(&self) -> Option<(f64, &'static str)> {
+        let measured = self.measured.filter(|ceiling| self.used <= CREDIBLE_MAX * ceiling);
+        let both = [(measured, "measured"), (self.declared, "declared")];
+        let known = both.into_iter().filter_map(|(ceiling, how)| Some((ceiling?, how)));
+        known.filter(|(ceiling, _)| *ceiling > 0.0).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// `WAL flushes 3,870/s of 3,900/s measured`.
     pub(crate) fn words(&self) -> String {
-        let value = |x: f64| match self.unit {
-            Unit::PerSecond => format!("{}/s", grouped(&format!("{x:.0}"))),
-            Unit::Bytes => format!("{} MB/s", significant(x / 1e6)),
-        };
+        let value = |x: f64| self.unit.words(x);
         let ceiling = |x: Option<f64>, how: &str| x.map(|x| format!("{} {how}", value(x)));
         let ceilings = [ceiling(self.declared, "declared"), ceiling(self.measured, "measured")];
         let ceilings: Vec<String> = ceilings.into_iter().flatten().collect();
         let flat = if self.is_flat { ", in most seconds the same" } else { "" };
         format!("{} {} of {}{flat}", self.what, value(self.used), ceilings.join(", "))
     }
+}
+
+impl Unit {
+    fn words(self, x: f64) -> String {
+        match self {
+            Unit::PerSecond => format!("{}/s", grouped(&format!("{x:.0}"))),
+            Unit::Bytes => format!("{} MB/s", significant(x / 1e6)),
+        }
+    }
+}
+
+/// How much of its ceiling a resource used over time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Course {
+    /// The resource and its ceiling: `WAL flushes (of 3,900/s measured)`.
+    pub(crate) name: String,
+    /// Start and end of each tick, and the used part.
+    pub(crate) points: Vec<((f64, f64), f64)>,
 }
 
 /// A resource before its use is looked up.
@@ -76,33 +97,47 @@ struct Resource {
 
 /// The use of each resource with a ceiling over a span.
 pub(crate) fn of(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Vec<Used> {
-    let resources = [wal(usage, record), devices(record), network(usage, record)].concat();
-    resources.into_iter().filter_map(|resource| used(usage, span, resource)).collect()
+    resources(usage, record).iter().filter_map(|resource| used(usage, span, resource)).collect()
 }
 
-fn used(usage: &Usage, span: (f64, f64), resource: Resource) -> Option<Used> {
-    let Resource { name, what, unit, keys, measured, declared } = resource;
+/// The use of each resource over the whole load; the ceiling to believe is that of a span.
+pub(crate) fn courses(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Vec<Course> {
+    resources(usage, record).iter().filter_map(|resource| course(usage, span, resource)).collect()
+}
+
+fn course(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<Course> {
+    let (ceiling, how) = used(usage, span, resource)?.ceiling()?;
+    let name = format!("{} (of {} {how})", resource.what, resource.unit.words(ceiling));
+    let points =
+        rates(usage, &resource.keys).map(|(placed, rate)| ((placed.from_s, placed.to_s), rate / ceiling));
+    Some(Course { name, points: points.collect() })
+}
+
+fn resources(usage: &Usage, record: &RunRecord) -> Vec<Resource> {
+    [wal(usage, record), devices(record), network(usage, record)].concat()
+}
+
+fn used(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<Used> {
+    let Resource { name, what, unit, ref keys, measured, declared } = *resource;
     if keys.is_empty() || (measured.is_none() && declared.is_none()) {
         return None;
     }
-    let rates: Option<Vec<f64>> = keys.iter().map(|key| usage.rate_of_key(key, span.0, span.1)).collect();
-    let used = rates?.into_iter().fold(0.0, |sum, rate| sum + rate);
-    let is_flat = is_flat(&seconds(usage, span, &keys));
+    let of_key = |key: &String| usage.rate_of_key(key, span.0, span.1);
+    let used = keys.iter().map(of_key).sum::<Option<f64>>()?;
+    let is_within = |placed: &Placed| placed.share_within(span.0, span.1) > 0.5;
+    let within = rates(usage, keys).filter(|(placed, _)| is_within(placed));
+    let is_flat = is_flat(&within.map(|(_, rate)| rate).collect::<Vec<f64>>());
     Some(Used { name, what, unit, used, measured, declared, is_flat })
 }
 
-/// Sums of counters for each tick of a span, per second.
-fn seconds(usage: &Usage, (from_s, to_s): (f64, f64), keys: &[String]) -> Vec<f64> {
-    let Some(first) = keys.first() else { return Vec::new() };
-    let metric = first.split('[').next().unwrap_or(first);
-    let within = usage.with_metric(metric).filter(|placed| placed.share_within(from_s, to_s) > 0.5);
-    within
-        .filter(|placed| placed.length_s() > 0.0)
-        .map(|placed| {
-            let values = keys.iter().filter_map(|key| placed.tick.values.get(key));
-            values.fold(0.0, |sum, value| sum + value) / placed.length_s()
-        })
-        .collect()
+/// Sums of counters for each tick, per second.
+fn rates<'a>(usage: &'a Usage, keys: &'a [String]) -> impl Iterator<Item = (&'a Placed<'a>, f64)> {
+    let metric = keys.first().map_or("", |key| split_key(key).0);
+    let of_tick = |placed: &'a Placed| {
+        let values = keys.iter().filter_map(|key| placed.tick.values.get(key));
+        (placed, values.fold(0.0, |sum, value| sum + value) / placed.length_s())
+    };
+    usage.with_metric(metric).filter(|placed| placed.length_s() > 0.0).map(of_tick)
 }
 
 /// Whether most seconds are within 3 % of the 95th percentile: a device that has more to give varies with its load.
@@ -244,7 +279,10 @@ impl Used {
 
 #[cfg(test)]
 mod tests {
+    use model::telemetry::reading::{Tick, TickSource};
+
     use super::*;
+    use crate::run::usage::Parties;
 
     fn flushes(used: f64, measured: Option<f64>, declared: Option<f64>) -> Used {
         Used { measured, declared, ..Used::of_flushes(used, 1.0) }
@@ -277,6 +315,40 @@ mod tests {
             wal.words(),
             "WAL 118 MB/s of 125 MB/s declared, 130 MB/s measured, in most seconds the same"
         );
+    }
+
+    #[test]
+    fn a_course_is_the_use_of_each_tick_over_the_ceiling() {
+        let ticks: Vec<Tick> = [(1, 1000.0), (2, 3000.0), (3, 2000.0)]
+            .map(|(t, n)| Tick {
+                source: TickSource::Server,
+                end_unix_ns: t * 1_000_000_000,
+                length_ns: 1_000_000_000,
+                values: [("server.wal_bytes".to_string(), 1e6 * n)].into(),
+            })
+            .to_vec();
+        let placed = ticks.iter().map(|tick| {
+            let to_s = tick.end_unix_ns as f64 / 1e9;
+            Placed { from_s: to_s - 1.0, to_s, tick }
+        });
+        let usage = Usage::new(placed.collect(), Parties { server: true, driver: true });
+        let course = |measured: f64, declared: Option<f64>| {
+            let wal = Resource {
+                name: Bottleneck::WalVolume,
+                what: "WAL",
+                unit: Unit::Bytes,
+                keys: vec!["server.wal_bytes".to_string()],
+                measured: Some(measured),
+                declared,
+            };
+            course(&usage, (1.0, 3.0), &wal)
+        };
+        let found = course(4e9, Some(5e9)).unwrap();
+        assert_eq!(found.name, "WAL (of 4,000 MB/s measured)");
+        let shares: Vec<f64> = found.points.iter().map(|(_, share)| *share).collect();
+        assert_eq!((found.points[1].0, shares), ((1.0, 2.0), vec![0.25, 0.75, 0.5]));
+        assert_eq!(course(4e9, Some(2.5e9)).unwrap().name, "WAL (of 2,500 MB/s declared)");
+        assert_eq!(course(1e9, None), None, "a ceiling that is exceeded is none");
     }
 
     #[test]
