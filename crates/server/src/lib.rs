@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows workloads or measures anything.
 
+pub mod alter_system;
 pub mod binaries;
 pub mod cluster;
 pub mod database;

@@ -87,7 +87,7 @@ pub fn check_settings(settings: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-fn is_setting_name(name: &str) -> bool {
+pub(crate) fn is_setting_name(name: &str) -> bool {
     let is_word = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

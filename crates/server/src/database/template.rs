@@ -170,6 +170,16 @@ fn here(session: &mut Session) -> Result<(String, u32, String)> {
     Ok((name.clone(), oid.parse().context("an OID is a number")?, owner.clone()))
 }
 
+/// A session in the maintenance database, which keeps others away from the templates of `database`.
+fn maintenance(doors: &Doors, database: &str) -> Result<Session> {
+    let mut maintenance = doors.open(MAINTENANCE)?;
+    let sql = format!("select pg_try_advisory_lock({LOCK}, hashtext({}))", quote_literal(database));
+    if maintenance.query(&sql)?.scalar() != Some("t") {
+        bail!("another pgdyno keeps templates of database `{database}`; wait for its end");
+    }
+    Ok(maintenance)
+}
+
 fn made_mark(database: &str, oid: u32) -> Mark {
     Mark { kind: Kind::Made, of: database.to_string(), oid, inventory: None }
 }
@@ -183,11 +193,7 @@ impl Templates {
     pub fn open(doors: Doors, session: &mut Session) -> Result<(Templates, Vec<(String, String)>)> {
         let (database, oid, owner) = here(session)?;
         let is_made = mark::is_made(session, &database, oid)?;
-        let mut maintenance = doors.open(MAINTENANCE)?;
-        let sql = format!("select pg_try_advisory_lock({LOCK}, hashtext({}))", quote_literal(&database));
-        if maintenance.query(&sql)?.scalar() != Some("t") {
-            bail!("another pgdyno keeps templates of database `{database}`; wait for its end");
-        }
+        let mut maintenance = maintenance(&doors, &database)?;
         let version_num = version_num(&mut maintenance)?;
         let mut templates = Templates {
             doors,
@@ -202,6 +208,17 @@ impl Templates {
         };
         let left = templates.sweep()?;
         Ok((templates, left))
+    }
+
+    /// Takes the lock on the templates again if its session has ended.
+    ///
+    /// # Errors
+    /// As [`Templates::open`].
+    pub fn hold(&mut self) -> Result<()> {
+        if self.session.query("select 1").is_err() {
+            self.session = maintenance(&self.doors, &self.database)?;
+        }
+        Ok(())
     }
 
     /// Whether there is a template for `key`.

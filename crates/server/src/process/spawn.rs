@@ -32,10 +32,20 @@ type Job = Box<dyn FnOnce() + Send>;
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn spawn(mut command: Command, on_death: Signal) -> io::Result<Child> {
+pub fn spawn(command: Command, on_death: Signal) -> io::Result<Child> {
+    begin(command, Some(on_death))
+}
+
+/// As [`spawn`], for a command that may not be left half done: it goes on if this process ends.
+pub(crate) fn spawn_to_outlive(command: Command) -> io::Result<Child> {
+    begin(command, None)
+}
+
+fn begin(mut command: Command, on_death: Option<Signal>) -> io::Result<Child> {
     let parent = getpid();
     let in_child = move || {
         setsid()?;
+        let Some(on_death) = on_death else { return Ok(()) };
         nix::sys::prctl::set_pdeathsig(on_death)?;
         // The parent may have ended between the fork and the line above.
         if getppid() != parent {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
+mod alter_system;
 mod copies;
 mod faults;
 mod life;

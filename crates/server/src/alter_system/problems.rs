@@ -1,0 +1,263 @@
+//! Why settings of a server cannot be changed, found out before anything is touched, and all at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use wire::{Conninfo, Session, quote_literal};
+
+use super::lock::{self, Taken};
+use super::refused::refusal;
+use super::state::{self, Files, Now};
+use crate::database::facts::{is_so, is_superuser};
+use crate::database::target::{Flavor, Target};
+
+/// `pg_control_system()` is needed, which tells servers apart.
+const VERSION_NUM_MIN: u32 = 90_600;
+/// Since this version, single parameters may be granted, and names are listed with the right to read them.
+const GRANTS_SINCE: u32 = 150_000;
+/// A standby stops, or does not start, if these are lower than on its primary.
+const AT_LEAST_AS_ON_PRIMARY: [&str; 4] =
+    ["max_connections", "max_locks_per_transaction", "max_prepared_transactions", "max_worker_processes"];
+
+/// What an experiment wants to change on one server.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    /// Settings of each case.
+    pub cases: &'a [&'a BTreeMap<String, String>],
+    /// Whether there is a command that restarts the server.
+    pub may_restart: bool,
+}
+
+impl Wish<'_> {
+    /// Each name with its levels.
+    fn levels(&self) -> BTreeMap<&str, BTreeSet<&str>> {
+        let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (name, value) in self.cases.iter().copied().flatten() {
+            levels.entry(name).or_default().insert(value);
+        }
+        levels
+    }
+}
+
+/// One sentence for each reason why the wish cannot be granted. Changes nothing.
+///
+/// # Errors
+/// When the server cannot be reached, or fails.
+pub fn problems(conninfo: &Conninfo, wish: Wish) -> Result<Vec<String>> {
+    let mut session = state::open(conninfo)?;
+    let mut found = of_server(&mut session, conninfo, wish)?;
+    if found.is_empty() {
+        found.extend(lock::holder(&mut session)?.map(|holder| Taken(holder).to_string()));
+        found.extend(of_settings(&mut session, wish)?);
+    }
+    Ok(found)
+}
+
+/// Reasons that concern the server and our user, whatever the settings are. If there are any, its settings may not be asked for.
+fn of_server(session: &mut Session, conninfo: &Conninfo, wish: Wish) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    if conninfo.hosts.len() > 1 {
+        found.push(format!("{conninfo} names several servers: settings are changed on one; name it"));
+    }
+    let target = Target::at(session, conninfo.clone())?;
+    if let Flavor::Other(name) = &target.flavor {
+        found.push(format!("{conninfo} is {name}, not PostgreSQL: its settings are not changed"));
+        return Ok(found);
+    }
+    if target.is_pooled {
+        found.push(format!(
+            "a pooler answers at {conninfo}, whose sessions outlive a change of settings and a restart; connect to the server itself"
+        ));
+        return Ok(found);
+    }
+    if target.version_num < VERSION_NUM_MIN {
+        found.push(format!("{conninfo}: settings are changed on servers since 9.6"));
+        return Ok(found);
+    }
+    if is_so(session, "select pg_catalog.current_setting('allow_alter_system', true) = 'off'") {
+        found.push(format!("{conninfo} does not allow ALTER SYSTEM: allow_alter_system is off"));
+    }
+    found.extend(rights(session, target.version_num, wish)?);
+    Ok(found)
+}
+
+/// What our user may not do, with the statements that allow it.
+fn rights(session: &mut Session, version_num: u32, wish: Wish) -> Result<Option<String>> {
+    if is_superuser(session) {
+        return Ok(None);
+    }
+    if version_num < GRANTS_SINCE {
+        return Ok(Some("ALTER SYSTEM needs a superuser".to_string()));
+    }
+    let mut grants = Vec::new();
+    for name in wish.levels().keys() {
+        let sql = format!(
+            "select pg_catalog.has_parameter_privilege({}, 'alter system')",
+            quote_literal(&name.to_ascii_lowercase())
+        );
+        if refusal(name, "").is_none() && !is_so(session, &sql) {
+            grants.push(format!("grant alter system on parameter {name}"));
+        }
+    }
+    let functions = [
+        ("pg_catalog.pg_reload_conf()", "pg_reload_conf()"),
+        ("pg_catalog.pg_show_all_file_settings()", "pg_show_all_file_settings()"),
+    ];
+    for (function, name) in functions {
+        let sql = format!("select pg_catalog.has_function_privilege('{function}', 'execute')");
+        if !is_so(session, &sql) {
+            grants.push(format!("grant execute on function {name}"));
+        }
+    }
+    let view = "select pg_catalog.has_table_privilege('pg_catalog.pg_file_settings', 'select')";
+    if !is_so(session, view) {
+        grants.push("grant select on pg_file_settings".to_string());
+    }
+    if !is_so(session, "select pg_catalog.pg_has_role('pg_read_all_settings', 'usage')") {
+        grants.push("grant pg_read_all_settings".to_string());
+    }
+    let user = session.query("select current_user::text")?.scalar().unwrap_or_default().to_string();
+    Ok((!grants.is_empty()).then(|| {
+        format!(
+            "`{user}` may not change these settings: it needs a superuser, or each of: {} (to `{user}`)",
+            grants.join("; ")
+        )
+    }))
+}
+
+/// Reasons that concern the settings, and the state in which the server is.
+fn of_settings(session: &mut Session, wish: Wish) -> Result<Vec<String>> {
+    let levels = wish.levels();
+    let names: Vec<&str> = levels.keys().copied().collect();
+    let now = state::settings(session, &names)?;
+    let waiting = state::pending(session)?;
+    let directory = state::data_directory(session)?;
+    let files = state::files(session, &directory)?;
+    let mut found: Vec<String> = Vec::new();
+    if !waiting.is_empty() {
+        found.push(format!(
+            "settings of the server wait for a restart ({}): restart it, or take them back, before others are changed",
+            waiting.join(", ")
+        ));
+    } else if !files.errors.is_empty() {
+        found.push(format!(
+            "the server's configuration files have errors, without which nothing can be loaded again: {}",
+            files.errors.join("; ")
+        ));
+    }
+    let in_recovery = is_so(session, "select pg_catalog.pg_is_in_recovery()");
+    for (name, values) in levels {
+        let refused: Vec<String> = values.iter().filter_map(|value| refusal(name, value)).collect();
+        if !refused.is_empty() {
+            found.extend(refused);
+            continue;
+        }
+        let known = now.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let Some((known, now)) = known else {
+            found.push(format!(
+                "server.settings.{name}: the server has no such setting (one of an extension is there once its library is loaded)"
+            ));
+            continue;
+        };
+        let case = OfOne { name: known, now, files: &files, in_recovery, may_restart: wish.may_restart };
+        found.extend(case.problems(&values));
+    }
+    Ok(found)
+}
+
+/// One setting, as the server has it.
+struct OfOne<'a> {
+    name: &'a str,
+    now: &'a Now,
+    files: &'a Files,
+    in_recovery: bool,
+    may_restart: bool,
+}
+
+impl OfOne<'_> {
+    fn problems(&self, values: &BTreeSet<&str>) -> Vec<String> {
+        let OfOne { name, now, files, .. } = *self;
+        let mut found: Vec<String> = Vec::new();
+        let mut say = |why: String| found.push(format!("server.settings.{name}: {why}"));
+        for value in values {
+            if let Some(fault) = now.kind.fault(value) {
+                say(format!("`{value}` {fault}"));
+            }
+        }
+        match (now.context.as_str(), now.source.as_str()) {
+            ("internal", _) => say("nobody can change it while the cluster exists".to_string()),
+            (_, "default" | "configuration file") | ("postmaster", "override") => {}
+            (_, source) => say(format!(
+                "its value comes from {}, which ALTER SYSTEM does not override; remove it there",
+                origin(source)
+            )),
+        }
+        if now.needs_restart() && !self.may_restart {
+            say("it changes at a restart: name the command that restarts the server (server.restart, or restart in [[target]])"
+                .to_string());
+        }
+        if self.in_recovery && AT_LEAST_AS_ON_PRIMARY.contains(&name) {
+            say("a standby stops if it is lower than on the primary".to_string());
+        }
+        if files.auto.get(&name.to_ascii_lowercase()).is_some_and(|entries| entries.len() > 1) {
+            say("postgresql.auto.conf has it more than once, and ALTER SYSTEM would keep one of them"
+                .to_string());
+        }
+        found
+    }
+}
+
+/// Where a value comes from, in words.
+fn origin(source: &str) -> String {
+    match source {
+        "command line" => "the command line of the server".to_string(),
+        "environment variable" => "an environment variable of the server".to_string(),
+        "database" | "user" | "database user" | "global" => {
+            "ALTER DATABASE or ALTER ROLE ... SET of this database or user".to_string()
+        }
+        "client" | "session" => "the connection string (options), or the session itself".to_string(),
+        source => format!("`{source}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alter_system::value::Kind;
+
+    #[test]
+    fn settings_that_would_not_change_as_asked_are_refused() {
+        let now = |context: &str, source: &str| Now {
+            value: "off".to_string(),
+            kind: Kind { vartype: "bool".to_string(), ..Kind::default() },
+            context: context.to_string(),
+            source: source.to_string(),
+            ..Now::default()
+        };
+        let twice = BTreeMap::from([("twice".to_string(), vec!["on".to_string(), "off".to_string()])]);
+        let files = Files { auto: twice, errors: Vec::new() };
+        let check = |name: &str, now: &Now, value: &str, expected: &[&str]| {
+            let one = OfOne { name, now, files: &files, in_recovery: true, may_restart: false };
+            let found = one.problems(&BTreeSet::from([value]));
+            let fits = found.iter().zip(expected).all(|(found, expected)| found.contains(expected));
+            assert!(found.len() == expected.len() && fits, "{name}: {found:?}");
+        };
+        check("a", &now("sighup", "default"), "on", &[]);
+        check("a", &now("user", "configuration file"), "maybe", &["`maybe` is neither on nor off"]);
+        check(
+            "a",
+            &now("user", "command line"),
+            "on",
+            &["the command line of the server, which ALTER SYSTEM"],
+        );
+        check("a", &now("user", "database user"), "on", &["ALTER DATABASE or ALTER ROLE"]);
+        check("a", &now("internal", "override"), "on", &["while the cluster exists"]);
+        check("twice", &now("user", "default"), "on", &["more than once"]);
+        check(
+            "max_connections",
+            &now("postmaster", "default"),
+            "on",
+            &["it changes at a restart", "a standby stops"],
+        );
+    }
+}

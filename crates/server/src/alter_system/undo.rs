@@ -1,0 +1,235 @@
+//! Puts back the settings that a journal names, as far as they still have the values that pgdyno has set.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use wire::{Conninfo, Session};
+
+use super::goal::{self, Goal};
+use super::journal::{Entry, Journal, Standing};
+use super::state::{self, AUTO_CONF};
+use super::{lock, restart};
+
+/// The fate of a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undone {
+    /// The server, in words.
+    pub place: String,
+    /// Name of the setting.
+    pub name: String,
+    /// Its value now, in the setting's own unit.
+    pub now: String,
+    /// What becomes of it, if it was not put back.
+    pub fate: Fate,
+}
+
+/// Whether a setting was put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It was.
+    Back,
+    /// It is none of our business any more, and why.
+    Foreign(String),
+    /// It can be put back later, and why it was not now.
+    Left(String),
+}
+
+impl Undone {
+    /// Whether it is still to be put back.
+    pub fn is_left(&self) -> bool {
+        matches!(self.fate, Fate::Left(_))
+    }
+
+    /// The setting and its fate, in words.
+    pub fn words(&self) -> String {
+        let Undone { place, name, now, fate } = self;
+        match fate {
+            Fate::Back => format!("put back setting `{name}` to {now} on {place}"),
+            Fate::Foreign(why) => format!("left setting `{name}` as it is on {place}: {why}"),
+            Fate::Left(why) => format!("not put back: setting `{name}` is {now} on {place}: {why}"),
+        }
+    }
+}
+
+/// Puts back what a killed pgdyno has left changed on this server, as far as the journals of `dir` say so.
+///
+/// # Errors
+/// When another pgdyno changes its settings now ([`lock::Taken`]), or the server or a journal cannot be read.
+pub fn undo_left(dir: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
+    let paths = Journal::all(dir)?;
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut session = state::open(conninfo)?;
+    // A server that does not tell who it is has no journal.
+    let Ok(system_identifier) = state::system_identifier(&mut session) else { return Ok(Vec::new()) };
+    let own = Journal::path(dir, &system_identifier, conninfo)?;
+    let mut undone = Vec::new();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.starts_with(&format!("{system_identifier}-")) {
+            continue;
+        }
+        // The same server may have several names, and a copy of it another one.
+        if path == own || is_of(&mut session, &Journal::read(&path)?)? {
+            undone.extend(undo_journal(&path, conninfo)?);
+        }
+    }
+    Ok(undone)
+}
+
+/// Whether a server has what the journal says that it has.
+fn is_of(session: &mut Session, journal: &Journal) -> Result<bool> {
+    if state::data_directory(session).ok().as_ref() != Some(&journal.data_directory) {
+        return Ok(false);
+    }
+    let files = state::files(session, &journal.data_directory)?;
+    let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
+    Ok(journal.settings.iter().map(standing).all(|standing| standing == Standing::Ours))
+}
+
+/// Puts back what one journal names, on the server at `conninfo`, and removes the journal.
+///
+/// # Errors
+/// As [`undo_left`]; when it is not the server of the journal.
+pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
+    let mut journal = Journal::read(path)?;
+    let mut holder = state::open(conninfo).with_context(|| how_on(&journal, path))?;
+    lock::take(&mut holder)?;
+    // Another pgdyno may have done it while this one waited.
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let is_it = state::system_identifier(&mut holder)? == journal.system_identifier
+        && state::data_directory(&mut holder)? == journal.data_directory;
+    ensure!(
+        is_it,
+        "{conninfo} is not the server of `{}` (system identifier {}, data directory `{}`)",
+        path.display(),
+        journal.system_identifier,
+        journal.data_directory
+    );
+    undo(&mut journal, path, conninfo, &mut holder)
+}
+
+/// What to say when nothing could be put back.
+pub(super) fn how_on(journal: &Journal, path: &Path) -> String {
+    let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
+    format!(
+        "settings of the server are not put back ({}); `{}` says what they were, and `pgdyno clean` tries again",
+        names.join(", "),
+        path.display()
+    )
+}
+
+/// Puts back what `journal` names. `holder` has the lock, and keeps it over a restart.
+pub(super) fn undo(
+    journal: &mut Journal,
+    path: &Path,
+    conninfo: &Conninfo,
+    holder: &mut Session,
+) -> Result<Vec<Undone>> {
+    let undone = undo_all(journal, path, conninfo, holder).with_context(|| how_on(journal, path))?;
+    let left: Vec<&str> = undone.iter().filter(|of| of.is_left()).map(|of| of.name.as_str()).collect();
+    journal.settings.retain(|name, _| left.contains(&name.as_str()));
+    if journal.settings.is_empty() {
+        Journal::remove(path)?
+    } else {
+        journal.write(path)?
+    }
+    Ok(undone)
+}
+
+fn undo_all(
+    journal: &Journal,
+    path: &Path,
+    conninfo: &Conninfo,
+    holder: &mut Session,
+) -> Result<Vec<Undone>> {
+    let place = conninfo.to_string();
+    let fate_of = |name: &str, now: &str, fate: Fate| Undone {
+        place: place.clone(),
+        name: name.to_string(),
+        now: now.to_string(),
+        fate,
+    };
+    let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
+    let now = state::settings(&mut state::open(conninfo)?, &names)?;
+    let files = state::files(holder, &journal.data_directory)?;
+    let (mut goals, mut undone) = (Vec::new(), Vec::new());
+    for (name, entry) in &journal.settings {
+        let Some(now) = now.get(name) else {
+            let why = "the server does not have it any more".to_string();
+            undone.push(fate_of(name, "gone", Fate::Foreign(why)));
+            continue;
+        };
+        let is = files.entry(name);
+        let goal = Goal::to_put_back(name, entry, now.clone());
+        match entry.standing(is) {
+            Standing::Ours => holder.execute(&goal.statement())?,
+            Standing::Back if goal.lack().is_none() => continue,
+            Standing::Back => {}
+            Standing::Foreign => {
+                undone.push(fate_of(name, &now.value, Fate::Foreign(foreign(is, entry))));
+                continue;
+            }
+        }
+        goals.push(goal);
+    }
+    if goals.is_empty() {
+        return Ok(undone);
+    }
+    goal::reload(holder)?;
+    let failure = reach(&goals, journal, path, conninfo, holder).err();
+    let names: Vec<&str> = goals.iter().map(|goal| goal.name.as_str()).collect();
+    let now = state::settings(&mut state::open(conninfo)?, &names)?;
+    for goal in &goals {
+        let is = now.get(&goal.name).cloned().unwrap_or_default();
+        let fate = match (goal.lack_of(&is), &failure) {
+            (None, _) => Fate::Back,
+            (Some(why), Some(failure)) if goal.needs_restart() => Fate::Left(format!("{why}: {failure:#}")),
+            (Some(why), _) => {
+                Fate::Foreign(format!("its entry is back, but {why}: another file has changed"))
+            }
+        };
+        undone.push(fate_of(&goal.name, &is.value, fate));
+    }
+    Ok(undone)
+}
+
+/// What to say about a setting that somebody else has changed.
+fn foreign(is: Option<&str>, entry: &Entry) -> String {
+    let words = |value: Option<&str>| match value {
+        Some(value) => format!("`{value}`"),
+        None => "no entry".to_string(),
+    };
+    format!(
+        "{AUTO_CONF} has {} for it, where pgdyno had set `{}`: somebody else has changed it meanwhile; it had {} before",
+        words(is),
+        entry.set.last().map_or("", String::as_str),
+        words(entry.entry.as_deref())
+    )
+}
+
+/// Waits until all goals are reached, with a restart if one needs it. One that another file keeps from being reached is
+/// no error.
+fn reach(
+    goals: &[Goal],
+    journal: &Journal,
+    path: &Path,
+    conninfo: &Conninfo,
+    holder: &mut Session,
+) -> Result<()> {
+    // What is not reached is looked at afterwards.
+    goal::wait(conninfo, goals.iter().filter(|goal| !goal.needs_restart())).ok();
+    if goals.iter().any(Goal::needs_restart) {
+        ensure!(!journal.restart.is_empty(), "restart the server");
+        let before = state::postmaster_start(holder)?;
+        let log_path = path.with_extension("restart.log");
+        let (session, _) = restart::restart(&journal.restart, conninfo, &log_path, &before)?;
+        *holder = session;
+        lock::take(holder)?;
+        goal::wait(conninfo, goals.iter()).ok();
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Settings of a server that is not ours: what is refused before anything is touched, and what is put back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use server::alter_system::{Altering, Fate, Journal, Taken, Wish, problems, undo_left};
+use testbed::{Options, Server};
+use wire::Conninfo;
+
+fn wanted(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+fn entries(server: &Server) -> Vec<String> {
+    let text = fs::read_to_string(server.path("data/postgresql.auto.conf")).unwrap();
+    text.lines().filter(|line| !line.starts_with('#')).map(str::to_string).collect()
+}
+
+/// Executes `sql`, lets the server load its configuration, and waits until `is_so` is true.
+#[track_caller]
+fn load(server: &Server, sql: &str, is_so: &str) {
+    server.execute("postgres", sql);
+    server.execute("postgres", "select pg_reload_conf()");
+    let began = Instant::now();
+    while server.ask("postgres", &format!("select {is_so}")) != "t" {
+        assert!(began.elapsed() < Duration::from_secs(20), "{sql}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
+    let server = Server::start(&Options { settings: &["max_connections=40"], ..Options::default() });
+    let asked = wanted(&[
+        ("archive_command", "true"),
+        ("max_connections", "50"),
+        ("nothing_like_it", "1"),
+        ("shared_buffers", "64MB"),
+        ("work_mem", "much"),
+    ]);
+    let found = |conninfo: &Conninfo, may_restart: bool| {
+        problems(conninfo, Wish { cases: &[&asked], may_restart }).unwrap()
+    };
+    let expect = |found: &[String], expected: &[&str]| {
+        let fits = found.iter().zip(expected).all(|(found, expected)| found.contains(expected));
+        assert!(found.len() == expected.len() && fits, "{found:#?}");
+    };
+    let admin = server.socket("postgres");
+    let of_settings = [
+        "archive_command is not changed on a server by URL: it is a command that the server runs",
+        "max_connections: its value comes from the command line of the server",
+        "max_connections: it changes at a restart: name the command",
+        "nothing_like_it: the server has no such setting",
+        "shared_buffers: it changes at a restart: name the command",
+        "work_mem: `much` is not a number",
+    ];
+    expect(&found(&admin, false), &of_settings);
+    assert_eq!(found(&admin, true).len(), of_settings.len() - 2);
+
+    server.execute("postgres", "create role plain login");
+    let plain = Conninfo { user: "plain".to_string(), ..admin.clone() };
+    expect(&found(&plain, true), &["`plain` may not change these settings: it needs a superuser"]);
+
+    let asked = wanted(&[("work_mem", "8MB")]);
+    let found = || problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
+    expect(&found(), &[]);
+    server.execute("postgres", "alter role postgres set work_mem = '6MB'");
+    expect(&found(), &["work_mem: its value comes from ALTER DATABASE or ALTER ROLE"]);
+    server.execute("postgres", "alter role postgres reset work_mem");
+    let waits = "exists (select from pg_settings where pending_restart and name = 'shared_buffers')";
+    load(&server, "alter system set shared_buffers = '64MB'", waits);
+    expect(&found(), &["settings of the server wait for a restart (shared_buffers)"]);
+    load(&server, "alter system reset shared_buffers", &format!("not {waits}"));
+    let path = server.path("data/postgresql.conf");
+    let before = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{before}\nno_such_setting = 1\n")).unwrap();
+    expect(&found(), &["the server's configuration files have errors"]);
+    fs::write(&path, before).unwrap();
+    expect(&found(), &[]);
+    assert_eq!(entries(&server), Vec::<String>::new());
+}
+
+#[test]
+fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
+    let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
+    let dir = place.path().join("settings");
+    let admin = server.socket("postgres");
+    let begin = |conninfo: &Conninfo, restart: &[&str]| {
+        let restart: Vec<String> = restart.iter().map(ToString::to_string).collect();
+        Altering::begin(conninfo, &restart, &dir)
+    };
+    let fails = ["sh", "-c", "echo no such unit; exit 5"];
+    let (mut altering, undone) = begin(&admin, &fails).unwrap();
+    assert_eq!(undone, []);
+    let change = altering.set(&wanted(&[("Work_Mem", "8MB"), ("wal_compression", "on")])).unwrap();
+    assert_eq!(change.detail["alter_system"], "wal_compression on (was off), work_mem 8MB (was 4096)");
+    assert_eq!(
+        altering.set(&wanted(&[("work_mem", "8MB"), ("wal_compression", "on")])).unwrap().detail.len(),
+        0
+    );
+
+    // Advisory locks belong to a database; this one is looked for in all.
+    let database = server.database_of("postgres");
+    let elsewhere = Conninfo { dbname: database, ..admin.clone() };
+    let error = begin(&elsewhere, &[]).unwrap_err();
+    assert!(error.downcast_ref::<Taken>().is_some() && error.to_string().contains("database `postgres`"));
+    let asked = wanted(&[("work_mem", "8MB")]);
+    let found = problems(&elsewhere, Wish { cases: &[&asked], may_restart: false }).unwrap();
+    assert!(found[0].starts_with("another pgdyno changes settings of this server"), "{found:?}");
+
+    // A restart that fails names the line to remove, and costs nothing when all is put back.
+    let before = server.ask("postgres", "select pg_postmaster_start_time()");
+    let failed = format!("{:#}", altering.set(&wanted(&[("shared_buffers", "64MB")])).unwrap_err());
+    for expected in [
+        "remove the line from",
+        "data/postgresql.auto.conf` and start it",
+        "`shared_buffers = '64MB'`",
+        "exit code 5; it said: no such unit",
+        "pgdyno clean",
+    ] {
+        assert!(failed.contains(expected), "{expected}: {failed}");
+    }
+    let mut now = entries(&server);
+    now.sort();
+    assert_eq!(now, ["shared_buffers = '64MB'"], "what is not wanted any more is put back");
+
+    altering.set(&wanted(&[("work_mem", "9MB")])).unwrap();
+    server.execute("postgres", "alter system set work_mem = '7MB'");
+    let foreign = altering.set(&wanted(&[("work_mem", "8MB")])).unwrap_err().to_string();
+    assert!(
+        foreign.contains("somebody else has changed `work_mem` in postgresql.auto.conf to 7MB"),
+        "{foreign}"
+    );
+    assert_eq!(Journal::all(&dir).unwrap().len(), 1);
+    // As if it had been killed.
+    drop(altering);
+    let undone = undo_left(&dir, &admin).unwrap();
+    let [work_mem] = &undone[..] else { panic!("{undone:?}") };
+    assert!(matches!(work_mem.fate, Fate::Foreign(_)), "{undone:?}");
+    assert!(
+        work_mem.words().contains("has `7MB` for it, where pgdyno had set `9MB`"),
+        "{}",
+        work_mem.words()
+    );
+    assert_eq!(entries(&server), ["work_mem = '7MB'"]);
+    assert_eq!(Journal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(server.ask("postgres", "select pg_postmaster_start_time()"), before);
+}
