@@ -12,6 +12,7 @@ pub mod progress;
 pub mod reach;
 pub mod referee;
 pub(crate) mod requirements;
+pub mod settings;
 pub(crate) mod wal;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ use crate::site::dues::Dues;
 use crate::site::hands::HostHands;
 use crate::site::progress::{Progress, Watch};
 use crate::site::referee::Referee;
+use crate::site::settings::ServerSettings;
 
 /// The environment of every stage.
 pub struct Site<'a> {
@@ -58,9 +60,13 @@ pub struct Site<'a> {
     pub os: Option<Mutex<Keeper>>,
     /// Set them on the hosts of servers by URL.
     pub hands: HostHands,
+    /// Settings of servers by URL that are changed.
+    pub settings: &'static ServerSettings,
+    /// Whether they may be.
+    pub allow_changes: bool,
     /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,
-    /// Commands of the user that are due before the process may end.
+    /// What is due before the process may end.
     pub dues: &'static Dues,
     /// Current time as text, for the load marker.
     pub now: &'a (dyn Fn() -> String + Sync),

@@ -141,6 +141,9 @@ pub struct ServerSection {
     /// Its host, if it lets us in: its processors, disks and networks are observed there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<DriverSpec>,
+    /// The command that restarts a server by URL, for settings that change at a restart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub restart: Vec<String>,
     /// Where a server run by pgdyno listens for drivers on other machines: a private address of this machine, or the name
     /// of an interface; without it, on a unix socket only.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
 
 use crate::say;
-use crate::undone::report_undone;
+use crate::undone::{put_back_settings, report_undone};
 
 /// Keeps this process's memory, which holds passwords, out of core files and away from other processes of its user.
 /// Programs that it starts dump no core either: a server's is as large as its shared memory.
@@ -95,7 +95,7 @@ fn set_flags(number: RawFd, flags: libc::c_int) -> bool {
     unsafe { libc::fcntl(number, libc::F_SETFD, flags) == 0 }
 }
 
-/// Makes a panic restore what this process has set in the operating system, and then end the process with all its
+/// Makes a panic restore what this process has set in the operating system and on servers by URL, and then end the process with all its
 /// threads, so that none waits for one that is gone. Our servers and drivers end with it.
 pub(crate) fn undo_on_panic() {
     panic::set_hook(Box::new(|panic| {
@@ -110,6 +110,7 @@ pub(crate) fn undo_on_panic() {
             Ok(undone) => report_undone(&undone),
             Err(error) => say(&format!("values of the operating system: {error:#}")),
         }
+        put_back_settings();
         say("this is a bug in pgdyno, please report it; `pgdyno clean` removes what is left behind");
         process::abort();
     }));

@@ -18,6 +18,7 @@ use experiment::site::dues::Dues;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::{Progress, Watch};
 use experiment::site::referee::Referee;
+use experiment::site::settings;
 use experiment::stage::copies;
 use host::{Keeper, Machine};
 use model::experiment::plan::Plan;
@@ -29,11 +30,11 @@ use wire::Conninfo;
 use crate::front::announce::Consent;
 use crate::front::cli::stored::RESULTS;
 use crate::job::screen::Screen;
-use crate::undone::report_undone;
+use crate::undone::{SETTINGS, put_back_settings, report_settings, report_undone};
 use crate::watchdog::Watchdog;
 use crate::{Exit, guard, say, signals};
 
-/// The user's commands that are due before this process may end.
+/// What is due before this process may end.
 pub(crate) static DUES: Dues = Dues::new();
 
 /// What `run` and `compare` conduct.
@@ -62,6 +63,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) replace: bool,
     /// See [`Site::replace_databases`].
     pub(crate) replace_databases: &'a [String],
+    /// See [`Site::allow_changes`].
+    pub(crate) allow_changes: bool,
     /// Number of servers that share the machine's memory.
     pub(crate) n_servers: u64,
     /// See [`Site::is_enough`].
@@ -115,6 +118,8 @@ impl Job {
             servers: &self.servers,
             os: keeper,
             hands: HostHands::new(program.clone()),
+            settings: &SETTINGS,
+            allow_changes: terms.allow_changes,
             runs_by_data: copies::runs_by_data(&self.plan),
             replace: terms.replace,
             replace_databases: terms.replace_databases,
@@ -152,6 +157,10 @@ impl Job {
         drop(site);
         let is_restored = all_restored(on_hosts, has_os);
         drop(watchdog);
+        // Last: a restart may take minutes.
+        let of_servers = SETTINGS.put_back(&DUES);
+        report_settings(&of_servers);
+        let is_restored = is_restored && !of_servers.iter().any(|undoing| undoing.is_left);
         Ok(Conducted { result, is_restored })
     }
 }
@@ -159,7 +168,8 @@ impl Job {
 /// How an experiment ended.
 pub(crate) struct Conducted<T> {
     pub(crate) result: T,
-    /// Whether all values of operating systems are restored, here and on other hosts; others were reported.
+    /// Whether all values of operating systems are restored, here and on other hosts, and all settings of servers by URL;
+    /// others were reported.
     pub(crate) is_restored: bool,
 }
 
@@ -214,7 +224,7 @@ pub(crate) fn end_in_time(how_on: String) {
     let waits = |longest: Duration| {
         say(&format!(
             "waiting for {}, {} s at most; Ctrl-C ends pgdyno without it",
-            due_hooks(),
+            due_words(),
             longest.as_secs()
         ));
     };
@@ -227,18 +237,19 @@ pub(crate) fn end_in_time(how_on: String) {
                 Ok(undone) => report_undone(&undone),
                 Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
             }
-            let uncalled = match DUES.hooks().is_empty() {
+            put_back_settings();
+            let uncalled = match DUES.all().is_empty() {
                 true => String::new(),
-                false => format!("{} did not end or was not called; ", due_hooks()),
+                false => format!("not done or not ended: {}; ", due_words()),
             };
             say(&format!("could not stop in time: ending at once; {uncalled}{how_on}"));
         },
     );
 }
 
-/// The hooks that are due, in words.
-fn due_hooks() -> String {
-    let names: Vec<String> = DUES.hooks().iter().map(|hook| format!("hooks.{hook}")).collect();
+/// All that is due, in words.
+fn due_words() -> String {
+    let names: Vec<String> = DUES.all().iter().map(ToString::to_string).collect();
     names.join(" and ")
 }
 
@@ -248,6 +259,7 @@ pub(crate) fn end_stuck(what: &str) {
     if let Ok(undone) = host::undo_own(&Machine::this()) {
         report_undone(&undone);
     }
+    put_back_settings();
     say(&format!(
         "pgdyno: error: `{what}` is far beyond its time limit (run.phase_timeout) and cannot be interrupted: a \
          device, a file system or a name server may hang; ending at once"
@@ -269,6 +281,14 @@ pub(crate) fn take_os(plan: &Plan) -> Result<Option<Os>> {
     report_undone(&undone);
     let guarded = |keeper| Ok(Os { keeper: Mutex::new(keeper), watchdog: Watchdog::start()? });
     keeper.map(guarded).transpose()
+}
+
+/// Puts back settings that a killed pgdyno has left changed on these servers.
+///
+/// # Errors
+/// When something is left, or another pgdyno changes settings there now.
+pub(crate) fn undo_settings(servers: &[Conninfo]) -> Result<()> {
+    settings::undo_left(servers, &Cache::default_location()?, &mut |line| say(&line))
 }
 
 /// Default results directory of a plan.

@@ -19,6 +19,7 @@ use wire::session::Session;
 use workload::{Schema, Signature};
 
 use crate::site::keys::data_words;
+use crate::site::settings;
 use crate::stage::{copies, loaded_before};
 
 /// Intention for one database.
@@ -28,6 +29,8 @@ pub struct Intent {
     pub line: String,
     /// What else the database contains, if anything in it is dropped or replaced.
     pub others: Others,
+    /// Settings of the server that are changed, in words.
+    pub changes: Option<String>,
 }
 
 /// What the user has allowed to be dropped.
@@ -66,7 +69,8 @@ pub fn of_plan(
             crate::site::phase_limit::of_questions(case),
             || {
                 let mut session = session::open(&conninfo, stop)?;
-                Intent::of(&mut session, &conninfo, &runs, leave)
+                let intent = Intent::of(&mut session, &conninfo, &runs, leave)?;
+                Ok(Intent { changes: settings::intention(&mut session, &runs)?, ..intent })
             },
         )?);
     }
@@ -85,7 +89,7 @@ impl Intent {
             .collect();
         if loading.is_empty() {
             let line = format!("uses {place} as it is: nothing is loaded or restored");
-            return Ok(Intent { line, others: Others::default() });
+            return Ok(Intent { line, others: Others::default(), changes: None });
         }
         let mut homes: Vec<Home> = Vec::new();
         for case in distinct(&loading) {
@@ -129,7 +133,7 @@ impl Intent {
         };
         // A server that cannot be queried is not PostgreSQL, and is refused later.
         let others = template::others(session, &tables, &is_loaded).unwrap_or_default();
-        Ok(Intent { line: format!("{what}{again}"), others })
+        Ok(Intent { line: format!("{what}{again}"), others, changes: None })
     }
 
     /// Intention of `init`.

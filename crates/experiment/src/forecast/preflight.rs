@@ -8,12 +8,14 @@ use dataset::session::limit;
 use model::experiment::case::{Case, ServerSource, Tls};
 use model::experiment::plan::Plan;
 use server::{Account, Binaries};
+use wire::Conninfo;
 
 use crate::forecast::outlook;
 use crate::site::Site;
 use crate::site::exporter;
 use crate::site::progress::{Progress, Watch};
 use crate::site::requirements;
+use crate::site::settings;
 use crate::stage::disk::Peak;
 use crate::stage::{adopted, embedded};
 
@@ -69,6 +71,27 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
         found.take(&[case], exporter.transpose().map(|_| Vec::new()));
     }
     Look { obstacles: found.obstacles, peak }
+}
+
+/// Why settings of servers by URL cannot be changed as a plan asks.
+///
+/// # Errors
+/// When a server cannot be reached.
+pub fn changes(plan: &Plan, servers: &[Conninfo], is_allowed: bool) -> Result<Vec<String>> {
+    let mut seen: Vec<&ServerSource> = Vec::new();
+    let mut found = Vec::new();
+    for case in plan.cases.iter().filter(|case| !case.server.settings.is_empty()) {
+        let source = &case.server.source;
+        let ServerSource::Url(keywords) = source else { continue };
+        if seen.contains(&source) {
+            continue;
+        }
+        seen.push(source);
+        let cases: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source == *source).collect();
+        let conninfo = crate::site::conninfo(servers, keywords)?;
+        found.extend(settings::problems(&conninfo, &cases, is_allowed)?);
+    }
+    Ok(found)
 }
 
 /// Disk space and memory for servers that pgdyno runs, if there are any.

@@ -331,6 +331,7 @@ fn server_spec(
         data_checksums: values.get("server.data_checksums").map(|value| *value == "true"),
         host: target.map_or(&experiment.server.host, |t| &t.host).clone().map(DriverSpec::named),
         target: target.map(TargetSection::spec),
+        restart: target.map_or(&experiment.server.restart, |t| &t.restart).clone(),
     })
 }
 

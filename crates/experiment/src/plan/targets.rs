@@ -14,6 +14,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
     if let Some(host) = &server.host {
         host.clone().named().check().map_err(|error| format!("server.host: {error}"))?;
     }
+    check_restart("server.restart", &server.restart, server.url.is_some() || !targets.is_empty())?;
     if targets.is_empty() {
         return match (&server.host, &server.url) {
             (Some(_), None) => Err(OWN_SERVER_IS_HERE.to_string()),
@@ -25,6 +26,9 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
     }
     if server.url.is_some() {
         return Err("server.url and [[target]] both name servers; give each server as a target".to_string());
+    }
+    if !server.restart.is_empty() {
+        return Err("server.restart and [[target]]: give each target its own command (restart)".to_string());
     }
     let n_by_url = targets.iter().filter(|target| target.url.is_some()).count();
     for target in targets {
@@ -43,6 +47,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
                 return Err(format!("target `{name}`: {OWN_SERVER_IS_HERE}"));
             }
         }
+        check_restart(&format!("target `{name}`: restart"), &target.restart, target.url.is_some())?;
         if let Some(address) = &target.telemetry {
             if address.contains('?') {
                 // Without the text: a query may contain a token.
@@ -68,6 +73,18 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
         );
     }
     Ok(n_by_url == 0)
+}
+
+/// Checks a command that restarts a server.
+fn check_restart(key: &str, words: &[String], is_by_url: bool) -> Result<(), String> {
+    match words.first() {
+        None => Ok(()),
+        Some(_) if !is_by_url => {
+            Err(format!("{key} is for a server by URL; one that pgdyno runs is restarted by pgdyno"))
+        }
+        Some(program) if program.is_empty() => Err(format!("{key}: not a command")),
+        Some(_) => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -107,7 +124,13 @@ mod tests {
             "[[target]]\nname = \"a\"\n[[target]]\nname = \"b\"\nurl = \"y\"\n",
             "give all or none a url",
         );
-        refused("[[target]]\nname = \"a\"\nurl = \"y\"\n[server]\nsettings.jit = 1\n", "keeps its own");
+        let by_url = |text: &str| format!("[[target]]\nname = \"a\"\nurl = \"y\"\n{text}");
+        refused(&by_url("[server]\ntls = \"on\"\n"), "keeps its own");
+        refused(&by_url("[server]\nsettings.port = 1\n"), "clients reach the server by it");
+        refused(&by_url("[server]\nsettings.work_mem = \"5%\"\n"), "write the value itself");
+        refused(&by_url("[server]\nrestart = [\"a\"]\n"), "give each target its own command");
+        refused("[server]\nrestart = [\"a\"]\n", "server.restart is for a server by URL");
+        refused(&by_url("restart = [\"\"]\n"), "target `a`: restart: not a command");
         let exporter = "[[target]]\nname = \"a\"\nurl = \"y\"\ntelemetry = \"http://u:p@h:9100/metrics\"\n";
         refused(exporter, "target `a`: telemetry: the address has a user or a password");
         let lone = "[[target]]\nname = \"a\"\nurl = \"y\"\n[target.exporter]\nuser = \"x\"\n";

@@ -173,6 +173,7 @@ fn has_ended(child: Pid) -> Result<bool> {
 mod tests {
     use super::*;
     use crate::plan::sample::case;
+    use crate::site::dues::Owed;
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -255,15 +256,12 @@ mod tests {
     fn what_puts_back_is_due_until_it_was_called() {
         let (case, dues) = (hooks("exit 1", "after_run = [\"true\"]\ntimeout = \"9s\"\n"), Dues::new());
         let occasion = occasion(&case, &GO_ON, &dues);
-        assert!(
-            occasion.call(Hook::BeforeCase).is_none() && dues.hooks().is_empty(),
-            "no after_case is given"
-        );
+        assert!(occasion.call(Hook::BeforeCase).is_none() && dues.all().is_empty(), "no after_case is given");
         occasion.call(Hook::BeforeRun).unwrap();
-        assert_eq!(dues.hooks(), [Hook::AfterRun], "also after one that failed");
+        assert_eq!(dues.all(), [Owed::Hook(Hook::AfterRun)], "also after one that failed");
         assert_eq!(dues.longest(), Duration::from_secs(9) + PATIENCE * 2);
         occasion.put_back(Hook::AfterRun, &mut |_| {}).unwrap();
-        assert!(dues.hooks().is_empty() && dues.longest().is_zero());
+        assert!(dues.all().is_empty() && dues.longest().is_zero());
     }
 
     #[test]

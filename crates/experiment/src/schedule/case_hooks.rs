@@ -81,6 +81,7 @@ impl<'a> CaseHooks<'a> {
 mod tests {
     use super::*;
     use crate::plan::sample;
+    use crate::site::dues::Owed;
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -109,9 +110,9 @@ mod tests {
                 called.iter().map(|called| called.exit_code).collect()
             })
             .collect();
-        assert_eq!(dues.hooks(), [Hook::AfterCase]);
+        assert_eq!(dues.all(), [Owed::Hook(Hook::AfterCase)]);
         hooks.leave(&mut |_| {}).unwrap();
-        assert!(dues.hooks().is_empty());
+        assert!(dues.all().is_empty());
         assert_eq!(codes, [vec![Some(3)], vec![Some(0)], vec![]]);
         assert_eq!(std::fs::read_to_string(&put_back).unwrap(), "1\n3\n", "also after the one that failed");
     }

@@ -335,6 +335,7 @@ mod tests {
 
     use super::*;
     use crate::site::dues::Dues;
+    use crate::site::settings::ServerSettings;
 
     #[test]
     fn the_record_of_a_run_is_complete_before_its_server_is_stopped() {
@@ -354,6 +355,7 @@ mod tests {
     fn hooks_surround_a_case_whose_server_cannot_be_set_up() {
         static GO_ON: AtomicBool = AtomicBool::new(false);
         static DUES: Dues = Dues::new();
+        static SETTINGS: ServerSettings = ServerSettings::new();
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("log");
         let say =
@@ -376,6 +378,8 @@ mod tests {
             runs_by_data: BTreeMap::new(),
             os: None,
             hands: crate::site::hands::HostHands::new("/nonexistent".into()),
+            settings: &SETTINGS,
+            allow_changes: false,
             stop: &GO_ON,
             dues: &DUES,
             now: &String::new,

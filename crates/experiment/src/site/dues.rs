@@ -1,14 +1,40 @@
-//! The user's commands that put back what others have set: those that are still to be called before the process may end.
+//! What puts back what was changed for an experiment, and is still to be done before the process may end: the user's
+//! commands, and settings of servers by URL.
 
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::experiment::hooks::Hook;
 
-/// Commands that are due, each with its time limit. Whoever ends the process in the middle of an experiment looks here.
+/// Something that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owed {
+    /// A command of the user.
+    Hook(Hook),
+    /// Putting back settings of servers by URL.
+    Settings,
+}
+
+impl From<Hook> for Owed {
+    fn from(hook: Hook) -> Owed {
+        Owed::Hook(hook)
+    }
+}
+
+impl fmt::Display for Owed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Owed::Hook(hook) => write!(f, "hooks.{hook}"),
+            Owed::Settings => f.write_str("settings of the server, which are put back"),
+        }
+    }
+}
+
+/// What is due, each with its time limit. Whoever ends the process in the middle of an experiment looks here.
 #[derive(Debug, Default)]
 pub struct Dues {
-    open: Mutex<Vec<(Hook, Duration)>>,
+    open: Mutex<Vec<(Owed, Duration)>>,
 }
 
 impl Dues {
@@ -22,22 +48,24 @@ impl Dues {
         self.lock().iter().map(|(_, timeout)| *timeout).sum()
     }
 
-    /// The hooks that are due; none are named twice.
-    pub fn hooks(&self) -> Vec<Hook> {
-        self.lock().iter().map(|(hook, _)| *hook).collect()
+    /// All that is due; nothing is named twice.
+    pub fn all(&self) -> Vec<Owed> {
+        self.lock().iter().map(|(due, _)| *due).collect()
     }
 
-    pub(crate) fn add(&self, hook: Hook, timeout: Duration) {
+    pub(crate) fn add(&self, due: impl Into<Owed>, timeout: Duration) {
+        let due = due.into();
         let mut open = self.lock();
-        open.retain(|(known, _)| *known != hook);
-        open.push((hook, timeout));
+        open.retain(|(known, _)| *known != due);
+        open.push((due, timeout));
     }
 
-    pub(crate) fn remove(&self, hook: Hook) {
-        self.lock().retain(|(known, _)| *known != hook);
+    pub(crate) fn remove(&self, due: impl Into<Owed>) {
+        let due = due.into();
+        self.lock().retain(|(known, _)| *known != due);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Hook, Duration)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Owed, Duration)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -163,6 +163,13 @@ impl Adopted {
     /// Restores the data to its initial state. Returns how.
     pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         judge(&self.facts, case)?;
+        self.hold_all(site)?;
+        let mut report = |line| watch(Progress::Note(line));
+        // First: a restart ends all sessions.
+        let changed = site.settings.apply(case, &self.conninfo, site, &mut report)?;
+        if changed.is_restarted {
+            self.hold_all(site)?;
+        }
         let set = match &case.server.host {
             None => os::apply(case, site.os.as_ref(), None)?.detail,
             Some(host) => {
@@ -173,6 +180,7 @@ impl Adopted {
         };
         let mut detail = self.restore_data(case, site, watch)?;
         detail.extend(set);
+        detail.extend(changed.detail);
         Ok(detail)
     }
 

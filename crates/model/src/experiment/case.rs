@@ -114,7 +114,7 @@ impl Case {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ServerSpec {
     pub source: ServerSource,
-    /// Settings (GUCs) that differ from the server's defaults.
+    /// Settings (GUCs) that differ from the server's defaults; on a server by URL, those that are changed by ALTER SYSTEM.
     pub settings: BTreeMap<String, String>,
     /// Where it listens for drivers on other machines: an address of this machine, or an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,6 +134,9 @@ pub struct ServerSpec {
     /// The host of a server by URL, if it lets us in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<DriverSpec>,
+    /// The command that restarts a server by URL, for settings that change at a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart: Vec<String>,
 }
 
 impl ServerSpec {
@@ -148,6 +151,7 @@ impl ServerSpec {
             data_checksums: None,
             target: None,
             host: None,
+            restart: Vec::new(),
         }
     }
 }

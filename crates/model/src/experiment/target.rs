@@ -45,6 +45,9 @@ pub struct TargetSection {
     /// The server's host, if it lets us in: its processors, disks and networks are observed there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<DriverSpec>,
+    /// The command that restarts this server by URL, for settings that change at a restart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub restart: Vec<String>,
     /// Drivers of this target alone, instead of the experiment's: clouds are driven from inside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub driver: Vec<DriverSection>,

@@ -5,18 +5,21 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dataset::session::limit;
 use experiment::site::hands::{self, HostHands};
+use experiment::site::settings::{self, Undoing};
 use host::Machine;
 use model::experiment::driver::DriverSpec;
+use server::alter_system::{self, Journal, Taken};
 use server::database::template::{self, Doors, Fate};
 use server::{Cache, Workspace};
+use wire::Conninfo;
 
 use crate::front::cli::CleanArgs;
-use crate::front::setup;
+use crate::front::{secrets, setup};
 use crate::job::own_program;
-use crate::undone::report_undone;
+use crate::undone::{report_settings, report_undone};
 use crate::{Exit, say, signals};
 
-/// Restores values of the operating system; removes directories of sockets and of settings that were tried, ledgers,
+/// Restores values of the operating system and settings of servers by URL; removes directories of sockets and of settings that were tried, ledgers,
 /// and incomplete binaries, builds and clusters.
 pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(target) = &args.server {
@@ -28,7 +31,8 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     let undone =
         host::undo_left(&Machine::this()).context("cannot restore values of the operating system")?;
     report_undone(&undone);
-    let mut n_removed = 0;
+    let (n_settings, is_all_settings) = clean_settings()?;
+    let mut n_removed = n_settings;
     let mut told = |line: String| {
         n_removed += 1;
         say(&line);
@@ -51,14 +55,44 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     }
     if n_removed == 0 && undone.is_empty() {
         say(&format!(
-            "nothing was left behind: no values of the operating system, no sockets or ledgers in `{}`, no incomplete \
+            "nothing was left behind: no values of the operating system, no settings of servers, no sockets or ledgers in `{}`, no incomplete \
              binaries or clusters in `{}`",
             std::env::temp_dir().display(),
             cache.dir.display()
         ));
     }
-    let is_all = undone.iter().all(|value| value.problem.is_none());
+    let is_all = is_all_settings && undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })
+}
+
+/// Puts back the settings that killed pgdynos have left changed, each server reached as its journal says. Returns how many
+/// lines that took, and whether nothing is left.
+fn clean_settings() -> Result<(usize, bool)> {
+    let dir = settings::journals(&Cache::default_location()?);
+    let (mut n_lines, mut is_all) = (0, true);
+    for path in Journal::all(&dir)? {
+        let undone = Journal::read(&path).and_then(|journal| {
+            // The password comes from where libpq looks for it.
+            let target = secrets::keyword_text(&Conninfo::from_keywords(&journal.target, None)?);
+            alter_system::undo_journal(&path, &setup::resolve(&target)?)
+        });
+        if let Err(error) = &undone
+            && error.downcast_ref::<Taken>().is_some()
+        {
+            // It puts them back.
+            say(&format!("left `{}`: {error:#}", path.display()));
+            n_lines += 1;
+            continue;
+        }
+        let done = Undoing::of(&undone);
+        report_settings(&done);
+        n_lines += done.len();
+        if undone.is_err() {
+            say(&format!("to name the server of `{}` yourself: pgdyno clean --server URL", path.display()));
+        }
+        is_all &= !done.iter().any(|undoing| undoing.is_left);
+    }
+    Ok((n_lines, is_all))
 }
 
 /// Restores values of the operating system that a killed pgdyno left on a host.
@@ -72,12 +106,17 @@ fn clean_host(host: &DriverSpec) -> Result<Exit> {
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 
-/// Removes databases that a killed pgdyno left on a server: copies that it made to restore another database.
+/// Puts back settings that a killed pgdyno has left changed on a server, and removes the databases that it left there: copies
+/// that it made to restore another database.
 fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
     let conninfo = setup::resolve(target)?;
+    let dir = settings::journals(&Cache::default_location()?);
+    let undone = alter_system::undo_left(&dir, &conninfo)?;
+    let done: Vec<Undoing> = undone.iter().map(Undoing::from).collect();
+    report_settings(&done);
     let clean = || template::clean(&Doors::new(&conninfo, signals::stop_flag()));
     let fates = limit::within_option("clean", longest, "--timeout", clean)?;
-    let mut is_all = true;
+    let mut is_all = !done.iter().any(|undoing| undoing.is_left);
     for (name, fate) in &fates {
         match fate {
             Fate::Removed => say(&format!("removed database `{name}`")),
@@ -87,8 +126,8 @@ fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
             }
         }
     }
-    if fates.is_empty() {
-        say("this server has no databases left behind by pgdyno");
+    if fates.is_empty() && done.is_empty() {
+        say("this server has no databases left behind by pgdyno, and none of its settings is changed");
     }
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }

@@ -30,7 +30,12 @@ use crate::{Exit, print, print_exact, say};
 /// Prints the ordered runs, what they need, and what would make them fail.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     let asked = setup::ask(&args.experiment)?;
-    let consent = Consent { yes: true, replace: args.replace, replace_databases: &args.replace_databases };
+    let consent = Consent {
+        yes: true,
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        allow_changes: true,
+    };
     let look = look((&asked.plan, 1), &asked.servers, consent, Path::new(RESULTS))?;
     let obstacles = look.obstacles;
     if args.json {
@@ -42,6 +47,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
         if obstacles.is_empty() {
             for intent in intents(&asked.plan, &asked.servers, consent)? {
                 print(&format!("does    {}\n", intent.line))?;
+                if let Some(line) = intent.changes {
+                    print(&format!("does    {line}\nnote    `pgdyno run` asks for --allow-changes\n"))?;
+                }
             }
         }
         for obstacle in &obstacles {

@@ -40,6 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        allow_changes: args.allow_changes,
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,
@@ -65,12 +66,19 @@ fn kept_by_targets(plan: &Plan) -> Vec<String> {
 }
 
 fn consent(args: &RunArgs) -> Consent<'_> {
-    Consent { yes: args.yes, replace: args.replace, replace_databases: &args.replace_databases }
+    Consent {
+        yes: args.yes,
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        allow_changes: args.allow_changes,
+    }
 }
 
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
     let consent = consent(args);
+    // What an earlier one has left is not taken for the servers' own.
+    job::undo_settings(&asked.servers)?;
     // Impossible plans are refused first, before anybody is asked for consent.
     job::expect_possible((&asked.plan, 1), &asked.servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
@@ -101,6 +109,8 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     );
     let os = job::take_os(&plan)?;
     let servers = setup::servers_of(&text)?;
+    job::undo_settings(&servers)?;
+    preview::expect_changes(&plan, &servers, consent)?;
     announce(&plan, &servers, consent)?;
     preview::expect_copies(&plan, &servers)?;
     let records = store::read_records(path)?;

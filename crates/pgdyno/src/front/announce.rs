@@ -23,6 +23,8 @@ pub(crate) struct Consent<'a> {
     pub(crate) replace: bool,
     /// Databases that may be replaced by copies of themselves.
     pub(crate) replace_databases: &'a [String],
+    /// Settings of servers by URL may be changed.
+    pub(crate) allow_changes: bool,
 }
 
 /// Prints one line about what will be done to each server by URL, and asks on a terminal if a database holds anything
@@ -40,8 +42,9 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
         );
     }
     let intents = intents(plan, servers, consent)?;
-    for Intent { line, others } in intents {
+    for Intent { line, others, changes } in intents {
         say(&line);
+        changes.iter().for_each(|line| say(line));
         if others.n > 0 && !consent.yes {
             ask(&format!("the database also holds {}; go on?", words(&others)))?;
         }

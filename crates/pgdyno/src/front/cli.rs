@@ -75,7 +75,8 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Remove what a killed pgdyno left behind: values of the operating system, sockets, incomplete clusters.
+    /// Put back and remove what a killed pgdyno left behind: values of the operating system, settings of servers by URL,
+    /// sockets, incomplete clusters.
     Clean(CleanArgs),
     /// List or remove the clusters of embedded servers that are kept for the next run.
     #[command(subcommand)]
@@ -124,7 +125,8 @@ pub(crate) enum Command {
 /// Options of `clean`.
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
-    /// Instead, remove the databases that a killed pgdyno left on this server: copies made to restore another database.
+    /// Instead, put back the settings that a killed pgdyno left changed on this server, and remove the databases that it left
+    /// there: copies made to restore another database.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: Option<String>,
     /// With --server: give up after this time.
@@ -323,6 +325,10 @@ pub(crate) struct RunArgs {
     /// Repeatable.
     #[arg(long = "replace-database", value_name = "NAME")]
     pub(crate) replace_databases: Vec<String>,
+    /// Change settings of servers by URL (server.settings) by ALTER SYSTEM, restart them with the command that the
+    /// experiment names (server.restart), and put the settings back at the end. --resume needs it again.
+    #[arg(long)]
+    pub(crate) allow_changes: bool,
     #[command(flatten)]
     pub(crate) form: FormArgs,
     /// Show no progress.

@@ -170,9 +170,8 @@ fn kind(key: &str) -> Kind {
         | "limits.wal_mb_s"
         | "limits.network_mb_s" => Kind::Number,
         "server.settings.NAME" | "workload.defines.NAME" | "factors.NAME" => SETTING,
-        "hooks.before_case" | "hooks.after_case" | "hooks.before_run" | "hooks.after_run" => {
-            Kind::Other(words)
-        }
+        "server.restart" | "hooks.before_case" | "hooks.after_case" | "hooks.before_run"
+        | "hooks.after_run" => Kind::Other(words),
         "hooks.timeout" => Kind::Span,
         "server.host" => Kind::Other(host),
         "server.version" => Kind::Or(&[Kind::Text, Kind::Number]),
@@ -280,6 +279,7 @@ fn target() -> Value {
     ];
     let more = json!({
         "host": host(),
+        "restart": words(),
         "driver": {"type": "array", "items": driver()},
         "exporter": exporter(),
         "price_per_hour": {"type": "number"},

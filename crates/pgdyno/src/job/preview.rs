@@ -20,6 +20,7 @@ use wire::Conninfo;
 
 use crate::front::announce::Consent;
 use crate::job::{self, own_program, screen::Screen};
+use crate::undone::SETTINGS;
 use crate::{say, signals};
 
 /// What would make runs of `plan` on so many servers at once fail, and the disk space they need; results go to
@@ -40,6 +41,8 @@ pub(crate) fn look(
         servers,
         os: None,
         hands: HostHands::new(own_program()?),
+        settings: &SETTINGS,
+        allow_changes: consent.allow_changes,
         runs_by_data: BTreeMap::new(),
         replace: consent.replace,
         replace_databases: consent.replace_databases,
@@ -65,6 +68,16 @@ pub(crate) fn look(
 /// Fails if the user wants to stop.
 fn go_on() -> Result<()> {
     ensure!(!signals::stop_flag().load(Ordering::Relaxed), STOPPED);
+    Ok(())
+}
+
+/// Fails if settings of servers by URL cannot be changed as the plan of a resumed experiment asks.
+///
+/// # Errors
+/// Lists all known problems.
+pub(crate) fn expect_changes(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<()> {
+    let problems = preflight::changes(plan, servers, consent.allow_changes)?;
+    ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
     Ok(())
 }
 

@@ -174,8 +174,12 @@ fn unreachable_servers_are_reported() {
     check(&format!("postgres://eve:x@127.0.0.1:{port}/postgres"), &["eve", "28000"]);
     let socket = pg.admin_target("postgres").replace(' ', "~");
     check(&format!("{socket}~nonsense=1"), &["nonsense"]);
-    for set in ["server.settings.work_mem=1MB", "server.data_checksums=true"] {
-        check(&format!("{socket} --set {set}"), &["a server given by URL keeps its own"]);
+    for (set, expected) in [
+        ("server.data_checksums=true", "a server given by URL keeps its own"),
+        ("server.settings.port=1", "clients reach the server by it"),
+        ("server.settings.work_mem=1MB", "only with `pgdyno run --allow-changes`"),
+    ] {
+        check(&format!("{socket} --set {set}"), &[expected]);
     }
     check(
         &format!("postgres://u@127.0.0.1:{}/x", web_server()),

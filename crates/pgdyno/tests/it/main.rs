@@ -48,6 +48,7 @@ mod schemas;
 mod scripts;
 mod search_path;
 mod secrets;
+mod settings;
 mod signals;
 mod space;
 mod stops;

@@ -41,7 +41,12 @@ impl Grid {
         }
         problems.take(grid.add_server(experiment, runs_servers));
         problems.take(expect_own_server(experiment, site.url_keywords.is_none() && runs_servers));
+        let is_by_url = site.url_keywords.is_some() || !runs_servers;
         for (name, levels) in &server.settings {
+            for level in levels.all().iter().filter(|_| is_by_url) {
+                let refused = server::alter_system::refusal(name, &level.to_string());
+                problems.take(refused.map_or(Ok(()), Err));
+            }
             grid.add(&format!("server.settings.{name}"), levels.all());
         }
         if let Some(levels) = &server.tls {
@@ -181,14 +186,13 @@ impl Grid {
 /// Refuses keys that a server by URL cannot have, and an address at which none of our servers may listen.
 fn expect_own_server(experiment: &Experiment, is_own: bool) -> Result<(), String> {
     let server = &experiment.server;
-    let is_set = !server.settings.is_empty()
-        || server.listen.is_some()
+    let is_set = server.listen.is_some()
         || server.tls.is_some()
         || server.wal_directory.is_some()
         || server.data_checksums.is_some();
     if !is_own && is_set {
-        return Err("server.settings, server.listen, server.tls, server.wal_directory and server.data_checksums need a server that \
-                    pgdyno runs itself; a server given by URL keeps its own, unless commands change them ([factors] and [hooks])"
+        return Err("server.listen, server.tls, server.wal_directory and server.data_checksums need a server that pgdyno runs itself; a \
+                    server given by URL keeps its own, unless commands change them ([factors] and [hooks])"
             .to_string());
     }
     if server.tls.is_some() && server.listen.is_none() {

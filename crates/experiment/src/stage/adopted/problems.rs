@@ -17,7 +17,7 @@ use wire::session::{Session, quote_literal};
 
 use super::{Facts, as_it_is, complete, expect_same, judge};
 use crate::site::Site;
-use crate::site::requirements;
+use crate::site::{requirements, settings};
 use crate::stage::{connections, copies};
 
 /// One sentence for each problem of `cases`.
@@ -64,6 +64,8 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         requirements::lacks(session.server_version_num(), case).into_iter().for_each(|why| found.say(why));
     }
     let refused = found.take(site.hands.refusals(cases, &mut session, site.stop));
+    refused.into_iter().flatten().for_each(|why| found.say(why));
+    let refused = found.take(settings::problems(conninfo, cases, site.allow_changes));
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
     found.take(connections::check(&mut session, most_clients));

@@ -185,6 +185,15 @@ impl Adopted {
         Ok((session::open(&self.conninfo, site.stop)?, facts))
     }
 
+    /// Takes the locks on the database again whose sessions have ended, as they do when the server is restarted.
+    pub(super) fn hold_all(&mut self, site: &Site) -> Result<()> {
+        if self.holder.as_mut().is_some_and(|holder| holder.query("select 1").is_err()) {
+            self.holder = None;
+            self.hold_again(site)?;
+        }
+        self.copies.kept().map_or(Ok(()), template::Templates::hold)
+    }
+
     /// Takes the lock on the database again, after it was released for a copy.
     fn hold_again(&mut self, site: &Site) -> Result<()> {
         if self.facts.flavor != Flavor::Postgres || self.facts.pools_transactions || self.holder.is_some() {

@@ -20,6 +20,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        allow_changes: false,
         n_servers: 2,
         is_enough: None,
         quiet: args.quiet,

@@ -40,6 +40,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        allow_changes: false,
         n_servers: 1,
         is_enough: Some(&is_enough),
         quiet: args.quiet,
@@ -98,8 +99,12 @@ pub(super) fn prepare(
     plan.name = args.labels.name.clone().unwrap_or(plan.name);
     plan.title = args.labels.title.clone().unwrap_or(plan.title);
     check(&plan)?;
-    let consent =
-        Consent { yes: args.yes, replace: args.replace, replace_databases: &args.replace_databases };
+    let consent = Consent {
+        yes: args.yes,
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        allow_changes: false,
+    };
     let n_servers = if args.duet { 2 } else { 1 };
     job::expect_possible((&plan, n_servers), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;

@@ -27,7 +27,7 @@ use crate::commands::data::check::embedded_case;
 use crate::front::cli::InitArgs;
 use crate::front::setup;
 use crate::job::{self, own_program, screen::Screen};
-use crate::{Exit, print, say, signals};
+use crate::{Exit, print, say, signals, undone};
 
 /// Loads the tables that `args` ask for, into the given server or an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
@@ -126,6 +126,8 @@ impl Order<'_> {
             runs_by_data: BTreeMap::new(),
             os: None,
             hands: HostHands::new(own_program()?),
+            settings: &undone::SETTINGS,
+            allow_changes: false,
             replace: args.replace,
             replace_databases: &[],
             stop,
