@@ -325,7 +325,7 @@ impl Server {
             }
             if let Some(status) = wait_until(&mut self.child, Instant::now() + *deadline)? {
                 if status.signal().is_some() {
-                    crate::process::segments::remove_of(self.child.id(), self.account.uid);
+                    crate::process::segments::remove_of(self.child.id(), &self.account);
                 }
                 let is_clean = crate::cluster::control::ControlFile::read(&self.data_dir, &self.account)
                     .is_ok_and(|control| control.is_shut_down);

@@ -1,5 +1,6 @@
 //! Starts that fail, and servers that end without warning.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -97,6 +98,8 @@ fn the_death_of_a_server_is_noticed_with_its_cause() {
     let cluster = cluster(&installed(), &place);
     let mut server = Server::start(&cluster, &settings(&[])).unwrap();
     server.check_running().unwrap();
+    let segments = dynamic_segments(&processes_in(place.path()));
+    assert!(!segments.is_empty() && segments.iter().all(|path| path.exists()), "{segments:?}");
     Command::new("kill").args(["-9", &server.pid().to_string()]).status().unwrap();
     let end = Instant::now() + Duration::from_secs(5);
     let ending = loop {
@@ -108,9 +111,21 @@ fn the_death_of_a_server_is_noticed_with_its_cause() {
     assert!(ending.contains("SIGKILL"), "{ending}");
     let report = server.stop(StopMode::Fast).unwrap();
     assert!(!report.is_clean);
-    // It recovers, and frees the shared memory that the killed one could not.
+    // The killed one could not remove them, and the next start would not find them.
+    assert!(!segments.iter().any(|path| path.exists()), "{segments:?}");
     let report = Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
     assert!(report.is_clean);
+}
+
+/// Dynamic shared memory that these processes use.
+fn dynamic_segments(pids: &[u32]) -> BTreeSet<PathBuf> {
+    let maps = pids.iter().filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/maps")).ok());
+    let of = |text: String| {
+        let paths = text.lines().filter_map(|line| line.split_whitespace().last());
+        let segments = paths.filter(|path| path.starts_with("/dev/shm/PostgreSQL."));
+        segments.map(PathBuf::from).collect::<Vec<_>>()
+    };
+    maps.flat_map(of).collect()
 }
 
 /// Not a test itself: the process that the next test kills.
