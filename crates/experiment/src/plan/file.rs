@@ -224,6 +224,16 @@ mod tests {
         {
             assert!(place.starts_with(start), "{message}");
         }
+        // Required keys, inline tables, lists and repeated sections hide nothing.
+        let text = "experiment = {name = 3, repeets = 2, ordr = \"x\"}\n[workload]\nscripts = [{file = \"a\", wieght = 3}, \
+                    {fil = \"b\"}]\npace = [\"closed\", \"fast\", true]\n[[driver]]\nname = 3\nvai = [\"ssh\"]\n[[driver]]\n\
+                    name = \"b\"\nuplod = true\n[[target]]\npric = 3\n[run]\nmeasure = 30\n";
+        let message = parse("x.toml", text, &[]).unwrap_err().to_string();
+        let places: Vec<&str> =
+            message.lines().filter_map(|line| line.strip_prefix("x.toml:")?.split(": ").next()).collect();
+        let expected =
+            ["1:22", "1:25", "1:38", "3:25", "3:39", "4:19", "4:27", "6:8", "7:1", "10:1", "12:1", "14:11"];
+        assert_eq!(places, expected, "{message}");
         let options = ["workload.clinets=1", "run.measure=30", "workload.scale=1"];
         let changes: Vec<Override> = options.iter().map(|text| Override::parse(text).unwrap()).collect();
         let message = parse("x.toml", FILE, &changes).unwrap_err().to_string();

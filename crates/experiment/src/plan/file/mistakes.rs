@@ -1,41 +1,67 @@
 //! All mistakes of an experiment file, in order and each with its position.
 //!
-//! The parser stops at the first mistake. What it refused is therefore replaced by spaces, which keeps positions, and the
-//! rest is parsed again.
+//! Reading stops at the first mistake. What was refused is therefore taken out of the tree of the file, whose parts know where
+//! they stand, and the rest is read again. A mistake of TOML itself leaves no tree, and is the only one that is reported.
+
+mod pruning;
 
 use std::ops::Range;
 
 use model::experiment::Experiment;
 use model::text::nearest::nearest;
+use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, Deserializer};
 
-use super::FileError;
+use super::{FileError, NOTHING};
 
 /// Most mistakes in one message.
 const MISTAKES_MAX: usize = 20;
 
 /// The mistakes of `text`, of the file `name`.
 pub(super) fn all(name: &str, text: &str) -> FileError {
-    let mut rest = text.to_string();
-    let mut found: Vec<(usize, String)> = Vec::new();
-    while found.len() < MISTAKES_MAX
-        && let Err(error) = toml::from_str::<Experiment>(&rest)
-    {
-        let is_followup = error.message().contains("missing field") && !found.is_empty();
-        if !is_followup {
-            let at = error.span().map_or(usize::MAX, |span| span.start);
-            found.push((at, located(name, text, &error)));
-        }
-        // Where nothing can be taken out, the rest cannot be judged: a mistake of TOML itself, a missing key.
-        match error.span().and_then(|span| refused(&rest, span)) {
-            Some(range) if !is_followup => blank(&mut rest, range),
-            _ => break,
-        }
-    }
+    let mut found: Vec<(usize, String)> = match DeTable::parse(text) {
+        Err(error) => vec![(0, located(name, text, &error))],
+        Ok(tree) => refusals(tree)
+            .iter()
+            .map(|error| (error.span().map_or(usize::MAX, |span| span.start), located(name, text, error)))
+            .collect(),
+    };
     found.sort();
     let lines: Vec<String> = found.into_iter().map(|(_, line)| line).collect();
     FileError { message: lines.join("\n") }
+}
+
+/// Why the tree is no experiment, mistake by mistake.
+fn refusals(mut tree: Spanned<DeTable>) -> Vec<toml::de::Error> {
+    let mut found = Vec::new();
+    // Tables from which a mistake was taken out: what is wrong with one as a whole follows from that.
+    let mut gaps: Vec<Range<usize>> = Vec::new();
+    while found.len() < MISTAKES_MAX
+        && let Err(error) = Experiment::deserialize(Deserializer::from(tree.clone()))
+    {
+        let span = error.span();
+        let is_missing = error.message().contains("missing field");
+        if !span.as_ref().is_some_and(|span| gaps.contains(span)) {
+            found.push(error);
+        }
+        let root = tree.span();
+        match span {
+            Some(span) if is_missing && span == root => {
+                // The whole section is missing or was taken out. Another one takes its place, once.
+                let lacks_section = pruning::add_missing(tree.get_mut(), NOTHING);
+                if !lacks_section {
+                    break;
+                }
+            }
+            // Where nothing can be taken out, the rest cannot be judged.
+            span => match span.and_then(|span| pruning::take_out(&mut tree, &span)) {
+                Some(gap) => gaps.push(gap),
+                None => break,
+            },
+        }
+    }
+    found
 }
 
 /// A message of the parser in the words of the experiment file.
@@ -73,34 +99,4 @@ fn located(name: &str, text: &str, error: &toml::de::Error) -> String {
         return format!("{name}:{line}:{column}: {message}");
     }
     format!("{name}:{line}:{column}: {message}\n  {source}\n  {caret}")
-}
-
-/// What to take out of `text` so that the mistake at `span` is gone: a key with its value, or a whole section.
-fn refused(text: &str, span: Range<usize>) -> Option<Range<usize>> {
-    let line_start = text[..span.start.min(text.len())].rfind('\n').map_or(0, |at| at + 1);
-    if text[line_start..].trim_start().starts_with('[') {
-        let next = text[span.end.min(text.len())..].find("\n[").map(|at| span.end + at + 1);
-        return Some(line_start..next.unwrap_or(text.len()));
-    }
-    let table = DeTable::parse(text).ok()?;
-    innermost(table.get_ref(), &span)
-}
-
-/// The innermost key whose own text, or whose value's text, contains `span`: from the key to the end of the value.
-fn innermost(table: &DeTable, span: &Range<usize>) -> Option<Range<usize>> {
-    table.iter().find_map(|(key, value)| {
-        let within = match value.get_ref() {
-            DeValue::Table(inner) => innermost(inner, span),
-            _ => None,
-        };
-        let contains = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
-        let whole = || key.span().start..Spanned::span(value).end;
-        within.or_else(|| (contains(key.span()) || contains(value.span())).then(whole))
-    })
-}
-
-fn blank(text: &mut String, range: Range<usize>) {
-    let spaces: String =
-        text[range.clone()].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect();
-    text.replace_range(range, &spaces);
 }
