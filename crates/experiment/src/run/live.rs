@@ -211,6 +211,7 @@ impl Ground for Live<'_> {
         } else {
             record.server_is_local = place.postmaster_pid.is_some();
             record.host = Some(observe::host::facts::record(&self.run.dirs(&place)));
+            record.telemetry_unavailable.extend(place.missing.clone());
         }
         record.ceilings = ceilings::known(self.run.case, self.run.site, &place.dirs, &conninfo);
         if self.run.case.workload.kind == WorkloadKind::Scripts {

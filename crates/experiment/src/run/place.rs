@@ -8,6 +8,7 @@ use dataset::kind::Dataset;
 use dataset::state::{self, Home};
 use dataset::tpcc::load::C_LOAD;
 use model::run::RunRecord;
+use server::database::target::{locate, wal_of};
 use wire::session::Session;
 
 use crate::stage::Stage;
@@ -17,6 +18,8 @@ pub(crate) struct ServerPlace {
     pub(crate) postmaster_pid: Option<i32>,
     pub(crate) dirs: BTreeMap<String, PathBuf>,
     pub(crate) log_path: Option<PathBuf>,
+    /// What of the server's directories is not known, and why.
+    pub(crate) missing: BTreeMap<String, String>,
     /// The tables that pgdyno loads, if the workload uses them.
     pub(crate) home: Option<Home>,
     /// C-Load of TPC-C's tables, if known.
@@ -31,16 +34,25 @@ impl ServerPlace {
                 postmaster_pid: Some(server.pid() as i32),
                 dirs: dirs.map(|(role, dir)| (role.to_string(), dir)).into(),
                 log_path: Some(server.log_path().to_path_buf()),
+                missing: BTreeMap::new(),
                 home: None,
                 c_load: None,
             };
         }
-        let local = server::database::target::locate(session);
-        let data = local.as_ref().and_then(|local| local.data_directory.clone());
+        let local = locate(session);
+        let (mut dirs, mut missing) = (BTreeMap::new(), BTreeMap::new());
+        if let Some(data) = local.as_ref().and_then(|local| local.data_directory.clone()) {
+            match wal_of(&data) {
+                Ok(wal) => drop(dirs.insert("wal".to_string(), wal)),
+                Err(reason) => drop(missing.insert("disk (wal)".to_string(), reason)),
+            }
+            dirs.insert("data".to_string(), data);
+        }
         ServerPlace {
             postmaster_pid: local.map(|local| local.postmaster_pid as i32),
-            dirs: data.map(|dir| ("data".to_string(), dir)).into_iter().collect(),
+            dirs,
             log_path: None,
+            missing,
             home: None,
             c_load: None,
         }

@@ -163,7 +163,7 @@ fn note(unavailable: &mut BTreeMap<String, String>, name: &str, reason: &str) ->
 }
 
 fn settings(session: &mut Session, version_num: u32) -> Result<BTreeMap<String, Setting>> {
-    let rows = session.query(settings_sql(version_num))?;
+    let rows = session.query(&settings_sql(version_num))?;
     ensure!(!rows.is_empty(), "pg_settings is empty");
     let mut settings = BTreeMap::new();
     for row in rows.rows {
@@ -175,13 +175,17 @@ fn settings(session: &mut Session, version_num: u32) -> Result<BTreeMap<String, 
     Ok(settings)
 }
 
-/// Where the version supports it, without an error for a setting that is gone meanwhile.
-fn settings_sql(version_num: u32) -> &'static str {
-    if version_num < 90_600 {
-        "select name, pg_catalog.current_setting(name), source from pg_catalog.pg_settings"
-    } else {
-        "select name, pg_catalog.current_setting(name, true), source from pg_catalog.pg_settings"
-    }
+/// Where the version supports it, without an error for a setting that is gone meanwhile. What this session has set itself
+/// ([`Session::administer`]) is no fact about the server: the value with which it began is, in the words of SHOW but for times
+/// of which there is a larger unit.
+fn settings_sql(version_num: u32) -> String {
+    let value = if version_num < 90_600 { "current_setting(name)" } else { "current_setting(name, true)" };
+    format!(
+        "select name, case when source <> 'session' then pg_catalog.{value} \
+         when unit = 'ms' and reset_val not in ('0', '-1') then reset_val || unit else reset_val end, \
+         case when source <> 'session' then source when reset_val = boot_val then 'default' else 'unknown' end \
+         from pg_catalog.pg_settings"
+    )
 }
 
 fn build(session: &mut Session) -> Result<BTreeMap<String, String>> {

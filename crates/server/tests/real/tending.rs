@@ -30,6 +30,19 @@ fn check_record(record: &ServerRecord, binaries: &Binaries) {
     assert_eq!(lacking, expected);
 }
 
+/// What a session that administers has set for itself is not taken for the server's.
+fn own_settings_are_no_facts(server: &Server, plain: &ServerRecord) {
+    let mut administering = session(&server.conninfo());
+    administering.administer().unwrap();
+    assert_eq!(ask(&mut administering, "show lock_timeout"), "30s");
+    let seen = record(&mut administering, None).unwrap();
+    for name in ["lock_timeout", "row_security", "statement_timeout"] {
+        assert_eq!(seen.settings[name], plain.settings[name], "{name}");
+    }
+    administering.execute("set statement_timeout = '5min'").unwrap();
+    assert_eq!(record(&mut administering, None).unwrap().setting("statement_timeout"), Some("0"));
+}
+
 /// Tables that autovacuum would process, by the formulas of the manual's chapter on routine vacuuming.
 const DUE: &str = "select count(*) from pg_stat_sys_tables s join pg_class c on c.oid = s.relid
     where n_dead_tup > 50 + 0.2 * greatest(reltuples, 0)
@@ -60,6 +73,7 @@ fn works_on(binaries: &Binaries) {
     admin.execute(FILL).unwrap();
     let record = record(&mut admin, Some(&LocalFacts::of(binaries))).unwrap();
     check_record(&record, binaries);
+    own_settings_are_no_facts(&server, &record);
     assert_eq!(record.system_identifier, Some(cluster.control_file().unwrap().system_identifier.to_string()));
 
     catalogs_are_tended(&server);
