@@ -4,7 +4,7 @@ pub(super) mod sides;
 
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
-use super::format::{excerpts, list, span};
+use super::format::{excerpt, excerpts, list, span};
 use super::{Check, ComparisonContext, ON_RECORDS, Rule};
 use crate::comparison::{Difference, Pairing, Side};
 use crate::finding::{Finding, Severity};
@@ -21,8 +21,9 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
              --force shows the comparison anyway.",
     evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of A and B, from plan.json and run.json.",
     why: "If two things differ, a difference in speed belongs to neither of them.",
-    tested: "Settings, also those that only its sessions had, tables, indexes, row security and a publication that only one of two servers by \
-             URL had; by hand an asynchronous standby and TLS on one side.",
+    tested: "Settings, also those that only its sessions had, tables, indexes, row security, a publication and a \
+             receiver of WAL that only one of two servers by URL had, and TLS on one side. By hand: an \
+             asynchronous standby.",
     check: Check::Comparison(undeclared_differences),
 };
 
@@ -30,7 +31,8 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
 fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
     let of = |severity: Severity| {
         let words = |d: &Difference| {
-            let [a, b] = excerpts(&d.a, &d.b);
+            let [a, b] =
+                excerpts(&d.a, &d.b).map(|text| if text.is_empty() { "''".to_string() } else { text });
             format!("{} ({a} and {b})", d.what)
         };
         let found: Vec<String> =
@@ -49,7 +51,7 @@ pub(super) const NOT_INTERLEAVED: Rule = Rule {
     advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
     evidence: "Whether the runs of A and of B are of one experiment; if not, the time between their first runs.",
     why: "Machines change from hour to hour by more than most differences: blocks of identical runs differ most of the time.",
-    tested: ON_RECORDS,
+    tested: "A result and its copy, by URL.",
     check: Check::Comparison(not_interleaved),
 };
 
@@ -74,7 +76,7 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     advice: "Use --pairs 6 or more, or a longer --time; give an experiment whose results are compared more --repeats.",
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
-    tested: ON_RECORDS,
+    tested: "One pair of two settings of a server that pgdyno runs.",
     check: Check::Comparison(too_few_pairs),
 };
 
@@ -94,7 +96,7 @@ pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
     advice: "Measure six or more rounds (--rounds), which may be shorter.",
     evidence: "Rounds of a duet, each with servers restarted and clients connected again.",
     why: "How processes and memory are placed is decided at the start and favours one side until the next start: slices do not show it.",
-    tested: ON_RECORDS,
+    tested: "A duet of two rounds on servers that pgdyno runs.",
     check: Check::Comparison(too_few_rounds),
 };
 
@@ -115,34 +117,30 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
     severity: "Note when a run that was started does not count, and with it its pair, or its round of a duet; Doubt when a run \
-               counts and has no throughput or no latency; Void in a duet of too few rounds, or when a search found no rate",
+               counts and has no throughput or no latency; Void in a duet of too few rounds, when a search found no rate, or when \
+               runs of a side were started and none of them counts",
     source: "design: nothing is dropped silently; a run without its partner would affect one side only",
     advice: "See the findings of these runs.",
-    evidence: "Runs of A and B that do not count or lack a figure, and with them their pairs, or rounds of a duet.",
+    evidence: "Runs of A and B that do not count, with what voids them, or that lack a figure, and with them their pairs, or rounds of \
+               a duet.",
     why: "If one side fails more often than the other, that is a result too.",
-    tested: ON_RECORDS,
+    tested: "A script without statements on one side of a comparison by URL.",
     check: Check::Comparison(pairs_excluded),
 };
 
 fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
-    let lost = |side: Side| {
-        let begun: Vec<u32> =
-            side.runs().filter(|run| run.replaced_by.is_none()).map(|run| run.run).collect();
-        let counting: Vec<u32> = side.counting().map(|run| run.run).collect();
-        begun.into_iter().filter(move |run| !counting.contains(run)).map(|run| run.to_string())
-    };
-    let runs: Vec<String> = lost(context.a).chain(lost(context.b)).collect();
+    let sides = [("A", context.a), ("B", context.b)];
+    let mut evidence: Vec<String> = sides.iter().filter_map(|(name, side)| left_out(name, *side)).collect();
     let without: Vec<String> = context.without_figure.iter().map(u32::to_string).collect();
-    let parts = [
-        (&runs, "do not count"),
-        (&without, "count but have no throughput or no latency, and are left out of that figure"),
-    ];
-    let told = parts.iter().filter(|(runs, _)| !runs.is_empty());
-    let mut evidence: Vec<String> = told.map(|(runs, why)| format!("runs {} {why}", list(runs, 8))).collect();
-    let of_both = || context.a.runs().chain(context.b.runs()).filter(|run| run.replaced_by.is_none());
-    let by_result = of_both().any(RunSummary::is_censored);
+    if !without.is_empty() {
+        let why = "count but have no throughput or no latency, and are left out of that figure";
+        evidence.push(format!("runs {} {why}", list(&without, 8)));
+    }
+    let mut begun = sides.iter().flat_map(|(_, side)| side.runs()).filter(|run| run.replaced_by.is_none());
+    let by_result = begun.any(RunSummary::is_censored);
+    let is_one_empty = sides.iter().any(|(_, side)| side.runs().next().is_some() && side.first().is_none());
     let severity = match context.pairing {
-        _ if by_result => Severity::Void,
+        _ if by_result || is_one_empty => Severity::Void,
         // Too few rounds are left to know the effect of each.
         Pairing::Slices => Severity::Void,
         Pairing::Blocks | Pairing::Rounds | Pairing::None if without.is_empty() => Severity::Note,
@@ -155,6 +153,26 @@ fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
         );
     }
     (!evidence.is_empty()).then(|| PAIRS_EXCLUDED.finds(severity, evidence.join("; "))).into_iter().collect()
+}
+
+/// The runs of a side that were started and do not count, and why not.
+fn left_out(name: &str, side: Side) -> Option<String> {
+    let lost: Vec<&RunSummary> =
+        side.runs().filter(|run| run.replaced_by.is_none() && !run.counts()).collect();
+    let runs: Vec<String> = lost.iter().map(|run| run.run.to_string()).collect();
+    let mut causes: Vec<(&str, &str)> = Vec::new();
+    for finding in lost.iter().flat_map(|run| &run.findings).filter(|one| one.severity == Severity::Void) {
+        if !causes.iter().any(|(id, _)| *id == finding.id) {
+            causes.push((finding.id, &finding.evidence));
+        }
+    }
+    let causes: Vec<String> = causes.iter().map(|(id, what)| format!("{id}: {}", excerpt(what))).collect();
+    let why = if causes.is_empty() { String::new() } else { format!(" ({})", list(&causes, 3)) };
+    let which = match side.first() {
+        None => format!("no run of {name} counts"),
+        Some(_) => format!("runs {} of {name} do not count", list(&runs, 8)),
+    };
+    (!lost.is_empty()).then(|| format!("{which}{why}"))
 }
 
 pub(super) const TURNS_WEIGH: Rule = Rule {

@@ -27,6 +27,12 @@ pub(crate) fn span(length_ns: u64) -> String {
     }
 }
 
+/// A moment of a run in whole seconds; it may lie before the load.
+pub(crate) fn moment(t_s: f64) -> String {
+    // Just before 0 is not `-0`.
+    format!("{:.0} s", t_s.round() + 0.0)
+}
+
 /// At most `limit` items, and how many are omitted: `12, 13, 14 and 7 more`.
 pub(crate) fn list(items: &[String], limit: usize) -> String {
     let shown = items.iter().take(limit).cloned().collect::<Vec<String>>().join(", ");
@@ -81,6 +87,7 @@ mod tests {
         assert_eq!(figure(0.123), "0.12");
         assert_eq!(bytes(1536 << 20), "1.50 GiB");
         assert_eq!([2, 90, 9000].map(|s| span(s * 1_000_000_000)), ["2 s", "2 min", "2.5 h"]);
+        assert_eq!([-0.4, 0.4, -1.6].map(moment), ["0 s", "0 s", "-2 s"]);
         assert_eq!(list(&["1".into(), "2".into(), "3".into()], 2), "1, 2 and 1 more");
         assert_eq!(excerpt("a\n b"), "a b");
         assert_eq!(excerpt(&"é".repeat(500)).chars().count(), 160);

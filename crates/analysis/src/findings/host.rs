@@ -3,7 +3,7 @@
 use model::telemetry::event::EventKind;
 use model::telemetry::reading::TickSource;
 
-use super::format::{excerpt, figure, list, percent};
+use super::format::{excerpt, figure, list, moment, percent};
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
@@ -38,7 +38,7 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
     evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second.",
     why: "It explained most of the differences between identical runs on shared machines, while steal was almost zero.",
-    tested: ON_RECORDS,
+    tested: "By hand: a compiler at work on the machine of runs by URL and on servers that pgdyno runs.",
     check: Check::Run(foreign_cpu),
 };
 
@@ -114,7 +114,7 @@ fn foreign_cpu(context: &RunContext) -> Option<Finding> {
         let worst = machine.worst_foreign(span).filter(|(foreign, _)| *foreign > mean);
         let stretch = worst.map_or(String::new(), |(foreign, from_s)| {
             let share = percent(foreign / machine.n_cpus);
-            format!(", at worst {share} from {from_s:.0} s to {:.0} s", from_s + STRETCH_S)
+            format!(", at worst {share} from {} to {}", moment(from_s), moment(from_s + STRETCH_S))
         });
         Some(format!(
             "other processes used {} of the {:.0} processors{} on average{stretch}",
@@ -155,9 +155,10 @@ fn steal(context: &RunContext) -> Option<Finding> {
         // Stretches need not cover a short measurement: none may be as bad as its mean.
         Some(match worst > mean {
             true => format!(
-                "{} of processor time{whose} was stolen from {from_s:.0} s to {:.0} s, {} on average",
+                "{} of processor time{whose} was stolen from {} to {}, {} on average",
                 percent(worst),
-                from_s + STRETCH_S,
+                moment(from_s),
+                moment(from_s + STRETCH_S),
                 percent(mean)
             ),
             false => format!("{} of processor time{whose} was stolen on average", percent(mean)),
@@ -201,7 +202,7 @@ pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
     advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's wait for a processor.",
     evidence: "The run delay of the driver's threads (schedstat).",
     why: "The time in which the driver was ready and did not run is part of each latency.",
-    tested: ON_RECORDS,
+    tested: "By hand: a compiler at work on the machine of runs by URL.",
     check: Check::Run(driver_waits_for_cpu),
 };
 
@@ -223,7 +224,7 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     advice: "Check whether the machine was suspended or is overcommitted, and repeat.",
     evidence: "Gaps in the driver's own clock.",
     why: "A driver that did not run measures nothing, and in a closed loop this goes unnoticed.",
-    tested: ON_RECORDS,
+    tested: "A driver that stands still for a while, on a server that pgdyno runs.",
     check: Check::Run(driver_paused),
 };
 
@@ -243,7 +244,7 @@ fn pauses(context: &RunContext) -> Option<(f64, f64)> {
 
 fn driver_paused(context: &RunContext) -> Option<Finding> {
     let (total_s, first_s) = pauses(context)?;
-    let evidence = format!("paused for {} s in total, first at {:.0} s", figure(total_s), first_s);
+    let evidence = format!("paused for {} s in total, first at {}", figure(total_s), moment(first_s));
     Some(DRIVER_PAUSED.finds(Severity::Doubt, evidence))
 }
 
@@ -255,7 +256,8 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     advice: "Grant pg_monitor and run pgdyno on the server's machine if these figures matter; findings that need them stay silent.",
     evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
     why: "Rules that need them are silent, and silence is then no proof.",
-    tested: ON_RECORDS,
+    tested: "pgdyno standing still for a while next to a server that it runs, and eyes on a server's host that are \
+             killed.",
     check: Check::Run(telemetry_missing),
 };
 

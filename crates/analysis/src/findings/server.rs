@@ -11,7 +11,7 @@ use model::run::phase::Phase;
 use model::telemetry::event::{Event, EventKind};
 use model::text::units::Span;
 
-use super::format::{excerpt, figure, list, percent, plural};
+use super::format::{excerpt, figure, list, moment, percent, plural};
 use super::host::FOREIGN_MEAN;
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
@@ -31,7 +31,7 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
     advice: "Read the message, and the server's log around that time; fix the script or the server and repeat.",
     evidence: "Clients that ended before the load, because of their connection or their script: the driver's events and totals.",
     why: "What remains is the throughput of fewer clients under the name of all of them.",
-    tested: ON_RECORDS,
+    tested: "A server by URL of which a process is killed.",
     check: Check::Run(connection_lost),
 };
 
@@ -69,7 +69,7 @@ pub(super) const PROTOCOL_BROKEN: Rule = Rule {
              raise max_message_mib.",
     evidence: "Replies without a request, replies that lack a result, and invalid messages, as each client saw them.",
     why: "Where replies and statements do not match one to one, a count of replies is no count of commits.",
-    tested: ON_RECORDS,
+    tested: "Replies that a proxy falsifies in front of a server by URL.",
     check: Check::Run(protocol_broken),
 };
 
@@ -143,7 +143,7 @@ pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
              measure over several checkpoints.",
     evidence: "Checkpoints from the server's log and its counters, placed on the time line of the run.",
     why: "One checkpoint in a short measurement takes 0 or 30 % depending on luck, and no statistic on throughput sees it.",
-    tested: ON_RECORDS,
+    tested: "CHECKPOINT once a second on one side of a comparison by URL.",
     check: Check::Run(checkpoint_in_window),
 };
 
@@ -159,11 +159,11 @@ fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
     let within = touching.iter().map(|mark| (mark.to_s.min(to_s) - mark.from_s.max(from_s)).max(0.0));
     let within_s = within.fold(0.0, |sum, s| sum + s);
     let evidence = format!(
-        "{} ran during {within_s:.0} of {:.0} measured seconds, first from {:.0} s to {:.0} s: {}",
+        "{} ran during {within_s:.0} of {:.0} measured seconds, first from {} to {}: {}",
         plural(touching.len(), "checkpoint"),
         to_s - from_s,
-        first.from_s,
-        first.to_s,
+        moment(first.from_s),
+        moment(first.to_s),
         excerpt(&first.text)
     );
     Some(CHECKPOINT_IN_WINDOW.finds(severity, evidence))
@@ -178,7 +178,8 @@ pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
              include its usual share.",
     evidence: "Autovacuum workers seen in pg_stat_activity and in the log during the measurement, and the server's counts of them.",
     why: "It reads and writes during the load, in some runs and not in others.",
-    tested: "Autovacuum each second, on a server by URL and on one that pgdyno runs; by hand on one side of a comparison.",
+    tested: "Autovacuum each second, on a server by URL, on one that pgdyno runs, and on one side of a comparison \
+             by URL.",
     check: Check::Run(autovacuum_in_window),
 };
 
@@ -190,9 +191,9 @@ fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
     let mut texts: Vec<String> = touching.iter().map(|mark| excerpt(&mark.text)).collect();
     texts.dedup();
     let evidence = format!(
-        "{} during the measurement, first at {:.0} s: {}",
+        "{} during the measurement, first at {}: {}",
         plural(touching.len(), "time"),
-        first.from_s,
+        moment(first.from_s),
         list(&texts, 3)
     );
     Some(AUTOVACUUM_IN_WINDOW.finds(severity, evidence))
@@ -211,8 +212,9 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it, and as the load's sessions report it after the load), \
                and the file systems of data and WAL.",
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
-    tested: "fsync = off on one side of a comparison and on both, SET synchronous_commit = off in a script, and the same by a function \
-             that a script calls. By hand: tmpfs on one side of a comparison, by URL and below pgdyno's cache.",
+    tested: "fsync = off on one side of a comparison by URL and on both, WAL in memory (tmpfs) on one side of a \
+             comparison of servers that pgdyno runs, SET synchronous_commit = off in a script, and the same by a \
+             function that a script calls. By hand: data in memory on one side by URL.",
     check: Check::Run(not_durable),
 };
 
@@ -319,7 +321,8 @@ pub(super) const FOREIGN_SESSIONS: Rule = Rule {
                parallel workers, each of which counts as transactions). Autovacuum, replication and other background \
                work do not count.",
     why: "Their work takes processors, buffers, locks and disk from the load, and all of it looks like the server's own.",
-    tested: "pgbench -S next to the load, on a server by URL, on an embedded one, and on one side of a comparison.",
+    tested: "pgbench next to the load, on a server by URL, on one that pgdyno runs, and on one side of a \
+             comparison by URL.",
     check: Check::Run(foreign_sessions),
 };
 

@@ -36,7 +36,7 @@ pub(super) const RESUMED: Rule = Rule {
     advice: "Trust the difference between two cases less if a gap separates their runs of one block.",
     evidence: "Runs that start twice in state.jsonl, and starts of the experiment after the first.",
     why: "The machine may have changed between the runs of one block, and a gap of days does not show in a table.",
-    tested: ON_RECORDS,
+    tested: "An experiment by URL that was killed in its second run.",
     check: Check::Study(resumed),
 };
 
@@ -212,7 +212,7 @@ fn difference(first: Vec<(&str, String)>, second: Vec<(&str, String)>) -> Option
 pub(super) const SERVER_REPLACED: Rule = Rule {
     id: "server-replaced",
     title: "A server by URL was replaced during the experiment",
-    severity: "Doubt when runs that completed on one target, or on the server by URL, have different system identifiers",
+    severity: "Doubt when runs that completed on one target, or on one server by URL, have different system identifiers",
     source: "design: a cluster that was made again lies elsewhere on its disk, on another machine perhaps, and begins with other caches; \
              the system identifier is drawn when a cluster is made (PostgreSQL's BootStrapXLOG)",
     advice: "Compare cases within blocks, which have one server each, and repeat the experiment if the blocks before and after differ.",
@@ -224,7 +224,7 @@ pub(super) const SERVER_REPLACED: Rule = Rule {
 
 fn server_replaced(context: &StudyContext) -> Option<Finding> {
     let data = context.data;
-    let mut first: BTreeMap<(Option<&str>, &str), (&str, u32)> = BTreeMap::new();
+    let mut first: BTreeMap<(Option<&str>, &str, String), &str> = BTreeMap::new();
     let mut found = Vec::new();
     let completed = data.runs.iter().map(|run| &run.record).filter(|run| run.state == RunState::Completed);
     for record in completed.filter(|record| !record.case.server.source.is_embedded()) {
@@ -232,7 +232,10 @@ fn server_replaced(context: &StudyContext) -> Option<Finding> {
         let Some(identifier) = identifier else { continue };
         let target = record.case.server.target.as_ref().map_or("", |target| target.name.as_str());
         let origin = data.plan.origin_of(record.spec.run).map(|origin| origin.name.as_str());
-        let (before, _) = *first.entry((origin, target)).or_insert((identifier, record.spec.run));
+        // A target keeps its name wherever it is made again; servers without one are known by their URLs alone.
+        let source =
+            if target.is_empty() { format!("{:?}", record.case.server.source) } else { String::new() };
+        let before = *first.entry((origin, target, source)).or_insert(identifier);
         if before != identifier {
             let name = if target.is_empty() { String::new() } else { format!(" of target `{target}`") };
             found.push(format!(
@@ -255,7 +258,7 @@ pub(super) const SEQUENTIAL: Rule = Rule {
     advice: "Leave experiment.order at randomized, which measures every case once in each block.",
     evidence: "The order in plan.json and the number of cases.",
     why: "All runs of a case share their hour: drift, heat and neighbours become its result.",
-    tested: ON_RECORDS,
+    tested: "Cases in sequence on a server that pgdyno runs.",
     check: Check::Study(sequential),
 };
 
@@ -301,7 +304,7 @@ pub(super) const CLOSED_LOOP: Rule = Rule {
     advice: "For latency as users would see it, repeat with an open pace at 50 to 90 % of the measured throughput.",
     evidence: "The pace of each case.",
     why: "A client that waits sends nothing, so waiting is under-counted: users would see worse.",
-    tested: ON_RECORDS,
+    tested: "A closed loop on a server that pgdyno runs.",
     check: Check::Study(closed_loop),
 };
 

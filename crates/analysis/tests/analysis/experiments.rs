@@ -155,6 +155,20 @@ fn machines_of_targets_may_differ_and_those_of_one_target_may_not() {
     assert_eq!(found(["a", "b", "b"]), [true, true]);
 }
 
+#[test]
+fn two_servers_by_url_that_are_compared_are_not_taken_for_one_that_was_replaced() {
+    let mut data = quiet_experiment();
+    by_url(&mut data, ["7", "8", "8"]);
+    for (run, host) in data.runs.iter_mut().zip(["a", "b", "b"]) {
+        let keywords = [("host".to_string(), host.to_string())];
+        run.record.case.server.source = ServerSource::Url(keywords.into());
+    }
+    let is_found = |data: &ExperimentData| study(data).findings.iter().any(|one| one.id == "server-replaced");
+    assert!(!is_found(&data));
+    data.runs[2].record.server.as_mut().unwrap().system_identifier = Some("9".to_string());
+    assert!(is_found(&data));
+}
+
 /// Runs 1 and 2 come from `a`, and run 3 from `b`, another machine.
 fn merged(data: &mut ExperimentData) {
     let origin = |name: &str, first, last| Origin {

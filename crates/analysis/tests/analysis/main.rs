@@ -23,5 +23,6 @@ mod spread;
 mod state;
 mod tpcc;
 mod two_drivers;
+mod unpaired;
 mod variation;
 mod whole;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Finding, Severity};
-use crate::findings::format::list;
 use crate::findings::server::NOT_DURABLE;
 use crate::findings::server::logging::{STATEMENTS_LOGGED, is_about_statements};
 use crate::findings::{Check, ComparisonContext, Rule};
@@ -21,7 +20,9 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
     evidence: "The findings of the runs that count: in how many of A's, and in how many of B's.",
     why: "Whatever happened on one side only (a checkpoint in each run, commits that promise less) is part of the difference.",
-    tested: "fsync = off and log_statement = all on one of two servers by URL.",
+    tested: "On one of two servers by URL: fsync = off, log_statement = all, auto_explain, autovacuum, \
+             checkpoints, other sessions, failed transactions, missed rows, a quota. On one of two that pgdyno \
+             runs: WAL in memory, log_statement = all.",
     check: Check::Comparison(one_sided),
 };
 
@@ -107,7 +108,7 @@ fn by_severity(
     for tally in tallies(context).iter().filter(|tally| is_chosen(tally)) {
         found.entry(weigh(tally)).or_default().push(tally.words());
     }
-    found.into_iter().rev().map(|(severity, words)| rule.finds(severity, list(&words, 4))).collect()
+    found.into_iter().rev().map(|(severity, words)| rule.finds(severity, words.join(", "))).collect()
 }
 
 fn tallies(context: &ComparisonContext) -> Vec<Tally> {

@@ -70,12 +70,12 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     // After the noise floor, which the page shows.
     let html = report::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
-    let exit = exit?;
     if let Err(error) = result {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);
     }
-    let exit = if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit };
+    // Runs that were cut off void a comparison, too.
+    let exit = if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit? };
     Ok(exit.unless_values_are_left(is_restored))
 }
 
