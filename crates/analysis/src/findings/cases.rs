@@ -28,7 +28,7 @@ pub(super) const NOTHING_COUNTS: Rule = Rule {
     advice: "See the findings of its runs, or finish the experiment.",
     evidence: "The runs of the case that completed and are not void.",
     why: "Without one there is no number.",
-    tested: ON_RECORDS,
+    tested: "The only run of a script that always fails, by URL.",
     check: Check::Case(nothing_counts),
 };
 

@@ -56,7 +56,7 @@ pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     advice: "See the errors by SQLSTATE: throughput counts only committed transactions.",
     evidence: "Failed transactions over those that ended in the measurement, with the commonest SQLSTATE.",
     why: "A failing transaction often costs less than one that commits, so the measured load is not the requested one; without one of its scripts it is a different load.",
-    tested: ON_RECORDS,
+    tested: "SELECT 1/0 by URL, and a function that fails in one of 40 calls on one side of a comparison by URL.",
     check: Check::Run(transactions_failed),
 };
 
@@ -128,7 +128,7 @@ pub(super) const CUT_OFF_AT_END: Rule = Rule {
     advice: "Measure for longer than the longest transaction takes, or find out what it waited for.",
     evidence: "Transactions in flight that had to be cancelled when the grace time ended.",
     why: "The longest transactions are cut off, so the tail of the latency distribution is too short.",
-    tested: ON_RECORDS,
+    tested: "A lock on a table that outlives the load, by URL.",
     check: Check::Run(cut_off_at_end),
 };
 
@@ -322,7 +322,7 @@ pub(super) const TOOK_TURNS: Rule = Rule {
     advice: "Compare the two sides with pgdyno compare DIR; by itself this run does not measure its server.",
     evidence: "The slices in run.json, and which of them belonged to this load.",
     why: "Half of its seconds are idle, so its throughput is about half of what its server can do.",
-    tested: ON_RECORDS,
+    tested: "A duet on servers that pgdyno runs.",
     check: Check::Run(took_turns),
 };
 

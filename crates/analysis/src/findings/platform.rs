@@ -49,7 +49,8 @@ pub(super) const CPU_QUOTA: Rule = Rule {
     evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the groups of the server's and the driver's processes and of the \
                groups above them, each second; those above a container are invisible.",
     why: "The processors look idle while the server may not use them: the number is that of the quota.",
-    tested: "A server by URL and an embedded one in a control group of half a processor; one side of a comparison in one.",
+    tested: "Control groups of version 1: a tenth of a processor for a server by URL, half of one for pgdyno with \
+             its server, three tenths on one side of a comparison by URL. Version 2 with made-up files.",
     check: Check::Run(cpu_quota),
 };
 
@@ -114,7 +115,8 @@ pub(super) const CLOCK_CHANGED: Rule = Rule {
                second.",
     why: "A step begins or delays what the server does by the wall clock, such as checkpoints and autovacuum; a wrong rate is a \
           wrong second, and so a wrong number.",
-    tested: "A wall clock that a preloaded library sets back by an hour, for pgdyno and an embedded server.",
+    tested: "The wall clock of pgdyno, which a preloaded library sets back by an hour, next to a server that it runs. By \
+             hand: that of pgdyno, and that of the server, by URL on one side of a comparison.",
     check: Check::Run(clock_changed),
 };
 

@@ -20,7 +20,7 @@ pub(super) const RUN_INCOMPLETE: Rule = Rule {
     advice: "Repeat the run, or resume the experiment; its results are shown but do not count.",
     evidence: "The state of the run in run.json, its last second and the recorded reason.",
     why: "A run that ended early measured a different period; its mean is not comparable with the others.",
-    tested: ON_RECORDS,
+    tested: "A server by URL that crashes, or that lies once the load has begun.",
     check: Check::Run(run_incomplete),
 };
 

@@ -23,7 +23,7 @@ pub(super) const NO_STATEMENTS: Rule = Rule {
     advice: "Check the script: lines that begin with a backslash or with -- are not sent.",
     evidence: "The statements of each script as the driver compiled them.",
     why: "Such a transaction never reaches the server: its rate is that of the driver's own loop.",
-    tested: "A script of one \\set, and a second script next to it.",
+    tested: "A script of one \\set next to a second script, by URL, and on one side of a comparison by URL.",
     check: Check::Run(no_statements),
 };
 

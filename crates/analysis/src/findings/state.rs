@@ -115,7 +115,7 @@ pub(super) const DATABASE_CHANGED: Rule = Rule {
          data was loaded.",
     why: "Replacing the database by a copy would have dropped what somebody else created there; tables that are loaded again have \
          a different layout on disk from a copy.",
-    tested: ON_RECORDS,
+    tested: "Tables, views and functions that another session creates in a database by URL between two runs.",
     check: Check::Run(database_changed),
 };
 

@@ -67,7 +67,7 @@ pub(super) const TPCC_LIKE: Rule = Rule {
     advice: "Call it NOPM, state the conditions that are not met, and do not compare it with published tpmC.",
     evidence: "The conditions of the specification that pgdyno knows and that this case does not meet.",
     why: "tpmC is the name of an audited result; comparing with one would be wrong in both directions.",
-    tested: ON_RECORDS,
+    tested: "Terminals that neither key nor think, by URL.",
     check: Check::Case(tpcc_like),
 };
 

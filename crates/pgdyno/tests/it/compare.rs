@@ -3,7 +3,7 @@
 use serde_json::Value;
 use testbed::Pg;
 
-use crate::tool::{Ended, Place};
+use crate::tool::{Ended, Place, expect_found};
 
 /// The shortest run.
 const SHORT: [&str; 6] = ["--measure", "2s", "--ramp-up", "0s", "-c", "2"];
@@ -19,6 +19,7 @@ fn two_settings_of_our_own_server_are_measured_in_pairs() {
     let ended = place.run(&[&sides[..], &SHORT].concat()).expect(0);
     assert!(ended.stdout.contains("A: jit not set\n"), "{}", ended.stdout);
     assert!(ended.stdout.contains("B: jit off\n\nprovisional: B is "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Too few pairs for a verdict [too-few-pairs]"), "{}", ended.stdout);
     let gate = place.run(&["compare", "out", "--fail-on", "slower"]).expect(2);
     assert!(gate.stderr.contains("no verdict"), "{}", gate.stderr);
     assert!(ended.stdout.contains("declared: setting jit: not set and off"), "{}", ended.stdout);
@@ -152,6 +153,8 @@ fn two_servers_take_turns_in_a_duet() {
     assert_eq!((&case["pairing"], &case["n_pairs"]), (&"slices".into(), &16.into()), "{case}");
     let ratio = case["figures"][0]["result"]["ratio"].as_f64().unwrap();
     assert!((0.4..0.75).contains(&ratio), "{case}");
+    assert!(case["findings"].to_string().contains("\"too-few-rounds\""), "{case}");
+    expect_found(&place, "out", &["took-turns"]);
     // What each side committed was in its own slices, and those of the two do not overlap.
     let data = place.results("out");
     let slices = |run: usize| data.runs[run].record.load.as_ref().unwrap().turns.clone().unwrap().slices;

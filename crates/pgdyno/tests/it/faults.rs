@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testbed::Pg;
 
-use crate::tool::{Ended, Place, Running, expect_identity, history_growth};
+use crate::tool::{Ended, Place, Running, expect_found, expect_identity, history_growth};
 
 /// A run of `measure_s` seconds on the test's own server.
 struct Faulty {
@@ -73,6 +73,7 @@ fn a_crash_of_the_server_voids_the_run() {
         "{growth} {done:?}"
     );
     assert!(run.events.iter().any(|event| event.kind == EventKind::ConnectionLost), "{:?}", run.events);
+    expect_found(&faulty.place, "out", &["connection-lost", "run-incomplete"]);
     faulty.place.expect_clean();
 }
 
@@ -144,6 +145,7 @@ fn a_statement_blocked_by_a_lock_is_cancelled_at_the_end() {
     expect_identity(&run);
     let counts = run.record.done.as_ref().unwrap().counts;
     assert_eq!((counts.aborted, counts.failed, counts.unknown), (3, 0, 0), "{counts:?}");
+    expect_found(&faulty.place, "out", &["cut-off-at-end"]);
     assert_eq!(history_growth(&run), counts.committed);
     faulty.place.expect_clean();
 }

@@ -19,19 +19,19 @@ fn as_is() -> Vec<&'static str> {
 }
 
 /// All that was found, as `id severity: evidence`.
-fn words(findings: &Value) -> Vec<String> {
+pub(crate) fn words(findings: &Value) -> Vec<String> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_string();
     let all = findings.as_array().unwrap().iter();
     all.map(|f| format!("{} {}: {}", text(f, "id"), text(f, "severity"), text(f, "evidence"))).collect()
 }
 
 #[track_caller]
-fn expect(found: &[String], id_and_severity: &str, evidence: &str) {
+pub(crate) fn expect(found: &[String], id_and_severity: &str, evidence: &str) {
     let fits = |text: &&String| text.starts_with(&format!("{id_and_severity}: ")) && text.contains(evidence);
     assert!(found.iter().any(|text| fits(&text)), "no {id_and_severity} with `{evidence}` in {found:#?}");
 }
 
-fn json(ended: &Ended) -> Value {
+pub(crate) fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
 }
 
@@ -50,8 +50,13 @@ fn compare(place: &Place, output: &str, args: &[&str]) -> (Vec<String>, String) 
     (words(&case["findings"]), case["grade"].as_str().unwrap().to_string())
 }
 
+/// What is found when two results are compared.
+fn compare_stored(place: &Place, a: &str, b: &str) -> Vec<String> {
+    words(&json(&place.run(&["compare", a, b, "--json"]))["comparisons"][0]["findings"])
+}
+
 /// pgbench's tables at scale 1 in a new database of a server.
-fn loaded(place: &Place, server: &Server) -> (String, String) {
+pub(crate) fn loaded(place: &Place, server: &Server) -> (String, String) {
     let database = server.database_of("postgres");
     let target = server.admin_target(&database);
     place.run(&["init", "--server", &target, "--scale", "1"]).expect(0);
@@ -65,7 +70,7 @@ const BEYOND: &str = "SET synchronous_commit = off;\n\\set aid random(200001, 30
 /// A function that makes commits asynchronous for the rest of the session.
 const HIDDEN: &str = "create function hurry() returns text language sql as \
                       'select pg_catalog.set_config(''synchronous_commit'', ''off'', false)'";
-const WRITE: &str = "\\set aid random(1, 100000)\n\
+pub(crate) const WRITE: &str = "\\set aid random(1, 100000)\n\
                      UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
 
 #[test]
@@ -93,6 +98,7 @@ fn our_server_that_logs_durations_and_vacuums_each_second_is_doubted() {
         options.split(' ').filter(|word| !word.is_empty()).chain([bin_dir.as_str()]).collect();
     let result = json(&place.run(&args));
     expect(&words(&result["cases"][0]["findings"]), "spread-unknown doubt", "1 run only");
+    expect(&words(&result["findings"]), "closed-loop note", "use a closed loop");
     let found = words(&result["runs"][0]["findings"]);
     expect(&found, "too-short-to-judge doubt", "3 s were measured");
     expect(&found, "autovacuum-in-window doubt", "during the measurement");
@@ -184,10 +190,18 @@ fn scripts_without_statements_have_no_number() {
     let target = pg.admin_target(&pg.database());
     let (none, one) = (place.write("none.sql", "\\set a 1\n"), place.write("one.sql", "SELECT 1;\n"));
     let (none, one) = (none.to_str().unwrap(), one.to_str().unwrap());
-    let found = run_of(&place, "none", &["--server", &target, "-f", none]);
-    expect(&found, "no-statements void", "none.sql`");
     let found = run_of(&place, "both", &["--server", &target, "-f", none, "-f", one]);
     expect(&found, "no-statements doubt", "none.sql`");
+    let [a, b] = [one, none].map(|script| format!("workload.scripts=[\"{script}\"]"));
+    let url = format!("server.url={target}");
+    let sides =
+        ["--a", &a, "--b", &b, "--set", &url, "--set", "workload.kind=\"scripts\"", "--fail-on", "slower"];
+    let (found, grade) = compare(&place, "none", &sides);
+    expect(&found, "pairs-excluded void", "no run of B counts (no-statements: no statement in `");
+    assert_eq!(grade, "void");
+    let ended = place.run(&["compare", "none"]).expect(1);
+    assert!(ended.stderr.contains("no run of B counts (no-statements: "), "{ended:?}");
+    assert!(ended.stdout.contains("no verdict: 0 pairs"), "{ended:?}");
 }
 
 #[test]
@@ -287,10 +301,7 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
 }
 
 #[test]
-fn poolers_and_proxies_are_named() {
-    if !Path::new(PGBOUNCER).exists() {
-        return tell("skipped: PgBouncer is not installed");
-    }
+fn poolers_and_proxies_are_named_also_on_one_side() {
     let place = Place::new();
     let server = Server::start(&Options { has_tcp: true, ..Options::default() });
     let database = server.database_of("postgres");
@@ -299,6 +310,20 @@ fn poolers_and_proxies_are_named() {
         let url = format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable");
         run_of(&place, output, &["--server", &url, "-f", script.to_str().unwrap(), "--protocol", "simple"])
     };
+    run("direct", server.port);
+    let expect_one_sided = |output: &str, way: &str| {
+        let found = compare_stored(&place, "direct", output);
+        expect(&found, "one-sided note", "in-between in 0 of 1 runs of A and 1 of 1 of B");
+        let difference = format!("way to the server (TCP and {way})");
+        expect(&found, "undeclared-difference doubt", &difference);
+        assert!(!found.iter().any(|text| text.contains("lock_timeout")), "pgdyno's own: {found:#?}");
+    };
+    let found = run("proxy", proxy(server.port));
+    expect(&found, "in-between note", &format!("and the server accepts at 127.0.0.1:{}", server.port));
+    expect_one_sided("proxy", "TCP through a proxy");
+    if !Path::new(PGBOUNCER).exists() {
+        return tell("skipped: PgBouncer is not installed");
+    }
     for mode in ["session", "transaction"] {
         let port = unused_port();
         let pooler = pgbouncer(&server, mode, port);
@@ -306,17 +331,16 @@ fn poolers_and_proxies_are_named() {
         let found = run(mode, port);
         expect(&found, "in-between note", &format!("a pooler in {mode} mode answers at 127.0.0.1:{port}"));
         drop(pooler);
+        expect_one_sided(mode, &format!("TCP through a pooler in {mode} mode"));
     }
-    let found = run("proxy", proxy(server.port));
-    expect(&found, "in-between note", &format!("and the server accepts at 127.0.0.1:{}", server.port));
     place.expect_clean();
 }
 
 /// A program that ends with the test.
-struct Ending(Child);
+pub(crate) struct Ending(Child);
 
 impl Ending {
-    fn of(mut command: Command) -> Ending {
+    pub(crate) fn of(mut command: Command) -> Ending {
         Ending(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }

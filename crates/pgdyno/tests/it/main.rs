@@ -49,6 +49,7 @@ mod scripts;
 mod search_path;
 mod secrets;
 mod settings;
+mod sides;
 mod signals;
 mod space;
 mod stops;

@@ -134,6 +134,11 @@ fn work_of_others_on_one_side_of_a_comparison_is_noticed_there() {
         expect(&runs[&2], "cpu-quota", &["may use 30 % of a processor's time", "throttled in"]);
     }
     expect(&runs[&2], "foreign-sessions", &["transactions/s next to"]);
+    let screen = place.run(&["compare", "out"]).expect(0).stdout;
+    let screen = screen.split_whitespace().collect::<Vec<&str>>().join(" ");
+    for id in ["foreign-sessions"].into_iter().chain(quota.is_ok().then_some("cpu-quota")) {
+        assert!(screen.contains(&format!("{id} in 0 of 1 runs of A and 1 of 1 of B (")), "{screen}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use model::run::phase::Phase;
 use nix::sys::signal::Signal;
 use testbed::{PASSWORD, Pg};
 
-use crate::tool::{Ended, Place, wait_until};
+use crate::tool::{Ended, Place, expect_found, wait_until};
 
 /// Names of templates and copies.
 const OURS: &str =
@@ -120,6 +120,7 @@ fn objects_that_another_session_creates_between_two_runs_are_kept_and_the_report
     assert_eq!(details[2].get("database_changed"), None, "it is reported once");
     let report = std::fs::read_to_string(place.path("out/report.md")).unwrap();
     assert!(report.contains("Somebody else changed the database between runs"), "{report}");
+    expect_found(&place, "out", &["database-changed"]);
     assert_eq!(pg.ask("postgres", &of(OURS, &database)), "");
     place.expect_clean();
 }

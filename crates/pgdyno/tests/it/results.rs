@@ -5,7 +5,7 @@ use std::fs;
 use nix::sys::signal::Signal;
 use testbed::Pg;
 
-use crate::tool::{Ended, Place};
+use crate::tool::{Ended, Place, expect_found};
 
 /// The shortest experiment with the user's own script.
 fn run_script(place: &Place, script: &str, more: &[&str]) -> Ended {
@@ -31,6 +31,7 @@ fn a_run_without_any_number_does_not_end_as_done() {
     );
     assert!(!ended.stdout.contains("Measure longer"), "{}", ended.stdout);
     assert!(ended.stderr.contains("no case has a number"), "{}", ended.stderr);
+    expect_found(&place, "out", &["transactions-failed", "nothing-counts"]);
     place.run(&["report", "out"]).expect(0);
     place.run(&["report", "--strict", "out"]).expect(3);
     place.expect_clean();

@@ -212,5 +212,6 @@ fn a_target_that_was_rebuilt_elsewhere_begins_its_block_again() {
     assert!(records.len() == 2 && systems[0] == systems[1], "{systems:?}");
     assert!(place.path("out/runs/0001.cut-1/run.json").exists(), "the first attempt is kept");
     place.run(&["run", "--resume", "out"]).expect(0);
+    crate::tool::expect_found(&place, "out", &["resumed"]);
     place.expect_clean();
 }

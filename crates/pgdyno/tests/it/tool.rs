@@ -376,6 +376,17 @@ pub(crate) fn expect_sound(run: &RunData) {
     assert_eq!(counts.failed + counts.unknown, 0, "{counts:?}");
 }
 
+/// Fails the test unless the judge has found each of these in a run, a case or the experiment of a results directory.
+#[track_caller]
+pub(crate) fn expect_found(place: &Place, name: &str, ids: &[&str]) {
+    let study = analysis::study(&place.results(name));
+    let of_runs = study.runs.iter().flat_map(|run| &run.findings);
+    let of_cases = study.cases.iter().flat_map(|case| &case.findings);
+    let found: Vec<&str> =
+        study.findings.iter().chain(of_cases).chain(of_runs).map(|finding| finding.id).collect();
+    assert!(ids.iter().all(|id| found.contains(id)), "not all of {ids:?} are in {found:?}");
+}
+
 /// Fails the test unless totals obey the identity and are the sum of the intervals.
 #[track_caller]
 pub(crate) fn expect_identity(run: &RunData) {

@@ -18,6 +18,26 @@ fn findings_table(rules: &[Rule]) -> String {
     table
 }
 
+/// The situation in which a test saw each rule fire.
+fn tested_table(rules: &[Rule]) -> String {
+    let rows = rules.iter().map(|rule| format!("| `{}` | {} |\n", rule.id, cell(rule.tested)));
+    format!("| finding | tested with |\n|---|---|\n{}", rows.collect::<String>())
+}
+
+/// Rules that are said to be tested on a real server, and that no test of such a server names.
+fn untested(rules: &[Rule], sources: &[SourceFile]) -> Vec<String> {
+    let is_real = |file: &&SourceFile| file.path.starts_with("crates/pgdyno/tests/it/");
+    let names = |rule: &Rule| {
+        let ways = ["\"", "\\", " ", "]", ":"].map(|end| format!("{}{end}", rule.id));
+        sources.iter().filter(is_real).any(|file| ways.iter().any(|way| file.text.contains(way)))
+    };
+    let is_claimed =
+        |rule: &&Rule| !["Made-up records", "By hand: "].iter().any(|word| rule.tested.starts_with(word));
+    let bare = rules.iter().filter(is_claimed).filter(|rule| !names(rule));
+    bare.map(|rule| format!("`{}` is tested with: {} But no test in tests/it names it", rule.id, rule.tested))
+        .collect()
+}
+
 /// The metrics as a table.
 fn metrics_table(metrics: &[Metric]) -> String {
     let mut table = "| metric | instance | kind | unit | what |\n|---|---|---|---|---|\n".to_string();
@@ -152,6 +172,8 @@ fn a_name_that_is_not_explained_is_found() {
 #[test]
 fn the_catalogue_of_findings_is_that_of_the_code() {
     check("docs/findings.md", "findings", &findings_table(CATALOGUE));
+    check("docs/findings.md", "tested", &tested_table(CATALOGUE));
+    assert_none(&untested(CATALOGUE, &tree::rust()));
 }
 
 #[test]
@@ -162,6 +184,14 @@ fn the_table_of_metrics_is_that_of_the_code() {
 #[test]
 fn the_table_of_ceilings_is_that_of_the_code() {
     check("FORMAT.md", "ceilings", &ceilings_table(CEILINGS));
+}
+
+#[test]
+fn a_rule_whose_test_is_gone_is_found() {
+    let rule = CATALOGUE.iter().find(|rule| rule.id == "foreign-sessions").unwrap();
+    let it = |text: &str| [SourceFile::new("crates/pgdyno/tests/it/a.rs", text)];
+    assert_none(&untested(&[*rule], &it("expect(run, \"foreign-sessions\");")));
+    assert_one(&untested(&[*rule], &it("expect(run, \"foreign\");")), "`foreign-sessions` is tested with");
 }
 
 #[test]

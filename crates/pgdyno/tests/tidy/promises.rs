@@ -1,10 +1,10 @@
-//! What `docs/security.md` and `docs/faults.md` name exists: each file of the code, and each test.
+//! What `docs/security.md`, `docs/faults.md` and `docs/findings.md` name exists: each file of the code, and each test.
 
 use super::tree::{self, SourceFile};
 use super::{assert_none, assert_one};
 
 /// Documents whose tables name files and tests.
-const DOCUMENTS: &[&str] = &["docs/security.md", "docs/faults.md"];
+const DOCUMENTS: &[&str] = &["docs/security.md", "docs/faults.md", "docs/findings.md"];
 
 /// Shortest name of a test: shorter words after `::` are functions and types.
 const TEST_NAME_MIN: usize = 20;

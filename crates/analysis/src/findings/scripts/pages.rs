@@ -29,7 +29,8 @@ pub(in crate::findings) const FEW_PAGES: Rule = Rule {
                full-page images of the whole server since the checkpoint before the load: at least as many as pages changed. Needs 14 or \
                later, a checkpoint before the load, full_page_writes, logged tables, and a load of 10 s or more.",
     why: "Pages that change again and again stay in memory and are logged whole only once: the number is that of a much smaller database.",
-    tested: "An UPDATE of the first hundredth of pgbench_accounts, and of all of it, by URL.",
+    tested: "By hand: an UPDATE of the first hundredth of pgbench_accounts, and of all of it, by URL and on one \
+             side of a comparison.",
     check: Check::Run(few_pages),
 };
 

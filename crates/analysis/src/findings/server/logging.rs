@@ -53,8 +53,9 @@ pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
              the number.",
     evidence: "Settings of the server, as a session of the load's role and database sees them, and the libraries that they load.",
     why: "Each statement then also writes to the log or updates a shared hash table, which slows short transactions most.",
-    tested: "log_statement = all on one side of a comparison and in a run by URL (set for the database), and log_duration \
-             = on with auto_explain in session_preload_libraries on a server that pgdyno runs.",
+    tested: "log_statement = all by URL (set for the database) and on one side of comparisons, auto_explain in \
+             session_preload_libraries on one side of a comparison by URL and, with log_duration, on a server that \
+             pgdyno runs.",
     check: Check::Run(statements_logged),
 };
 

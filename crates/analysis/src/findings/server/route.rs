@@ -17,7 +17,8 @@ pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
     evidence: "The address that was connected to, that at which the server says it accepted the connection, and the process \
                ids of both.",
     why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
-    tested: "PgBouncer in session and in transaction mode, and a TCP proxy, in front of a server by URL.",
+    tested: "A TCP proxy, and where it is installed PgBouncer in session and in transaction mode, in front of a \
+             server by URL, and on one side of a comparison.",
     check: Check::Run(in_between),
 };
 
