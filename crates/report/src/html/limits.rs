@@ -90,8 +90,7 @@ fn row(figure: &Figure) -> String {
 fn strips(study: &Study, axis: &Axis) -> String {
     let heads: String =
         axis.levels.iter().map(|level| format!("<th scope=\"col\">{}</th>", text(level))).collect();
-    let columns = "<col>".repeat(axis.levels.len());
-    let of_group = |(group, name): (usize, &String)| {
+    let of_group = |group: usize| {
         let at = |level: usize| {
             let is_there = |case: &&CaseSummary| {
                 axis.places
@@ -100,18 +99,25 @@ fn strips(study: &Study, axis: &Axis) -> String {
             };
             study.cases.iter().find(is_there).and_then(|case| case.limiter.as_ref())
         };
-        let limiters: Vec<Option<&Limiter>> = (0..axis.levels.len()).map(at).collect();
-        format!("<tr><th scope=\"row\">{}</th>{}</tr>\n", text(name), fields(&limiters))
+        fields(&(0..axis.levels.len()).map(at).collect::<Vec<Option<&Limiter>>>())
     };
-    let rows: String = axis.groups.iter().enumerate().map(of_group).collect();
-    let by = if axis.title.is_empty() { "case" } else { &axis.title };
+    let by = text(if axis.title.is_empty() { "case" } else { &axis.title });
+    let columns = "<col>".repeat(axis.levels.len());
+    // A single row needs no name.
+    let (columns, corner, rows) = match axis.groups.as_slice() {
+        [_] => (columns, String::new(), format!("<tr>{}</tr>\n", of_group(0))),
+        groups => {
+            let row = |(group, name): (usize, &String)| {
+                format!("<tr><th scope=\"row\">{}</th>{}</tr>\n", text(name), of_group(group))
+            };
+            let rows = groups.iter().enumerate().map(row).collect();
+            (format!("<col class=\"name\">{columns}"), format!("<th scope=\"col\">{by}</th>"), rows)
+        }
+    };
     format!(
-        "<figure><figcaption><strong>Limiter by {}</strong> <span class=\"note\">hatched: low confidence</span></figcaption>\
-         <div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Limiter by {}\"><table class=\"strips\"><col>{columns}\
-         <thead><tr><th scope=\"col\">{}</th>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div></figure>\n",
-        text(by),
-        text(by),
-        text(&axis.title)
+        "<figure><figcaption><strong>Limiter by {by}</strong> <span class=\"note\">hatched: low confidence</span></figcaption>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Limiter by {by}\"><table class=\"strips\">{columns}\
+         <thead><tr>{corner}{heads}</tr></thead><tbody>\n{rows}</tbody></table></div></figure>\n"
     )
 }
 

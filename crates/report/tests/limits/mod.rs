@@ -30,3 +30,30 @@ fn tables_name_the_limiter_of_each_case_where_it_fits() {
         assert_eq!(row[column], ["offered-load", "row-lock"][usize::from(row[case] == "2")], "{row:?}");
     }
 }
+
+#[test]
+fn the_strip_has_a_named_row_for_each_group() {
+    let strip = |shape: &Shape| {
+        let (study, data) = synthetic::make(shape);
+        let page = report::html(&Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" });
+        let (_, rest) = page.split_once("<table class=\"strips\">").unwrap();
+        rest.split_once("</table>").unwrap().0.to_string()
+    };
+    let clients = vec![1, 8, 64];
+    let one = strip(&Shape { clients: clients.clone(), ..Shape::default() });
+    assert_eq!(
+        (one.matches("<th scope=\"col\">").count(), one.matches("scope=\"row\"").count()),
+        (3, 0),
+        "{one}"
+    );
+    let versions = ["14", "18"].map(str::to_string).to_vec();
+    let two = strip(&Shape { versions, clients, ..Shape::default() });
+    for part in [
+        "<th scope=\"col\">clients</th>",
+        "<th scope=\"row\">PostgreSQL 14</th>",
+        "<th scope=\"row\">PostgreSQL 18</th>",
+    ] {
+        assert!(two.contains(part), "{part} is not in {two}");
+    }
+    assert_eq!(two.matches(">wal-sync</span>").count(), 2, "{two}");
+}
