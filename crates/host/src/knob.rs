@@ -79,7 +79,7 @@ pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Opt
     let files = match key {
         "huge_pages" if value == "off" => return None,
         "huge_pages" => vec![NR_HUGE_PAGES.to_string()],
-        "numa" => return None,
+        "numa" | "processors" => return None,
         _ => settings(machine, key, value, disks).into_iter().map(|(path, _)| path).collect(),
     };
     if files.is_empty() {

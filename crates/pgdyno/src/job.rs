@@ -20,6 +20,7 @@ use experiment::site::progress::{Progress, Watch};
 use experiment::site::referee::Referee;
 use experiment::site::settings;
 use experiment::stage::copies;
+use experiment::stage::os::sets_values;
 use host::{Keeper, Machine};
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
@@ -271,8 +272,7 @@ pub(crate) fn end_stuck(what: &str) {
 /// restored in any case.
 pub(crate) fn take_os(plan: &Plan) -> Result<Option<Os>> {
     let machine = Machine::this();
-    let (keeper, undone) = if plan.cases.iter().any(|case| !case.os.is_empty() && case.server.host.is_none())
-    {
+    let (keeper, undone) = if plan.cases.iter().any(|case| sets_values(case) && case.server.host.is_none()) {
         let (keeper, undone) = Keeper::take(&machine).context("cannot set values of the operating system")?;
         (Some(keeper), undone)
     } else {

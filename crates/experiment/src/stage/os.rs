@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use host::{Disk, Keeper, Machine, Undone, pages};
 use model::experiment::case::Case;
-use model::experiment::os::{HugePages, Numa};
+use model::experiment::os::HugePages;
 use server::Cluster;
 use server::running::huge_pages;
 use server::running::numa::{self, Binding};
@@ -27,6 +27,14 @@ pub struct Refusal {
 
 /// Why a value is refused that takes effect when a server starts.
 pub const NEEDS_OURS: &str = "it needs a server that pgdyno runs itself";
+
+/// Keys of what a server's processes are bound to, which changes nothing of the machine.
+const BINDS: [&str; 2] = ["numa", "processors"];
+
+/// Whether the case asks for values that are set in the operating system itself.
+pub fn sets_values(case: &Case) -> bool {
+    case.os.keys().any(|key| !BINDS.contains(&key.as_str()))
+}
 
 /// Location of the cases' server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +69,7 @@ pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refu
 }
 
 fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option<String> {
-    let needs_start = ["huge_pages", "numa"].contains(&key);
+    let needs_start = key == "huge_pages" || BINDS.contains(&key);
     match (place, key) {
         (ServerPlace::Away, _) => Some(
             "the server is on another machine; pgdyno sets values there if `host` names the way (--host ssh:HOST, \
@@ -72,12 +80,14 @@ fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option
         (ServerPlace::Here, _) if host::is_of_disks(key) => Some(NEEDS_OURS.to_string()),
         // Whether that machine can have it is asked there.
         (ServerPlace::There, _) => None,
-        (_, "numa") => match level.parse::<Numa>() {
-            Ok(numa) => numa::binding(numa).err().map(|error| format!("{error:#}")),
-            Err(message) => Some(message),
-        },
+        (_, "numa") => placement(level).err().map(|error| format!("{error:#}")),
+        (_, "processors") => processors(level).err().map(|error| format!("{error:#}")),
         _ => host::refusal(&Machine::this(), key, level, disks),
     }
+}
+
+fn processors(level: &str) -> Result<Binding> {
+    Binding::of_processors(level.parse().context("not a number of processors")?)
 }
 
 /// Block devices below directories; a directory that does not exist yet will be where its parent is.
@@ -118,9 +128,27 @@ pub(crate) fn apply(
     own: Option<(&Cluster, &mut BTreeMap<String, String>)>,
 ) -> Result<Applied> {
     let mut applied = Applied::default();
-    if case.os.is_empty() {
-        return Ok(applied);
+    if sets_values(case) {
+        set(case, keeper, own, &mut applied)?;
     }
+    let bindings = [
+        ("numa", case.os.get("numa").map(|level| placement(level))),
+        ("processors", case.os.get("processors").map(|level| processors(level))),
+    ];
+    for (key, binding) in bindings {
+        let Some(binding) = binding.transpose().with_context(|| format!("os.{key}"))? else { continue };
+        applied.detail.insert(key.to_string(), binding.words());
+        applied.binding = Some(binding);
+    }
+    Ok(applied)
+}
+
+fn set(
+    case: &Case,
+    keeper: Option<&Mutex<Keeper>>,
+    own: Option<(&Cluster, &mut BTreeMap<String, String>)>,
+    applied: &mut Applied,
+) -> Result<()> {
     let keeper = keeper.context("changing operating system settings needs root")?;
     let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
     let machine = Machine::this();
@@ -144,12 +172,11 @@ pub(crate) fn apply(
         let said = use_huge_pages(wanted, &machine, &mut keeper, cluster, settings)?;
         applied.detail.insert("huge_pages".to_string(), said);
     }
-    if let Some(placement) = case.os.get("numa") {
-        let binding = numa::binding(placement.parse().map_err(anyhow::Error::msg)?)?;
-        applied.detail.insert("numa".to_string(), binding.words());
-        applied.binding = Some(binding);
-    }
-    Ok(applied)
+    Ok(())
+}
+
+fn placement(level: &str) -> Result<Binding> {
+    numa::binding(level.parse().map_err(anyhow::Error::msg)?)
 }
 
 /// Reserves the huge pages that the server needs and makes it require them, or keeps it from using any.
@@ -202,6 +229,10 @@ mod tests {
         check(ServerPlace::There, "huge_pages", "on", "needs a server that pgdyno runs itself");
         assert_eq!(refusal(ServerPlace::There, "io_scheduler", "none", &[]), None);
         check(ServerPlace::Here, "io_scheduler", "none", "needs a server that pgdyno runs itself");
+        check(ServerPlace::Here, "processors", "1", "needs a server that pgdyno runs itself");
+        check(ServerPlace::Own, "processors", "0", "at least one processor");
+        check(ServerPlace::Own, "processors", "60000", "pgdyno may use only");
+        assert_eq!(refusal(ServerPlace::Own, "processors", "1", &[]), None);
         check(ServerPlace::Own, "swappiness", "300", "not in 0..200");
         check(ServerPlace::Own, "io_scheduler", "none", "not on a block device");
         assert_eq!(refusal(ServerPlace::Own, "huge_pages", "off", &[]), None);

@@ -45,6 +45,9 @@ pub struct OsSection {
     /// The NUMA node of the server's processes and memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numa: Option<Levels<Numa>>,
+    /// Number of processors that the server's processes may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<Levels<u32>>,
 }
 
 impl OsSection {
@@ -64,6 +67,7 @@ impl OsSection {
             ("max_map_count", texts(&self.max_map_count)),
             ("cpu_governor", texts(&self.cpu_governor)),
             ("numa", texts(&self.numa)),
+            ("processors", texts(&self.processors)),
         ];
         all.into_iter().filter(|(_, levels)| !levels.is_empty()).collect()
     }

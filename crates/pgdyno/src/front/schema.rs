@@ -205,6 +205,7 @@ fn kind(key: &str) -> Kind {
         "prepare.restore_by" => Kind::Words(&["auto", "template", "load"]),
         "os.huge_pages" => Kind::Words(&["on", "off"]),
         "os.transparent_huge_pages" => Kind::Words(&["always", "madvise", "never"]),
+        "os.processors" => Kind::Whole(1, 65_535),
         "os.numa" => Kind::Words(&["local", "remote", "interleave"]),
         "os.swappiness" => Kind::Whole(0, 200),
         "os.overcommit_memory" => Kind::Whole(0, 2),

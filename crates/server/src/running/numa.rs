@@ -1,4 +1,4 @@
-//! NUMA placement of a server: the processors and the memory nodes, set in the child before its exec.
+//! What a server's processes are bound to: processors and memory nodes, set in the child before its exec.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use model::experiment::os::Numa;
 use nix::libc;
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 const NODES: &str = "sys/devices/system/node";
@@ -24,8 +24,13 @@ const MASK_BITS: usize = 1024;
 pub struct Binding {
     /// Processors; empty means all.
     pub cpus: Vec<usize>,
-    /// Nodes of the memory.
-    pub nodes: Vec<usize>,
+    memory: Option<Memory>,
+}
+
+/// Nodes of the memory, and a mode of set_mempolicy(2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Memory {
+    nodes: Vec<usize>,
     mode: libc::c_long,
 }
 
@@ -43,11 +48,12 @@ fn binding_at(numa: Numa, root: &Path) -> Result<Binding> {
     let (first, second) = (nodes[0], nodes[1]);
     let cpus = list(&read(&root.join(NODES).join(format!("node{first}/cpulist")))?);
     ensure!(numa == Numa::Interleave || !cpus.is_empty(), "NUMA node {first} has no processors");
-    Ok(match numa {
-        Numa::Local => Binding { cpus, nodes: vec![first], mode: MPOL_BIND },
-        Numa::Remote => Binding { cpus, nodes: vec![second], mode: MPOL_BIND },
-        Numa::Interleave => Binding { cpus: Vec::new(), nodes, mode: MPOL_INTERLEAVE },
-    })
+    let (cpus, nodes, mode) = match numa {
+        Numa::Local => (cpus, vec![first], MPOL_BIND),
+        Numa::Remote => (cpus, vec![second], MPOL_BIND),
+        Numa::Interleave => (Vec::new(), nodes, MPOL_INTERLEAVE),
+    };
+    Ok(Binding { cpus, memory: Some(Memory { nodes, mode }) })
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -64,12 +70,26 @@ fn list(text: &str) -> Vec<usize> {
 }
 
 impl Binding {
+    /// The first `n` of the processors that this process may use, and any memory.
+    ///
+    /// # Errors
+    /// When it may use fewer.
+    pub fn of_processors(n: usize) -> Result<Binding> {
+        let allowed = sched_getaffinity(Pid::from_raw(0)).context("read the processors of this process")?;
+        let all = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false));
+        let all: Vec<usize> = all.collect();
+        ensure!(n > 0, "a server needs at least one processor");
+        ensure!(n <= all.len(), "{n} processors are asked for, but pgdyno may use only {}", all.len());
+        Ok(Binding { cpus: all[..n].to_vec(), memory: None })
+    }
+
     /// The placement as text, for records.
     pub fn words(&self) -> String {
         let numbers = |of: &[usize]| of.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let cpus = if self.cpus.is_empty() { "all".to_string() } else { numbers(&self.cpus) };
-        let mode = if self.mode == MPOL_INTERLEAVE { "in turns on" } else { "on" };
-        format!("processors {cpus}, memory {mode} node {}", numbers(&self.nodes))
+        let Some(memory) = &self.memory else { return format!("processors {cpus}") };
+        let mode = if memory.mode == MPOL_INTERLEAVE { "in turns on" } else { "on" };
+        format!("processors {cpus}, memory {mode} node {}", numbers(&memory.nodes))
     }
 
     /// Makes `command` run with this placement, which its children inherit.
@@ -79,15 +99,16 @@ impl Binding {
             cpus.set(*cpu).with_context(|| format!("processor {cpu} is beyond the limit for binding"))?;
         }
         let mut mask = [0u64; MASK_BITS / 64];
-        for node in &self.nodes {
+        for node in self.memory.iter().flat_map(|memory| &memory.nodes) {
             ensure!(*node < MASK_BITS, "NUMA node {node} is beyond the limit for binding");
             mask[node / 64] |= 1 << (node % 64);
         }
-        let (mode, bind_cpus) = (self.mode, !self.cpus.is_empty());
+        let (mode, bind_cpus) = (self.memory.as_ref().map(|memory| memory.mode), !self.cpus.is_empty());
         let in_child = move || {
             if bind_cpus {
                 sched_setaffinity(Pid::from_raw(0), &cpus)?;
             }
+            let Some(mode) = mode else { return Ok(()) };
             // SAFETY: set_mempolicy(2) reads `MASK_BITS` bits of the mask, which lives on this closure's stack, and
             // writes to none of our memory.
             let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MASK_BITS + 1) };
@@ -128,12 +149,13 @@ mod tests {
     fn a_bound_process_is_where_it_was_bound_to() {
         let mut command = Command::new("cat");
         command.arg("/proc/self/status");
-        Binding { cpus: vec![0], nodes: vec![0], mode: MPOL_BIND }.apply(&mut command).unwrap();
+        Binding::of_processors(1).unwrap().apply(&mut command).unwrap();
         let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
         assert!(said.contains("Cpus_allowed_list:\t0\n"), "{said}");
         let mut command = Command::new("cat");
         command.arg("/proc/self/numa_maps");
-        Binding { cpus: vec![], nodes: vec![0], mode: MPOL_BIND }.apply(&mut command).unwrap();
+        let memory = Some(Memory { nodes: vec![0], mode: MPOL_BIND });
+        Binding { cpus: vec![], memory }.apply(&mut command).unwrap();
         let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
         // Kernels without this file do not show the placement.
         assert!(said.is_empty() || said.contains("bind:0"), "{said}");

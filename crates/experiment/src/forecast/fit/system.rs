@@ -132,6 +132,7 @@ fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
         max_map_count,
         cpu_governor,
         numa,
+        processors,
     } = os;
     keep("huge_pages", huge_pages, is_kept);
     keep("transparent_huge_pages", transparent_huge_pages, is_kept);
@@ -143,6 +144,7 @@ fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
     keep("max_map_count", max_map_count, is_kept);
     keep("cpu_governor", cpu_governor, is_kept);
     keep("numa", numa, is_kept);
+    keep("processors", processors, is_kept);
 }
 
 /// Keeps at most `n` levels of each `[os]` key.
