@@ -19,6 +19,8 @@ mod studies;
 mod tpcc;
 mod window;
 
+pub(crate) use cases::memory_setting_bytes;
+
 use model::experiment::case::Case;
 use model::run::{ExperimentData, RunData};
 

@@ -12,5 +12,6 @@ pub mod findings;
 pub mod history;
 pub mod run;
 pub mod summary;
+pub mod what_if;
 
 pub use explain::study::study;

@@ -16,3 +16,4 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod server;
 pub(crate) mod texts;
+pub(crate) mod why;

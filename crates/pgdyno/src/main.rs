@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => crate::commands::texts::completions(shell),
         Command::Man { dir } => crate::commands::texts::man(&dir),
         Command::Version => print(concat!("pgdyno ", env!("CARGO_PKG_VERSION"), "\n")).map(|()| Exit::Done),
+        Command::Why(args) => crate::commands::why::why(&args),
         Command::Explain { finding } => crate::commands::explain::explain(finding.as_deref()),
         Command::History(args) => crate::commands::history::history(&args),
         Command::List(args) => crate::commands::list::list(&args),

@@ -266,7 +266,7 @@ fn cache_fit_evidence(server: &ServerRecord, host: Option<&HostRecord>) -> Optio
 }
 
 /// Bytes of a memory setting as `SHOW` prints it: `128MB`, `16GB`, `8kB`.
-fn memory_setting_bytes(text: &str) -> Option<u64> {
+pub(crate) fn memory_setting_bytes(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..split].parse().ok()?;
     let shift = match text[split..].trim() {

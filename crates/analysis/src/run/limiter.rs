@@ -5,9 +5,10 @@
 //! of their queue does; and a closed loop's clients are all accounted for, so that few clients are an answer as well.
 //!
 //! Thresholds: a stage or resource is a candidate from 0.7 on, named with medium confidence from 0.85 on if the next is below
-//! 0.6 or a fifth less. High confidence would need proof by lifting the limit.
+//! 0.6 or a fifth less. High confidence needs proof by lifting the limit ([`crate::what_if`]).
 
 mod candidates;
+mod charged;
 mod facts;
 mod figures;
 pub(crate) mod utilisation;
@@ -31,7 +32,8 @@ const WAY_MS_MIN: f64 = 1.0;
 pub(crate) fn judge(facts: &Facts) -> Limiter {
     let judged = named(facts);
     let second = judged.runner_up.as_ref().map(|(name, _)| *name);
-    Limiter { figures: figures::of(facts, judged.name, second), ..judged }
+    let charged = charged::charged(facts, judged.name);
+    Limiter { figures: figures::of(facts, judged.name, second), charged, ..judged }
 }
 
 fn named(facts: &Facts) -> Limiter {
@@ -57,7 +59,16 @@ fn named(facts: &Facts) -> Limiter {
 
 fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Option<Candidate>) -> Limiter {
     let runner_up = second.map(|(name, _, evidence)| (name, evidence));
-    Limiter { name, confidence, evidence, figures: Vec::new(), runner_up, next: name.advice() }
+    Limiter {
+        name,
+        confidence,
+        evidence,
+        figures: Vec::new(),
+        charged: None,
+        runner_up,
+        next: name.advice(),
+        proofs: Vec::new(),
+    }
 }
 
 /// What a load without a limit in sight lacks.

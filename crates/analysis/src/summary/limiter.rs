@@ -1,9 +1,9 @@
 //! What limited a run.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a load could not get more of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bottleneck {
     /// A quota of the server's control group.
@@ -152,6 +152,8 @@ pub enum Confidence {
     Low,
     /// One is at its limit, and nothing else near.
     Medium,
+    /// Lifting it raised throughput, or lowering it cost throughput, as predicted.
+    High,
 }
 
 impl Confidence {
@@ -160,6 +162,7 @@ impl Confidence {
         match self {
             Confidence::Low => "low",
             Confidence::Medium => "medium",
+            Confidence::High => "high",
         }
     }
 }
@@ -175,11 +178,18 @@ pub struct Limiter {
     pub evidence: String,
     /// The same as shares: of what limits, of what was second, and of processors, clients and driver in any case.
     pub figures: Vec<Figure>,
+    /// The part of the clients' time that it held up, 0 to 1: lifting it gives at most 1 / (1 - charged) of the throughput (Amdahl
+    /// 1967). `None` for what no session waits in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charged: Option<f64>,
     /// What was second, and its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner_up: Option<(Bottleneck, String)>,
     /// What to change to see whether it is so.
     pub next: &'static str,
+    /// What measured changes proved or refuted, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<String>,
 }
 
 /// A share that a judgement rests on.

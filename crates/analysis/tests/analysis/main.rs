@@ -25,4 +25,5 @@ mod tpcc;
 mod two_drivers;
 mod unpaired;
 mod variation;
+mod what_if;
 mod whole;

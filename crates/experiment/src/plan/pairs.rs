@@ -1,5 +1,7 @@
 //! The plan of a comparison: two cases, and pairs of their runs in random order.
 
+pub mod what_ifs;
+
 use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec};
 use workload::Prng;

@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
 
 use crate::commands::report::{colour, width};
+use crate::commands::why::proofs;
 use crate::front::cli::{CompareArgs, FailOn};
 use crate::{Exit, print_exact, say};
 
@@ -37,7 +38,8 @@ pub(crate) struct Explained {
 impl Explained {
     pub(crate) fn read(dir: &Path) -> Result<Explained> {
         let data = store::load_experiment(dir)?;
-        let study = analysis::study(&data);
+        let mut study = analysis::study(&data);
+        proofs::confirm(dir, &mut study)?;
         Ok(Explained { data, study })
     }
 
@@ -142,13 +144,13 @@ fn voided(comparisons: &[CaseComparison]) -> String {
 
 /// Results as the user names them: a directory, and optionally the number of a case.
 #[derive(Debug, PartialEq)]
-struct StoredCase {
-    dir: PathBuf,
-    case: Option<u32>,
+pub(crate) struct StoredCase {
+    pub(crate) dir: PathBuf,
+    pub(crate) case: Option<u32>,
 }
 
 impl StoredCase {
-    fn parse(text: &str) -> Result<StoredCase> {
+    pub(crate) fn parse(text: &str) -> Result<StoredCase> {
         let whole = PathBuf::from(text);
         let named =
             text.rsplit_once(':').and_then(|(dir, case)| Some((PathBuf::from(dir), case.parse().ok()?)));

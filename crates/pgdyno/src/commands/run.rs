@@ -1,7 +1,7 @@
 //! `pgdyno run`: measure, then explain.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 use experiment::schedule::conduct::{self, Outcome};
@@ -10,22 +10,34 @@ use model::experiment::plan::Plan;
 use model::text::prose::plural;
 use store::ExperimentDir;
 
+use crate::commands::compare::StoredCase;
 use crate::commands::report::{self, Form};
+use crate::commands::why;
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::RunArgs;
+use crate::front::cli::why::WhyArgs;
 use crate::front::{hiding, moved, setup};
 use crate::job::referee::ByFindings;
 use crate::job::{self, Conducted, Job, Terms};
 use crate::job::{preview, spot};
 use crate::{Exit, print, say, signals};
 
-/// Runs the experiment that `args` ask for.
+/// Runs the experiment that `args` ask for, and proves what limited it if they ask for that.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
+    let (exit, dir) = measured(args)?;
+    match dir.filter(|_| args.why && exit == Exit::Done) {
+        Some(dir) => why::prove(&StoredCase { dir, case: None }, &WhyArgs::after(args)),
+        None => Ok(exit),
+    }
+}
+
+/// Runs the experiment that `args` ask for. Returns the directory of its results, if it has one.
+pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     if args.list {
         for builtin in experiment::plan::builtin::BUILTINS {
             print(&format!("{:<12} {}\n", builtin.name, builtin.about))?;
         }
-        return Ok(Exit::Done);
+        return Ok((Exit::Done, None));
     }
     // From here on a signal asks for an orderly stop.
     signals::stop_flag();
@@ -48,6 +60,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
     let kept = kept_by_targets(&job.plan);
+    let path = job.dir.path().to_path_buf();
     let exit = finish(args, job.dir, outcome, result)?;
     if !kept.is_empty() {
         say(&format!(
@@ -55,7 +68,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
             kept.join(", ")
         ));
     }
-    Ok(exit.unless_values_are_left(is_restored))
+    Ok((exit.unless_values_are_left(is_restored), Some(path)))
 }
 
 /// Directories that targets name and `pgdyno server list` does not list: they may be in memory (tmpfs).

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod ceilings;
 mod numbers;
 pub(crate) mod stored;
+pub(crate) mod why;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use self::numbers::{clients, pairs};
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::stored::{ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
+use crate::front::cli::why::WhyArgs;
 use crate::front::moved::Moved;
 use crate::front::template::Template;
 
@@ -48,6 +50,8 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// Compare two measured cases, or measure two now in pairs: ratio, interval, verdict.
     Compare(Box<CompareArgs>),
+    /// Prove what limited a case: short what-ifs, each of which changes one thing, in randomized blocks.
+    Why(WhyArgs),
     /// Explain what a finding means, why it matters and what to do; without a name, list all findings.
     Explain {
         /// Identifier of the finding or its title, as reports write them: checkpoint-in-window.
@@ -334,6 +338,9 @@ pub(crate) struct RunArgs {
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// Then prove what limited the case with the highest throughput, as `pgdyno why` does.
+    #[arg(long)]
+    pub(crate) why: bool,
     /// Exit with 3 if a finding voids a number.
     #[arg(long)]
     pub(crate) strict: bool,

@@ -21,11 +21,15 @@ fn words(limiter: &Limiter) -> String {
     let second = limiter.runner_up.as_ref().map_or(String::new(), |(name, evidence)| {
         format!(" Second: {}, {}.", name.as_str(), phrases::one_line(evidence))
     });
+    // Who has measured what the change gives needs no advice to try it.
+    let next = match limiter.proofs.as_slice() {
+        [] => limiter.next.to_string(),
+        proofs => format!("Measured: {}", phrases::one_line(&proofs.join(" "))),
+    };
     format!(
-        "{} ({} confidence): {}.{second} {}",
+        "{} ({} confidence): {}.{second} {next}",
         limiter.name.as_str(),
         limiter.confidence.as_str(),
         phrases::one_line(&limiter.evidence),
-        limiter.next
     )
 }

@@ -1,0 +1,45 @@
+//! What-ifs: changes of one thing each, which prove or refute what is said to limit a load.
+//!
+//! A *lift* takes a limit away: throughput rises by what the limit held up, unless something else is right behind it. A *brake*
+//! lowers a resource: throughput falls with it if it limits, and stays otherwise (Curtsinger and Berger 2015, Coz). *Fewer clients* cost
+//! nothing where they queue for one thing. `choose` says what to change, `judge` what the measured ratio means.
+
+mod choose;
+mod judge;
+
+use model::experiment::case::Case;
+use serde::{Deserialize, Serialize};
+
+pub use choose::{Circumstances, what_ifs};
+pub use judge::{Outcome, Proof, confirm, judge};
+
+use crate::summary::limiter::Bottleneck;
+
+/// How a what-if tests a limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The limit is taken away or moved.
+    Lift,
+    /// The resource is lowered.
+    Brake,
+    /// Fewer clients queue.
+    FewerClients,
+}
+
+/// A change of one thing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WhatIf {
+    /// The limiter that it tests.
+    pub limiter: Bottleneck,
+    /// How it tests it.
+    pub kind: Kind,
+    /// The change as a user would write it: `synchronous_commit=off`.
+    pub change: String,
+    /// Throughput with the change over throughput without it that the limiter would explain: at most for a lift.
+    pub predicted: Option<f64>,
+    /// What else the change does.
+    pub side_effect: &'static str,
+    /// The case with the change.
+    pub case: Case,
+}

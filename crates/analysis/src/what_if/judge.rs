@@ -1,0 +1,236 @@
+//! What a measured what-if proves.
+
+use std::fmt::Write as _;
+
+use model::experiment::plan::RunState;
+use serde::{Deserialize, Serialize};
+
+use crate::summary::limiter::{Bottleneck, Confidence};
+use crate::summary::{CaseSummary, RunSummary, Study};
+use crate::what_if::{Kind, WhatIf};
+
+/// Level of the intervals.
+const LEVEL: f64 = 0.95;
+/// A lift must give more than this beyond chance.
+const LIFT_MIN: f64 = 1.1;
+/// A brake must take more than this beyond chance.
+const BRAKE_MAX: f64 = 0.95;
+/// With half of the clients, at least this part of the throughput remains where they queue for one thing.
+const QUEUE_MIN: f64 = 0.85;
+
+/// What the measured ratio says of the limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It limits.
+    Proven,
+    /// It does not limit.
+    Refuted,
+    /// The interval contains both.
+    Undecided,
+}
+
+/// A what-if that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The limiter that was tested.
+    pub limiter: Bottleneck,
+    /// How it was tested.
+    pub kind: Kind,
+    /// The change: `synchronous_commit=off`.
+    pub change: String,
+    /// What else the change does.
+    pub side_effect: String,
+    /// Throughput with the change over that without it, as predicted: at most for a lift.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<f64>,
+    /// The measured ratio, the geometric mean over pairs; `None` below two pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// Its interval of 95 % by Student's t on logarithms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    /// Pairs of runs in which both count.
+    pub n_pairs: usize,
+    /// What the limiter's first figure counts, and its share without and with the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<(String, f64, Option<f64>)>,
+    /// What the ratio says.
+    pub outcome: Outcome,
+    /// What limits with the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Bottleneck>,
+}
+
+/// Judges a what-if whose runs are case `with` of the study, paired by block with those of case `without`.
+pub fn judge(study: &Study, without: u32, with: u32, what_if: &WhatIf) -> Proof {
+    let log_ratios = log_ratios(study, without, with);
+    let estimate = stats::mean_interval(&log_ratios, LEVEL).map(|estimate| estimate.map(f64::exp));
+    let of = |id: u32| study.cases.iter().find(|case| case.case.id == id);
+    let share = of(without).and_then(|before| share(before, of(with), what_if.limiter));
+    let next = of(with).and_then(|case| case.limiter.as_ref()).map(|limiter| limiter.name);
+    let fell = share.as_ref().is_none_or(|(_, before, after)| after.is_none_or(|after| after < *before));
+    let outcome = estimate.map_or(Outcome::Undecided, |estimate| {
+        outcome(what_if.kind, what_if.predicted, estimate.point, [estimate.low, estimate.high], fell)
+    });
+    Proof {
+        limiter: what_if.limiter,
+        kind: what_if.kind,
+        change: what_if.change.clone(),
+        side_effect: what_if.side_effect.to_string(),
+        predicted: what_if.predicted,
+        ratio: estimate.map(|estimate| estimate.point),
+        interval: estimate.map(|estimate| [estimate.low, estimate.high]),
+        n_pairs: log_ratios.len(),
+        share,
+        outcome,
+        next,
+    }
+}
+
+fn log_ratios(study: &Study, without: u32, with: u32) -> Vec<f64> {
+    let counts = |run: &&RunSummary| run.state == RunState::Completed && run.replaced_by.is_none();
+    let tps = |case: u32, block: u32| {
+        let mut runs = study.runs.iter().filter(counts).filter(|run| run.case == case && run.block == block);
+        runs.find_map(|run| run.tps).filter(|tps| *tps > 0.0)
+    };
+    let mut blocks: Vec<u32> = study.runs.iter().map(|run| run.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks.iter().filter_map(|block| Some((tps(with, *block)? / tps(without, *block)?).ln())).collect()
+}
+
+/// The limiter's first figure, without and with the change.
+fn share(
+    before: &CaseSummary,
+    after: Option<&CaseSummary>,
+    limiter: Bottleneck,
+) -> Option<(String, f64, Option<f64>)> {
+    let figures = &before.limiter.as_ref()?.figures;
+    let figure = figures.iter().find(|figure| figure.speaks_for == Some(limiter))?;
+    let after = after.and_then(|after| after.limiter.as_ref()).and_then(|limiter| {
+        let same =
+            limiter.figures.iter().find(|other| (&other.label, other.of) == (&figure.label, figure.of));
+        same.map(|figure| figure.share)
+    });
+    Some((format!("{} ({})", figure.label, figure.of), figure.share, after))
+}
+
+/// The thresholds: a lift proves if it surely gives more than a tenth, at least half of what was predicted, and what limited is less
+/// occupied; a brake, if at least half of the predicted loss is there; fewer clients, if nearly all of the throughput remains.
+fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2], fell: bool) -> Outcome {
+    match kind {
+        Kind::Lift => {
+            let half = predicted.map_or(LIFT_MIN, |most| 1.0 + 0.5 * (most - 1.0));
+            match () {
+                () if low > LIFT_MIN && ratio >= half && fell => Outcome::Proven,
+                () if high < half => Outcome::Refuted,
+                () => Outcome::Undecided,
+            }
+        }
+        Kind::Brake => {
+            let half = predicted.map_or(BRAKE_MAX, |least| 1.0 - 0.5 * (1.0 - least));
+            match () {
+                () if high < BRAKE_MAX && ratio <= half => Outcome::Proven,
+                () if low > half => Outcome::Refuted,
+                () => Outcome::Undecided,
+            }
+        }
+        Kind::FewerClients => match () {
+            () if low >= QUEUE_MIN => Outcome::Proven,
+            () if high < QUEUE_MIN => Outcome::Refuted,
+            () => Outcome::Undecided,
+        },
+    }
+}
+
+impl Proof {
+    /// The result in a sentence or two.
+    pub fn sentence(&self) -> String {
+        let Some((ratio, [low, high])) = self.ratio.zip(self.interval) else {
+            return format!("{}: too few runs count to say anything.", self.change);
+        };
+        let mut text = format!("{} gives {ratio:.2}x ({low:.2}x to {high:.2}x)", self.change);
+        if let Some(predicted) = self.predicted {
+            let words = match self.kind {
+                Kind::Lift => "predicted at most",
+                Kind::Brake | Kind::FewerClients => "predicted",
+            };
+            write!(text, ", {words} {predicted:.2}x").ok();
+        }
+        let name = self.limiter.as_str();
+        match self.outcome {
+            Outcome::Proven => write!(text, ": {name} limits it.").ok(),
+            Outcome::Refuted => write!(text, ": {name} does not limit it.").ok(),
+            Outcome::Undecided => write!(text, ": that neither proves nor refutes {name}.").ok(),
+        };
+        let is_lifted = self.outcome == Outcome::Proven && self.kind == Kind::Lift;
+        if let Some(next) = self.next.filter(|next| is_lifted && *next != self.limiter) {
+            write!(text, " Next: {}.", next.as_str()).ok();
+        }
+        text
+    }
+}
+
+/// Gives the limiter of the case with this number its proofs, and high confidence if one proves it.
+pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
+    let is_proven = |name: Bottleneck| {
+        proofs.iter().any(|proof| proof.limiter == name && proof.outcome == Outcome::Proven)
+    };
+    let of_case = study.cases.iter_mut().filter(|summary| summary.case.id == case);
+    for limiter in of_case.filter_map(|summary| summary.limiter.as_mut()) {
+        if is_proven(limiter.name) {
+            limiter.confidence = Confidence::High;
+        }
+        limiter.proofs = proofs.iter().map(Proof::sentence).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifts_prove_by_what_they_give_and_brakes_by_what_they_take() {
+        let check = |kind, predicted, ratio: f64, interval, expected| {
+            assert_eq!(outcome(kind, predicted, ratio, interval, true), expected, "{kind:?} {ratio}");
+        };
+        // The WAL device with 200 writes a second, and the hot row that is held by its client.
+        check(Kind::Lift, Some(6.0), 8.9, [8.1, 9.6], Outcome::Proven);
+        check(Kind::Lift, Some(3.0), 1.12, [1.05, 1.2], Outcome::Refuted);
+        check(Kind::Lift, Some(3.0), 1.9, [0.9, 4.0], Outcome::Undecided);
+        check(Kind::Lift, None, 1.3, [1.2, 1.4], Outcome::Proven);
+        check(Kind::Lift, None, 1.0, [0.97, 1.03], Outcome::Refuted);
+        check(Kind::Brake, Some(0.6), 0.62, [0.58, 0.66], Outcome::Proven);
+        check(Kind::Brake, Some(0.6), 0.98, [0.95, 1.01], Outcome::Refuted);
+        check(Kind::Brake, Some(0.6), 0.8, [0.6, 1.1], Outcome::Undecided);
+        check(Kind::FewerClients, Some(1.0), 1.01, [0.93, 1.1], Outcome::Proven);
+        check(Kind::FewerClients, Some(1.0), 0.55, [0.5, 0.6], Outcome::Refuted);
+        let occupied = outcome(Kind::Lift, Some(2.0), 1.8, [1.7, 1.9], false);
+        assert_eq!(occupied, Outcome::Undecided, "what limits is as occupied as before");
+    }
+
+    #[test]
+    fn a_proof_says_what_it_shows_and_what_comes_next() {
+        let proof = Proof {
+            limiter: Bottleneck::WalSync,
+            kind: Kind::Lift,
+            change: "synchronous_commit=off".to_string(),
+            side_effect: String::new(),
+            predicted: Some(6.0),
+            ratio: Some(8.9),
+            interval: Some([8.1, 9.6]),
+            n_pairs: 6,
+            share: None,
+            outcome: Outcome::Proven,
+            next: Some(Bottleneck::RowLock),
+        };
+        assert_eq!(
+            proof.sentence(),
+            "synchronous_commit=off gives 8.90x (8.10x to 9.60x), predicted at most 6.00x: wal-sync limits it. \
+             Next: row-lock."
+        );
+        let refuted = Proof { outcome: Outcome::Refuted, ..proof };
+        assert!(refuted.sentence().ends_with(": wal-sync does not limit it."));
+    }
+}

@@ -1,0 +1,214 @@
+//! `pgdyno why`: proves what limited a case by changing one thing at a time.
+
+pub(crate) mod proofs;
+
+use std::path::PathBuf;
+
+use analysis::summary::CaseSummary;
+use analysis::what_if::{self, Circumstances, Kind, Proof, WhatIf};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+use experiment::forecast::outlook::AROUND_LOAD_S;
+use experiment::plan::pairs::what_ifs::{self, Extent};
+use experiment::schedule::conduct;
+use model::experiment::case::Case;
+use model::experiment::plan::Plan;
+use model::load::Window;
+use model::text::prose::plural;
+
+use self::proofs::Proofs;
+use crate::commands::compare::{Explained, StoredCase};
+use crate::commands::{report, run};
+use crate::front::announce::{Consent, announce};
+use crate::front::cli::why::WhyArgs;
+use crate::front::cli::{Cli, Command, ExperimentArgs};
+use crate::front::{hiding, setup};
+use crate::job::{self, Conducted, Job, Terms};
+use crate::{Exit, print_exact, say, signals};
+
+/// Ramp-up of a what-if: data is in memory when it begins, and a pair has the same one.
+const RAMP_UP_S: u32 = 2;
+/// Fewest and most blocks: below four, an interval of 95 % is wider than most effects.
+const BLOCKS: (u32, u32) = (4, 12);
+
+/// What-ifs that were measured.
+struct Measured {
+    dir: PathBuf,
+    explained: Explained,
+    /// Whether all values of operating systems are back.
+    is_restored: bool,
+}
+
+/// Proves what limited the case that `args` name.
+pub(crate) fn why(args: &WhyArgs) -> Result<Exit> {
+    match StoredCase::parse(&args.of) {
+        Ok(of) => prove(&of, args),
+        // Not a directory: an experiment, which has to be measured first.
+        Err(_) => match measure(args)? {
+            (Exit::Done, Some(dir)) => prove(&StoredCase { dir, case: None }, args),
+            (exit, _) => Ok(exit),
+        },
+    }
+}
+
+/// Measures each case of an experiment once.
+fn measure(args: &WhyArgs) -> Result<(Exit, Option<PathBuf>)> {
+    let mut words = vec!["pgdyno", "run", "--repeats", "1"];
+    words.extend(args.yes.then_some("--yes"));
+    words.extend(args.quiet.then_some("--quiet"));
+    words.extend(["--", &args.of]);
+    match Cli::try_parse_from(words)?.command {
+        Command::Run(run) => run::measured(&run),
+        _ => bail!("`{}` is no experiment", args.of),
+    }
+}
+
+/// Measures the what-ifs of a stored case, and keeps what they prove with its results.
+pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
+    signals::stop_flag();
+    store::expect_ours(&of.dir)?;
+    let explained = Explained::read(&of.dir)?;
+    let plan = hiding::put_back(&of.dir, &explained.data.plan, &ExperimentArgs::default())?;
+    let explained = Explained { data: model::run::ExperimentData { plan, ..explained.data }, ..explained };
+    let summary = chosen(&explained, of)?;
+    let what_ifs = choose(&explained, summary)?;
+    if what_ifs.is_empty() {
+        say("no change of one thing can test that here");
+        return Ok(Exit::Failed);
+    }
+    let base = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
+    let planned = planned(&explained.data.plan, base, &what_ifs, args);
+    let Some(measured) = conducted(planned, &explained, args)? else { return Ok(Exit::Partial) };
+    let study = &measured.explained.study;
+    let judged = what_ifs.iter().zip(2..).map(|(what_if, id)| what_if::judge(study, 1, id, what_if));
+    let proofs = Proofs {
+        format: model::FORMAT,
+        case: summary.case.id,
+        measured_in: measured.dir.display().to_string(),
+        proofs: judged.collect(),
+    };
+    proofs::keep(&of.dir, &proofs)?;
+    show(&proofs, args)?;
+    let html = report::write_reports(&of.dir, &Explained::read(&of.dir)?)?;
+    say(&format!("report: {}", html.display()));
+    let exit = if study.partial.is_some() { Exit::Partial } else { Exit::Done };
+    Ok(exit.unless_values_are_left(measured.is_restored))
+}
+
+/// The named case, or the one with the highest throughput.
+fn chosen<'a>(explained: &'a Explained, of: &StoredCase) -> Result<&'a CaseSummary> {
+    let limited = explained.study.cases.iter().filter(|case| case.limiter.is_some());
+    let found = match of.case {
+        Some(id) => {
+            let is_there = explained.data.plan.case(id).is_some();
+            ensure!(is_there, "`{}` has no case {id}; pgdyno report shows its cases", of.dir.display());
+            limited.into_iter().find(|case| case.case.id == id)
+        }
+        None => limited.max_by(|a, b| a.tps_median.unwrap_or(0.0).total_cmp(&b.tps_median.unwrap_or(0.0))),
+    };
+    found.with_context(|| {
+        format!(
+            "no limiter is known for {}: a run that counts, of 8 s or more, whose waits were sampled (as a role with \
+             pg_read_all_stats) says what limited it",
+            if of.case.is_some() { "this case" } else { "any of its cases" }
+        )
+    })
+}
+
+/// The what-ifs of a case; says what they test, and what nothing can test.
+fn choose(explained: &Explained, summary: &CaseSummary) -> Result<Vec<WhatIf>> {
+    let limiter = summary.limiter.as_ref().context("the case has no limiter")?;
+    let counts =
+        explained.study.runs.iter().filter(|run| run.case == summary.case.id && run.limiter.is_some());
+    let counting = counts.max_by_key(|run| run.grade).context("no run of the case has a limiter")?;
+    let record =
+        explained.data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == counting.run);
+    let case = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
+    let record = record.context("the run has no record")?;
+    let of = Circumstances { case, limiter, record, resources: &counting.resources };
+    let (what_ifs, untested) = what_if::what_ifs(of);
+    say(&format!(
+        "{}: {} ({} confidence): {}",
+        summary.label,
+        limiter.name.as_str(),
+        limiter.confidence.as_str(),
+        limiter.evidence
+    ));
+    for (name, reason) in untested {
+        say(&format!("not tested: {}: {reason}", name.as_str()));
+    }
+    for what_if in &what_ifs {
+        let side_effect = match what_if.side_effect {
+            "" => String::new(),
+            side_effect => format!(" (also: {side_effect})"),
+        };
+        say(&format!("what if {}? tests {}{side_effect}", what_if.change, what_if.limiter.as_str()));
+    }
+    Ok(what_ifs)
+}
+
+fn planned(measured: &Plan, base: &Case, what_ifs: &[WhatIf], args: &WhyArgs) -> Plan {
+    let measure_s = (args.measure.ms / 1000).clamp(2, 3600) as u32;
+    let window = Window { ramp_up_s: RAMP_UP_S.min(base.window.ramp_up_s.max(1)), measure_s, ..base.window };
+    let of_block_s = (what_ifs.len() + 1) as f64 * (f64::from(window.load_s()) + AROUND_LOAD_S);
+    let n_blocks = (args.time.ms as f64 / 1000.0 / of_block_s) as u32;
+    let extent = Extent { n_blocks: n_blocks.clamp(BLOCKS.0, BLOCKS.1), window };
+    let changed: Vec<(String, Case)> =
+        what_ifs.iter().map(|what_if| (what_if.change.clone(), what_if.case.clone())).collect();
+    let now = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
+    what_ifs::plan(measured, base, &changed, extent, now)
+}
+
+/// Conducts the plan; `None` if it was stopped before the first run.
+fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
+    let servers = setup::servers_of(&of.data.experiment_toml)?;
+    let consent = Consent { yes: args.yes, replace: false, replace_databases: &[] };
+    job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
+    announce(&plan, &servers, consent)?;
+    let mut job = Job::begin(plan, &of.data.experiment_toml, servers, args.output.as_deref())?;
+    job::end_in_time(format!("the results are in {}", job.dir.path().display()));
+    let terms = Terms {
+        replace: false,
+        replace_databases: &[],
+        n_servers: 1,
+        is_enough: None,
+        quiet: args.quiet,
+        referee: None,
+    };
+    let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
+    let path = job.dir.path().to_path_buf();
+    if outcome.completed + outcome.incomplete == 0 && !job.dir.has_measurements() {
+        job.dir.discard();
+        result?;
+        say("stopped before the first run");
+        return Ok(None);
+    }
+    drop(job);
+    if let Err(error) = result {
+        say(&format!("pgdyno: error: {error:#}"));
+    }
+    let explained = Explained::read(&path)?;
+    report::write_reports(&path, &explained)?;
+    Ok(Some(Measured { dir: path, explained, is_restored }))
+}
+
+fn show(proofs: &Proofs, args: &WhyArgs) -> Result<()> {
+    if args.json {
+        return print_exact(&format!("{}\n", serde_json::to_string_pretty(proofs)?));
+    }
+    let mut text: String = proofs.proofs.iter().map(|proof| format!("{}\n", sentences(proof))).collect();
+    text.push_str(&format!("measured in {}\n", proofs.measured_in));
+    print_exact(&text)
+}
+
+/// What a proof says, with the share that fell.
+fn sentences(proof: &Proof) -> String {
+    let share = match &proof.share {
+        // A brake does not free what it lowers.
+        Some((label, before, Some(after))) if proof.kind == Kind::Lift => {
+            format!(" {label}: {:.0} % before, {:.0} % after.", 100.0 * before, 100.0 * after)
+        }
+        _ => String::new(),
+    };
+    format!("{}{share} ({})", proof.sentence(), plural(proof.n_pairs, "pair"))
+}

@@ -1,0 +1,55 @@
+//! Options of `why`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use model::text::units::Span;
+
+use crate::front::cli::RunArgs;
+
+/// Options of `why`.
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// Results, or one case of them (DIR:CASE) [default: the case with the highest throughput]; or an experiment to
+    /// measure first: a file, or a built-in one.
+    #[arg(value_name = "DIR[:CASE]|EXPERIMENT")]
+    pub(crate) of: String,
+    /// How long the what-ifs may take.
+    #[arg(long, value_name = "TIME", default_value = "4min")]
+    pub(crate) time: Span,
+    /// Length of the measurement window of each run.
+    #[arg(long, value_name = "TIME", default_value = "6s")]
+    pub(crate) measure: Span,
+    /// Directory of the what-ifs' results, new or empty [default: results/DATE-why-NAME-XXXX].
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Ask nothing.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How long what-ifs may take unless the command line says otherwise, milliseconds.
+const TIME_MS: u64 = 240_000;
+/// Length of a what-if's measurement window, milliseconds.
+const MEASURE_MS: u64 = 6_000;
+
+impl WhyArgs {
+    /// The options that `run --why` implies.
+    pub(crate) fn after(run: &RunArgs) -> WhyArgs {
+        WhyArgs {
+            of: String::new(),
+            time: Span { ms: TIME_MS },
+            measure: Span { ms: MEASURE_MS },
+            output: None,
+            yes: run.yes,
+            quiet: run.quiet,
+            json: run.form.json,
+        }
+    }
+}
