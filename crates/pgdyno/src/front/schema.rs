@@ -205,11 +205,10 @@ fn kind(key: &str) -> Kind {
         "prepare.restore_by" => Kind::Words(&["auto", "template", "load"]),
         "os.huge_pages" => Kind::Words(&["on", "off"]),
         "os.transparent_huge_pages" => Kind::Words(&["always", "madvise", "never"]),
-        "os.processors" => Kind::Whole(1, 65_535),
         "os.numa" => Kind::Words(&["local", "remote", "interleave"]),
         "os.swappiness" => Kind::Whole(0, 200),
         "os.overcommit_memory" => Kind::Whole(0, 2),
-        "os.read_ahead_kb" | "os.somaxconn" | "os.max_map_count" => U32,
+        "os.read_ahead_kb" | "os.somaxconn" | "os.max_map_count" | "os.processors" => U32,
         _ => Kind::Text,
     }
 }
