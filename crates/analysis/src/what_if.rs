@@ -38,7 +38,7 @@ pub struct WhatIf {
     pub change: String,
     /// Throughput with the change over throughput without it that the limiter would explain: at most for a lift.
     pub predicted: Option<f64>,
-    /// What else the change does.
+    /// Other effects of the change.
     pub side_effect: &'static str,
     /// The case with the change.
     pub case: Case,

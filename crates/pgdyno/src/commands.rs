@@ -6,14 +6,10 @@ pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod data;
 pub(crate) mod explain;
-pub(crate) mod export;
-pub(crate) mod history;
-
-pub(crate) mod list;
-pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod server;
+pub(crate) mod stored;
 pub(crate) mod texts;
 pub(crate) mod why;

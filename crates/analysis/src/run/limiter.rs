@@ -5,7 +5,7 @@
 //! of their queue does; and a closed loop's clients are all accounted for, so that few clients are an answer as well.
 //!
 //! Thresholds: a stage or resource is a candidate from 0.7 on, named with medium confidence from 0.85 on if the next is below
-//! 0.6 or a fifth less. High confidence needs proof by lifting the limit ([`crate::what_if`]).
+//! 0.6 or a fifth less. High confidence needs proof by lifting the limit.
 
 mod candidates;
 mod charged;

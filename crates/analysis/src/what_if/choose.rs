@@ -24,7 +24,7 @@ pub struct Circumstances<'a> {
     pub limiter: &'a Limiter,
     /// A run of it that counts.
     pub record: &'a RunRecord,
-    /// What that run used.
+    /// Resources of that run.
     pub resources: &'a Resources,
 }
 

@@ -18,7 +18,7 @@ const BRAKE_MAX: f64 = 0.95;
 /// With half of the clients, at least this part of the throughput remains where they queue for one thing.
 const QUEUE_MIN: f64 = 0.85;
 
-/// What the measured ratio says of the limiter.
+/// The verdict on a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -39,7 +39,7 @@ pub struct Proof {
     pub kind: Kind,
     /// The change: `synchronous_commit=off`.
     pub change: String,
-    /// What else the change does.
+    /// Other effects of the change.
     pub side_effect: String,
     /// Throughput with the change over that without it, as predicted: at most for a lift.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,9 +55,9 @@ pub struct Proof {
     /// What the limiter's first figure counts, and its share without and with the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<(String, f64, Option<f64>)>,
-    /// What the ratio says.
+    /// The verdict.
     pub outcome: Outcome,
-    /// What limits with the change.
+    /// The limiter with the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Bottleneck>,
 }

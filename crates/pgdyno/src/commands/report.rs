@@ -12,7 +12,7 @@ use report::Input;
 use store::Writer;
 
 use crate::commands::compare::{self, Explained};
-use crate::commands::list::{ANSWER, Answer};
+use crate::commands::stored::list::{ANSWER, Answer};
 use crate::front::cli::stored::{FormArgs, ReportArgs};
 use crate::front::shell;
 use crate::{Exit, print_exact, say};

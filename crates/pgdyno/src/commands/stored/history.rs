@@ -16,7 +16,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
     let of_one = if given.is_none() { results_of_one(Path::new(&args.name)) } else { None };
     let (name, dir) =
         of_one.unwrap_or_else(|| (args.name.clone(), given.unwrap_or(Path::new(RESULTS)).to_path_buf()));
-    let listings = crate::commands::list::listings(&dir)?;
+    let listings = crate::commands::stored::list::listings(&dir)?;
     let mut names: Vec<&str> = listings.iter().map(|listing| listing.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -51,7 +51,7 @@ fn results_of_one(path: &Path) -> Option<(String, PathBuf)> {
         return None;
     }
     let all = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let listings = crate::commands::list::listings(all).ok()?;
+    let listings = crate::commands::stored::list::listings(all).ok()?;
     let is_it = |listing: &&store::Listing| listing.path.file_name() == path.file_name();
     let name = listings.iter().find(is_it)?.name.clone();
     Some((name, all.to_path_buf()))

@@ -1,0 +1,6 @@
+//! Commands that read stored results.
+
+pub(crate) mod export;
+pub(crate) mod history;
+pub(crate) mod list;
+pub(crate) mod merge;
