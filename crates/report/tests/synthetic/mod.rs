@@ -517,6 +517,8 @@ fn limiter(n_clients: u32) -> Limiter {
         evidence: "at 97 % of the instants somebody was writing or syncing WAL, and 99 % of the sessions at work waited for it"
             .to_string(),
         runner_up: Some((Bottleneck::ServerCpu, "the processors were busy 63 % of the time".to_string())),
+        charged: None,
+        proofs: Vec::new(),
         next: name.advice(),
     }
 }
