@@ -35,8 +35,12 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     }
     html.push_str(
         "<p class=\"quiet\">From samples of what the server's processes wait for, and from the use of processors and devices, \
-         in this measurement. Not proven. Only lifting a limit proves it.</p>\n",
+         in this measurement.",
     );
+    html.push_str(match limiter.proofs.is_empty() {
+        true => " Not proven. Only lifting a limit proves it: pgdyno why does.</p>\n",
+        false => "</p>\n",
+    });
     html
 }
 
@@ -48,6 +52,10 @@ fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
         let evidence = text(&phrases::one_line(evidence));
         format!("<p class=\"quiet\">Second: {}, {evidence}.</p>", marked(*name))
     });
+    let next = match limiter.proofs.as_slice() {
+        [] => limiter.next.to_string(),
+        proofs => format!("Measured: {}", phrases::one_line(&proofs.join(" "))),
+    };
     format!(
         "<{element} class=\"limited\">{whose}<b>{}</b>, {} <span class=\"badge note\">{} confidence</span></{element}>\n\
          <p>{}.</p>\n{}{second}<p class=\"quiet\">{}</p>\n",
@@ -56,7 +64,7 @@ fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
         limiter.confidence.as_str(),
         text(&phrases::capital(&phrases::one_line(&limiter.evidence))),
         evidence(limiter),
-        text(limiter.next)
+        text(&next)
     )
 }
 
@@ -168,7 +176,16 @@ mod tests {
 
     fn limiter(name: Bottleneck, confidence: Confidence) -> Limiter {
         let (evidence, next) = ("a <b> lock".to_string(), name.advice());
-        Limiter { name, confidence, evidence, figures: Vec::new(), runner_up: None, next }
+        Limiter {
+            name,
+            confidence,
+            evidence,
+            figures: Vec::new(),
+            charged: None,
+            runner_up: None,
+            next,
+            proofs: Vec::new(),
+        }
     }
 
     #[test]
