@@ -14,6 +14,10 @@ const BUFFERS_SHARE_MAX: f64 = 0.4;
 /// How much larger a setting becomes that is to be out of the way.
 const LARGER: u64 = 8;
 const MIB: u64 = 1 << 20;
+/// Settings that take effect at the start of a server.
+const NEED_RESTART: [&str; 1] = ["shared_buffers"];
+/// Settings without which a crash may lose data.
+const FOR_COPIES: [&str; 2] = ["full_page_writes", "synchronous_commit"];
 
 /// A load whose limiter is to be tested.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +30,8 @@ pub struct Circumstances<'a> {
     pub record: &'a RunRecord,
     /// Resources of that run.
     pub resources: &'a Resources,
+    /// Whether settings of a server by URL may be changed.
+    pub allow_changes: bool,
 }
 
 /// The changes that test what limited a load and what was second, most telling first, and for each of these two that nothing can
@@ -109,8 +115,17 @@ impl Circumstances<'_> {
     }
 
     fn lifted(&self, name: &str, value: &str, side_effect: &'static str) -> Result<WhatIf, String> {
-        if !self.case.server.source.is_embedded() {
-            return Err(format!("{name} is a setting of a server that pgdyno does not run"));
+        let is_own = self.case.server.source.is_embedded();
+        if !is_own && NEED_RESTART.contains(&name) {
+            return Err(format!("{name} would need a restart of a server that pgdyno does not run"));
+        }
+        if !is_own && FOR_COPIES.contains(&name) {
+            return Err(format!("{name} is changed on a copy only, of a server that pgdyno runs"));
+        }
+        if !is_own && !self.allow_changes {
+            return Err(format!(
+                "{name} is a setting of a server that pgdyno does not run; --allow-changes allows it"
+            ));
         }
         if self.setting(name) == Some(value) {
             return Err(format!("{name} is {value} already"));

@@ -39,8 +39,13 @@ fn chosen(name: Bottleneck, case: &Case, settings: &[(&str, &str)]) -> Result<Wh
     let (limiter, record) = (limiter(name, Some(0.8)), record(settings));
     let resources =
         Resources { n_cpus: Some(4), host_busy: Some(0.4), server_cpu: Some(3.0), ..Resources::default() };
-    let (mut all, untested) =
-        what_ifs(Circumstances { case, limiter: &limiter, record: &record, resources: &resources });
+    let (mut all, untested) = what_ifs(Circumstances {
+        case,
+        limiter: &limiter,
+        record: &record,
+        resources: &resources,
+        allow_changes: false,
+    });
     all.pop().ok_or_else(|| untested[0].1.clone())
 }
 
@@ -83,7 +88,7 @@ fn what_cannot_be_tested_is_named_with_the_reason() {
     check(Bottleneck::DataRead, &case, &[("shared_buffers", "6GB")], "most of the memory");
     let mut by_url = case.clone();
     by_url.server.source = ServerSource::Url(Default::default());
-    check(Bottleneck::WalSync, &by_url, &[], "a server that pgdyno does not run");
+    check(Bottleneck::WalSync, &by_url, &[], "changed on a copy only");
     check(Bottleneck::ServerCpu, &by_url, &[], "not its to take");
     // The clients are pgdyno's own.
     assert_eq!(chosen(Bottleneck::OfferedLoad, &by_url, &[]).unwrap().change, "clients=16");

@@ -71,7 +71,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     let plan = hiding::put_back(&of.dir, &explained.data.plan, &ExperimentArgs::default())?;
     let explained = Explained { data: model::run::ExperimentData { plan, ..explained.data }, ..explained };
     let summary = chosen(&explained, of)?;
-    let what_ifs = choose(&explained, summary)?;
+    let what_ifs = choose(&explained, summary, args.allow_changes)?;
     if what_ifs.is_empty() {
         say("no change of one thing can test that here");
         return Ok(Exit::Failed);
@@ -116,7 +116,7 @@ fn chosen<'a>(explained: &'a Explained, of: &StoredCase) -> Result<&'a CaseSumma
 }
 
 /// The what-ifs of a case; says what they test, and what nothing can test.
-fn choose(explained: &Explained, summary: &CaseSummary) -> Result<Vec<WhatIf>> {
+fn choose(explained: &Explained, summary: &CaseSummary, allow_changes: bool) -> Result<Vec<WhatIf>> {
     let limiter = summary.limiter.as_ref().context("the case has no limiter")?;
     let counts =
         explained.study.runs.iter().filter(|run| run.case == summary.case.id && run.limiter.is_some());
@@ -125,7 +125,7 @@ fn choose(explained: &Explained, summary: &CaseSummary) -> Result<Vec<WhatIf>> {
         explained.data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == counting.run);
     let case = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
     let record = record.context("the run has no record")?;
-    let of = Circumstances { case, limiter, record, resources: &counting.resources };
+    let of = Circumstances { case, limiter, record, resources: &counting.resources, allow_changes };
     let (what_ifs, untested) = what_if::what_ifs(of);
     say(&format!(
         "{}: {} ({} confidence): {}",
@@ -162,7 +162,8 @@ fn planned(measured: &Plan, base: &Case, what_ifs: &[WhatIf], args: &WhyArgs) ->
 /// Conducts the plan; `None` if it was stopped before the first run.
 fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
     let servers = setup::servers_of(&of.data.experiment_toml)?;
-    let consent = Consent { yes: args.yes, replace: false, replace_databases: &[] };
+    let consent =
+        Consent { yes: args.yes, replace: false, replace_databases: &[], allow_changes: args.allow_changes };
     job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     let mut job = Job::begin(plan, &of.data.experiment_toml, servers, args.output.as_deref())?;
@@ -170,6 +171,7 @@ fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measur
     let terms = Terms {
         replace: false,
         replace_databases: &[],
+        allow_changes: args.allow_changes,
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,

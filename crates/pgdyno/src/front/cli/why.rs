@@ -20,6 +20,9 @@ pub(crate) struct WhyArgs {
     /// Length of the measurement window of each run.
     #[arg(long, value_name = "TIME", default_value = "6s")]
     pub(crate) measure: Span,
+    /// Allow changes of settings of a server by URL, by ALTER SYSTEM; they are put back.
+    #[arg(long)]
+    pub(crate) allow_changes: bool,
     /// Directory of the what-ifs' results, new or empty [default: results/DATE-why-NAME-XXXX].
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -46,6 +49,7 @@ impl WhyArgs {
             of: String::new(),
             time: Span { ms: TIME_MS },
             measure: Span { ms: MEASURE_MS },
+            allow_changes: run.allow_changes,
             output: None,
             yes: run.yes,
             quiet: run.quiet,
