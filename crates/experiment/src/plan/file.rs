@@ -234,6 +234,9 @@ mod tests {
         let expected =
             ["1:22", "1:25", "1:38", "3:25", "3:39", "4:19", "4:27", "6:8", "7:1", "10:1", "12:1", "14:11"];
         assert_eq!(places, expected, "{message}");
+        let many: String = (0..30).map(|n| format!("key{n} = 1\n")).collect();
+        let message = parse("x.toml", &format!("[workload]\n{many}"), &[]).unwrap_err().to_string();
+        assert_eq!(message.matches("unknown field").count(), 30, "{message}");
         let options = ["workload.clinets=1", "run.measure=30", "workload.scale=1"];
         let changes: Vec<Override> = options.iter().map(|text| Override::parse(text).unwrap()).collect();
         let message = parse("x.toml", FILE, &changes).unwrap_err().to_string();

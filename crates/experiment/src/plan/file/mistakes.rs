@@ -16,7 +16,7 @@ use toml::de::{DeTable, Deserializer};
 use super::{FileError, NOTHING};
 
 /// Most mistakes in one message.
-const MISTAKES_MAX: usize = 20;
+const MISTAKES_MAX: usize = 100;
 
 /// The mistakes of `text`, of the file `name`.
 pub(super) fn all(name: &str, text: &str) -> FileError {
