@@ -179,10 +179,31 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Nothing should be there, but a test that fails leaves nothing behind either.
-        for pid in self.processes() {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        // Nothing should be there, but a test that fails leaves nothing behind either. Servers get the time to remove their
+        // shared memory.
+        let (servers, others): (Vec<i32>, Vec<i32>) = self.processes().into_iter().partition(is_server);
+        signal_all(&others, Signal::SIGKILL);
+        signal_all(&servers, Signal::SIGQUIT);
+        signal_all(&servers, Signal::SIGCONT);
+        let began = Instant::now();
+        while !self.processes().is_empty() && began.elapsed() < SERVERS_END_MAX {
+            std::thread::sleep(Duration::from_millis(20));
         }
+        signal_all(&self.processes(), Signal::SIGKILL);
+    }
+}
+
+/// How long the servers of a test that has failed may take to end.
+const SERVERS_END_MAX: Duration = Duration::from_secs(6);
+
+fn is_server(pid: &i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "postgres")
+}
+
+fn signal_all(pids: &[i32], signal: Signal) {
+    for pid in pids {
+        // One that has just ended needs no signal.
+        let _ = kill(Pid::from_raw(*pid), signal);
     }
 }
 
