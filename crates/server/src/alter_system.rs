@@ -86,7 +86,7 @@ impl Altering {
         if let Some(left) = undone.iter().find(|undone| undone.is_left()) {
             bail!("{}", left.words());
         }
-        let mut holder = state::open(conninfo)?;
+        let mut holder = state::open_aside(conninfo)?;
         lock::take(&mut holder)?;
         let system_identifier = state::system_identifier(&mut holder)?;
         let path = Journal::path(dir, &system_identifier, conninfo)?;
@@ -148,7 +148,7 @@ impl Altering {
         if self.holder.query("select 1").is_ok() {
             return Ok(());
         }
-        self.holder = state::open(&self.conninfo)?;
+        self.holder = state::open_aside(&self.conninfo)?;
         lock::take(&mut self.holder)
     }
 
@@ -201,10 +201,10 @@ impl Altering {
         let words = self.journal.restart.clone();
         ensure!(!words.is_empty(), "there is no command that restarts the server (server.restart)");
         let before = state::postmaster_start(&mut self.holder)?;
-        let log_path = self.path.with_extension("restart.log");
+        let log_path = Journal::log_path(&self.path);
         let restarted = restart::restart(&words, &self.conninfo, &log_path, &before);
-        let (holder, took) = restarted.with_context(|| self.if_it_does_not_start(goals))?;
-        self.holder = holder;
+        let took = restarted.with_context(|| self.if_it_does_not_start(goals))?;
+        self.holder = state::open_aside(&self.conninfo)?;
         lock::take(&mut self.holder)?;
         Ok(took)
     }

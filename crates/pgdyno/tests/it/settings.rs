@@ -9,8 +9,10 @@ use testbed::{Options, Server};
 
 use crate::tool::{Place, wait_until};
 
+const RUN: &str =
+    "-c 1 --ramp-up 0s --repeats 1 --scale 1 --set prepare.settle=false --set prepare.prewarm=false";
 /// Runs of one statement on the database as it is.
-const RUN: &str = "-f one.sql --set workload.data=none -c 1 --ramp-up 0s --repeats 1";
+const ONE: &str = "-f one.sql --set workload.data=none -c 1 --ramp-up 0s --repeats 1";
 
 /// The entries of `postgresql.auto.conf`, and what the server makes of two of them.
 fn state(server: &Server) -> (Vec<String>, String) {
@@ -55,9 +57,9 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-fn args<'a>(first: &'a str, target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+fn args<'a>((first, common): (&'a str, &'a str), target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args: Vec<&str> = vec![first, "--server", target];
-    args.extend(RUN.split_whitespace());
+    args.extend(common.split_whitespace());
     args.extend(more);
     args
 }
@@ -65,8 +67,8 @@ fn args<'a>(first: &'a str, target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn settings_of_a_server_by_url_are_a_factor_and_put_back_however_it_ends() {
     let (place, server) = (Place::new(), Server::start(&Options::default()));
-    place.write("one.sql", "select 1;\n");
-    let target = server.admin_target("postgres");
+    let target = server.admin_target("bench");
+    place.run(&["init", "--server", &target, "--create-database", "--scale", "1"]).expect(0);
     server.execute("postgres", "alter system set work_mem = '5MB'");
     server.execute("postgres", "select pg_reload_conf()");
     let sql = "select setting from pg_settings where name = 'work_mem'";
@@ -87,7 +89,7 @@ fn settings_of_a_server_by_url_are_a_factor_and_put_back_however_it_ends() {
             "--set",
             "experiment.zip=[[\"server.settings.work_mem\",\"server.settings.shared_buffers\"]]",
         ];
-        let plan = args("plan", &target, &levels);
+        let plan = args(("plan", RUN), &target, &levels);
         let refused = place.run(&plan).expect(1).stdout;
         assert!(refused.contains("shared_buffers: it changes at a restart: name the command"), "{refused}");
         let plan = [&plan[..], &["--set", &restart]].concat();
@@ -95,12 +97,12 @@ fn settings_of_a_server_by_url_are_a_factor_and_put_back_however_it_ends() {
         assert!(planned.contains("work_mem to 8MB, 64MB (it is 5MB)"), "{planned}");
 
         let more = [&levels[..], &["--set", &restart, "--measure", "2s", "-o", "out"]].concat();
-        let run = args("run", &target, &more);
+        let run = args(("run", RUN), &target, &more);
         let refused = place.run(&run).expect(1).stderr;
         assert!(refused.contains("only with `pgdyno run --allow-changes`"), "{refused}");
         assert!(!place.path("out").exists() && state(&server) == before);
         let ended = place.run(&[&run[..], &["--allow-changes"]].concat()).expect(0);
-        assert!(ended.stderr.contains("put back setting `work_mem` to 5120"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("put back setting `work_mem` to 5MB"), "{}", ended.stderr);
         let results = place.results("out");
         assert_eq!(results.runs.len(), 2);
         for run in &results.runs {
@@ -108,7 +110,9 @@ fn settings_of_a_server_by_url_are_a_factor_and_put_back_however_it_ends() {
             for name in ["work_mem", "shared_buffers"] {
                 assert_eq!(settings[name].value, run.record.case.server.settings[name], "{name}");
             }
-            assert!(run.record.phases[0].detail.contains_key("restart_seconds"), "{:?}", run.record.phases);
+            let detail = &run.record.phases[0].detail;
+            assert!(detail.contains_key("restart_seconds"), "{detail:?}");
+            assert!(!detail.contains_key("no_template"), "a restart costs no template: {detail:?}");
         }
         expect_as_before();
     });
@@ -132,7 +136,7 @@ fn settings_are_put_back_after_ctrl_c_and_after_a_kill() {
             "-o",
             name,
         ];
-        let running = place.start(place.command(&args("run", &target, &more)));
+        let running = place.start(place.command(&args(("run", ONE), &target, &more)));
         place.wait_for_load(name, 1);
         assert!(state(&server).1.contains("work_mem 65536 configuration file"), "{:?}", state(&server));
         running
@@ -140,11 +144,23 @@ fn settings_are_put_back_after_ctrl_c_and_after_a_kill() {
     let running = start("stopped");
     let more =
         ["--set", "server.settings.work_mem=1MB", "--measure", "2s", "--allow-changes", "-o", "second"];
-    let second = place.run(&args("run", &target, &more)).expect(1).stderr;
+    let second = place.run(&args(("run", ONE), &target, &more)).expect(1).stderr;
     assert!(second.contains("another pgdyno changes settings of this server: server process"), "{second}");
     running.signal(Signal::SIGINT);
     let ended = running.wait().expect(2);
-    assert!(ended.stderr.contains("put back setting `work_mem` to 4096"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("put back setting `work_mem` to 4MB"), "{}", ended.stderr);
+    assert_eq!(state(&server), before);
+
+    let more =
+        ["--set", "server.settings.work_mem=1MB", "--measure", "2s", "--allow-changes", "-o", "panicked"];
+    let mut command = place.command(&args(("run", ONE), &target, &more));
+    let panicked = place
+        .start({
+            command.env("PGDYNO_TEST_PANIC", "checkpoint");
+            command
+        })
+        .wait();
+    assert!(panicked.stderr.contains("put back setting `work_mem` to 4MB"), "{}", panicked.stderr);
     assert_eq!(state(&server), before);
 
     // One of the two is changed by somebody else before anybody puts them back.
@@ -156,19 +172,21 @@ fn settings_are_put_back_after_ctrl_c_and_after_a_kill() {
     kill("killed");
     server.execute("postgres", "alter system set autovacuum_naptime = '2min'");
     let cleaned = place.run(&["clean"]).expect(0).stderr;
-    assert!(cleaned.contains("put back setting `work_mem` to 4096"), "{cleaned}");
+    assert!(cleaned.contains("put back setting `work_mem` to 4MB"), "{cleaned}");
     assert!(cleaned.contains("left setting `autovacuum_naptime` as it is"), "{cleaned}");
     assert_eq!(state(&server).0, ["autovacuum_naptime = '2min'"]);
     server.execute("postgres", "alter system reset autovacuum_naptime");
     server.execute("postgres", "select pg_reload_conf()");
     wait_until("the server's own setting", || state(&server) == before);
     assert!(place.run(&["clean"]).expect(0).stderr.contains("nothing was left behind"));
+    let cleaned = place.run(&["clean", "--server", &target]).expect(0).stderr;
+    assert!(cleaned.contains("none of its settings is changed"), "{cleaned}");
 
     // The next run does not take what it finds for the server's own settings.
     kill("again");
     let more = ["--measure", "2s", "-o", "next"];
-    let next = place.run(&args("run", &target, &more)).expect(0).stderr;
-    assert!(next.contains("put back setting `work_mem` to 4096"), "{next}");
+    let next = place.run(&args(("run", ONE), &target, &more)).expect(0).stderr;
+    assert!(next.contains("put back setting `work_mem` to 4MB"), "{next}");
     assert_eq!(place.first_run("next").record.server.unwrap().settings["work_mem"].value, "4MB");
     assert_eq!(state(&server), before);
     place.expect_clean();

@@ -53,7 +53,7 @@ impl Goal {
 
     pub(super) fn words(&self) -> String {
         let value = self.entry.as_deref().unwrap_or("as before");
-        format!("{} {value} (was {})", self.name, self.now.value)
+        format!("{} {value} (was {})", self.name, self.now.shown)
     }
 
     /// Whether only a restart can reach it. A file that names the value in effect again needs none.
@@ -150,6 +150,7 @@ mod tests {
     fn now(context: &str, value: &str, file: Option<&str>) -> Now {
         Now {
             value: value.to_string(),
+            shown: value.to_string(),
             kind: Kind { vartype: "integer".to_string(), unit: Some("kB".to_string()), ..Kind::default() },
             context: context.to_string(),
             source: "configuration file".to_string(),

@@ -52,6 +52,11 @@ impl Journal {
         Ok(dir.join(format!("{system_identifier}-{}.json", &hash[..8])))
     }
 
+    /// Where the output of the restart command is.
+    pub(super) fn log_path(path: &Path) -> PathBuf {
+        path.with_extension("restart.log")
+    }
+
     /// The journals of a directory.
     ///
     /// # Errors
@@ -111,6 +116,8 @@ impl Journal {
     /// # Errors
     /// When it is there and cannot be removed.
     pub fn remove(path: &Path) -> Result<()> {
+        // There is none if no restart has failed.
+        fs::remove_file(Journal::log_path(path)).ok();
         match fs::remove_file(path).and_then(|()| files::sync_parent(path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(error).with_context(|| format!("remove `{}`", path.display()))

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use model::text::visible::visible;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use wire::{Conninfo, Session};
+use wire::Conninfo;
 
 use super::state;
 use crate::process::command::{ending, wait_until};
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How much of the end of what the command said is shown.
 const SAID_BYTES_MAX: u64 = 4 << 10;
 
-/// Restarts the server whose postmaster started at `before`; returns a session. What the command says is in `log_path`: the
+/// Restarts the server whose postmaster started at `before`; returns how long it took. What the command says is in `log_path`: the
 /// command outlives this process, which would otherwise leave a server stopped, and a pipe would end with this process.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ pub(super) fn restart(
     conninfo: &Conninfo,
     log_path: &Path,
     before: &str,
-) -> Result<(Session, Duration)> {
+) -> Result<Duration> {
     let begun = Instant::now();
     let name = words.join(" ");
     let called = call(words, log_path);
@@ -44,13 +44,12 @@ pub(super) fn restart(
     // A command that has failed may have restarted the server all the same.
     let patience = if failure.is_ok() { START_MAX } else { Duration::from_secs(2) };
     loop {
-        let last = match state::open(conninfo)
-            .and_then(|mut session| Ok((state::postmaster_start(&mut session)?, session)))
-        {
-            Ok((start, session)) if start != before => {
+        let started = state::open(conninfo).and_then(|mut session| state::postmaster_start(&mut session));
+        let last = match started {
+            Ok(start) if start != before => {
                 failure?;
                 fs::remove_file(log_path).ok();
-                return Ok((session, begun.elapsed()));
+                return Ok(begun.elapsed());
             }
             Ok(_) => "it was not restarted: the server that runs is the one from before".to_string(),
             Err(error) => format!("{error:#}"),

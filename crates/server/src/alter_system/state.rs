@@ -9,6 +9,7 @@ use wire::{Conninfo, Session, quote_literal};
 
 use super::value::Kind;
 use crate::database::facts::ask;
+use crate::database::template::MAINTENANCE;
 
 /// The file that ALTER SYSTEM writes, in the data directory.
 pub(super) const AUTO_CONF: &str = "postgresql.auto.conf";
@@ -20,6 +21,8 @@ const STATEMENT_MAX: Duration = Duration::from_secs(60);
 pub(super) struct Now {
     /// In the setting's own unit.
     pub(super) value: String,
+    /// The same as people write it.
+    pub(super) shown: String,
     pub(super) kind: Kind,
     /// When it can be changed: `postmaster`, `sighup`, `user`, ...
     pub(super) context: String,
@@ -61,6 +64,13 @@ pub(super) fn open(conninfo: &Conninfo) -> Result<Session> {
     Ok(session)
 }
 
+/// A session that holds the lock: outside the database that is measured, where it would stand in the way of a copy, if
+/// there is another one that lets it in.
+pub(super) fn open_aside(conninfo: &Conninfo) -> Result<Session> {
+    let aside = Conninfo { dbname: MAINTENANCE.to_string(), ..conninfo.clone() };
+    open(&aside).or_else(|_| open(conninfo))
+}
+
 /// What identifies the cluster; copies of its disk and its standbys have the same.
 pub(super) fn system_identifier(session: &mut Session) -> Result<String> {
     ask(session, "select system_identifier from pg_catalog.pg_control_system()")
@@ -81,7 +91,7 @@ pub(super) fn postmaster_start(session: &mut Session) -> Result<String> {
 pub(super) fn settings(session: &mut Session, names: &[&str]) -> Result<BTreeMap<String, Now>> {
     let list: Vec<String> = names.iter().map(|name| quote_literal(&name.to_ascii_lowercase())).collect();
     let sql = format!(
-        "select name, setting, unit, vartype, context, source, sourcefile, min_val, max_val, \
+        "select name, setting, pg_catalog.current_setting(name) as shown, unit, vartype, context, source, sourcefile, min_val, max_val, \
          pg_catalog.array_to_string(enumvals, ',') as words, pending_restart::text as pending \
          from pg_catalog.pg_settings where pg_catalog.lower(name) in ({})",
         list.join(", ")
@@ -99,6 +109,7 @@ pub(super) fn settings(session: &mut Session, names: &[&str]) -> Result<BTreeMap
         };
         let now = Now {
             value: text(row, "setting").unwrap_or_default(),
+            shown: text(row, "shown").unwrap_or_default(),
             kind,
             context: text(row, "context").unwrap_or_default(),
             source: text(row, "source").unwrap_or_default(),

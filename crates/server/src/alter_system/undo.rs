@@ -1,8 +1,8 @@
 //! Puts back the settings that a journal names, as far as they still have the values that pgdyno has set.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use wire::{Conninfo, Session};
 
 use super::goal::{self, Goal};
@@ -17,7 +17,7 @@ pub struct Undone {
     pub place: String,
     /// Name of the setting.
     pub name: String,
-    /// Its value now, in the setting's own unit.
+    /// The value now.
     pub now: String,
     /// What becomes of it, if it was not put back.
     pub fate: Fate,
@@ -60,7 +60,7 @@ pub fn undo_left(dir: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    let mut session = state::open(conninfo)?;
+    let mut session = state::open(conninfo).map_err(|error| with_journal(error, &paths, conninfo))?;
     // A server that does not tell who it is has no journal.
     let Ok(system_identifier) = state::system_identifier(&mut session) else { return Ok(Vec::new()) };
     let own = Journal::path(dir, &system_identifier, conninfo)?;
@@ -76,6 +76,18 @@ pub fn undo_left(dir: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
         }
     }
     Ok(undone)
+}
+
+/// The error of a server that cannot be reached, with what is changed there, if a journal is of its place.
+fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo) -> Error {
+    let keywords = conninfo.keywords();
+    let is_there =
+        |journal: &Journal| ["host", "port"].iter().all(|key| journal.target.get(*key) == keywords.get(*key));
+    let mut read = paths.iter().filter_map(|path| Some((path, Journal::read(path).ok()?)));
+    match read.find(|(_, journal)| is_there(journal)) {
+        Some((path, journal)) => error.context(how_on(&journal, path)),
+        None => error,
+    }
 }
 
 /// Whether a server has what the journal says that it has.
@@ -94,7 +106,7 @@ fn is_of(session: &mut Session, journal: &Journal) -> Result<bool> {
 /// As [`undo_left`]; when it is not the server of the journal.
 pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
     let mut journal = Journal::read(path)?;
-    let mut holder = state::open(conninfo).with_context(|| how_on(&journal, path))?;
+    let mut holder = state::open_aside(conninfo).with_context(|| how_on(&journal, path))?;
     lock::take(&mut holder)?;
     // Another pgdyno may have done it while this one waited.
     if !path.exists() {
@@ -115,8 +127,18 @@ pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
 /// What to say when nothing could be put back.
 pub(super) fn how_on(journal: &Journal, path: &Path) -> String {
     let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
+    let at_start = journal.settings.iter().filter(|(_, entry)| entry.needs_restart);
+    let lines: Vec<String> = at_start.map(|(name, _)| format!("`{name} = ...`")).collect();
+    let by_hand = match lines.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; if the server does not start because of it, remove {} from `{}/{AUTO_CONF}`",
+            lines.join(" and "),
+            journal.data_directory
+        ),
+    };
     format!(
-        "settings of the server are not put back ({}); `{}` says what they were, and `pgdyno clean` tries again",
+        "settings of the server are not put back ({}); `{}` says what they were, and `pgdyno clean` tries again{by_hand}",
         names.join(", "),
         path.display()
     )
@@ -170,7 +192,7 @@ fn undo_all(
             Standing::Back if goal.lack().is_none() => continue,
             Standing::Back => {}
             Standing::Foreign => {
-                undone.push(fate_of(name, &now.value, Fate::Foreign(foreign(is, entry))));
+                undone.push(fate_of(name, &now.shown, Fate::Foreign(foreign(is, entry))));
                 continue;
             }
         }
@@ -192,7 +214,7 @@ fn undo_all(
                 Fate::Foreign(format!("its entry is back, but {why}: another file has changed"))
             }
         };
-        undone.push(fate_of(&goal.name, &is.value, fate));
+        undone.push(fate_of(&goal.name, &is.shown, fate));
     }
     Ok(undone)
 }
@@ -225,9 +247,9 @@ fn reach(
     if goals.iter().any(Goal::needs_restart) {
         ensure!(!journal.restart.is_empty(), "restart the server");
         let before = state::postmaster_start(holder)?;
-        let log_path = path.with_extension("restart.log");
-        let (session, _) = restart::restart(&journal.restart, conninfo, &log_path, &before)?;
-        *holder = session;
+        let log_path = Journal::log_path(path);
+        restart::restart(&journal.restart, conninfo, &log_path, &before)?;
+        *holder = state::open_aside(conninfo)?;
         lock::take(holder)?;
         goal::wait(conninfo, goals.iter()).ok();
     }

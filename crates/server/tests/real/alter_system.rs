@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use server::alter_system::{Altering, Fate, Journal, Taken, Wish, problems, undo_left};
+use server::alter_system::{Altering, Fate, Journal, Taken, Undone, Wish, problems, undo_left};
 use testbed::{Options, Server};
 use wire::Conninfo;
 
@@ -61,6 +62,7 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
     server.execute("postgres", "create role plain login");
     let plain = Conninfo { user: "plain".to_string(), ..admin.clone() };
     expect(&found(&plain, true), &["`plain` may not change these settings: it needs a superuser"]);
+    granted(&server, &plain);
 
     let asked = wanted(&[("work_mem", "8MB")]);
     let found = || problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
@@ -81,6 +83,27 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
     assert_eq!(entries(&server), Vec::<String>::new());
 }
 
+/// Since 15, a user with the rights that the refusal lists changes settings, and puts them back.
+fn granted(server: &Server, plain: &Conninfo) {
+    if server.admin("postgres").server_version_num() < 150_000 {
+        return;
+    }
+    let asked = wanted(&[("wal_compression", "on"), ("work_mem", "8MB")]);
+    let wish = Wish { cases: &[&asked], may_restart: false };
+    let [refusal] = &problems(plain, wish).unwrap()[..] else { panic!("one reason") };
+    let grants = refusal.split_once("each of: ").unwrap().1.split_once(" (to").unwrap().0;
+    assert_eq!(grants.split("; ").count(), 6, "{refusal}");
+    grants.split("; ").for_each(|grant| server.execute("postgres", &format!("{grant} to plain")));
+    assert_eq!(problems(plain, wish).unwrap(), Vec::<String>::new());
+    let place = tempfile::tempdir().unwrap();
+    let (mut altering, _) = Altering::begin(plain, &[], place.path()).unwrap();
+    altering.set(&asked).unwrap();
+    assert_eq!(entries(server).len(), 2);
+    let words: Vec<String> = altering.put_back().unwrap().iter().map(Undone::words).collect();
+    assert!(words[1].starts_with("put back setting `work_mem` to 4MB on plain@"), "{words:?}");
+    assert_eq!(entries(server), Vec::<String>::new());
+}
+
 #[test]
 fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
     let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
@@ -94,20 +117,31 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
     let (mut altering, undone) = begin(&admin, &fails).unwrap();
     assert_eq!(undone, []);
     let change = altering.set(&wanted(&[("Work_Mem", "8MB"), ("wal_compression", "on")])).unwrap();
-    assert_eq!(change.detail["alter_system"], "wal_compression on (was off), work_mem 8MB (was 4096)");
+    assert_eq!(change.detail["alter_system"], "wal_compression on (was off), work_mem 8MB (was 4MB)");
     assert_eq!(
         altering.set(&wanted(&[("work_mem", "8MB"), ("wal_compression", "on")])).unwrap().detail.len(),
         0
     );
 
-    // Advisory locks belong to a database; this one is looked for in all.
     let database = server.database_of("postgres");
-    let elsewhere = Conninfo { dbname: database, ..admin.clone() };
+    let elsewhere = Conninfo { dbname: database.clone(), ..admin.clone() };
     let error = begin(&elsewhere, &[]).unwrap_err();
     assert!(error.downcast_ref::<Taken>().is_some() && error.to_string().contains("database `postgres`"));
     let asked = wanted(&[("work_mem", "8MB")]);
     let found = problems(&elsewhere, Wish { cases: &[&asked], may_restart: false }).unwrap();
     assert!(found[0].starts_with("another pgdyno changes settings of this server"), "{found:?}");
+
+    // The session that holds it keeps nobody from copying a database; where it had no other one, it is found all the same.
+    altering.put_back().unwrap();
+    drop(altering);
+    let mut other = server.admin(&database);
+    other.execute("select pg_advisory_lock(1885824121, 2)").unwrap();
+    let error = begin(&admin, &[]).unwrap_err().to_string();
+    assert!(error.contains(&format!("database `{database}`")), "{error}");
+    drop(other);
+    let (mut altering, _) = begin(&elsewhere, &fails).unwrap();
+    altering.set(&wanted(&[("work_mem", "8MB")])).unwrap();
+    server.execute("postgres", &format!("create database copied template {database}"));
 
     // A restart that fails names the line to remove, and costs nothing when all is put back.
     let before = server.ask("postgres", "select pg_postmaster_start_time()");
@@ -146,4 +180,19 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
     assert_eq!(entries(&server), ["work_mem = '7MB'"]);
     assert_eq!(Journal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
     assert_eq!(server.ask("postgres", "select pg_postmaster_start_time()"), before);
+    of_standby(&server, &dir);
+}
+
+/// On a standby its own settings are changed, except those that have to be as on the primary.
+fn of_standby(server: &Server, dir: &Path) {
+    let admin = server.socket("postgres");
+    server.make_standby();
+    let asked = wanted(&[("max_worker_processes", "4"), ("work_mem", "8MB")]);
+    let found = problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
+    assert!(found.len() == 1 && found[0].contains("a standby stops if it is lower"), "{found:?}");
+    let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
+    altering.set(&wanted(&[("work_mem", "8MB")])).unwrap();
+    assert_eq!(entries(server), ["work_mem = '8MB'"]);
+    assert_eq!(altering.put_back().unwrap().len(), 1);
+    assert_eq!(entries(server), ["work_mem = '7MB'"]);
 }
