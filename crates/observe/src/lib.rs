@@ -30,7 +30,7 @@ use crate::host::watch::HostWatch;
 pub use crate::remote::exposition::Mapping;
 use crate::remote::watch::RemoteWatch;
 pub use crate::remote::watch::{Exporter, Identity};
-use crate::schedule::{Control, Wishes};
+use crate::schedule::{Anchor, Control, Wishes};
 use crate::server::statistics;
 use crate::server::tail::Tail;
 use crate::server::watch::{ServerWatch, Wanted};
@@ -134,6 +134,7 @@ pub struct Observer {
     control: Arc<Control>,
     out: Out,
     threads: Vec<JoinHandle<()>>,
+    anchor: Anchor,
 }
 
 /// Limit for a stop. A server that does not answer may not delay the end of a run.
@@ -153,7 +154,8 @@ impl Observer {
             spec.tick_ns,
             ObserveSpec::TICK_MIN_NS
         );
-        schedule::anchor();
+        let anchor = Anchor::now();
+        anchor.hold();
         let wishes = Wishes {
             align_unix_ns: spec.align_unix_ns,
             driver_pid: spec.driver_pid,
@@ -164,7 +166,7 @@ impl Observer {
         let OurBackends { load, others, word } = spec.backends.unwrap_or_default();
         let backends = Backends { load, own: others, ..Backends::default() };
         let control = Arc::new(Control::new(wishes, backends));
-        let mut observer = Observer { control, out: Out::new(sink), threads: Vec::new() };
+        let mut observer = Observer { control, out: Out::new(sink), threads: Vec::new(), anchor };
         let tick_ns = spec.tick_ns;
         let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone());
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
@@ -192,7 +194,9 @@ impl Observer {
 
     fn spawn(&mut self, name: &str, run: impl FnOnce(&Control, &Out) + Send + 'static) -> Result<()> {
         let (control, out) = (Arc::clone(&self.control), self.out.clone());
+        let anchor = self.anchor;
         let body = move || {
+            anchor.hold();
             // Also counted as ended if `run` panics, so that a stop does not wait in vain.
             let ended = Ended(Arc::clone(&control));
             run(&control, &out);

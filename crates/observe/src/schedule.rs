@@ -1,6 +1,7 @@
 //! Ends of ticks, and the messages to and between the observer's threads: stop, driver's pid, alignment, and whose
 //! backends are whose.
 
+use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,25 +11,40 @@ use model::telemetry::watch::Backends;
 /// did not answer.
 pub(crate) const LATE_NS: u64 = 100_000_000;
 
-/// The same moment on both clocks.
-static ANCHOR: Mutex<Option<(Instant, u64)>> = Mutex::new(None);
+/// The same moment on both clocks. Each observer has its own: two may observe at the same time, and one that begins
+/// after a step of the wall clock may not move the time line of the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Anchor {
+    at: Instant,
+    wall_ns: u64,
+}
 
-/// Reads both clocks. Until the next call, a step of the wall clock does not distort the time line of the observations;
-/// it would otherwise deviate from that of the driver, which reads both clocks once per run.
-pub(crate) fn anchor() {
-    *ANCHOR.lock().unwrap_or_else(PoisonError::into_inner) = Some(both_clocks());
+thread_local! {
+    static ANCHOR: Cell<Option<Anchor>> = const { Cell::new(None) };
+}
+
+impl Anchor {
+    /// Reads both clocks.
+    pub(crate) fn now() -> Anchor {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Anchor { at: Instant::now(), wall_ns: u64::try_from(since.as_nanos()).unwrap_or_default() }
+    }
+
+    /// Makes this thread one of the observer with this anchor. Until the next call, a step of the wall clock does not distort
+    /// its time line; it would otherwise deviate from that of the driver, which reads both clocks once per run.
+    pub(crate) fn hold(self) {
+        ANCHOR.set(Some(self));
+    }
 }
 
 /// Current time, nanoseconds since the Unix epoch.
 pub(crate) fn unix_ns() -> u64 {
-    let mut anchor = ANCHOR.lock().unwrap_or_else(PoisonError::into_inner);
-    let (at, wall_ns) = *anchor.get_or_insert_with(both_clocks);
-    wall_ns + u64::try_from(at.elapsed().as_nanos()).unwrap_or_default()
-}
-
-fn both_clocks() -> (Instant, u64) {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (Instant::now(), u64::try_from(since.as_nanos()).unwrap_or_default())
+    let anchor = ANCHOR.get().unwrap_or_else(|| {
+        let anchor = Anchor::now();
+        anchor.hold();
+        anchor
+    });
+    anchor.wall_ns + u64::try_from(anchor.at.elapsed().as_nanos()).unwrap_or_default()
 }
 
 /// End of the tick after `now_ns`: the next multiple of `tick_ns` from `align_ns`. Skips one that is closer than a
@@ -181,6 +197,20 @@ mod tests {
         ] {
             assert_eq!(next_end_ns(now, align, S), expected, "{now} {align}");
         }
+    }
+
+    #[test]
+    fn the_time_line_of_an_observer_does_not_move_when_another_one_begins() {
+        let apart_ns = 60_000_000_000;
+        let of_this = Anchor::now();
+        of_this.hold();
+        let stepped = Anchor { wall_ns: of_this.wall_ns + apart_ns, ..of_this };
+        let of_other = std::thread::spawn(move || {
+            stepped.hold();
+            unix_ns()
+        });
+        let of_other = of_other.join().unwrap();
+        assert!(of_other >= stepped.wall_ns && unix_ns() < stepped.wall_ns, "{of_other} {of_this:?}");
     }
 
     #[test]
