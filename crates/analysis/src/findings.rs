@@ -118,6 +118,7 @@ pub const CATALOGUE: &[Rule] = &[
     load::TOOK_TURNS,
     load::drivers::DRIVERS_DIFFER,
     load::drivers::DRIVERS_APART,
+    load::concurrent::SIDE_BY_SIDE,
     capacity::TARGET_UNREACHABLE,
     capacity::TARGET_NOT_LIMITING,
     capacity::CAPACITY_UNSURE,

@@ -12,6 +12,6 @@ pub mod question;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod scripts;
-pub(crate) mod targets;
+pub mod targets;
 pub(crate) mod title;
 pub(crate) mod windows;

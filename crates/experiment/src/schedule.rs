@@ -4,5 +4,8 @@ pub mod agenda;
 pub(crate) mod case_hooks;
 pub mod conduct;
 pub mod duet;
+mod lanes;
 pub mod replaced;
 pub mod resume;
+pub(crate) mod sequence;
+pub(crate) mod stages;

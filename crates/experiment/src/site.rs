@@ -7,6 +7,7 @@ pub(crate) mod estimates;
 pub(crate) mod exporter;
 pub mod hands;
 pub mod keys;
+pub mod lanes;
 pub mod phase_limit;
 pub mod progress;
 pub mod reach;
@@ -34,6 +35,7 @@ use wire::session::Session;
 
 use crate::site::dues::Dues;
 use crate::site::hands::HostHands;
+use crate::site::lanes::Seat;
 use crate::site::progress::{Progress, Watch};
 use crate::site::referee::Referee;
 use crate::site::settings::ServerSettings;
@@ -57,7 +59,7 @@ pub struct Site<'a> {
     /// Number of runs that begin with the same data, by `data_name` of `stage::copies`.
     pub runs_by_data: BTreeMap<String, u32>,
     /// Sets operating system settings, if a case asks for them.
-    pub os: Option<Mutex<Keeper>>,
+    pub os: Option<&'a Mutex<Keeper>>,
     /// Set them on the hosts of servers by URL.
     pub hands: HostHands,
     /// Settings of servers by URL that are changed.
@@ -74,6 +76,8 @@ pub struct Site<'a> {
     pub is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
     /// Judges runs that have ended; without it none is repeated.
     pub referee: Option<&'a (dyn Referee + Sync)>,
+    /// The place among lanes that are measured side by side, if this is one.
+    pub seat: Option<Seat<'a>>,
 }
 
 impl Site<'_> {

@@ -285,6 +285,9 @@ pub struct RunSection {
     /// How many servers run by pgdyno may have their data on disk at the same time: 1, or all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers_at_a_time: Option<u32>,
+    /// Whether targets of different hosts are measured side by side.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parallel_targets: bool,
 }
 
 impl Default for RunSection {
@@ -301,6 +304,7 @@ impl Default for RunSection {
             wal: Levels::one(WalPolicy::AsIs),
             calibrate: false,
             servers_at_a_time: None,
+            parallel_targets: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The record of one run: `run.json`.
 
 pub mod ceilings;
+pub mod concurrent;
 pub mod driver;
 pub mod eyes;
 pub mod fingerprint;
@@ -22,6 +23,7 @@ use crate::load::course::Course;
 use crate::load::drive::{Done, Ready};
 use crate::load::{LoadSpec, Window};
 use crate::run::ceilings::Ceilings;
+use crate::run::concurrent::ConcurrentRun;
 use crate::run::driver::DriverRecord;
 use crate::run::eyes::EyesRecord;
 use crate::run::fingerprint::Fingerprint;
@@ -117,6 +119,9 @@ pub struct RunRecord {
     /// The user's commands that were called for this run or its case, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRecord>,
+    /// Runs of other lanes that were under way while the load of this one ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub concurrent: Vec<ConcurrentRun>,
     /// Telemetry that was not available, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,
@@ -161,6 +166,7 @@ impl RunRecord {
             touched: BTreeMap::new(),
             survey: None,
             hooks: Vec::new(),
+            concurrent: Vec::new(),
             telemetry_unavailable: BTreeMap::new(),
         }
     }

@@ -117,7 +117,7 @@ impl Job {
             memory_bytes: server::settings::defaults::memory_bytes() / terms.n_servers,
             most_clients: preview::most_clients(&self.plan),
             servers: &self.servers,
-            os: keeper,
+            os: keeper.as_ref(),
             hands: HostHands::new(program.clone()),
             settings: &SETTINGS,
             allow_changes: terms.allow_changes,
@@ -129,6 +129,7 @@ impl Job {
             now: &now,
             is_enough: terms.is_enough,
             referee: terms.referee,
+            seat: None,
         };
         let order = Order {
             plan: &self.plan,
@@ -146,7 +147,7 @@ impl Job {
             screen.show(Progress::Note(format!("{error:#}")));
         }
         let result = conduct(&order, &mut |progress| {
-            if let Progress::PhaseBegins(phase) = &progress {
+            if let Progress::PhaseBegins(phase) = progress.itself() {
                 guard::panic_if_asked(phase.as_str());
             }
             screen.show(progress);
@@ -154,8 +155,9 @@ impl Job {
         screen.close();
         // Values that the last case wanted to keep for the next one, and those that could not be restored before.
         let on_hosts = site.hands.put_back();
-        let has_os = site.os.is_some();
         drop(site);
+        let has_os = keeper.is_some();
+        drop(keeper);
         let is_restored = all_restored(on_hosts, has_os);
         drop(watchdog);
         // Last: a restart may take minutes.

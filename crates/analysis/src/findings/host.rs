@@ -18,7 +18,7 @@ const FOREIGN_STRETCH: f64 = 0.10;
 /// Mean foreign CPU that is never reported, in processors: kernel threads that write pages back and serve devices for
 /// the server belong to none of our processes. Measured under `tpcb` on two processors: 0.04 to 0.06, which is more
 /// than 2 % of such a small machine (idle: 0.01).
-const FOREIGN_MEAN_FLOOR: f64 = 0.1;
+pub(super) const FOREIGN_MEAN_FLOOR: f64 = 0.1;
 /// Steal over a stretch, as a share of all processors.
 const STEAL_STRETCH: f64 = 0.01;
 /// Shortest pause that the driver reports, seconds.

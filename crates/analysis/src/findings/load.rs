@@ -1,5 +1,6 @@
 //! Findings about the load: how many transactions, how they ended, how evenly they were spread.
 
+pub(super) mod concurrent;
 pub(super) mod drivers;
 
 use model::experiment::case::Think;

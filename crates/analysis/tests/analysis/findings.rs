@@ -22,7 +22,7 @@ use crate::disturbances::{
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
-use crate::two_drivers::{clock_at, drivers};
+use crate::two_drivers::{all_elsewhere, clock_at, concurrent, drivers};
 
 pub(crate) fn findings_of(data: RunData) -> Vec<Finding> {
     let study = study(&quiet::experiment(1, vec![data]));
@@ -237,6 +237,16 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.record
             .drivers
             .extend(["c", "d"].map(|name| DriverRecord { name: name.into(), ..quick.clone() }));
+    }),
+    ("side-by-side", Severity::Note, "so did runs 4, 6 of target `b`; run 5 of target `c`", |data| {
+        concurrent(data, &[(4, "b"), (5, "c"), (6, "b")], 0.01);
+    }),
+    ("side-by-side", Severity::Doubt, "6 and 1 more of target `b`, and pgdyno itself used 5.0 %", |data| {
+        concurrent(data, &[(4, "b"), (5, "b"), (6, "b"), (7, "b")], 0.2);
+    }),
+    ("side-by-side", Severity::Note, "run 4 of target `b`", |data| {
+        all_elsewhere(data);
+        concurrent(data, &[(4, "b")], 0.2);
     }),
     ("drivers-apart", Severity::Doubt, "driver `b` began 200 ms late", |data| {
         drivers(data, |b| b.late_ns = 200_000_000);

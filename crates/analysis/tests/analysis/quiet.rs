@@ -211,6 +211,7 @@ fn record(spec: RunSpec) -> RunRecord {
         host: Some(host()),
         driver_host: None,
         hooks: Vec::new(),
+        concurrent: Vec::new(),
         eyes: None,
         server_is_local: true,
         ceilings: Default::default(),

@@ -34,7 +34,7 @@ pub const LENGTH_S_MAX: f64 = 86_400.0;
 /// Time, memory and disk space that a plan will need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
-    /// Seconds for all runs.
+    /// Seconds for all runs; of lanes that are measured side by side, those of the longest.
     pub runs_s: f64,
     /// Maximum of seconds that repeats of disturbed runs may add.
     pub repeats_s: f64,
@@ -62,10 +62,14 @@ impl Outlook {
         let stages = stages(plan);
         let loading: u64 = stages.iter().map(|case| data_bytes(&case.workload)).sum();
         let embedded = |case: &&Case| case.server.source.is_embedded();
+        let (runs_s, loading_s) = longest_lane(plan, memory_bytes).unwrap_or((
+            runs.iter().map(|case| run_s(case)).sum::<f64>() + starts.n_all as f64 * START_S,
+            loading as f64 / LOADED_BYTES_PER_S,
+        ));
         Outlook {
-            runs_s: runs.iter().map(|case| run_s(case)).sum::<f64>() + starts.n_all as f64 * START_S,
+            runs_s,
             repeats_s: repeats_s(plan),
-            loading_s: loading as f64 / LOADED_BYTES_PER_S,
+            loading_s,
             n_starts: starts.n_all,
             n_starts_for_data: starts.n_for_data,
             n_stages: stages.len(),
@@ -93,6 +97,14 @@ impl Outlook {
         let length_s = self.runs_s + self.repeats_s + self.loading_s;
         (length_s > LENGTH_S_MAX).then(|| format!("This would take {:.1} days", length_s / 86_400.0))
     }
+}
+
+/// Seconds for all runs, and for loading, of the lanes that take the longest; none if there is nothing side by side.
+fn longest_lane(plan: &Plan, memory_bytes: u64) -> Option<(f64, f64)> {
+    let lanes = plan.lanes.iter().filter(|_| plan.is_side_by_side());
+    let of_lanes = lanes.map(|lane| Outlook::of(&plan.of_lane(lane), memory_bytes));
+    let times = of_lanes.map(|outlook| (outlook.runs_s, outlook.loading_s));
+    times.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
 }
 
 /// Seconds of a run without a server's start.
@@ -204,6 +216,10 @@ fn shared_buffers_of(case: &Case, memory_bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use model::experiment::case::ServerSource;
+    use model::experiment::target::TargetSpec;
+    use model::experiment::target::lane::Lane;
+
     use super::*;
     use crate::plan::sample;
 
@@ -238,6 +254,24 @@ mod tests {
     fn starts_for_data() -> usize {
         let plan = sample::plan("[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n");
         plan.runs.windows(2).filter(|pair| pair[0].case == pair[1].case).count()
+    }
+
+    #[test]
+    fn lanes_side_by_side_take_as_long_as_the_longest() {
+        let mut plan = sample::plan(
+            "[workload]\nscale = 1\nclients = [1, 2, 3]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n",
+        );
+        for (case, name) in plan.cases.iter_mut().zip(["a", "b", "a"]) {
+            case.server.source = ServerSource::Url(Default::default());
+            case.server.target = Some(TargetSpec { name: name.to_string(), ..TargetSpec::default() });
+        }
+        let lane = |name: &str| Lane { targets: vec![name.to_string()], ..Lane::default() };
+        let one_s = 10.0 + AROUND_LOAD_S;
+        assert_eq!(Outlook::of(&plan, MEMORY).runs_s, 9.0 * one_s);
+        plan.lanes = vec![lane("b"), lane("a")];
+        assert_eq!(Outlook::of(&plan, MEMORY).runs_s, 6.0 * one_s, "two cases, three times");
+        plan.lanes = vec![Lane { targets: vec!["a".to_string(), "b".to_string()], ..Lane::default() }];
+        assert_eq!(Outlook::of(&plan, MEMORY).runs_s, 9.0 * one_s, "all on one host");
     }
 
     #[test]

@@ -22,8 +22,10 @@ use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
 use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
+use crate::plan::targets::lanes;
 use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
+use crate::site::lanes::server_host::ServerHost;
 use crate::site::wal;
 use dataset::kind::Dataset;
 
@@ -42,6 +44,8 @@ pub struct Resources {
     pub n_cpus: u32,
     /// The server by URL as libpq keywords without the password, if the experiment names one.
     pub url_keywords: Option<BTreeMap<String, String>>,
+    /// The machine of the server by URL, if that matters and was looked up.
+    pub host: Option<ServerHost>,
     /// Current time, nanoseconds since the Unix epoch.
     pub now_unix_ns: u64,
     /// Seed for an experiment that gives none.
@@ -77,6 +81,7 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
     let cases = cases(&grid, &combinations, experiment, site, problems)?;
     let seed = header.seed.unwrap_or(site.fresh_seed);
     let runs = problems.take(ordered_runs(experiment, &cases, seed));
+    let lanes = problems.take(lanes::of_experiment(experiment, &cases, site));
     let factors: Vec<String> =
         grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect();
     Some(Plan {
@@ -99,6 +104,7 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
         runs: runs?,
         order: header.order,
         servers_at_a_time: experiment.run.servers_at_a_time,
+        lanes: lanes?,
         baseline: baseline?,
         baseline_factors: design::factors_of(header.baseline.as_ref(), &grid.dimensions),
         cases,

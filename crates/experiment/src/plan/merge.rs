@@ -67,6 +67,7 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str) -> Result<Me
         cases: Vec::new(),
         runs: Vec::new(),
         origins: Vec::new(),
+        lanes: Vec::new(),
         ..first.plan.clone()
     };
     plan.factors.extend(first.plan.factors.iter().cloned());
@@ -154,6 +155,7 @@ impl Entry<'_> {
             if let Some(repeat) = &mut merged.repeat {
                 repeat.of += runs_before;
             }
+            merged.concurrent.iter_mut().for_each(|other| other.run += runs_before);
             runs.push(MergedRun { part: self.index, run: record.spec.run, record: merged });
         }
         for spec in &part.plan.runs {
@@ -254,6 +256,7 @@ mod tests {
     use super::*;
     use model::experiment::plan::RunState;
     use model::experiment::repeat::Repeat;
+    use model::run::concurrent::ConcurrentRun;
 
     const CLIENTS: &str = "repeats = 2\n[workload]\nscale = 1\nclients = [1, 4]\n[run]\nmeasure = \"20s\"";
 
@@ -268,6 +271,7 @@ mod tests {
         let mut records: Vec<RunRecord> = plan.runs.iter().rev().skip(1).rev().map(record).collect();
         let mut repeat = record(&RunSpec { run: 5, ..plan.runs[0].clone() });
         repeat.repeat = Some(Repeat { of: 1, attempt: 1 });
+        repeat.concurrent = vec![ConcurrentRun { run: 2, target: "t".to_string() }];
         records.push(repeat);
         Part { name: name.to_string(), plan, records }
     }
@@ -283,7 +287,7 @@ mod tests {
         let blocks: Vec<u32> = plan.runs.iter().map(|run| run.block).collect();
         assert_eq!(blocks, [1, 1, 2, 2, 3, 3, 4, 4]);
         let record = &merged.runs.iter().find(|run| run.part == 1 && run.run == 5).unwrap().record;
-        assert_eq!((record.spec.run, record.repeat.unwrap().of), (10, 6));
+        assert_eq!((record.spec.run, record.repeat.unwrap().of, record.concurrent[0].run), (10, 6, 7));
         assert_eq!(plan.origin_of(5).unwrap().name, "a");
         assert_eq!(plan.origin_of(6).unwrap().name, "b");
         assert_eq!(plan.origin_of(11), None);

@@ -48,6 +48,11 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
                 .to_string(),
         );
     }
+    if [&a, &b].iter().any(|side| !side.0.lanes.is_empty()) {
+        return Err(
+            "run.parallel_targets is not for a comparison, whose runs take turns; leave it out".to_string()
+        );
+    }
     let cases = vec![case(&a, 1, "A")?, case(&b, 2, "B")?];
     expect_difference(&cases, [&a.1, &b.1])?;
     let plan = a.0;
@@ -154,6 +159,14 @@ mod tests {
         );
         assert!(plan(with("18"), with("18"), pairs).is_err());
         plan(with("17"), with("18"), pairs).unwrap();
+    }
+
+    #[test]
+    fn a_side_with_lanes_is_refused() {
+        let mut lanes = side("", &[]);
+        lanes.0.lanes = vec![Default::default()];
+        let error = plan(lanes, side("", &[]), Pairs { n_max: 6, precision: None }).unwrap_err();
+        assert!(error.contains("run.parallel_targets is not for a comparison"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Checks that the targets of an experiment agree.
 
+pub mod lanes;
+
 use model::experiment::Experiment;
 
 /// The error for the host of a server that pgdyno runs.

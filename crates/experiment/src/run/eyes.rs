@@ -14,6 +14,7 @@ use wire::session::Session;
 use crate::run::live::OneRun;
 use crate::run::place::ServerPlace;
 use crate::run::telemetry::Telemetry;
+use crate::site::lanes;
 
 impl OneRun<'_> {
     /// Opens the eyes on the case's host, if it has one, and records what they find. `session` shows them the server: its
@@ -44,6 +45,20 @@ impl OneRun<'_> {
         record.eyes = Some(eyes.record.clone());
         record.telemetry_unavailable.extend(eyes.watching.missing.clone());
         Ok(Some(eyes))
+    }
+
+    /// Takes the machine of the server, as far as it is known, for this lane.
+    ///
+    /// # Errors
+    /// When another lane uses it.
+    pub(crate) fn take_server(&self, record: &RunRecord) -> Result<()> {
+        let Some(seat) = self.site.seat else { return Ok(()) };
+        let what = format!("the server of target `{}`", lanes::target_of(self.case));
+        match &record.eyes {
+            Some(eyes) => seat.take_machine(&eyes.hello.boot_id, what),
+            None if record.server_is_local => seat.take_this_machine(what),
+            None => Ok(()),
+        }
     }
 }
 

@@ -213,6 +213,7 @@ impl Ground for Live<'_> {
             record.host = Some(observe::host::facts::record(&self.run.dirs(&place)));
             record.telemetry_unavailable.extend(place.missing.clone());
         }
+        self.run.take_server(record)?;
         record.ceilings = ceilings::known(self.run.case, self.run.site, &place.dirs, &conninfo);
         if self.run.case.workload.kind == WorkloadKind::Scripts {
             record.survey = Some(survey::survey(session, &self.run.case.workload)?);

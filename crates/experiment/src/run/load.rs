@@ -29,6 +29,7 @@ use crate::run::search::Search;
 use crate::run::telemetry::{Telemetry, lock};
 use crate::site::clock::{GO_DELAY, unix_now};
 use crate::site::exporter;
+use crate::site::lanes::target_of;
 use crate::site::progress::{Progress, Watch};
 use crate::site::reach;
 use crate::site::wal::Sizing;
@@ -139,10 +140,14 @@ impl OneRun<'_> {
         let listens = self.case.server.listen.is_some();
         let accept = |drivers: &[&DriverRecord]| {
             reach::expect_reachable(reach::is_socket(conninfo), drivers)?;
+            self.site.seat.map_or(Ok(()), |seat| seat.take_drivers(self.case, drivers))?;
             if listens { stage.admit(&admission::addresses(specs, drivers, conninfo)?) } else { Ok(()) }
         };
         match specs {
             [] => {
+                if let Some(seat) = self.site.seat {
+                    seat.take_this_machine(format!("the driver of target `{}`", target_of(self.case)))?;
+                }
                 if listens {
                     stage.admit(&[admission::own_address(conninfo)?])?;
                 }

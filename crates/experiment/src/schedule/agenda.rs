@@ -3,6 +3,7 @@
 //! Pure: the caller decides whether a run was disturbed. See [`model::experiment::repeat`] for the rule.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::experiment::plan::{Plan, RunSpec, RunState};
 use model::experiment::repeat::{Repeat, that_counts};
@@ -28,12 +29,52 @@ pub(crate) enum After {
     Over(Vec<RunRecord>),
 }
 
-/// The remaining runs, in order.
-pub(crate) struct Agenda {
-    repeat_disturbed: u32,
-    /// Repeats of turns that are still allowed.
-    repeats_left: usize,
+/// Repeats that are still allowed, and the number of the next one; lanes share both.
+#[derive(Debug)]
+pub(crate) struct Repeats {
+    left: Mutex<Left>,
+}
+
+#[derive(Debug)]
+struct Left {
+    n_turns: usize,
     number_next: u32,
+}
+
+impl Repeats {
+    /// Those of a whole plan; `made` are the records of all earlier runs.
+    pub(crate) fn new(plan: &Plan, made: &[RunRecord]) -> Repeats {
+        let repeated: BTreeSet<(u32, u32)> = made
+            .iter()
+            .filter_map(|record| Some((record, record.repeat?)))
+            .map(|(record, repeat)| (plan.turn_of(&record.spec, Some(repeat)), repeat.attempt))
+            .collect();
+        let numbers = plan.runs.iter().chain(made.iter().map(|record| &record.spec)).map(|spec| spec.run);
+        let n_turns = plan.repeats_max().saturating_sub(repeated.len());
+        Repeats { left: Mutex::new(Left { n_turns, number_next: numbers.max().unwrap_or(0) + 1 }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn are_left(&self) -> bool {
+        self.lock().n_turns > 0
+    }
+
+    /// The number of the first of `n_runs` more runs, if a turn may be repeated.
+    fn take(&self, n_runs: u32) -> Option<u32> {
+        let mut left = self.lock();
+        left.n_turns = left.n_turns.checked_sub(1)?;
+        left.number_next += n_runs;
+        Some(left.number_next - n_runs)
+    }
+}
+
+/// The remaining runs, in order.
+pub(crate) struct Agenda<'a> {
+    repeat_disturbed: u32,
+    repeats: &'a Repeats,
     turns: VecDeque<Vec<RunSpec>>,
     /// The current turn, as planned.
     turn: Vec<RunSpec>,
@@ -51,23 +92,16 @@ struct Attempt {
     is_hopeless: bool,
 }
 
-impl Agenda {
-    /// The runs of a plan except those in `done`; `made` are the records of all earlier runs.
-    pub(crate) fn new(plan: &Plan, done: &BTreeSet<u32>, made: &[RunRecord]) -> Agenda {
+impl<'a> Agenda<'a> {
+    /// The runs of a plan except those in `done`.
+    pub(crate) fn new(plan: &Plan, done: &BTreeSet<u32>, repeats: &'a Repeats) -> Agenda<'a> {
         let left = |mut turn: Vec<RunSpec>| {
             turn.retain(|spec| !done.contains(&spec.run));
             (!turn.is_empty()).then_some(turn)
         };
-        let repeated: BTreeSet<(u32, u32)> = made
-            .iter()
-            .filter_map(|record| Some((record, record.repeat?)))
-            .map(|(record, repeat)| (plan.turn_of(&record.spec, Some(repeat)), repeat.attempt))
-            .collect();
-        let numbers = plan.runs.iter().chain(made.iter().map(|record| &record.spec)).map(|spec| spec.run);
         Agenda {
             repeat_disturbed: plan.repeat_disturbed,
-            repeats_left: plan.repeats_max().saturating_sub(repeated.len()),
-            number_next: numbers.max().unwrap_or(0) + 1,
+            repeats,
             turns: plan.turns().into_iter().filter_map(left).collect(),
             turn: Vec::new(),
             left: VecDeque::new(),
@@ -116,25 +150,23 @@ impl Agenda {
         let is_whole = attempt.records.iter().all(|record| record.state == RunState::Completed);
         let may_help = is_whole && !attempt.is_hopeless;
         let disturbance = attempt.disturbance.clone().filter(|_| may_help);
-        let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats_left > 0;
+        let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats.are_left();
         match disturbance {
-            Some(disturbance) if may_more && may_repeat() => {
-                self.begin_again();
-                After::Again(disturbance)
-            }
+            Some(disturbance) if may_more && may_repeat() && self.begin_again() => After::Again(disturbance),
             _ => After::Over(self.counting()),
         }
     }
 
-    /// Repeats the same runs in the same order with the same seeds, under new numbers.
-    fn begin_again(&mut self) {
+    /// Repeats the same runs in the same order with the same seeds, under new numbers, unless another lane has just taken
+    /// the last repeat.
+    fn begin_again(&mut self) -> bool {
         let attempt = self.attempts.len() as u32;
-        self.repeats_left -= 1;
-        for planned in &self.turn {
-            let spec = RunSpec { run: self.number_next, ..planned.clone() };
-            self.number_next += 1;
+        let Some(first) = self.repeats.take(self.turn.len() as u32) else { return false };
+        for (planned, run) in self.turn.iter().zip(first..) {
+            let spec = RunSpec { run, ..planned.clone() };
             self.left.push_back(Next { spec, repeat: Some(Repeat { of: planned.run, attempt }) });
         }
+        true
     }
 
     fn counting(&mut self) -> Vec<RunRecord> {
@@ -174,15 +206,19 @@ mod tests {
         (made, counting)
     }
 
-    fn agenda(plan: &Plan) -> Agenda {
-        Agenda::new(plan, &BTreeSet::new(), &[])
+    fn repeats(plan: &Plan) -> Repeats {
+        Repeats::new(plan, &[])
+    }
+
+    fn agenda<'a>(plan: &Plan, repeats: &'a Repeats) -> Agenda<'a> {
+        Agenda::new(plan, &BTreeSet::new(), repeats)
     }
 
     #[test]
     fn a_disturbed_run_is_repeated_before_the_next_and_the_first_good_one_counts() {
         let plan = plan(3, false);
         let disturbed = |run| if [2, 4].contains(&run) { 2.0 } else { 0.0 };
-        let (made, counting) = conducted(&mut agenda(&plan), &plan, disturbed);
+        let (made, counting) = conducted(&mut agenda(&plan, &repeats(&plan)), &plan, disturbed);
         assert_eq!((made, counting), (vec![1, 2, 4, 5, 3], vec![1, 5, 3]));
     }
 
@@ -190,36 +226,59 @@ mod tests {
     fn the_least_disturbed_counts_where_none_is_good() {
         let plan = plan(3, false);
         let scores = |run| [9.0, 0.0, 0.0, 3.0, 5.0][run as usize - 1];
-        let (made, counting) = conducted(&mut agenda(&plan), &plan, scores);
+        let (made, counting) = conducted(&mut agenda(&plan, &repeats(&plan)), &plan, scores);
         assert_eq!((made, counting), (vec![1, 4, 5, 2, 3], vec![4, 2, 3]));
     }
 
     #[test]
     fn repeats_have_a_bound_in_all_which_a_resumed_experiment_keeps() {
         let plan = plan(8, false);
-        let (made, counting) = conducted(&mut agenda(&plan), &plan, |_| 1.5);
+        let (made, counting) = conducted(&mut agenda(&plan, &repeats(&plan)), &plan, |_| 1.5);
         assert_eq!(made, [1, 9, 10, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(counting, [1, 2, 3, 4, 5, 6, 7, 8]);
         let mut repeat = RunRecord::new(plan.runs[0].clone(), plan.cases[0].clone(), "0");
         (repeat.spec.run, repeat.repeat) = (9, Some(Repeat { of: 1, attempt: 1 }));
         let done = BTreeSet::from([1, 2]);
-        let mut resumed = Agenda::new(&plan, &done, &[repeat]);
+        let left = Repeats::new(&plan, &[repeat]);
+        let mut resumed = Agenda::new(&plan, &done, &left);
         let (made, _) = conducted(&mut resumed, &plan, |_| 1.5);
         assert_eq!(made, [3, 10, 4, 5, 6, 7, 8], "one was left, and has a new number");
+    }
+
+    #[test]
+    fn lanes_share_the_bound_and_the_numbers_of_repeats() {
+        let plan = plan(8, false);
+        let of = |runs: std::ops::Range<usize>| Plan { runs: plan.runs[runs].to_vec(), ..plan.clone() };
+        let (one, other) = (of(0..4), of(4..8));
+        let left = repeats(&plan);
+        let (mut first, mut second) = (agenda(&one, &left), agenda(&other, &left));
+        let mut made = Vec::new();
+        for _ in 0..3 {
+            for agenda in [&mut first, &mut second] {
+                let next = agenda.take().unwrap();
+                made.push(next.spec.run);
+                let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
+                (record.state, record.repeat) = (RunState::Completed, next.repeat);
+                let disturbance = Some("noise".to_string());
+                agenda.made(&record, Judged { score: 1.5, disturbance }, || true);
+            }
+        }
+        assert_eq!(made, [1, 5, 9, 10, 2, 6], "two repeats in all");
     }
 
     #[test]
     fn a_pair_is_repeated_as_a_whole_in_its_order() {
         let plan = plan(4, true);
         let (made, counting) =
-            conducted(&mut agenda(&plan), &plan, |run| f64::from(u8::from(run == 1)) * 2.0);
+            conducted(&mut agenda(&plan, &repeats(&plan)), &plan, |run| f64::from(u8::from(run == 1)) * 2.0);
         assert_eq!((made, counting), (vec![1, 2, 5, 6, 3, 4], vec![5, 6, 3, 4]));
     }
 
     #[test]
     fn a_pair_whose_one_run_is_void_for_its_own_reason_is_not_repeated() {
         let plan = plan(2, true);
-        let mut of_plan = agenda(&plan);
+        let left = repeats(&plan);
+        let mut of_plan = agenda(&plan, &left);
         for (score, disturbance) in [(2.0, Some("noise".to_string())), (f64::INFINITY, None)] {
             let next = of_plan.take().unwrap();
             let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
@@ -233,7 +292,8 @@ mod tests {
     #[test]
     fn runs_that_failed_or_may_not_be_repeated_are_not_repeated() {
         let mut plan = plan(2, false);
-        let mut of_plan = agenda(&plan);
+        let left = repeats(&plan);
+        let mut of_plan = agenda(&plan, &left);
         let next = of_plan.take().unwrap();
         let failed = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
         let noise = || Judged { score: 2.0, disturbance: Some("noise".to_string()) };
@@ -243,7 +303,7 @@ mod tests {
             RunRecord { state: RunState::Completed, ..RunRecord::new(next.spec, plan.cases[0].clone(), "0") };
         assert!(matches!(of_plan.made(&completed, noise(), || false), After::Over(_)), "no time is left");
         plan.repeat_disturbed = 0;
-        let (made, _) = conducted(&mut agenda(&plan), &plan, |_| 1.5);
+        let (made, _) = conducted(&mut agenda(&plan, &repeats(&plan)), &plan, |_| 1.5);
         assert_eq!(made, [1, 2]);
     }
 }

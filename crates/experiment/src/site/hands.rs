@@ -144,6 +144,12 @@ impl HostHands {
         }
     }
 
+    /// Also restores, from now on, what others could not.
+    pub(crate) fn take_over(&self, others: &HostHands) {
+        let owed = std::mem::take(&mut others.lock().owed);
+        self.lock().owed.extend(owed);
+    }
+
     /// Restores all values. Hands that have ended did so, or others do it now. Values that cannot be restored are tried
     /// again by the next call.
     ///

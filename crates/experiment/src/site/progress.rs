@@ -24,6 +24,11 @@ pub enum Progress {
         /// Label of its case.
         label: String,
     },
+    /// Progress of one of the lanes that are measured side by side, from 0.
+    OfLane {
+        lane: usize,
+        progress: Box<Progress>,
+    },
     PhaseBegins(Phase),
     /// A second of load is over.
     Second {
@@ -61,6 +66,16 @@ pub enum Progress {
         /// Seconds that the remaining runs will take, estimated from those made so far.
         left_s: f64,
     },
+}
+
+impl Progress {
+    /// The event, whichever lane it is of.
+    pub fn itself(&self) -> &Progress {
+        match self {
+            Progress::OfLane { progress, .. } => progress.itself(),
+            other => other,
+        }
+    }
 }
 
 /// Receives progress.

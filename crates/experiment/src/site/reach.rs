@@ -13,30 +13,38 @@ use model::load::{LoadSpec, Protocol, ScriptSpec, Window};
 use model::run::driver::DriverRecord;
 use wire::{Conninfo, Host};
 
+use crate::site::lanes::Seat;
+
 /// Limit for one session of each driver.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Greets `drivers` of `case`, and has each open a session on its server by URL among `servers`, as its load will; no
-/// transaction is begun. Without `servers` they are only greeted; servers that pgdyno runs are not there yet.
+/// transaction is begun. Without `servers` they are only greeted; servers that pgdyno runs are not there yet. In a lane,
+/// with a `seat`, their machines are taken for it.
 ///
 /// # Errors
-/// When a driver does not answer, is of another build, or does not reach the server.
+/// When a driver does not answer, is of another build, does not reach the server, or is on the machine of another lane.
 pub fn try_drivers(
     case: &Case,
     drivers: &[DriverSpec],
     servers: Option<&[Conninfo]>,
     program: &Path,
+    seat: Option<Seat>,
     stop: &AtomicBool,
 ) -> Result<()> {
+    let take = |records: &[&DriverRecord]| seat.map_or(Ok(()), |seat| seat.take_drivers(case, records));
     let (ServerSource::Url(keywords), Some(servers)) = (&case.server.source, servers) else {
         let is_socket = case.server.source.is_embedded() && case.server.listen.is_none();
-        let accept = |records: &[&DriverRecord]| expect_reachable(is_socket, records);
+        let accept =
+            |records: &[&DriverRecord]| expect_reachable(is_socket, records).and_then(|()| take(records));
         return Fleet::try_to_greet(drivers, program, &accept, stop);
     };
     let conninfo = crate::site::conninfo(servers, keywords)?;
     let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
     let order = DriveOrder::new(one_session_each(&conninfo, drivers.len()), password);
-    let accept = |records: &[&DriverRecord]| expect_reachable(is_socket(&conninfo), records);
+    let accept = |records: &[&DriverRecord]| {
+        expect_reachable(is_socket(&conninfo), records).and_then(|()| take(records))
+    };
     let mut fleet = Fleet::greeted(drivers, &order, program, &accept, stop)?;
     fleet.wait_connected(READY_TIMEOUT, stop).context("tried before anything is loaded").map(drop)
 }

@@ -171,7 +171,7 @@ impl Adopted {
             self.hold_all(site)?;
         }
         let set = match &case.server.host {
-            None => os::apply(case, site.os.as_ref(), None)?.detail,
+            None => os::apply(case, site.os, None)?.detail,
             Some(host) => {
                 let mut session = session::open(&self.conninfo, site.stop)?;
                 let mut report = |line| watch(Progress::Note(line));

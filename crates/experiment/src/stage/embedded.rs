@@ -169,7 +169,7 @@ impl Embedded {
         self.label(case)?;
         let mut settings = self.settings_of(case, site, Adding::Growth)?;
         settings.extend(wal::settings(case.wal, case.window));
-        let applied = os::apply(case, site.os.as_ref(), Some((&self.cluster, &mut settings)))?;
+        let applied = os::apply(case, site.os, Some((&self.cluster, &mut settings)))?;
         detail.extend(applied.detail);
         self.is_fresh = false;
         let listen = listen(&case.server)?;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::case::Case;
 use crate::experiment::origin::Origin;
+use crate::experiment::target::lane::Lane;
 use crate::text::word_enum::words;
 
 words! {
@@ -73,6 +74,9 @@ pub struct Plan {
     /// How many servers run by pgdyno have their data on disk at the same time, if not all: their runs are grouped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers_at_a_time: Option<u32>,
+    /// Targets by host, if those of different hosts are measured side by side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<Lane>,
     /// The results that were merged into this study, in the order of their runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub origins: Vec<Origin>,

@@ -1,5 +1,7 @@
 //! Targets: servers in different places that one experiment measures.
 
+pub mod lane;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

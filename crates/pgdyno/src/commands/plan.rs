@@ -121,6 +121,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
         writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
     }
     writeln!(out)?;
+    lanes(&mut out, plan)?;
     needs(&mut out, plan, peak)?;
     Ok(out)
 }
@@ -132,6 +133,30 @@ fn hooks(out: &mut String, case: &Case) -> Result<()> {
     }
     for hook in Hook::ALL.iter().filter(|hook| !case.hooks.words(**hook).is_empty()) {
         writeln!(out, "          {hook}: {}", case.hooks.words(*hook).join(" "))?;
+    }
+    Ok(())
+}
+
+/// Prints which targets are measured side by side, and how long each lane takes.
+fn lanes(out: &mut String, plan: &Plan) -> Result<()> {
+    for (n, lane) in plan.lanes.iter().enumerate() {
+        let addresses: Vec<String> = lane.addresses.iter().map(ToString::to_string).collect();
+        let host = if lane.is_here() { "this machine".to_string() } else { addresses.join(", ") };
+        let own = plan.of_lane(lane);
+        let (runs, time) = (plural(own.runs.len(), "run"), duration(outlook(&own).runs_s));
+        writeln!(out, "lane {:>3}  {} on {host}: {runs}, about {time}", n + 1, lane.targets.join(", "))?;
+    }
+    match plan.lanes.len() {
+        0 => {}
+        1 => writeln!(
+            out,
+            "note    run.parallel_targets: all targets are on one host, where they are measured one after the other"
+        )?,
+        _ => writeln!(
+            out,
+            "note    lanes are measured side by side: they share the network and the machine of pgdyno, which reports say \
+             (side-by-side)"
+        )?,
     }
     Ok(())
 }

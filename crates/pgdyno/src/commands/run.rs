@@ -108,6 +108,9 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     store::expect_ours(path)?;
     let mut stored = store::read_plan(path)?;
     let (text, moved) = moved::apply(&mut stored, store::read_experiment(path)?, &args.moved)?;
+    if !stored.lanes.is_empty() {
+        stored.lanes = setup::lanes_of(&stored, &text)?;
+    }
     let plan = hiding::put_back(path, &stored, &args.experiment)?;
     ensure!(
         !plan.is_comparison,

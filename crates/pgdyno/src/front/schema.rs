@@ -140,6 +140,22 @@ impl Kind {
 const U32: Kind = Kind::Whole(0, u32::MAX as u64);
 const SETTING: Kind = Kind::Or(&[Kind::Text, Kind::Number, Kind::Flag]);
 
+/// Keys that are on or off.
+const FLAGS: [&str; 12] = [
+    "server.data_checksums",
+    "workload.all_warehouses",
+    "prepare.restore",
+    "prepare.checksums",
+    "prepare.vacuum",
+    "prepare.analyze",
+    "prepare.prewarm",
+    "prepare.checkpoint",
+    "prepare.settle",
+    "prepare.snapshot",
+    "run.calibrate",
+    "run.parallel_targets",
+];
+
 /// What the value of a key may be; text, if nothing is said here.
 fn kind(key: &str) -> Kind {
     match key {
@@ -153,17 +169,7 @@ fn kind(key: &str) -> Kind {
         }
         "experiment.exclude" => Kind::Other(|| json!({"type": "array", "items": {"type": "object"}})),
         "experiment.baseline" => Kind::Selector,
-        "server.data_checksums"
-        | "workload.all_warehouses"
-        | "prepare.restore"
-        | "prepare.checksums"
-        | "prepare.vacuum"
-        | "prepare.analyze"
-        | "prepare.prewarm"
-        | "prepare.checkpoint"
-        | "prepare.settle"
-        | "prepare.snapshot"
-        | "run.calibrate" => Kind::Flag,
+        flag if FLAGS.contains(&flag) => Kind::Flag,
         "limits.data_iops"
         | "limits.data_mb_s"
         | "limits.wal_iops"

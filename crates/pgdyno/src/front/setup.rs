@@ -1,5 +1,6 @@
 //! From the command line to an experiment, its plan, and the site where it runs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -7,7 +8,9 @@ use experiment::forecast::fit::{Limits, Speed};
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::{self, Origin};
+use experiment::plan::targets::lanes;
 use experiment::plan::{inventory, question};
+use experiment::site::lanes::server_host::ServerHost;
 use experiment::stage::adopted::{self, Glance};
 use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
@@ -16,6 +19,7 @@ use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
+use model::experiment::target::lane::Lane;
 use model::secret::{self, Revealed};
 use model::text::units::{PgVersion, Scale, Span};
 use toml::Value;
@@ -82,7 +86,9 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
-        site.targets.insert(target.name.clone(), Resources { memory_bytes, ..here });
+        let host = conninfo.as_ref().filter(|_| experiment.run.parallel_targets);
+        let host = host.map(ServerHost::of).transpose().with_context(within)?;
+        site.targets.insert(target.name.clone(), Resources { memory_bytes, host, ..here });
         servers.extend(conninfo);
     }
     let server_place = match (servers.is_empty(), all_here) {
@@ -275,6 +281,24 @@ pub(crate) fn servers_of(experiment_toml: &str) -> Result<Vec<Conninfo>> {
     let experiment = file::parse(store::names::EXPERIMENT, experiment_toml, &[])?;
     let targets = experiment.target.iter().filter_map(|target| target.url.as_deref());
     experiment.server.url.as_deref().into_iter().chain(targets).map(resolve).collect()
+}
+
+/// The lanes of a stored plan, with the addresses that its servers have now.
+///
+/// # Errors
+/// When an address cannot be looked up, or targets share a machine now.
+pub(crate) fn lanes_of(plan: &Plan, experiment_toml: &str) -> Result<Vec<Lane>> {
+    let experiment = file::parse(store::names::EXPERIMENT, experiment_toml, &[])?;
+    let mut hosts = BTreeMap::new();
+    for target in &experiment.target {
+        let host = match &target.url {
+            Some(url) => resolve(url).and_then(|conninfo| ServerHost::of(&conninfo)),
+            None => Ok(ServerHost::here()),
+        };
+        let host = host.with_context(|| format!("target `{}`", target.name))?;
+        hosts.insert(target.name.clone(), host);
+    }
+    lanes::of_cases(&plan.cases, &hosts).map_err(anyhow::Error::msg)
 }
 
 /// Longest experiment file; one with all of its scripts in it is far shorter.

@@ -10,6 +10,7 @@ use experiment::forecast::outlook::Outlook;
 use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
 use experiment::site::hands::HostHands;
+use experiment::site::lanes::Lanes;
 use experiment::site::reach;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
@@ -51,6 +52,7 @@ pub(crate) fn look(
         now: &String::new,
         is_enough: None,
         referee: None,
+        seat: None,
     };
     let mut found = preflight::find(plan, &site, results, &mut |progress| screen.show(progress));
     screen.close();
@@ -130,6 +132,7 @@ fn unreachable_drivers(plan: &Plan, servers: Option<&[Conninfo]>, tried: Tried) 
             *known = case;
         }
     }
+    let lanes = Lanes::of(plan);
     let mut found = Vec::new();
     for case in most.into_values() {
         let drivers: Vec<DriverSpec> =
@@ -138,7 +141,9 @@ fn unreachable_drivers(plan: &Plan, servers: Option<&[Conninfo]>, tried: Tried) 
             continue;
         }
         go_on()?;
-        let refused = reach::try_drivers(case, &drivers, servers, &program, signals::stop_flag()).err();
+        let lane = plan.lanes.iter().position(|lane| lane.has(case)).filter(|_| plan.is_side_by_side());
+        let seat = lane.map(|lane| lanes.seat(lane));
+        let refused = reach::try_drivers(case, &drivers, servers, &program, seat, signals::stop_flag()).err();
         found.extend(refused.map(|error| Obstacle { cases: vec![case.id], reason: format!("{error:#}") }));
     }
     Ok(found)
@@ -205,10 +210,14 @@ pub(crate) fn size(plan: &Plan) -> String {
 
 /// The order in words.
 pub(crate) fn order(plan: &Plan) -> String {
-    match plan.order {
+    let order = match plan.order {
         RunOrder::Randomized if plan.repeats == 1 => "1 randomized block".to_string(),
         RunOrder::Randomized => format!("{} randomized blocks", plan.repeats),
         RunOrder::Sequential => "sequence, case by case".to_string(),
+    };
+    match plan.lanes.len() {
+        0 | 1 => order,
+        n => format!("{order}, {n} lanes side by side"),
     }
 }
 

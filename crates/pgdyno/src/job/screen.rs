@@ -1,4 +1,4 @@
-//! Progress for people, on standard error: a line with a bar on a terminal, lines otherwise.
+//! Progress for people, on standard error: a line with a bar for each lane on a terminal, lines otherwise.
 
 mod live;
 
@@ -6,9 +6,10 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use experiment::site::progress::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use live::Live;
 use model::experiment::plan::{Plan, RunState};
+use model::experiment::target::lane::Lane;
 use model::text::prose::{bytes, grouped};
 use model::text::visible::visible;
 use server::FetchProgress;
@@ -16,14 +17,33 @@ use server::FetchProgress;
 use crate::job::preview::{duration, order, outlook, size};
 use crate::say;
 
+/// How often the time left moves.
+const TICK: Duration = Duration::from_millis(500);
+
 /// Shows progress.
 pub(crate) struct Screen {
-    /// One line on a terminal.
-    bar: Option<ProgressBar>,
     /// Whether only notes are shown.
     quiet: bool,
+    /// One for each lane that is measured side by side, otherwise one.
+    rows: Vec<Row>,
+    /// The lines of several rows on a terminal, as many as fit.
+    bars: Option<MultiProgress>,
+}
+
+/// What is known of one sequence of runs.
+struct Row {
+    /// Name of the lane and a colon; empty if there is one.
+    name: String,
     live: Live,
+    /// One line on a terminal.
+    bar: Option<ProgressBar>,
     loading_said: Instant,
+}
+
+impl Row {
+    fn new(name: String, n_runs: u32, plan_s: f64) -> Row {
+        Row { name, live: Live::new(n_runs, plan_s), bar: None, loading_said: Instant::now() }
+    }
 }
 
 impl Screen {
@@ -33,111 +53,149 @@ impl Screen {
         if !quiet {
             say(&format!("{}: {} in {}, about {}", plan.name, size(plan), order(plan), duration(plan_s)));
         }
-        Screen::of(plan.runs.len() as u32, plan_s, quiet)
+        let of_lane = |lane: &Lane| {
+            let own = plan.of_lane(lane);
+            Row::new(format!("{}: ", lane.name()), own.runs.len() as u32, outlook(&own).runs_s)
+        };
+        let rows = match plan.is_side_by_side() {
+            true => plan.lanes.iter().map(of_lane).collect(),
+            false => vec![Row::new(String::new(), plan.runs.len() as u32, plan_s)],
+        };
+        Screen::of(rows, quiet)
     }
 
     /// A screen for a single task of unknown length.
     pub(crate) fn of_one() -> Screen {
-        Screen::of(1, 0.0, false)
+        Screen::of(vec![Row::new(String::new(), 1, 0.0)], false)
     }
 
-    fn of(n_runs: u32, plan_s: f64, quiet: bool) -> Screen {
-        let live = Live::new(n_runs, plan_s);
-        let bar = (std::io::stderr().is_terminal() && !quiet).then(|| bar(live.length()));
-        Screen { bar, quiet, live, loading_said: Instant::now() }
+    fn of(mut rows: Vec<Row>, quiet: bool) -> Screen {
+        let mut bars = None;
+        if std::io::stderr().is_terminal() && !quiet {
+            rows.iter_mut().for_each(|row| row.bar = Some(bar(row.live.length())));
+            bars = (rows.len() > 1).then(|| MultiProgress::with_draw_target(target()));
+            for row in rows.iter_mut().filter(|_| bars.is_some()) {
+                row.bar = row.bar.take().and_then(|bar| Some(bars.as_ref()?.add(bar)));
+            }
+            rows.iter().flat_map(|row| &row.bar).for_each(|bar| bar.enable_steady_tick(TICK));
+        }
+        Screen { quiet, rows, bars }
     }
 
     /// Shows one step of progress.
     pub(crate) fn show(&mut self, progress: Progress) {
         match progress {
-            Progress::Fetch(fetch) => self.fetch(fetch),
-            Progress::Step(text) => self.line(&text),
-            Progress::Note(text) => self.note(&text),
+            Progress::OfLane { lane, progress } => self.show_of(Some(lane), *progress),
+            of_all => self.show_of(None, of_all),
+        }
+    }
+
+    /// Shows progress of a lane, or of all that there is.
+    fn show_of(&mut self, lane: Option<usize>, progress: Progress) {
+        match progress {
+            Progress::OfLane { progress, .. } => self.show_of(lane, *progress),
+            Progress::Fetch(fetch) => self.fetch(lane, fetch),
+            Progress::Step(text) => self.line(lane, &text),
+            Progress::Note(text) => self.note(lane, &text),
             Progress::Load(load) => {
                 let percent = 100.0 * load.rows_done as f64 / load.rows_total.max(1) as f64;
-                let elapsed_s = self.loading_said.elapsed().as_secs_f64();
+                let elapsed_s = self.row(lane).loading_said.elapsed().as_secs_f64();
                 let left_s = elapsed_s * (100.0 / percent.max(0.1) - 1.0);
                 let eta =
                     if load.step == "rows" { format!(", {} left", duration(left_s)) } else { String::new() };
-                self.doing(format!("loading: {} {percent:.0} %{eta}", load.step));
+                self.doing(lane, format!("loading: {} {percent:.0} %{eta}", load.step));
             }
             Progress::RunBegins { run, n_runs, label } => {
-                self.live.begin(run, n_runs, label);
-                self.doing("restore".to_string());
+                self.row(lane).live.begin(run, n_runs, label);
+                self.doing(lane, "restore".to_string());
             }
-            Progress::PhaseBegins(phase) => self.doing(phase.as_str().replace('_', "-")),
+            Progress::PhaseBegins(phase) => self.doing(lane, phase.as_str().replace('_', "-")),
             Progress::Second { t, n, committed, is_measured, histograms } => {
-                self.live.second(t, n);
+                let row = self.row(lane);
+                row.live.second(t, n);
                 // Only a terminal needs the decoded line.
-                let p99 = self.bar.as_ref().and_then(|_| live::p99_ms(&histograms));
-                self.doing(live::second(t, n, committed, is_measured, p99));
+                let p99 = row.bar.as_ref().and_then(|_| live::p99_ms(&histograms));
+                self.doing(lane, live::second(t, n, committed, is_measured, p99));
             }
             Progress::RunRepeats { run, n, reason } => {
-                self.line(&format!("run {run} was disturbed and is repeated: {reason}"));
-                self.live.repeat(n);
-                if let Some(bar) = &self.bar {
-                    bar.set_length(self.live.length());
+                self.line(lane, &format!("run {run} was disturbed and is repeated: {reason}"));
+                let row = self.row(lane);
+                row.live.repeat(n);
+                if let Some(bar) = &row.bar {
+                    bar.set_length(row.live.length());
                 }
             }
-            Progress::RunEnds { run, n_runs, state, tps, failed, reason, left_s } => {
+            Progress::RunEnds { state, tps, failed, reason, left_s, .. } => {
                 let tps = tps.map(|tps| format!("{} tps{}", grouped(&format!("{tps:.0}")), failures(failed)));
                 let ended = match (state, tps) {
                     (RunState::Completed, tps) => tps.unwrap_or_else(|| "done".to_string()),
                     (_, Some(tps)) => format!("{tps}, {reason}"),
                     (_, None) => reason,
                 };
-                let left = if run < n_runs { format!(", {} left", duration(left_s)) } else { String::new() };
-                let name = self.live.end(left_s);
-                self.line(&format!("{name}: {ended}{left}"));
+                let left = if left_s > 0.0 { format!(", {} left", duration(left_s)) } else { String::new() };
+                let name = self.row(lane).live.end(left_s);
+                self.line(lane, &format!("{name}: {ended}{left}"));
             }
         }
     }
 
-    /// Removes the bar.
+    fn row(&mut self, lane: Option<usize>) -> &mut Row {
+        let last = self.rows.len() - 1;
+        &mut self.rows[lane.unwrap_or(0).min(last)]
+    }
+
+    /// Removes the bars.
     pub(crate) fn close(&mut self) {
-        if let Some(bar) = self.bar.take() {
+        for bar in self.rows.iter_mut().filter_map(|row| row.bar.take()) {
             bar.finish_and_clear();
         }
     }
 
-    fn fetch(&mut self, progress: FetchProgress) {
+    fn fetch(&mut self, lane: Option<usize>, progress: FetchProgress) {
         match progress {
-            FetchProgress::Resolving => self.doing("asking which releases exist".to_string()),
+            FetchProgress::Resolving => self.doing(lane, "asking which releases exist".to_string()),
             FetchProgress::Downloading { release } => {
-                self.line(&format!("fetching PostgreSQL {release} (once)"))
+                self.line(lane, &format!("fetching PostgreSQL {release} (once)"));
             }
             FetchProgress::Unpacking { archive_bytes } => {
-                self.doing(format!("unpacking {}", bytes(archive_bytes as f64)));
+                self.doing(lane, format!("unpacking {}", bytes(archive_bytes as f64)));
             }
-            FetchProgress::Note(text) => self.note(&text),
+            FetchProgress::Note(text) => self.note(lane, &text),
         }
     }
 
     /// Prints a note, which stays and is shown in any case.
-    fn note(&mut self, text: &str) {
-        self.print(&format!("note: {text}"));
+    fn note(&mut self, lane: Option<usize>, text: &str) {
+        self.print(lane, "note: ", text);
     }
 
     /// Prints a line that stays.
-    fn line(&mut self, text: &str) {
+    fn line(&mut self, lane: Option<usize>, text: &str) {
         if !self.quiet {
-            self.print(text);
+            self.print(lane, "", text);
         }
     }
 
-    fn print(&mut self, text: &str) {
-        self.loading_said = Instant::now();
-        match &self.bar {
-            Some(bar) => bar.suspend(|| say(text)),
-            None => say(text),
+    fn print(&mut self, lane: Option<usize>, kind: &str, text: &str) {
+        let row = self.row(lane);
+        row.loading_said = Instant::now();
+        let name = lane.map_or("", |_| row.name.as_str());
+        let text = format!("{kind}{name}{text}");
+        let bar = row.bar.clone();
+        match (&self.bars, bar) {
+            (Some(bars), _) => bars.suspend(|| say(&text)),
+            (None, Some(bar)) => bar.suspend(|| say(&text)),
+            (None, None) => say(&text),
         }
     }
 
     /// Shows the current activity, on a terminal only.
-    fn doing(&mut self, text: String) {
-        let Some(bar) = &self.bar else { return };
-        bar.set_position(self.live.position());
-        bar.set_message(visible(&self.live.message(&text)).into_owned());
+    fn doing(&mut self, lane: Option<usize>, text: String) {
+        let row = self.row(lane);
+        let Some(bar) = &row.bar else { return };
+        bar.set_position(row.live.position());
+        let name = lane.map_or("", |_| row.name.as_str());
+        bar.set_message(visible(&format!("{name}{}", row.live.message(&text))).into_owned());
     }
 }
 
@@ -149,14 +207,17 @@ fn failures(share: f64) -> String {
 }
 
 fn bar(length: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10));
+    let bar = ProgressBar::with_draw_target(Some(length), target());
     // A wide message is cut at the edge of the terminal, so that the line never wraps.
     let style = ProgressStyle::with_template("[{bar:16}] {wide_msg}")
         .expect("the template is fixed and valid")
         .progress_chars("=> ");
     bar.set_style(style);
-    bar.enable_steady_tick(Duration::from_millis(500));
     bar
+}
+
+fn target() -> ProgressDrawTarget {
+    ProgressDrawTarget::stderr_with_hz(10)
 }
 
 #[cfg(test)]

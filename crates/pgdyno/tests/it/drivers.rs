@@ -244,17 +244,20 @@ fn with(start: &str) -> Vec<i32> {
 }
 
 /// A network namespace with a cable to this one, which goes with it.
-struct Namespace {
-    name: String,
+pub(crate) struct Namespace {
+    pub(crate) name: String,
+    /// The address of this end of the cable, and of that of the namespace.
+    pub(crate) addresses: [String; 2],
 }
 
 impl Namespace {
-    /// This end of the cable, and that of the namespace.
-    const ADDRESSES: [&str; 2] = ["10.231.77.1", "10.231.77.2"];
-
-    fn make() -> Namespace {
-        let namespace = Namespace { name: format!("pgdyno{}", std::process::id()) };
-        let [here, there] = Namespace::ADDRESSES;
+    /// A namespace whose cable is the network 10.231.`number`.0/30.
+    pub(crate) fn make(number: u8) -> Namespace {
+        let namespace = Namespace {
+            name: format!("pgd{}n{number}", std::process::id()),
+            addresses: [1, 2].map(|end| format!("10.231.{number}.{end}")),
+        };
+        let [here, there] = &namespace.addresses;
         let name = &namespace.name;
         for line in [
             format!("ip netns add {name}"),
@@ -299,8 +302,8 @@ fn a_network_that_drops_all_packets_ends_the_run_here_and_the_driver_there() {
     if !geteuid().is_root() {
         return tell("skipped: only root can make a network namespace");
     }
-    let namespace = Namespace::make();
-    let [here, _] = Namespace::ADDRESSES;
+    let namespace = Namespace::make(77);
+    let [here, _] = &namespace.addresses;
     let Some(sshd) = Sshd::start(&format!("ListenAddress {here}")) else {
         return tell("skipped: no sshd (Debian: openssh-server)");
     };

@@ -25,6 +25,7 @@ mod hands;
 mod harm;
 mod hooks;
 mod judge;
+mod lanes;
 mod leftovers;
 mod lies;
 mod limiter;

@@ -42,6 +42,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         host: Some(host(shape)),
         driver_host: None,
         hooks: Vec::new(),
+        concurrent: Vec::new(),
         eyes: None,
         server_is_local: true,
         ceilings: Default::default(),

@@ -39,12 +39,8 @@ impl Listen {
     /// When the address is not private or not of this machine, or the interface has none that is.
     pub fn resolve(text: &str, tls: bool) -> Result<Listen> {
         check(text)?;
-        let all: Vec<InterfaceAddress> =
-            getifaddrs().context("cannot list the addresses of this machine")?.collect();
         let (mut of_it, mut others) = (Vec::new(), Vec::new());
-        for (interface, address) in
-            all.iter().filter_map(|each| Some((each.interface_name.as_str(), ip(each)?)))
-        {
+        for (interface, address) in own_addresses()? {
             let is_meant =
                 text.parse::<IpAddr>().map_or(interface == text, |wanted| wanted.to_canonical() == address);
             if is_meant { &mut of_it } else { &mut others }.push(address);
@@ -108,6 +104,15 @@ fn is_shared(address: Ipv4Addr) -> bool {
 /// itself, because nobody else gave it an address, comes last.
 fn preference(address: &IpAddr) -> (bool, IpAddr) {
     (matches!(address, IpAddr::V4(v4) if v4.is_link_local()), *address)
+}
+
+/// The addresses of this machine, each with its network interface.
+///
+/// # Errors
+/// When the kernel does not list them.
+pub fn own_addresses() -> Result<Vec<(String, IpAddr)>> {
+    let all = getifaddrs().context("cannot list the addresses of this machine")?;
+    Ok(all.filter_map(|each| Some((each.interface_name.clone(), ip(&each)?))).collect())
 }
 
 fn ip(of: &InterfaceAddress) -> Option<IpAddr> {

@@ -54,6 +54,7 @@ pub fn plan(
         is_comparison: false,
         repeat_disturbed: 0,
         servers_at_a_time: None,
+        lanes: Vec::new(),
         origins: Vec::new(),
         made_unix_ns: now_unix_ns,
         factors: vec![CHANGE.to_string()],
@@ -85,8 +86,9 @@ mod tests {
 
     #[test]
     fn each_block_has_the_case_as_it_was_and_each_change_once() {
-        let measured =
+        let mut measured =
             crate::plan::sample::plan("[workload]\nclients = [1, 8]\nscale = 1\n[run]\nramp_up = \"auto\"");
+        measured.lanes = vec![Default::default(); 2];
         let base = measured.cases[1].clone();
         let mut lifted = base.clone();
         lifted.server.settings.insert("synchronous_commit".to_string(), "off".to_string());
@@ -95,6 +97,7 @@ mod tests {
         let plan = plan(&measured, &base, &changed, Extent { n_blocks: 20, window }, 7);
         let labels: Vec<String> = plan.cases.iter().map(Case::label).collect();
         assert_eq!(labels, ["change none", "change synchronous_commit=off"]);
+        assert!(plan.lanes.is_empty(), "one case is of one host");
         assert!(plan.cases.iter().all(|case| case.window == window && case.adapt == Adapt::default()));
         assert_eq!((plan.runs.len(), plan.factors.as_slice()), (40, [CHANGE.to_string()].as_slice()));
         let mut first = 0;

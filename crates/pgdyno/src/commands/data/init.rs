@@ -135,6 +135,7 @@ impl Order<'_> {
             now: &now,
             is_enough: None,
             referee: None,
+            seat: None,
         };
         if let Some(name) = &args.schema {
             schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;

@@ -1,0 +1,264 @@
+//! Runs that are made one after the other: all of a plan, or those of one lane.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow};
+use model::experiment::case::Case;
+use model::experiment::plan::{RunSpec, RunState};
+use model::experiment::repeat::Repeat;
+use model::load::interval::Counts;
+use model::run::RunRecord;
+use model::run::hooks::HookRecord;
+use store::ExperimentDir;
+
+use crate::run::hooks as user_hooks;
+use crate::run::live::OneRun;
+use crate::schedule::agenda::{After, Agenda, Next, Repeats};
+use crate::schedule::case_hooks::CaseHooks;
+use crate::schedule::conduct::{Order, make_run, measured_tps};
+use crate::schedule::stages::Stages;
+use crate::site::Site;
+use crate::site::keys::needs_restart;
+use crate::site::lanes::Seat;
+use crate::site::progress::{Progress, Watch};
+use crate::site::referee::{Judged, Referee};
+use crate::stage::{Stage, os};
+
+/// Consecutive failures after which continuing is pointless.
+const FAILURES_MAX: u32 = 2;
+
+/// What follows for other lanes when one cannot go on.
+pub(crate) const OTHERS_END: &str = "this target cannot go on; others end with the runs that they have begun";
+
+/// Runs that were made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) completed: u32,
+    pub(crate) incomplete: u32,
+    /// The runs so far suffice; the others are not needed.
+    pub(crate) is_enough: bool,
+}
+
+/// Runs that are made one after the other on their stages.
+pub(crate) struct Sequence<'a> {
+    order: Order<'a>,
+    /// Number of runs of the whole experiment.
+    n_runs: u32,
+    agenda: Agenda<'a>,
+    stages: Stages,
+    hooks: CaseHooks<'a>,
+    tally: Tally,
+    /// Planned runs that are still to be made.
+    missing: u32,
+    n_made: u32,
+    n_failed_in_row: u32,
+    spent_s: f64,
+}
+
+impl<'a> Sequence<'a> {
+    /// The runs of the order's plan that are not done, of the `n_runs` of an experiment.
+    pub(crate) fn new(order: Order<'a>, n_runs: u32, repeats: &'a Repeats) -> Sequence<'a> {
+        let Order { plan, dir, site, done, .. } = order;
+        Sequence {
+            order,
+            n_runs,
+            agenda: Agenda::new(plan, done, repeats),
+            stages: Stages::new(plan),
+            hooks: CaseHooks::new(dir, site.stop, site.dues),
+            tally: Tally::default(),
+            missing: plan.runs.iter().filter(|spec| !done.contains(&spec.run)).count() as u32,
+            n_made: 0,
+            n_failed_in_row: 0,
+            spent_s: 0.0,
+        }
+    }
+
+    /// Makes all runs, and stops the servers. The result is an error when continuing is pointless.
+    pub(crate) fn conduct(mut self, watch: &mut Watch) -> (Tally, Result<()>) {
+        let result = self.make_all(watch);
+        // Also after an error: pgdyno leaves none of its servers running. None uses what the last command puts back.
+        let result = result.and(self.stages.stand_down());
+        let result = result.and(self.hooks.leave(watch));
+        (self.tally, result)
+    }
+
+    fn make_all(&mut self, watch: &mut Watch) -> Result<()> {
+        while !self.is_closing()
+            && let Some(next) = self.agenda.take()
+        {
+            let plan = self.order.plan;
+            let case = plan
+                .case(next.spec.case)
+                .with_context(|| format!("the plan has no case {}", next.spec.case))?;
+            if !self.make(&next, case, watch)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another lane has failed.
+    fn is_closing(&self) -> bool {
+        self.order.site.seat.is_some_and(|seat| seat.is_closing())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.order.site.stop.load(Ordering::Relaxed)
+    }
+
+    /// Makes a run and what follows from it; returns whether to go on.
+    fn make(&mut self, next: &Next, case: &'a Case, watch: &mut Watch) -> Result<bool> {
+        let Next { spec, repeat } = next;
+        let site = self.order.site;
+        let entered = Instant::now();
+        let called = self.hooks.enter(case, spec.run, watch)?;
+        self.spent_s += entered.elapsed().as_secs_f64();
+        // A command before the case may prepare what the server needs; without it there is nothing to set up.
+        let stage = match user_hooks::failure(&called) {
+            Some(_) => None,
+            None => match self.stages.for_case(case, site, watch) {
+                Err(_) if site.stop.load(Ordering::Relaxed) => return Ok(false),
+                other => Some(other?),
+            },
+        };
+        // Setting up may have taken long.
+        if site.seat.is_some_and(|seat| seat.is_closing()) {
+            return Ok(false);
+        }
+        let begun = Instant::now();
+        let label = repeat.map_or(case.label(), |of| format!("{}, run {} again", case.label(), of.of));
+        watch(Progress::RunBegins { run: spec.run, n_runs: self.n_runs.max(spec.run), label });
+        let record = make_next(&self.order, (spec, *repeat), case, called, stage, watch)?;
+        self.hooks.made(&record);
+        let judged = judge(site, self.order.dir, &record, watch);
+        let is_stopped = self.is_stopped();
+        let has_time = || !is_stopped && site.referee.is_some_and(Referee::has_time);
+        let after = self.agenda.made(&record, judged, has_time);
+        // Reported below: a server that does not stop does not invalidate its run.
+        let left = self.clear_away(&record, case);
+        if self.n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
+            return both(Err(anyhow!(record.reason)), left).map(|()| false);
+        }
+        self.spent_s += begun.elapsed().as_secs_f64();
+        self.count(&record, *repeat);
+        let left_s = self.spent_s / f64::from(self.n_made) * f64::from(self.missing);
+        watch(end_of(&record, self.n_runs.max(spec.run), left_s));
+        left?;
+        match after {
+            After::Within => {}
+            After::Again(reason) => {
+                watch(Progress::RunRepeats { run: spec.run, n: self.agenda.n_left(), reason });
+            }
+            After::Over(records) => {
+                let enough = |is_enough: &dyn Fn(&RunRecord) -> bool| records.iter().any(is_enough);
+                self.tally.is_enough = site.is_enough.is_some_and(|is_enough| enough(is_enough));
+            }
+        }
+        let is_hopeless = self.n_failed_in_row >= FAILURES_MAX;
+        if is_hopeless && let Some(seat) = site.seat {
+            seat.close();
+            watch(Progress::Note(OTHERS_END.to_string()));
+        }
+        Ok(!self.tally.is_enough && !is_hopeless && !self.is_stopped())
+    }
+
+    /// Stops the server, and puts back values of the operating system, unless the next run wants them as they are.
+    fn clear_away(&mut self, record: &RunRecord, case: &Case) -> Result<()> {
+        let Order { plan, site, .. } = self.order;
+        let is_well = record.state == RunState::Completed || self.is_stopped();
+        let next = self.agenda.peek().and_then(|spec| plan.case(spec.case));
+        let runs_on = is_well && next.is_some_and(|next| !needs_restart(case, next));
+        let stopped = match (runs_on, is_well) {
+            (true, _) => Ok(()),
+            (false, true) => self.stages.stand_down(),
+            (false, false) => self.stages.abandon(),
+        };
+        // A server that is not ours keeps running: operating system settings stay only if the next case asks for the
+        // same.
+        let keeps_values =
+            runs_on && next.is_some_and(|next| next.os == case.os && is_on_its_host(case, next));
+        let put_back = if keeps_values { Ok(()) } else { both(os::put_back(site.os), site.hands.put_back()) };
+        both(stopped.context("the server does not stop"), put_back)
+    }
+
+    fn count(&mut self, record: &RunRecord, repeat: Option<Repeat>) {
+        self.n_made += 1;
+        // A failed repeat does not invalidate the planned run that it was to replace.
+        let counted = u32::from(repeat.is_none());
+        self.missing -= counted;
+        if record.state == RunState::Completed {
+            self.tally.completed += counted;
+            self.n_failed_in_row = 0;
+        } else {
+            self.tally.incomplete += counted;
+            self.n_failed_in_row += 1;
+        }
+    }
+}
+
+/// The error of one of the two, or those of both.
+fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    match (one, other) {
+        (Err(one), Err(other)) => Err(anyhow!("{one:#}; {other:#}")),
+        (one, other) => one.and(other),
+    }
+}
+
+/// Whether both cases have the same server, and the same way to its host.
+fn is_on_its_host(case: &Case, next: &Case) -> bool {
+    case.server.source == next.server.source && case.server.host == next.server.host
+}
+
+/// Makes a run on its stage; without one, the command before its case has failed, which is recorded.
+fn make_next(
+    order: &Order,
+    (spec, repeat): (&RunSpec, Option<Repeat>),
+    case: &Case,
+    called: Vec<HookRecord>,
+    stage: Option<&mut Stage>,
+    watch: &mut Watch,
+) -> Result<RunRecord> {
+    let Order { dir, site, program, tool_version, .. } = *order;
+    let results_dir = dir.path().to_path_buf();
+    let run =
+        OneRun { spec, repeat, case, site, program, results_dir, tool_version, side: None, hooks: called };
+    let seat: Option<Seat> = site.seat;
+    make_run(spec.run, dir, |writer| {
+        seat.iter().for_each(|seat| seat.begin(spec, case));
+        let mut record = match stage {
+            Some(stage) => run.conduct(stage, writer, watch),
+            None => run.unset(),
+        };
+        seat.iter().for_each(|seat| seat.end(&mut record));
+        record
+    })
+}
+
+/// Judges a run, if that is requested. A failure costs a repeat, not the experiment.
+fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> Judged {
+    let Some(referee) = site.referee.filter(|_| record.state == RunState::Completed) else {
+        return Judged::default();
+    };
+    referee.judge(dir.path(), record).unwrap_or_else(|error| {
+        watch(Progress::Note(format!("run {} cannot be judged: {error:#}", record.spec.run)));
+        Judged::default()
+    })
+}
+
+fn end_of(record: &RunRecord, n_runs: u32, left_s: f64) -> Progress {
+    Progress::RunEnds {
+        run: record.spec.run,
+        n_runs,
+        state: record.state,
+        // The mean over the rates that a search tried means nothing.
+        tps: measured_tps(record).filter(|_| record.search.is_none()),
+        failed: record.done.as_ref().map_or(0.0, |done| failed_share(&done.counts)),
+        reason: record.reason.clone(),
+        left_s,
+    }
+}
+
+fn failed_share(counts: &Counts) -> f64 {
+    counts.failed as f64 / (counts.committed + counts.failed).max(1) as f64
+}
