@@ -3,6 +3,7 @@
 //! ```text
 //! /run/pgdyno/os.lock        locked by the pgdyno that sets values; the kernel releases it when that process ends
 //! /run/pgdyno/os-undo.jsonl  previous values
+//! /run/pgdyno/os-kept.jsonl  previous values of those that were set to stay
 //! ```
 
 use std::fs::{File, TryLockError};
@@ -18,6 +19,8 @@ use crate::kernel_files::Machine;
 const DIR: &str = "/run/pgdyno";
 const LOCK: &str = "/run/pgdyno/os.lock";
 const JOURNAL: &str = "/run/pgdyno/os-undo.jsonl";
+/// Its values are restored on request alone: no other pgdyno does that at its start.
+const KEPT: &str = "/run/pgdyno/os-kept.jsonl";
 const HOLDER_BYTES_MAX: u64 = 4096;
 /// Pause before the lock is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -90,11 +93,24 @@ impl Keeper {
     /// # Errors
     /// When it cannot be written.
     pub fn try_set(&mut self, path: &str, value: &str) -> Result<String> {
-        self.journal.setting(&self.machine, path, value)?;
-        self.machine.write(path, value)?;
-        let is = self.machine.read(path)?;
-        self.journal.set(path, &is)?;
-        Ok(is)
+        set_in(&self.journal, &self.machine, path, value)
+    }
+
+    /// Sets one value that stays after the keeper is gone, until [`undo_kept`]. Returns the previous value.
+    ///
+    /// # Errors
+    /// When the kernel does not accept it; the previous value is then in force again.
+    pub fn set_to_stay(&mut self, path: &str, value: &str) -> Result<String> {
+        let before = self.machine.read(path)?;
+        if before == value {
+            return Ok(before);
+        }
+        let is = set_in(&Journal::at(self.machine.path(KEPT)), &self.machine, path, value)?;
+        if is != value {
+            self.machine.write(path, &before)?;
+            bail!("`{path}` was {is} after {value} was written to it: the kernel does not accept {value}");
+        }
+        Ok(before)
     }
 
     /// Restores all values.
@@ -104,6 +120,14 @@ impl Keeper {
     pub fn undo(&mut self) -> Result<Vec<Undone>> {
         self.journal.undo(&self.machine)
     }
+}
+
+fn set_in(journal: &Journal, machine: &Machine, path: &str, value: &str) -> Result<String> {
+    journal.setting(machine, path, value)?;
+    machine.write(path, value)?;
+    let is = machine.read(path)?;
+    journal.set(path, &is)?;
+    Ok(is)
 }
 
 impl Drop for Keeper {
@@ -141,15 +165,38 @@ pub fn undo_left_within(machine: &Machine, patience: Duration) -> Result<Vec<Und
     if !journal.exists() {
         return Ok(Vec::new());
     }
-    files::trust::check_directory(&machine.path(DIR))?;
-    let lock = match files::lock_file(&machine.path(LOCK)) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(vec![not_ours()]),
-        lock => lock.with_context(|| format!("open `{LOCK}`"))?,
-    };
+    let Some(lock) = open_lock(machine)? else { return Ok(vec![not_ours()]) };
     match lock_within(&lock, patience) {
         Ok(()) => journal.undo(machine),
         // The pgdyno that holds the lock restores them.
         Err(_) => Ok(Vec::new()),
+    }
+}
+
+/// Restores the values that were set to stay, after whatever a dead pgdyno left behind on top of them. Without the
+/// privileges to restore them, reports them.
+///
+/// # Errors
+/// When the journal cannot be read, or a live pgdyno sets values.
+pub fn undo_kept(machine: &Machine) -> Result<Vec<Undone>> {
+    let kept = Journal::at(machine.path(KEPT));
+    if !kept.exists() {
+        return Ok(Vec::new());
+    }
+    if open_lock(machine)?.is_none() {
+        return Ok(vec![not_ours()]);
+    }
+    let (_keeper, mut undone) = Keeper::take(machine)?;
+    undone.extend(kept.undo(machine)?);
+    Ok(undone)
+}
+
+/// The file of the lock; `None` if it belongs to root, and we are not.
+fn open_lock(machine: &Machine) -> Result<Option<File>> {
+    files::trust::check_directory(&machine.path(DIR))?;
+    match files::lock_file(&machine.path(LOCK)) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
+        lock => lock.map(Some).with_context(|| format!("open `{LOCK}`")),
     }
 }
 
@@ -281,6 +328,32 @@ mod tests {
         assert_eq!(undo_left(&machine).unwrap(), []);
         assert_eq!(values(&machine).0, "10", "it is what the machine started with, or what somebody set");
         assert!(!machine.path(JOURNAL).exists());
+    }
+
+    #[test]
+    fn values_that_are_set_to_stay_are_restored_on_request_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let (mut keeper, _) = Keeper::take(&machine).unwrap();
+        assert_eq!(keeper.set_to_stay(SWAPPINESS, "1").unwrap(), "60");
+        assert_eq!(keeper.set_to_stay(SWAPPINESS, "1").unwrap(), "1");
+        assert!(undo_kept(&machine).unwrap_err().to_string().contains("another pgdyno"));
+        drop(keeper);
+        assert_eq!(undo_left(&machine).unwrap(), []);
+        assert_eq!(values(&machine).0, "1", "it stays");
+        // An experiment sets the same value on top, and dies.
+        let (mut keeper, undone) = Keeper::take(&machine).unwrap();
+        assert_eq!(undone, []);
+        keeper.set(SWAPPINESS, "10").unwrap();
+        let journal = fs::read(machine.path(JOURNAL)).unwrap();
+        drop(keeper);
+        assert_eq!(values(&machine).0, "1");
+        machine.write(SWAPPINESS, "10").unwrap();
+        fs::write(machine.path(JOURNAL), journal).unwrap();
+        let undone: Vec<String> = undo_kept(&machine).unwrap().into_iter().map(|value| value.now).collect();
+        assert_eq!((undone.as_slice(), values(&machine).0.as_str()), (&["1".into(), "60".into()][..], "60"));
+        assert_eq!(undo_kept(&machine).unwrap(), []);
+        assert!(!machine.path(KEPT).exists());
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod kernel_files;
 mod knob;
 pub mod pages;
 
-pub use keeper::{Keeper, undo_left, undo_left_within, undo_own};
+pub use keeper::{Keeper, undo_kept, undo_left, undo_left_within, undo_own};
 pub use kernel_files::Machine;
 pub use knob::{Disk, KEYS, is_of_disks, refusal, settings};
 pub use model::load::hands::Undone;
