@@ -20,7 +20,7 @@ use model::run::ceilings::Calibration;
 use model::telemetry::host::HostRecord;
 
 pub use disk::{PLACES_BYTES_MIN, disk, place_of};
-pub use machine::machine;
+pub use machine::{clock_s, machine};
 pub use network::{network, way_to};
 
 /// The place of processors and memory.

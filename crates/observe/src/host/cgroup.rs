@@ -16,9 +16,10 @@ const DEPTH_MAX: usize = 32;
 /// Most groups of one party. A server whose processes are in more has been taken apart on purpose.
 const GROUPS_MAX: usize = 16;
 
-/// Where the hierarchy that controls processors is mounted.
+/// Where the hierarchy of a controller is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hierarchy {
+    controller: &'static str,
     is_v2: bool,
     mount_point: PathBuf,
     /// The group that is mounted there; not `/` within a container.
@@ -36,8 +37,13 @@ pub(crate) struct Quota {
 }
 
 impl Hierarchy {
-    /// From `/proc/self/mountinfo`. Version 1 if it has the controller: version 2 then does not.
+    /// That of processors.
     pub(crate) fn find(mountinfo: &str) -> Option<Hierarchy> {
+        Hierarchy::of("cpu", mountinfo)
+    }
+
+    /// From `/proc/self/mountinfo`. Version 1 if it has the controller: version 2 then does not.
+    fn of(controller: &'static str, mountinfo: &str) -> Option<Hierarchy> {
         let mut v2 = None;
         for line in mountinfo.lines() {
             let Some((left, right)) = line.split_once(" - ") else { continue };
@@ -47,9 +53,12 @@ impl Hierarchy {
             else {
                 continue;
             };
-            let found = |is_v2| Hierarchy { is_v2, mount_point: mount_point.into(), root: root.into() };
+            let (mount_point, root) = (mount_point.into(), root.into());
+            let found = |is_v2| Hierarchy { controller, is_v2, mount_point, root };
             match *fs_type {
-                "cgroup" if options.split(',').any(|option| option == "cpu") => return Some(found(false)),
+                "cgroup" if options.split(',').any(|option| option == controller) => {
+                    return Some(found(false));
+                }
                 "cgroup2" => v2 = v2.or(Some(found(true))),
                 _ => {}
             }
@@ -64,7 +73,7 @@ impl Hierarchy {
             let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
             let is_ours = match self.is_v2 {
                 true => number == "0" && controllers.is_empty(),
-                false => controllers.split(',').any(|controller| controller == "cpu"),
+                false => controllers.split(',').any(|controller| controller == self.controller),
             };
             is_ours.then_some(path)
         })?;
@@ -83,6 +92,30 @@ impl Hierarchy {
         };
         Some(Quota { processors: limit, ..parse_stat(&text("cpu.stat").ok()?) })
     }
+}
+
+/// The tightest limits of a process's groups: processors, and bytes of memory.
+pub(crate) fn limits_of(pid: u32) -> (Option<f64>, Option<u64>) {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let (mounts, own) = (read("/proc/self/mountinfo"), read(&format!("/proc/{pid}/cgroup")));
+    let groups = |controller| {
+        let hierarchy = Hierarchy::of(controller, &mounts)?;
+        let groups: Vec<PathBuf> = with_ancestors(&hierarchy.group(&own)?).collect();
+        Some((hierarchy, groups))
+    };
+    let cpus = groups("cpu").and_then(|(hierarchy, groups)| {
+        groups.iter().filter_map(|group| hierarchy.quota(group)?.processors).min_by(f64::total_cmp)
+    });
+    let memory = groups("memory").and_then(|(hierarchy, groups)| {
+        let file = if hierarchy.is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
+        let limit = |group: &PathBuf| {
+            let text = fs::read_to_string(hierarchy.mount_point.join(group).join(file)).ok()?;
+            // Version 1 writes the largest number of pages for no limit.
+            text.trim().parse().ok().filter(|bytes| *bytes < 1 << 60)
+        };
+        groups.iter().filter_map(limit).min()
+    });
+    (cpus, memory)
 }
 
 /// `cpu.cfs_quota_us` is -1 without a limit.

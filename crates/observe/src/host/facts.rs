@@ -8,7 +8,7 @@ use model::run::host::{HostRecord, MountRecord};
 use procfs::{CpuInfo, FromBufRead, Meminfo};
 
 use crate::host::device::{self, Space};
-use crate::host::stack;
+use crate::host::{service, stack};
 
 /// Describes the machine and the file systems of these directories, keyed by role.
 pub fn record(dirs: &BTreeMap<String, PathBuf>) -> HostRecord {
@@ -26,9 +26,12 @@ pub fn record(dirs: &BTreeMap<String, PathBuf>) -> HostRecord {
         put("huge_pages_total", memory.hugepages_total);
         put("huge_page_bytes", memory.hugepagesize);
         put("swap_bytes", Some(memory.swap_total));
+        put("commit_limit_bytes", memory.commit_limit);
+        put("committed_bytes", Some(memory.committed_as));
     }
     cgroup_facts(Path::new("/sys/fs/cgroup"), &own_cgroup(), &mut facts);
     facts.extend(stack::numa_nodes(Path::new("/sys")));
+    facts.extend(service::of_machine(Path::new("/")));
     HostRecord {
         hostname: line("/proc/sys/kernel/hostname", true).unwrap_or_default(),
         os: os_name(),
@@ -40,6 +43,13 @@ pub fn record(dirs: &BTreeMap<String, PathBuf>) -> HostRecord {
         facts,
         mounts: dirs.iter().filter_map(|(role, path)| Some((role.clone(), mount(path)?))).collect(),
     }
+}
+
+/// Describes the machine as [`record`] does, and the processes of a server on it.
+pub fn record_with_server(dirs: &BTreeMap<String, PathBuf>, postmaster_pid: Option<u32>) -> HostRecord {
+    let mut host = record(dirs);
+    host.facts.extend(postmaster_pid.map(service::of_server).unwrap_or_default());
+    host
 }
 
 /// A small file as text.
