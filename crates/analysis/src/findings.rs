@@ -19,7 +19,10 @@ mod studies;
 mod tpcc;
 mod window;
 
+pub(crate) use crate::comparison::build::level;
 pub(crate) use cases::memory_setting_bytes;
+pub(crate) use platform::{FAST_CLOCKS, STEADY_GOVERNORS};
+pub(crate) use server::{forgetful, statement_records};
 
 use model::experiment::case::Case;
 use model::run::{ExperimentData, RunData};
@@ -78,18 +81,54 @@ impl Rule {
             ("advice", self.advice),
             ("source", self.source),
             ("tested with", self.tested),
+            ("before a run", &self.rows().unwrap_or_default()),
         ];
-        for (name, content) in sections {
+        for (name, content) in sections.into_iter().filter(|(_, content)| !content.is_empty()) {
             text.push_str(&format!("\n{name}\n    {content}\n"));
         }
         text
     }
 
-    /// A finding of this rule with its usual advice.
+    /// A finding of this rule with its usual advice, and where to see before a run whether it is to be expected.
     fn finds(&self, severity: Severity, evidence: impl Into<String>) -> Finding {
-        Finding { id: self.id, severity, evidence: evidence.into(), advice: self.advice.to_string() }
+        let advice = match self.rows() {
+            Some(rows) => format!("{} {rows}", self.advice),
+            None => self.advice.to_string(),
+        };
+        Finding { id: self.id, severity, evidence: evidence.into(), advice }
+    }
+
+    /// Which rows of `pgdyno doctor` judge before a run what this rule finds after it.
+    fn rows(&self) -> Option<String> {
+        let rows = DOCTOR_ROWS.iter().filter(|(finding, _)| *finding == self.id);
+        let rows: Vec<&str> = rows.map(|(_, row)| *row).collect();
+        (!rows.is_empty()).then(|| format!("`pgdyno doctor` shows it before a run ({}).", rows.join(", ")))
     }
 }
+
+/// Findings and the rows of `analysis::doctor` that show before a run what leads to them.
+pub const DOCTOR_ROWS: &[(&str, &str)] = &[
+    (server::NOT_DURABLE.id, "fsync"),
+    (server::NOT_DURABLE.id, "full-page-writes"),
+    (server::NOT_DURABLE.id, "synchronous-commit"),
+    (server::NOT_DURABLE.id, "file-system"),
+    (server::NOT_DURABLE.id, "barriers"),
+    (server::CHECKPOINT_IN_WINDOW.id, "max-wal-size"),
+    (server::CHECKPOINT_IN_WINDOW.id, "checkpoint-timeout"),
+    (server::AUTOVACUUM_IN_WINDOW.id, "autovacuum-naptime"),
+    (server::DISK_NEARLY_FULL.id, "disk-space"),
+    (server::logging::STATEMENTS_LOGGED.id, "statement-logging"),
+    (server::route::IN_BETWEEN.id, "route"),
+    (state::WAL_POLICY.id, "max-wal-size"),
+    (builds::ASSERTIONS_ON.id, "assertions"),
+    (builds::BUILD_NOT_OPTIMIZED.id, "build"),
+    (builds::BUILDS_DIFFER.id, "build"),
+    (host::FOREIGN_CPU.id, "quiet"),
+    (platform::CPU_QUOTA.id, "cpu-quota"),
+    (platform::MEMORY_PRESSURE_FOUND.id, "memory-limit"),
+    (platform::SLOW_CLOCKSOURCE.id, "clock"),
+    (platform::CPU_FREQUENCY_VARIES.id, "cpu-governor"),
+];
 
 /// All rules: for runs, then for cases, experiments and comparisons. Findings of equal severity come in this order.
 pub const CATALOGUE: &[Rule] = &[

@@ -6,6 +6,7 @@
 
 pub mod case;
 pub mod comparison;
+pub mod doctor;
 pub mod explain;
 pub mod finding;
 pub mod findings;

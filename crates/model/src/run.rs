@@ -8,6 +8,7 @@ pub mod fingerprint;
 pub mod hooks;
 pub use crate::telemetry::host;
 pub mod phase;
+pub mod rights;
 pub mod server;
 pub mod touched;
 

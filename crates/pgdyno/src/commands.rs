@@ -5,6 +5,7 @@ pub(crate) mod calibrate;
 pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod data;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod plan;
 pub(crate) mod report;

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         Command::Explain { finding } => crate::commands::explain::explain(finding.as_deref()),
         Command::History(args) => crate::commands::stored::history::history(&args),
         Command::List(args) => crate::commands::stored::list::list(&args),
+        Command::Doctor(args) => crate::commands::doctor::doctor(&args),
         Command::Calibrate(args) => crate::commands::calibrate::calibrate(&args),
         Command::Init(args) => crate::commands::data::init::init(&args),
         Command::Check(args) => crate::commands::data::check::check(&args),

@@ -105,15 +105,15 @@ fn sink(outbox: Outbox, shift_ns: i64, n_ticks: Arc<AtomicU64>) -> Box<dyn FnMut
 }
 
 /// What of the server was found on this machine.
-struct Place {
-    postmaster_pid: Option<u32>,
-    dirs: BTreeMap<String, PathBuf>,
+pub(crate) struct Place {
+    pub(crate) postmaster_pid: Option<u32>,
+    pub(crate) dirs: BTreeMap<String, PathBuf>,
     log_path: Option<PathBuf>,
     missing: BTreeMap<String, String>,
 }
 
 impl Place {
-    fn of(order: &WatchOrder) -> Place {
+    pub(crate) fn of(order: &WatchOrder) -> Place {
         let mut missing = BTreeMap::new();
         let asked = order.backend.ok_or("the server did not say which process serves a session".to_string());
         let postmaster_pid = asked.and_then(postmaster_of);
@@ -139,9 +139,9 @@ impl Place {
         Place { postmaster_pid, dirs, log_path: log_path.ok(), missing }
     }
 
-    fn describe(&self) -> Watching {
+    pub(crate) fn describe(&self) -> Watching {
         Watching {
-            host: observe::host::facts::record(&self.dirs),
+            host: observe::host::facts::record_with_server(&self.dirs, self.postmaster_pid),
             postmaster_pid: self.postmaster_pid,
             follows_log: self.log_path.is_some(),
             missing: self.missing.clone(),

@@ -6,6 +6,7 @@
 mod axis;
 mod comparison;
 mod csv;
+mod doctor;
 mod html;
 mod markdown;
 mod prose;
@@ -55,6 +56,18 @@ pub fn cases_csv(study: &Study) -> String {
 /// One row per second of a run, or of all runs, with the series of host and server, in the format of [`runs_csv`].
 pub fn seconds_csv(study: &Study, run: Option<u32>) -> String {
     csv::seconds::table(study, run)
+}
+
+/// An examination of a host and a server, at most `width` columns wide: what was examined (`about`, lines with labels), then
+/// the worst first; in full with what is as it should be.
+pub fn doctor(
+    diagnosis: &analysis::doctor::Diagnosis,
+    about: &[(&str, String)],
+    width: usize,
+    colour: bool,
+    is_verbose: bool,
+) -> String {
+    doctor::text(diagnosis, about, width, colour, is_verbose)
 }
 
 /// The answer in a sentence, as every form of the report begins.

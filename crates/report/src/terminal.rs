@@ -8,7 +8,7 @@ use crate::prose::condense::{self, FindingGroup};
 use crate::prose::{format, headline, limiter, phrases, scripts, variation};
 
 /// Below this width the terminal wraps lines itself.
-const MIN_WIDTH: usize = 60;
+pub(crate) const MIN_WIDTH: usize = 60;
 /// Widest column of names; longer ones take several lines.
 const MAX_LABEL: usize = 40;
 /// With more cases than this, only the page shows their variation.
@@ -282,7 +282,14 @@ pub(crate) fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
-fn push_wrapped(text: &mut String, paint: &Paint, style: Style, words: &str, indent: &str, width: usize) {
+pub(crate) fn push_wrapped(
+    text: &mut String,
+    paint: &Paint,
+    style: Style,
+    words: &str,
+    indent: &str,
+    width: usize,
+) {
     for line in wrap(words, width.saturating_sub(indent.len()).max(20)) {
         text.push_str(&format!("{indent}{}\n", paint.on(&line, style)));
     }
@@ -306,7 +313,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Style {
+pub(crate) enum Style {
     Plain,
     Bold,
     Dim,
@@ -333,8 +340,8 @@ impl Style {
     }
 }
 
-struct Paint {
-    colour: bool,
+pub(crate) struct Paint {
+    pub(crate) colour: bool,
 }
 
 impl Paint {

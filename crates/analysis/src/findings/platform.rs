@@ -8,9 +8,10 @@ use crate::finding::{Finding, Severity};
 use crate::run::usage::Usage;
 
 /// Clock sources that can be read without leaving user mode.
-const FAST_CLOCKS: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+pub(crate) const FAST_CLOCKS: &[&str] =
+    &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 /// Governors under which the frequency does not follow the load.
-const STEADY_GOVERNORS: &[&str] = &["performance", "userspace"];
+pub(crate) const STEADY_GOVERNORS: &[&str] = &["performance", "userspace"];
 /// Share of time in which some task waits for memory, above which there is a doubt.
 const MEMORY_PRESSURE: f64 = 0.05;
 

@@ -4,9 +4,12 @@ pub(super) mod logging;
 pub(super) mod route;
 mod unseen;
 
+pub(crate) use logging::statement_records;
+
 use model::experiment::case::WorkloadKind;
 use model::load::drive::{Done, Ending};
 use model::run::RunRecord;
+use model::run::host::MountRecord;
 use model::run::phase::Phase;
 use model::telemetry::event::{Event, EventKind};
 use model::text::units::Span;
@@ -261,15 +264,19 @@ fn forgetful_mounts(context: &RunContext) -> Vec<String> {
     let Some(host) = record.host.as_ref().filter(|_| record.server_is_local) else { return Vec::new() };
     let of_role = |role: &str| {
         let mount = host.mounts.get(role)?;
-        let has = |option: &&str| mount.options.split(',').any(|present| present == *option);
-        let reason = match mount.fs_type.as_str() {
-            fs_type @ ("tmpfs" | "ramfs") => format!("is {fs_type}, which is memory"),
-            "overlay" if has(&"volatile") => "is an overlay mounted volatile".to_string(),
-            _ => format!("is mounted with {}", ["nobarrier", "barrier=0"].iter().find(|o| has(o))?),
-        };
-        Some(format!("{role} at `{}` {reason}", mount.mount_point))
+        Some(format!("{role} at `{}` {}", mount.mount_point, forgetful(mount)?))
     };
     ["data", "wal"].into_iter().filter_map(of_role).collect()
+}
+
+/// Why a file system loses flushed data, if it does.
+pub(crate) fn forgetful(mount: &MountRecord) -> Option<String> {
+    let has = |option: &&str| mount.options.split(',').any(|present| present == *option);
+    Some(match mount.fs_type.as_str() {
+        fs_type @ ("tmpfs" | "ramfs") => format!("is {fs_type}, which is memory"),
+        "overlay" if has(&"volatile") => "is an overlay mounted volatile".to_string(),
+        _ => format!("is mounted with {}", ["nobarrier", "barrier=0"].iter().find(|o| has(o))?),
+    })
 }
 
 pub(super) const DISK_NEARLY_FULL: Rule = Rule {

@@ -439,7 +439,8 @@ fn each_rule_of_a_run_finds_its_disturbance_with_its_figure() {
         let found = found.unwrap_or_else(|| panic!("{id} is not among {findings:#?}"));
         assert_eq!(found.severity, *severity, "{id}: {}", found.evidence);
         assert!(found.evidence.contains(words), "{id}: `{}` lacks `{words}`", found.evidence);
-        assert_eq!(found.advice, rule(id).unwrap().advice);
+        // Some also name the rows of doctor.
+        assert!(found.advice.starts_with(rule(id).unwrap().advice), "{id}: {}", found.advice);
     }
 }
 

@@ -99,7 +99,11 @@ fn disks(dirs: &[(&str, Option<&Path>)]) -> Vec<Disk> {
 
 /// Block devices below existing directories, by role.
 pub fn disks_below(dirs: &BTreeMap<String, PathBuf>) -> Vec<Disk> {
-    let mounts = observe::host::facts::record(dirs).mounts;
+    disks_of(observe::host::facts::record(dirs).mounts)
+}
+
+/// Block devices below file systems, by role.
+pub fn disks_of(mounts: BTreeMap<String, model::run::host::MountRecord>) -> Vec<Disk> {
     let disk = |(role, mount): (String, model::run::host::MountRecord)| Disk {
         role,
         device: mount.device,

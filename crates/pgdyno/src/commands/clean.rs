@@ -28,8 +28,12 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(host) = &args.host {
         return clean_host(host);
     }
-    let undone =
-        host::undo_left(&Machine::this()).context("cannot restore values of the operating system")?;
+    let restore = || "cannot restore values of the operating system";
+    let mut undone = host::undo_left(&Machine::this()).with_context(restore)?;
+    // What `doctor --apply` has set is root's, and no other user left it behind.
+    if nix::unistd::geteuid().is_root() {
+        undone.extend(host::undo_kept(&Machine::this()).with_context(restore)?);
+    }
     report_undone(&undone);
     let (n_settings, is_all_settings) = clean_settings()?;
     let mut n_removed = n_settings;

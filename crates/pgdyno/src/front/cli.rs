@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod ceilings;
+pub(crate) mod doctor;
 mod numbers;
 pub(crate) mod stored;
 pub(crate) mod why;
@@ -16,6 +17,7 @@ use model::text::share::Share;
 use self::numbers::{clients, pairs};
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
+use crate::front::cli::doctor::DoctorArgs;
 use crate::front::cli::stored::{ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
 use crate::front::cli::why::WhyArgs;
 use crate::front::moved::Moved;
@@ -64,6 +66,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Print the seconds of stored runs as CSV: throughput, latency, host and server.
     Export(ExportArgs),
+    /// Say whether this machine and a server are fit to measure and sensibly set, and what pgdyno cannot see there.
+    Doctor(Box<DoctorArgs>),
     /// Measure what devices, processors, memory and the way to a server give at most; runs are judged by it later.
     Calibrate(CalibrateArgs),
     /// Load a workload's tables into a database.

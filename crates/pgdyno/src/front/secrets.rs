@@ -131,12 +131,24 @@ pub(crate) fn take_carried() -> Result<()> {
 /// Options whose value may name a server.
 const OPTIONS: [&str; 5] = ["--server", "--set", "--a", "--b", "--target"];
 
+/// The command that takes a server as an argument without an option.
+const TAKES_TARGET: &str = "doctor";
+
 /// Removes the password from each target that contains one; returns the passwords.
 fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
     let mut carried: Vec<Carried> = Vec::new();
     let mut before = String::new();
+    let takes_target = args.first().is_some_and(|command| command == TAKES_TARGET);
     for arg in args {
         let Some(text) = arg.to_str().map(str::to_string) else { continue };
+        if takes_target && !OPTIONS.contains(&before.as_str()) && !text.starts_with("--") {
+            if let Some(found) = without_password(&text) {
+                *arg = found.target.clone().into();
+                carried.push(found);
+            }
+            before = text;
+            continue;
+        }
         let (option, value) = match before.as_str() {
             option if OPTIONS.contains(&option) => (option.to_string(), Some(text.as_str())),
             _ => match text.split_once('=') {
@@ -296,6 +308,11 @@ mod tests {
         check(&["run", "--resume", "out", "--target", "a=postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--target=a=host=h password=S3cret"], Some("S3cret"));
         check(&["compare", "--b=server.url=postgres://u:S3cret@h/d"], Some("S3cret"));
+        check(&["doctor", "postgres://u:S3cret@h/d", "--json"], Some("S3cret"));
+        check(&["doctor", "--host", "ssh:h", "host=h password=S3cret"], Some("S3cret"));
+        check(&["doctor", "--server", "postgres://u:S3cret@h/d"], Some("S3cret"));
+        check(&["doctor", "--server=host=h password=S3cret"], Some("S3cret"));
+        check(&["doctor", "--apply=thp", "host=h"], None);
         check(&["run", "--server", "host=h user=u", "-c", "8"], None);
         check(&["run", "--set", "workload.scale=10"], None);
     }

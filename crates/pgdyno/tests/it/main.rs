@@ -16,6 +16,7 @@ mod clusters;
 mod compare;
 mod consent;
 mod course;
+mod doctor;
 mod drivers;
 mod embedded;
 mod exporter;

@@ -1,6 +1,8 @@
 //! Parts of the documents that are made from the code, between `<!-- generated: NAME -->` and `<!-- end -->`, and
 //! names that the code stores, each of which FORMAT.md must explain.
 
+use analysis::doctor::sight::{SIGHTS, Sight};
+use analysis::doctor::{ROWS, Row};
 use analysis::findings::{CATALOGUE, Rule};
 use model::run::ceilings::{CEILINGS, Ceiling};
 use model::telemetry::metric::{METRICS, Metric, MetricKind};
@@ -58,6 +60,26 @@ fn ceilings_table(ceilings: &[Ceiling]) -> String {
     for ceiling in ceilings {
         let cells = [ceiling.instance, ceiling.unit, ceiling.what].map(cell).join(" | ");
         table.push_str(&format!("| `{}` | {cells} |\n", ceiling.name));
+    }
+    table
+}
+
+/// The rows of doctor as a table.
+fn doctor_table(rows: &[Row]) -> String {
+    let mut table = "| row | wanted | why | source | fix |\n|---|---|---|---|---|\n".to_string();
+    for row in rows {
+        let cells = [row.wanted, row.why, row.source, row.fix].map(cell).join(" | ");
+        table.push_str(&format!("| `{}` | {cells} |\n", row.id));
+    }
+    table
+}
+
+/// What pgdyno can see and do on a server, as a table.
+fn sights_table(sights: &[Sight]) -> String {
+    let mut table = "| what | lost without it | how to get it | silent |\n|---|---|---|---|\n".to_string();
+    for sight in sights {
+        let cells = [sight.lost, sight.fix, &sight.silent.join(", ")].map(cell).join(" | ");
+        table.push_str(&format!("| `{}`: {} | {cells} |\n", sight.id, sight.what));
     }
     table
 }
@@ -174,6 +196,12 @@ fn the_catalogue_of_findings_is_that_of_the_code() {
     check("docs/findings.md", "findings", &findings_table(CATALOGUE));
     check("docs/findings.md", "tested", &tested_table(CATALOGUE));
     assert_none(&untested(CATALOGUE, &tree::rust()));
+}
+
+#[test]
+fn the_tables_of_doctor_are_those_of_the_code() {
+    check("docs/doctor.md", "doctor", &doctor_table(ROWS));
+    check("docs/doctor.md", "sights", &sights_table(SIGHTS));
 }
 
 #[test]

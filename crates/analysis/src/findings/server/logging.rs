@@ -60,14 +60,14 @@ pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
 };
 
 fn statements_logged(context: &RunContext) -> Option<Finding> {
-    let found = recorded(&server_as_sessions_have_it(&context.data.record)?);
+    let found = statement_records(&server_as_sessions_have_it(&context.data.record)?);
     let severity = found.iter().map(|(_, severity)| *severity).max()?;
     let texts: Vec<String> = found.into_iter().map(|(text, _)| text).collect();
     Some(STATEMENTS_LOGGED.finds(severity, format!("each statement is recorded: {}", list(&texts, 5))))
 }
 
 /// What makes the server record statements, and how much each weighs.
-fn recorded(server: &ServerRecord) -> Vec<(String, Severity)> {
+pub(crate) fn statement_records(server: &ServerRecord) -> Vec<(String, Severity)> {
     let is = |name: &str, values: &[&str]| server.setting(name).is_some_and(|value| values.contains(&value));
     let mut found: Vec<(String, Severity)> = Vec::new();
     let mut doubt = |name: &str| {
@@ -147,7 +147,7 @@ mod tests {
             };
             let server =
                 ServerRecord { settings: settings.iter().map(setting).collect(), ..ServerRecord::default() };
-            let found = recorded(&server);
+            let found = statement_records(&server);
             let found: Vec<(&str, Severity)> =
                 found.iter().map(|(text, severity)| (text.as_str(), *severity)).collect();
             assert_eq!(found, expected, "{settings:?}");

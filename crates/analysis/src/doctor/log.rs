@@ -1,0 +1,100 @@
+//! Rows of what the server records: too much costs, too little hides.
+
+use super::truth::SERVER;
+use super::{Examined, Judged, Row, Verdict, either};
+use crate::finding::Severity;
+use crate::findings::statement_records;
+
+pub(super) const STATEMENT_LOGGING: Row = Row {
+    id: "statement-logging",
+    wanted: "no log line, plan or trace of each statement",
+    why: "Each statement then also writes to the log or updates a shared table, which slows short transactions most.",
+    source: "PostgreSQL documentation, runtime-config-logging (finding statements-logged); postgresqltuner 288bce8: log_statement = none",
+    fix: "turn it off for the measurement, unless the server works with it all the time",
+    judge: |e| {
+        let found = e.server.map(statement_records).unwrap_or_default();
+        let worst = found.iter().map(|(_, severity)| *severity).max();
+        let texts: Vec<&str> = found.iter().map(|(text, _)| text.as_str()).collect();
+        match worst {
+            None => Judged::fine("none"),
+            Some(Severity::Note) => Judged::of(Verdict::Advice, texts.join(", ")),
+            Some(_) => Judged::of(Verdict::Doubt, texts.join(", ")),
+        }
+    },
+    ..SERVER
+};
+
+pub(super) const LOG_HOSTNAME: Row = Row {
+    id: "log-hostname",
+    wanted: "off",
+    why: "Each connection waits for a name server.",
+    source: "postgresqltuner 288bce8; PostgreSQL documentation, log_hostname",
+    fix: "alter system set log_hostname = off; select pg_reload_conf();",
+    judge: |e| is(e, "log_hostname", &["off"]),
+    ..SERVER
+};
+
+/// A setting with one of these values; anything else is worth advice.
+fn is(e: &Examined, name: &str, values: &[&str]) -> Judged {
+    either(e.setting(name).map(|value| Judged::unless(values.contains(&value), Verdict::Advice, value)))
+}
+
+pub(super) const TRACK_IO_TIMING: Row = Row {
+    id: "track-io-timing",
+    wanted: "on",
+    why: "Without it, how long reads and writes took is zero in all statistics (database.read_time, server.io.read_time).",
+    source: "PostgreSQL documentation, track_io_timing; its cost is that of the clock (row clock)",
+    fix: "alter system set track_io_timing = on; select pg_reload_conf();",
+    judge: |e| is(e, "track_io_timing", &["on"]),
+    ..SERVER
+};
+
+pub(super) const TRACK_WAL_IO_TIMING: Row = Row {
+    id: "track-wal-io-timing",
+    wanted: "on (since 14)",
+    why: "Without it, how long writing and flushing WAL took is zero.",
+    source: "PostgreSQL documentation, track_wal_io_timing",
+    fix: "alter system set track_wal_io_timing = on; select pg_reload_conf();",
+    judge: |e| is(e, "track_wal_io_timing", &["on"]),
+    ..SERVER
+};
+
+pub(super) const LOG_CHECKPOINTS: Row = Row {
+    id: "log-checkpoints",
+    wanted: "on",
+    why: "Without it, when a checkpoint began, why, and what it wrote is known from counters alone.",
+    source: "PostgreSQL documentation: the default since 15; pgBadger",
+    fix: "alter system set log_checkpoints = on; select pg_reload_conf();",
+    judge: |e| is(e, "log_checkpoints", &["on"]),
+    ..SERVER
+};
+
+pub(super) const LOG_LOCK_WAITS: Row = Row {
+    id: "log-lock-waits",
+    wanted: "on",
+    why: "Without it, the log does not tell who waited for whom.",
+    source: "PostgreSQL documentation, log_lock_waits; pgBadger",
+    fix: "alter system set log_lock_waits = on; select pg_reload_conf();",
+    judge: |e| is(e, "log_lock_waits", &["on"]),
+    ..SERVER
+};
+
+pub(super) const LOG_AUTOVACUUM: Row = Row {
+    id: "log-autovacuum",
+    wanted: "log_autovacuum_min_duration = 0",
+    why: "Without it, what a vacuum in the measurement did and how long it took is not in the log.",
+    source: "PostgreSQL documentation, log_autovacuum_min_duration; pgBadger",
+    fix: "alter system set log_autovacuum_min_duration = 0; select pg_reload_conf();",
+    judge: |e| is(e, "log_autovacuum_min_duration", &["0"]),
+    ..SERVER
+};
+
+pub(super) const LOG_TEMP_FILES: Row = Row {
+    id: "log-temp-files",
+    wanted: "0",
+    why: "Without it, which statement spilled to disk is not in the log.",
+    source: "PostgreSQL documentation, log_temp_files; pgBadger",
+    fix: "alter system set log_temp_files = 0; select pg_reload_conf();",
+    judge: |e| is(e, "log_temp_files", &["0"]),
+    ..SERVER
+};

@@ -1,0 +1,136 @@
+//! Rows of plans, reads ahead, and work in the background.
+
+use super::data::is_rotational;
+use super::host::mib;
+use super::truth::SERVER;
+use super::{Examined, Judged, Look, Row, Verdict, either, value};
+
+/// Part of the memory from which on the planner's idea of the cache is near the truth.
+const CACHE_MIN: f64 = 0.5;
+
+pub(super) const EFFECTIVE_CACHE_SIZE: Row = Row {
+    id: "effective-cache-size",
+    wanted: "three quarters of the memory",
+    why: "The planner takes index scans for dearer than they are.",
+    source: "pgtune 7caef27: 75 %",
+    fix: "alter system set effective_cache_size = '75 % of the memory'; select pg_reload_conf();",
+    judge: |e| either(cache(e)),
+    ..SERVER
+};
+
+fn cache(e: &Examined) -> Look {
+    let text = e.setting("effective_cache_size")?;
+    let bytes = value::bytes(text).ok_or_else(|| Judged::unseen(format!("`{text}` is no size")))?;
+    let memory =
+        e.server_memory().ok_or_else(|| Judged::unseen(format!("{text} of a memory that is not visible")))?;
+    let share = bytes / memory;
+    let found = format!("{text}, {:.0} % of {}", 100.0 * share, mib(memory));
+    let fix = value::reload("effective_cache_size", &value::size(0.75 * memory));
+    Ok(Judged::unless((CACHE_MIN..=1.0).contains(&share), Verdict::Advice, found).fix(fix))
+}
+
+/// Judges a setting that depends on the kind of disk: rotating ones want the default.
+fn by_disk(e: &Examined, name: &str, is_fine: impl Fn(f64) -> bool) -> Look {
+    let text = e.setting(name)?;
+    let number: f64 = text.parse().map_err(|_| Judged::unseen(format!("`{text}` is no number")))?;
+    let (rotates, disk) = match is_rotational(e) {
+        Some(true) => (true, "on rotating disks"),
+        Some(false) => (false, "on solid-state disks"),
+        None => (false, "if the data is on solid-state disks"),
+    };
+    Ok(Judged::unless(rotates || is_fine(number), Verdict::Advice, format!("{text} {disk}")))
+}
+
+pub(super) const RANDOM_PAGE_COST: Row = Row {
+    id: "random-page-cost",
+    wanted: "1.1 on solid-state disks",
+    why: "With 4, the planner scans tables where an index would be read faster.",
+    source: "EDB's study, study of provisioned IOPS: 1; pgtune 7caef27, HammerDB study: 1.1",
+    fix: "alter system set random_page_cost = 1.1; select pg_reload_conf();",
+    judge: |e| either(by_disk(e, "random_page_cost", |cost| cost <= 1.5)),
+    ..SERVER
+};
+
+pub(super) const IO_CONCURRENCY: Row = Row {
+    id: "io-concurrency",
+    wanted: "effective_io_concurrency = 200 on solid-state disks, 1000 on NVMe",
+    why: "Bitmap scans and, since 18, all reads ahead leave the disk idle between requests.",
+    source: "pgtune 7caef27: 200, 1000 on NVMe; study of releases, EDB's study: 200",
+    fix: "alter system set effective_io_concurrency = 200; select pg_reload_conf();",
+    judge: |e| either(by_disk(e, "effective_io_concurrency", |n| n >= 200.0)),
+    ..SERVER
+};
+
+pub(super) const IO_METHOD: Row = Row {
+    id: "io-method",
+    wanted: "io_uring, if the build has it",
+    why: "Without it, reads ahead go through a few worker processes, or do not go ahead at all.",
+    source: "pgtune 7caef27; PostgreSQL documentation, io_method (since 18)",
+    fix: "alter system set io_method = 'io_uring'; and restart the server",
+    judge: |e| either(io_method(e)),
+    ..SERVER
+};
+
+fn io_method(e: &Examined) -> Look {
+    let method = e.setting("io_method")?;
+    let build = e.server.and_then(|server| server.build.get("CONFIGURE"));
+    let has_ring = build.is_some_and(|flags| flags.contains("liburing"));
+    Ok(match (method, has_ring) {
+        ("io_uring", _) => Judged::fine(method),
+        ("worker", false) => Judged::fine("worker; the build has no io_uring, or does not say"),
+        _ => Judged::of(Verdict::Advice, method),
+    })
+}
+
+pub(super) const JIT: Row = Row {
+    id: "jit",
+    wanted: "off for short transactions",
+    why: "A plan that the planner takes for dear is compiled first, which takes longer than most short statements.",
+    source: "pgtune 7caef27",
+    fix: "alter system set jit = off; select pg_reload_conf();",
+    judge: |e| either(e.setting("jit").map(|value| Judged::unless(value == "off", Verdict::Advice, value))),
+    ..SERVER
+};
+
+pub(super) const AUTOVACUUM: Row = Row {
+    id: "autovacuum",
+    wanted: "on, as where the server works (HammerDB study: off after a vacuum)",
+    why: "Without it tables grow while they are measured, and the number is of a server that nobody could keep running.",
+    source: "PostgreSQL documentation, routine vacuuming (finding autovacuum-in-window)",
+    fix: "alter system set autovacuum = on; select pg_reload_conf();",
+    judge: |e| {
+        either(e.setting("autovacuum").map(|value| Judged::unless(value == "on", Verdict::Advice, value)))
+    },
+    ..SERVER
+};
+
+const NAPTIME_S_MAX: f64 = 10.0;
+
+pub(super) const AUTOVACUUM_NAPTIME: Row = Row {
+    id: "autovacuum-naptime",
+    wanted: "10 s for loads that change much",
+    why: "Rare vacuums of much differ between runs; frequent ones of little are part of each.",
+    source: "Callaghan's sysbench settings",
+    fix: "alter system set autovacuum_naptime = '10s'; select pg_reload_conf();",
+    judge: |e| {
+        either(e.setting("autovacuum_naptime").map(|text| {
+            Judged::unless(value::seconds(text).is_some_and(|s| s <= NAPTIME_S_MAX), Verdict::Advice, text)
+        }))
+    },
+    ..SERVER
+};
+
+pub(super) const BGWRITER: Row = Row {
+    id: "bgwriter",
+    wanted: "bgwriter_lru_maxpages = 1000 and more, or 0: sources disagree",
+    why: "With 100, the background writer gives up after 4 MB/s, and sessions write the rest of the pages themselves.",
+    source: "Callaghan's sysbench settings: 2000; HammerDB study: 0",
+    fix: "alter system set bgwriter_lru_maxpages = 1000; select pg_reload_conf();",
+    judge: |e| {
+        either(e.setting("bgwriter_lru_maxpages").map(|text| {
+            let is_chosen = text.parse::<f64>().is_ok_and(|n| n == 0.0 || n >= 1000.0);
+            Judged::unless(is_chosen, Verdict::Advice, text)
+        }))
+    },
+    ..SERVER
+};

@@ -1,0 +1,218 @@
+//! What pgdyno can see and do on a server, and what stays silent without it.
+
+use model::run::server::ServerRecord;
+use serde::Serialize;
+
+use super::{Examined, HostOf};
+
+/// Something that pgdyno needs, and what is lost without it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight {
+    /// Identifier: `all-stats`.
+    pub id: &'static str,
+    /// Name in words.
+    pub what: &'static str,
+    /// Loss without it.
+    pub lost: &'static str,
+    /// Findings and limiters that are silent, or see less, without it.
+    pub silent: &'static [&'static str],
+    /// How to get it.
+    pub fix: &'static str,
+    pub(crate) has: fn(&Examined, &ServerRecord) -> Result<String, String>,
+}
+
+/// One of them on a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    /// Identifier.
+    pub id: &'static str,
+    /// Name in words.
+    pub what: &'static str,
+    /// Whether it is there.
+    pub has: bool,
+    /// How, or why not.
+    pub found: String,
+    /// Loss without it.
+    pub lost: &'static str,
+    /// Findings and limiters that are silent, or see less, without it.
+    pub silent: &'static [&'static str],
+    /// How to get it.
+    pub fix: &'static str,
+}
+
+impl Sight {
+    pub(super) fn seen(&self, examined: &Examined, server: &ServerRecord) -> Seen {
+        let found = (self.has)(examined, server);
+        let has = found.is_ok();
+        let found = found.unwrap_or_else(|reason| reason);
+        Seen { id: self.id, what: self.what, has, found, lost: self.lost, silent: self.silent, fix: self.fix }
+    }
+}
+
+/// All of them.
+pub const SIGHTS: &[Sight] = &[
+    Sight {
+        id: "host",
+        what: "the server's host",
+        lost: "processors, devices, memory and clock of the server's machine; only the driver's are judged",
+        silent: &[
+            "foreign-cpu",
+            "steal",
+            "cpu-quota",
+            "memory-pressure",
+            "disk-nearly-full",
+            "slow-clocksource",
+            "cpu-frequency-varies",
+            "quota",
+            "server-cpu",
+            "scheduling",
+        ],
+        fix: "run with --host ssh:HOST, or with server.telemetry for an exporter there",
+        has: |e, _| match e.host_of {
+            HostOf::Server => Ok(e.host.hostname.clone()),
+            _ => Err("it is not this machine, and no --host was given".to_string()),
+        },
+    },
+    Sight {
+        id: "server-log",
+        what: "the server's log",
+        lost: "panics and errors, and what checkpoints and vacuums did: only counters show that they were",
+        silent: &["server-trouble"],
+        fix: "run with --host ssh:HOST (also ssh:localhost), as a user who may read the log",
+        has: |e, _| match (e.host_of, e.missing.get("server.log")) {
+            (HostOf::Server, None) => Ok("readable on its host; runs follow it with --host".to_string()),
+            (HostOf::Server, Some(reason)) => Err(reason.clone()),
+            _ => Err("the server's host is not seen".to_string()),
+        },
+    },
+    Sight {
+        id: "all-stats",
+        what: "sessions of other roles (pg_monitor)",
+        lost: "what others' sessions and vacuums wait for",
+        silent: &["foreign-sessions", "autovacuum"],
+        fix: "grant pg_monitor to the role (10 and later), or be a superuser",
+        has: |e, server| match server.unavailable.get("all_stats") {
+            Some(reason) => Err(reason.clone()),
+            None if server.version_num < 100_000 => right(e, "superuser")
+                .map_err(|_| "other users' activity is hidden: needs a superuser before 10".to_string()),
+            None => Ok("visible".to_string()),
+        },
+    },
+    Sight {
+        id: "direct",
+        what: "sessions that are those of the server",
+        lost: "whose sessions are whose; in transaction mode nothing keeps another pgdyno away",
+        silent: &["foreign-sessions"],
+        fix: "connect to the server directly",
+        has: |_, server| match server.route.as_ref().and_then(|route| route.pooler.as_ref()) {
+            Some(mode) => Err(format!("a pooler in {mode} mode is in between")),
+            None => Ok("no pooler is in between".to_string()),
+        },
+    },
+    Sight {
+        id: "wait-events",
+        what: "waits for I/O (10 and later)",
+        lost: "what sessions wait for while they read and write: it looks like work",
+        silent: &["wal-volume", "data-read", "data-write", "memory"],
+        fix: "measure 10 or later",
+        has: |_, server| since(server, 100_000, "10"),
+    },
+    Sight {
+        id: "wal-statistics",
+        what: "pg_stat_wal (14 and later)",
+        lost: "how many whole pages WAL holds",
+        silent: &["checkpoint"],
+        fix: "measure 14 or later",
+        has: |_, server| since(server, 140_000, "14"),
+    },
+    Sight {
+        id: "io-statistics",
+        what: "pg_stat_io (16 and later)",
+        lost: "reads and writes by kind of process (server.io)",
+        silent: &[],
+        fix: "measure 16 or later",
+        has: |_, server| since(server, 160_000, "16"),
+    },
+    Sight {
+        id: "io-timing",
+        what: "times of reads and writes (track_io_timing)",
+        lost: "how long the server waited for its reads and writes (database.read_time, server.io.read_time)",
+        silent: &[],
+        fix: "alter system set track_io_timing = on; select pg_reload_conf();",
+        has: |e, _| right(e, "io-timing"),
+    },
+    Sight {
+        id: "statement-statistics",
+        what: "pg_stat_statements",
+        lost: "nothing that pgdyno reports: for your own look at statements",
+        silent: &[],
+        fix: "add it to shared_preload_libraries, restart, and create extension pg_stat_statements",
+        has: |e, _| right(e, "pg_stat_statements"),
+    },
+    Sight {
+        id: "prewarm",
+        what: "pg_prewarm",
+        lost: "reading the data into memory before a run goes through scans",
+        silent: &[],
+        fix: "install contrib, and create extension pg_prewarm in the database",
+        has: |e, _| right(e, "pg_prewarm"),
+    },
+    Sight {
+        id: "checkpoint",
+        what: "the right to run CHECKPOINT",
+        lost: "a checkpoint before each run: the first one of a run comes when it comes",
+        silent: &[],
+        fix: "grant pg_checkpoint to the role (15 and later), or be a superuser",
+        has: |_, server| lacking(server, "checkpoint"),
+    },
+    Sight {
+        id: "create-tables",
+        what: "the right to create tables",
+        lost: "a workload's tables: only existing data can be measured (--no-restore)",
+        silent: &[],
+        fix: "grant create on a schema to the role, and name it with --schema",
+        has: |e, _| right(e, "create-tables"),
+    },
+    Sight {
+        id: "create-databases",
+        what: "CREATEDB",
+        lost: "pgdyno init --create-database, and restoring a database by a copy, which is faster",
+        silent: &[],
+        fix: "alter role ROLE createdb",
+        has: |e, _| right(e, "createdb"),
+    },
+    Sight {
+        id: "all-settings",
+        what: "all settings (pg_read_all_settings)",
+        lost: "where data, log and libraries are",
+        silent: &[],
+        fix: "grant pg_read_all_settings, or pg_monitor, to the role",
+        has: |_, server| match server.data_directory {
+            Some(_) => Ok("visible".to_string()),
+            None => Err("data_directory is hidden from this role".to_string()),
+        },
+    },
+    Sight {
+        id: "superuser",
+        what: "a superuser",
+        lost: "whatever the rows above name",
+        silent: &[],
+        fix: "usually not needed: pg_monitor and pg_checkpoint are enough",
+        has: |e, _| right(e, "superuser"),
+    },
+];
+
+fn since(server: &ServerRecord, version_num: u32, release: &str) -> Result<String, String> {
+    let is_there = server.version_num >= version_num;
+    is_there
+        .then(|| "there".to_string())
+        .ok_or(format!("exists since {release}; this is {}", server.release()))
+}
+
+fn right(e: &Examined, name: &str) -> Result<String, String> {
+    e.rights.get(name).cloned().unwrap_or_else(|| Err("not known".to_string()))
+}
+
+fn lacking(server: &ServerRecord, name: &str) -> Result<String, String> {
+    server.unavailable.get(name).map_or_else(|| Ok("there".to_string()), |reason| Err(reason.clone()))
+}

@@ -1,0 +1,153 @@
+//! Rows of what a number of this server is worth: durability, builds, the way to it.
+
+use super::host::HOST;
+use super::{Examined, Judged, Look, Row, Scope, Verdict, either};
+use crate::findings::level;
+
+/// A row of the server.
+pub(super) const SERVER: Row = Row { scope: Scope::Server, ..HOST };
+
+pub(super) const WRITABLE: Row = Row {
+    id: "writable",
+    wanted: "a primary",
+    why: "A standby takes no writes: nothing can be loaded or restored, and only reads of existing data can be measured.",
+    source: "PostgreSQL documentation, hot standby",
+    fix: "name the primary, or measure reads with --no-restore",
+    judge: |e| match e.server.is_some_and(|server| server.in_recovery) {
+        true => Judged::of(Verdict::Void, "a standby"),
+        false => Judged::fine("a primary"),
+    },
+    ..SERVER
+};
+
+/// Sessions of a load with few clients, with what pgdyno itself needs.
+const SESSIONS_MIN: f64 = 20.0;
+
+pub(super) const FREE_SESSIONS: Row = Row {
+    id: "free-sessions",
+    wanted: "as many free connections as clients, and 4 for pgdyno (20 at least)",
+    why: "Clients that get no connection fail the run.",
+    source: "PostgreSQL documentation, max_connections; study of releases, EDB's study: 1000",
+    fix: "alter system set max_connections = 1000; and restart the server",
+    judge: |e| either(free_sessions(e)),
+    ..SERVER
+};
+
+fn free_sessions(e: &Examined) -> Look {
+    let number = |name: &str| Ok(e.setting(name)?.parse::<f64>().unwrap_or(0.0));
+    let most = number("max_connections")?;
+    let reserved = number("superuser_reserved_connections")? + number("reserved_connections").unwrap_or(0.0);
+    let used = f64::from(e.n_sessions.ok_or_else(|| Judged::unseen("sessions are not visible"))?);
+    let free = most - reserved - used;
+    let found = format!("{:.0} of {most:.0} are free", free.max(0.0));
+    let verdict = if free < 1.0 { Verdict::Void } else { Verdict::Advice };
+    Ok(Judged::unless(free >= SESSIONS_MIN, verdict, found))
+}
+
+pub(super) const ROUTE: Row = Row {
+    id: "route",
+    wanted: "the server itself, without a pooler or a proxy",
+    why: "What stands between queues and forwards each message: throughput and latency are those of both. In transaction \
+          mode, settings of a session do not stay, nothing keeps another pgdyno away, and whose session is whose is unknown.",
+    source: "PostgreSQL's protocol: BackendKeyData against pg_backend_pid() (finding in-between)",
+    fix: "connect to the server directly, unless what is between belongs to the question",
+    judge: route,
+    ..SERVER
+};
+
+fn route(e: &Examined) -> Judged {
+    let Some(route) = e.server.and_then(|server| server.route.as_ref()) else {
+        return Judged::unseen("the server does not say where it accepts connections");
+    };
+    let at = format!("{}, and the server accepts at {}", route.reached, route.answered);
+    match &route.pooler {
+        Some(mode) => Judged::of(Verdict::Advice, format!("a pooler in {mode} mode answers at {at}")),
+        None if route.is_forwarded() => Judged::of(Verdict::Advice, format!("a proxy answers at {at}")),
+        None => Judged::fine(route.words()),
+    }
+}
+
+/// A setting that is `on` where numbers are worth what they seem to be.
+fn on(e: &Examined, name: &str, otherwise: Verdict) -> Judged {
+    either(e.setting(name).map(|value| Judged::unless(value != "off", otherwise, value)))
+}
+
+pub(super) const FSYNC: Row = Row {
+    id: "fsync",
+    wanted: "on",
+    why: "Without it the server skips the most expensive part of a commit, and a crash of the machine can destroy the data.",
+    source: "PostgreSQL documentation, runtime-config-wal (finding not-durable)",
+    fix: "alter system set fsync = on; select pg_reload_conf();",
+    judge: |e| on(e, "fsync", Verdict::Doubt),
+    ..SERVER
+};
+
+pub(super) const FULL_PAGE_WRITES: Row = Row {
+    id: "full-page-writes",
+    wanted: "on",
+    why: "Without it there is less WAL after a checkpoint, and a crash can leave half of a page.",
+    source: "PostgreSQL documentation, runtime-config-wal (finding not-durable)",
+    fix: "alter system set full_page_writes = on; select pg_reload_conf();",
+    judge: |e| on(e, "full_page_writes", Verdict::Doubt),
+    ..SERVER
+};
+
+pub(super) const SYNCHRONOUS_COMMIT: Row = Row {
+    id: "synchronous-commit",
+    wanted: "on, unless the question is how much it costs",
+    why: "Commits are acknowledged before they are durable: a crash loses some.",
+    source: "PostgreSQL documentation, runtime-config-wal (finding not-durable); HammerDB study: off",
+    fix: "alter system set synchronous_commit = on; select pg_reload_conf();",
+    judge: |e| on(e, "synchronous_commit", Verdict::Advice),
+    ..SERVER
+};
+
+pub(super) const CHECKSUMS: Row = Row {
+    id: "checksums",
+    wanted: "on since 18; the same on all servers that are compared",
+    why: "Each page that is read or written is summed, and hint bits are logged: servers with and without differ.",
+    source: "PostgreSQL documentation, data checksums: the default since 18",
+    fix: "stop the server and run pg_checksums --enable",
+    judge: |e| {
+        let (sums, version) =
+            e.server.map_or((true, 0), |server| (server.data_checksums, server.version_num));
+        let found = if sums { "on" } else { "off" };
+        Judged::unless(sums || version < 180_000, Verdict::Advice, found)
+    },
+    ..SERVER
+};
+
+pub(super) const ASSERTIONS: Row = Row {
+    id: "assertions",
+    wanted: "a build without assertions",
+    why: "They slow some code paths down much more than others.",
+    source: "PostgreSQL documentation, --enable-cassert (finding assertions-on)",
+    fix: "measure a build without --enable-cassert",
+    judge: |e| {
+        either(
+            e.setting("debug_assertions").map(|value| Judged::unless(value != "on", Verdict::Doubt, value)),
+        )
+    },
+    ..SERVER
+};
+
+pub(super) const BUILD: Row = Row {
+    id: "build",
+    wanted: "a build with -O2",
+    why: "Code optimized for size or debugging differs from the packages that servers run from, by another amount in each path.",
+    source: "study of packagers: -17 to +18 % (findings build-not-optimized, builds-differ)",
+    fix: "measure the packages, or a build by pgdyno (server.source)",
+    judge: build,
+    ..SERVER
+};
+
+fn build(e: &Examined) -> Judged {
+    let flags = e.server.and_then(|server| server.build.get("CFLAGS"));
+    let Some(flags) = flags else { return Judged::unseen("this role may not read pg_config") };
+    match level(flags) {
+        Some("-O0") => Judged::of(Verdict::Doubt, "-O0"),
+        Some(level @ ("-Os" | "-Oz" | "-Og" | "-O1" | "-O")) => Judged::of(Verdict::Advice, level),
+        Some(level) => Judged::fine(level),
+        None => Judged::fine("no level is named"),
+    }
+}

@@ -1,0 +1,87 @@
+//! Rows of WAL and checkpoints.
+
+use super::truth::SERVER;
+use super::{Examined, Judged, Look, Row, Verdict, either, value};
+
+/// A size that is wanted to be at least so large.
+fn at_least(e: &Examined, name: &str, bytes_min: f64, fix: String) -> Look {
+    let text = e.setting(name)?;
+    let bytes = value::bytes(text).ok_or_else(|| Judged::unseen(format!("`{text}` is no size")))?;
+    Ok(Judged::unless(bytes >= bytes_min, Verdict::Advice, text).fix(fix))
+}
+
+const GIB: f64 = 1_073_741_824.0;
+
+pub(super) const MAX_WAL_SIZE: Row = Row {
+    id: "max-wal-size",
+    wanted: "more than the load writes in a measurement: 8 GB at least",
+    why: "Full WAL begins a checkpoint early, each page is then logged whole again, and some runs have one more than others.",
+    source: "pgtune 7caef27: 8 GB; Callaghan's sysbench settings: 96 GB; study of releases: 100 GB; HammerDB study: 250 GB; EDB's study: 300 GB",
+    fix: "alter system set max_wal_size = '8GB'; select pg_reload_conf(); if the file system of WAL has room",
+    judge: |e| {
+        either(at_least(
+            e,
+            "max_wal_size",
+            8.0 * GIB,
+            value::reload("max_wal_size", "8GB") + " if the file system has room",
+        ))
+    },
+    ..SERVER
+};
+
+const CHECKPOINT_S_MIN: f64 = 900.0;
+
+pub(super) const CHECKPOINT_TIMEOUT: Row = Row {
+    id: "checkpoint-timeout",
+    wanted: "15 minutes at least, and no checkpoint in the middle of a short measurement",
+    why: "A checkpoint in some runs and not in others is a difference that no case has made.",
+    source: "study of releases: 15 min; EDB's study, Callaghan's sysbench settings: 30 min; HammerDB study: 60 min",
+    fix: "alter system set checkpoint_timeout = '15min'; select pg_reload_conf();",
+    judge: |e| {
+        either(e.setting("checkpoint_timeout").map(|text| {
+            Judged::unless(value::seconds(text).is_some_and(|s| s >= CHECKPOINT_S_MIN), Verdict::Advice, text)
+        }))
+    },
+    ..SERVER
+};
+
+pub(super) const CHECKPOINT_TARGET: Row = Row {
+    id: "checkpoint-target",
+    wanted: "checkpoint_completion_target = 0.9",
+    why: "A checkpoint that hurries writes its pages against the commits.",
+    source: "PostgreSQL documentation: the default since 14; study of releases",
+    fix: "alter system set checkpoint_completion_target = 0.9; select pg_reload_conf();",
+    judge: |e| {
+        either(e.setting("checkpoint_completion_target").map(|text| {
+            Judged::unless(text.parse::<f64>().is_ok_and(|target| target >= 0.9), Verdict::Advice, text)
+        }))
+    },
+    ..SERVER
+};
+
+pub(super) const WAL_BUFFERS: Row = Row {
+    id: "wal-buffers",
+    wanted: "16 MB",
+    why: "Sessions that find no room write WAL themselves while they hold locks.",
+    source: "pgtune 7caef27; PostgreSQL documentation: a 32nd of shared_buffers, 16 MB at most",
+    fix: "alter system set wal_buffers = '16MB'; and restart the server",
+    judge: |e| either(at_least(e, "wal_buffers", 16.0 * 1_048_576.0, value::restart("wal_buffers", "16MB"))),
+    ..SERVER
+};
+
+pub(super) const WAL_COMPRESSION: Row = Row {
+    id: "wal-compression",
+    wanted: "on; lz4 from 15 on",
+    why: "Whole pages after a checkpoint are most of WAL: with 64 clients, compression took one server from 12,000 to 26,000 tps.",
+    source: "study of releases: on; pgtune 7caef27: lz4 from 15; Callaghan's sysbench settings: off",
+    fix: "alter system set wal_compression = on; select pg_reload_conf();",
+    judge: |e| {
+        let method = if e.server.is_some_and(|server| server.version_num >= 150_000) { "lz4" } else { "on" };
+        let fix = value::reload("wal_compression", method);
+        either(
+            e.setting("wal_compression")
+                .map(|text| Judged::unless(text != "off", Verdict::Advice, text).fix(fix)),
+        )
+    },
+    ..SERVER
+};

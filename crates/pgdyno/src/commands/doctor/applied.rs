@@ -1,0 +1,132 @@
+//! Values of this machine that rows want: set through the journal of crate `host`, and kept until they are undone.
+
+use analysis::doctor::{Diagnosis, Outcome, ROWS, Verdict};
+use anyhow::{Context, Result, ensure};
+use experiment::stage::os;
+use host::{Keeper, Machine};
+use serde::Serialize;
+
+use super::seen::SeenHere;
+use crate::say;
+use crate::undone::report_undone;
+
+/// What was set, and what could not be.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    pub(super) set: Vec<SetValue>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// A value that is now in force.
+#[derive(Debug, Serialize)]
+pub(super) struct SetValue {
+    row: &'static str,
+    path: String,
+    before: String,
+    now: String,
+}
+
+/// A row whose value could not be set.
+#[derive(Debug, Serialize)]
+pub(super) struct Refused {
+    row: &'static str,
+    reason: String,
+}
+
+impl Applied {
+    /// Reports it.
+    pub(super) fn tell(&self) {
+        for SetValue { row, path, before, now } in &self.set {
+            say(&format!("{row}: set `{path}` to {now} (it was {before})"));
+        }
+        self.refused.iter().for_each(|refused| say(&format!("{}: not set: {}", refused.row, refused.reason)));
+        match (self.set.is_empty(), self.refused.is_empty()) {
+            (false, _) => say("these values stay until `pgdyno doctor --undo`, `pgdyno clean` or a reboot"),
+            (true, true) => say("no row of this machine asks for a value that pgdyno can set"),
+            (true, false) => {}
+        }
+    }
+}
+
+/// The rows that `--apply` names: all that pgdyno can set if it names none.
+///
+/// # Errors
+/// When a row does not exist, or pgdyno can set nothing for it.
+pub(super) fn rows(text: &str) -> Result<Vec<&str>> {
+    let all: Vec<&str> = ROWS.iter().filter(|row| row.knob.is_some()).map(|row| row.id).collect();
+    if text.is_empty() {
+        return Ok(all);
+    }
+    let wanted: Vec<&str> = text.split(',').map(str::trim).collect();
+    for row in &wanted {
+        ensure!(
+            all.contains(row),
+            "--apply={row}: pgdyno sets nothing for such a row; it can set {}",
+            all.join(", ")
+        );
+    }
+    Ok(wanted)
+}
+
+/// Sets what rows want and this machine allows.
+///
+/// # Errors
+/// When another pgdyno sets values, or the journal cannot be written.
+pub(super) fn apply(diagnosis: &Diagnosis, wanted: &[&str], seen: &SeenHere) -> Result<Applied> {
+    ensure!(
+        seen.is_here,
+        "--apply sets values of this machine, and the host that was looked at is another one"
+    );
+    let machine = Machine::this();
+    let disks = os::disks_of(seen.host.mounts.clone());
+    let mut applied = Applied::default();
+    let mut chosen = Vec::new();
+    let is_wanted = |row: &&Outcome| row.verdict > Verdict::Unseen && wanted.contains(&row.id);
+    for row in diagnosis.rows.iter().filter(is_wanted) {
+        let Some((key, values)) = row.knob else { continue };
+        let refusal = |value: &str| host::refusal(&machine, key, value, &disks);
+        match values.iter().find(|value| refusal(value).is_none()) {
+            Some(value) => chosen.push((row.id, host::settings(&machine, key, value, &disks))),
+            None => {
+                let reason = values.first().and_then(|value| refusal(value)).unwrap_or_default();
+                applied.refused.push(Refused { row: row.id, reason });
+            }
+        }
+    }
+    if chosen.is_empty() {
+        return Ok(applied);
+    }
+    let (mut keeper, undone) = Keeper::take(&machine).context("cannot set values of the operating system")?;
+    report_undone(&undone);
+    for (row, path, value) in
+        chosen.into_iter().flat_map(|(row, all)| all.into_iter().map(move |(path, value)| (row, path, value)))
+    {
+        match keeper.set_to_stay(&path, &value) {
+            Ok(before) if before == value => {}
+            Ok(before) => applied.set.push(SetValue { row, path, before, now: value }),
+            Err(error) => applied.refused.push(Refused { row, reason: format!("{error:#}") }),
+        }
+    }
+    Ok(applied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_named_or_all_that_can_be_set() {
+        let all = rows("").unwrap();
+        assert!(all.contains(&"swappiness") && !all.contains(&"overcommit"), "{all:?}");
+        assert_eq!(rows("thp, swappiness").unwrap(), ["thp", "swappiness"]);
+        let refused = rows("thp,overcommit").unwrap_err().to_string();
+        assert!(refused.starts_with("--apply=overcommit: pgdyno sets nothing for such a row"), "{refused}");
+    }
+
+    #[test]
+    fn what_can_be_set_are_keys_of_crate_host() {
+        for (key, values) in ROWS.iter().filter_map(|row| row.knob) {
+            assert!(host::KEYS.contains(&key) && !values.is_empty(), "{key}");
+        }
+    }
+}

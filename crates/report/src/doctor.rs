@@ -1,0 +1,180 @@
+//! An examination of a host and a server for a terminal: the worst first, what is as it should be in one line.
+
+use analysis::doctor::sight::Seen;
+use analysis::doctor::{Diagnosis, Outcome, Verdict};
+use model::text::prose::plural;
+
+use crate::terminal::{MIN_WIDTH, Paint, Style, push_wrapped};
+
+/// The words above the rows of each verdict that weighs.
+const HEADS: [(Verdict, &str, Style); 3] = [
+    (Verdict::Void, "void: nothing that is measured like this would count", Style::Red),
+    (Verdict::Doubt, "doubt: what is measured like this is doubtful", Style::Amber),
+    (Verdict::Advice, "advice: could be better; numbers stand", Style::Bold),
+];
+
+/// The whole text, ending with a newline. `about` says what was examined: lines with their labels.
+pub(crate) fn text(
+    diagnosis: &Diagnosis,
+    about: &[(&str, String)],
+    width: usize,
+    colour: bool,
+    is_verbose: bool,
+) -> String {
+    let mut page = Page { text: String::new(), width: width.max(MIN_WIDTH), paint: Paint { colour } };
+    about.iter().for_each(|(label, words)| page.labelled(label, words));
+    let of = |verdict| diagnosis.rows.iter().filter(move |row| row.verdict == verdict);
+    for (verdict, head, style) in HEADS {
+        if of(verdict).next().is_some() {
+            page.head(head, style);
+            of(verdict).for_each(|row| page.row(row));
+        }
+    }
+    page.unseen(of(Verdict::Unseen));
+    page.sights(&diagnosis.sights);
+    let fine: Vec<&Outcome> = of(Verdict::Fine).collect();
+    if is_verbose && !fine.is_empty() {
+        page.head("as it should be", Style::Bold);
+        fine.iter().for_each(|row| page.line(&format!("{}: {}", row.id, row.found), "  ", Style::Plain));
+    } else if !fine.is_empty() {
+        let are = if fine.len() == 1 { "is" } else { "are" };
+        page.text.push('\n');
+        let words = format!("{} {are} as they should be; --verbose shows them", plural(fine.len(), "row"));
+        page.line(&words, "", Style::Plain);
+    }
+    page.text
+}
+
+struct Page {
+    text: String,
+    width: usize,
+    paint: Paint,
+}
+
+impl Page {
+    fn head(&mut self, words: &str, style: Style) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.line(words, "", style);
+    }
+
+    fn line(&mut self, words: &str, indent: &str, style: Style) {
+        push_wrapped(&mut self.text, &self.paint, style, words, indent, self.width);
+    }
+
+    /// Words next to a label of at most seven letters.
+    fn labelled(&mut self, label: &str, words: &str) {
+        let begun = self.text.len();
+        self.line(words, "        ", Style::Plain);
+        self.text.replace_range(begun..begun + label.len(), label);
+    }
+
+    fn row(&mut self, row: &Outcome) {
+        self.line(&format!("{}: {}; wanted: {}", row.id, row.found, row.wanted), "  ", Style::Plain);
+        self.line(&format!("{} ({})", row.why, row.source), "    ", Style::Dim);
+        self.line(&format!("fix: {}", row.fix), "    ", Style::Plain);
+    }
+
+    /// Rows that cannot be judged, by their reasons.
+    fn unseen<'a>(&mut self, rows: impl Iterator<Item = &'a Outcome>) {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for row in rows {
+            match reasons.iter_mut().find(|(reason, _)| *reason == row.found) {
+                Some((_, ids)) => ids.push(row.id),
+                None => reasons.push((&row.found, vec![row.id])),
+            }
+        }
+        if !reasons.is_empty() {
+            self.head("not judged, because it cannot be seen from here", Style::Bold);
+        }
+        for (reason, ids) in reasons {
+            self.line(&format!("{}: {reason}", ids.join(", ")), "  ", Style::Plain);
+        }
+    }
+
+    fn sights(&mut self, sights: &[Seen]) {
+        let (has, lacks): (Vec<&Seen>, Vec<&Seen>) = sights.iter().partition(|sight| sight.has);
+        if !lacks.is_empty() {
+            self.head("what pgdyno cannot see or do there", Style::Bold);
+        }
+        for sight in lacks {
+            self.line(&format!("{}: {}", sight.id, sight.found), "  ", Style::Plain);
+            let silent = match sight.silent {
+                [] => String::new(),
+                silent => format!("; silent or seeing less: {}", silent.join(", ")),
+            };
+            self.line(&format!("lost: {}{silent}", sight.lost), "    ", Style::Dim);
+            self.line(&format!("fix: {}", sight.fix), "    ", Style::Plain);
+        }
+        if !has.is_empty() {
+            let ids: Vec<&str> = has.iter().map(|sight| sight.id).collect();
+            self.text.push('\n');
+            self.line(&format!("there: {}", ids.join(", ")), "", Style::Plain);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use analysis::doctor::Scope;
+
+    use super::*;
+
+    fn row(id: &'static str, verdict: Verdict, found: &str) -> Outcome {
+        Outcome {
+            id,
+            scope: Scope::Host,
+            verdict,
+            found: found.to_string(),
+            wanted: "less",
+            why: "It costs.",
+            source: "a study",
+            fix: "turn it down".to_string(),
+            findings: Vec::new(),
+            knob: None,
+        }
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_what_is_fine_is_one_line() {
+        let rows = vec![
+            row("fsync", Verdict::Doubt, "off"),
+            row("thp", Verdict::Advice, "always"),
+            row("atime", Verdict::Unseen, "no host"),
+            row("barriers", Verdict::Unseen, "no host"),
+            row("clock", Verdict::Fine, "tsc"),
+            row("jit", Verdict::Fine, "off"),
+        ];
+        let sights = vec![Seen {
+            id: "all-stats",
+            what: "sessions of others",
+            has: false,
+            found: "no pg_monitor".to_string(),
+            lost: "what others wait for",
+            silent: &["autovacuum"],
+            fix: "grant pg_monitor",
+        }];
+        let diagnosis = Diagnosis { rows, sights };
+        let about = [("host", "a machine".to_string()), ("", "this one".to_string())];
+        let expected = "host    a machine\n        this one\n\n\
+            doubt: what is measured like this is doubtful\n\
+            \x20 fsync: off; wanted: less\n\
+            \x20   It costs. (a study)\n\
+            \x20   fix: turn it down\n\n\
+            advice: could be better; numbers stand\n\
+            \x20 thp: always; wanted: less\n\
+            \x20   It costs. (a study)\n\
+            \x20   fix: turn it down\n\n\
+            not judged, because it cannot be seen from here\n\
+            \x20 atime, barriers: no host\n\n\
+            what pgdyno cannot see or do there\n\
+            \x20 all-stats: no pg_monitor\n\
+            \x20   lost: what others wait for; silent or seeing less: autovacuum\n\
+            \x20   fix: grant pg_monitor\n\n\
+            2 rows are as they should be; --verbose shows them\n";
+        assert_eq!(text(&diagnosis, &about, 80, false, false), expected);
+        let verbose = text(&diagnosis, &about, 80, false, true);
+        assert!(verbose.ends_with("as it should be\n  clock: tsc\n  jit: off\n"), "{verbose}");
+    }
+}

@@ -1,0 +1,129 @@
+//! What a role may do on a server: privileges are looked up, and what only trying tells is tried in a transaction that is
+//! rolled back. Nothing stays on the server.
+
+use model::run::rights::Rights;
+use model::run::server::ServerRecord;
+use wire::{Session, quote_ident, quote_literal};
+
+use crate::database::facts::{ask, is_so, is_superuser};
+
+/// Extensions that help to measure.
+const EXTENSIONS: [&str; 2] = ["pg_prewarm", "pg_stat_statements"];
+/// Table and schema that exist until the transaction is rolled back.
+const TRIED: &str = "pgdyno_doctor";
+
+/// What the role of `session` may do on the server of `record`; tables would be created in `schema`.
+pub fn rights(session: &mut Session, record: &ServerRecord, schema: Option<&str>) -> Rights {
+    let role = ask(session, "select current_user").unwrap_or_default();
+    let is_superuser = is_superuser(session);
+    let mut rights = Rights::new();
+    let mut put = |name: &str, right: Result<String, String>| drop(rights.insert(name.to_string(), right));
+    let none = |what: &str| format!("role `{role}` {what}");
+    put("superuser", if is_superuser { Ok(none("is one")) } else { Err(none("is none")) });
+    let may_create = is_so(
+        session,
+        "select rolcreatedb or rolsuper from pg_catalog.pg_roles where rolname = current_user",
+    );
+    put("createdb", if may_create { Ok(none("may")) } else { Err(none("may not create databases")) });
+    put("io-timing", io_timing(session, record, is_superuser));
+    put("create-tables", create_tables(session, record, schema, &role));
+    for name in EXTENSIONS {
+        put(name, extension(session, record, is_superuser, name));
+    }
+    rights
+}
+
+fn io_timing(session: &mut Session, record: &ServerRecord, is_superuser: bool) -> Result<String, String> {
+    if record.setting("track_io_timing") == Some("on") {
+        return Ok("on".to_string());
+    }
+    let granted = "select pg_catalog.has_parameter_privilege('track_io_timing', 'set')";
+    let may_set = is_superuser || record.version_num >= 150_000 && is_so(session, granted);
+    Err(match may_set {
+        true => "off, which this role may change".to_string(),
+        false => {
+            "off, and only a superuser may change it (or whom SET on it is granted, 15 and later)".to_string()
+        }
+    })
+}
+
+fn create_tables(
+    session: &mut Session,
+    record: &ServerRecord,
+    schema: Option<&str>,
+    role: &str,
+) -> Result<String, String> {
+    if record.in_recovery {
+        return Err("a standby takes no writes".to_string());
+    }
+    let schema = schema.ok_or(format!("no schema of the search path exists that `{role}` may use"))?;
+    // Looked up first, so that no error gets into the server's log.
+    let sql = format!("select pg_catalog.has_schema_privilege({}, 'create')", quote_literal(schema));
+    if !is_so(session, &sql) {
+        return Err(format!("`{role}` may not create tables in schema `{schema}`"));
+    }
+    let table = format!("{}.{TRIED}", quote_ident(schema));
+    tried(session, &[&format!("create table {table} (a integer)")])?;
+    Ok(format!("in schema `{schema}`"))
+}
+
+/// Whether an extension is there, or could be created.
+fn extension(
+    session: &mut Session,
+    record: &ServerRecord,
+    is_superuser: bool,
+    name: &str,
+) -> Result<String, String> {
+    let quoted = quote_literal(name);
+    let installed = format!("select extversion from pg_catalog.pg_extension where extname = {quoted}");
+    let version = ask(session, &installed);
+    let needs_preload = name == "pg_stat_statements";
+    if let Ok(version) = version {
+        return match needs_preload && !is_preloaded(record, name) {
+            true => {
+                Err(format!("{version} is installed, but not in shared_preload_libraries, or that is hidden"))
+            }
+            false => Ok(format!("{version} is installed")),
+        };
+    }
+    let offered =
+        format!("select default_version from pg_catalog.pg_available_extensions where name = {quoted}");
+    let version = ask(session, &offered).map_err(|_| "the server does not offer it".to_string())?;
+    let trusted = format!(
+        "select bool_or(trusted) and pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create') \
+         from pg_catalog.pg_available_extension_versions where name = {quoted}"
+    );
+    let may = is_superuser || record.version_num >= 130_000 && is_so(session, &trusted);
+    if !may {
+        return Err(format!("{version} is offered, not installed, and this role may not create it"));
+    }
+    if record.in_recovery {
+        return Err(format!("{version} is offered, not installed, and a standby takes no writes"));
+    }
+    // In a schema of its own: its script finds nothing that somebody else has put there.
+    let create = format!("create extension {name} schema {TRIED}");
+    tried(session, &[&format!("create schema {TRIED}"), &create])?;
+    Err(format!("{version} can be created, and is not installed in this database"))
+}
+
+fn is_preloaded(record: &ServerRecord, name: &str) -> bool {
+    let libraries = record.setting("shared_preload_libraries").unwrap_or_default();
+    libraries.split(',').any(|library| library.trim().trim_matches('"').ends_with(name))
+}
+
+/// Executes statements and rolls them back. The server's reason if it refuses.
+fn tried(session: &mut Session, statements: &[&str]) -> Result<(), String> {
+    let mut result = session.execute("begin");
+    for statement in statements {
+        result = result.and_then(|()| session.execute(statement));
+    }
+    let back = session.execute("rollback");
+    result.and(back).map_err(|error| error.to_string())
+}
+
+/// Sessions of clients on the server; `None` if it does not say.
+pub fn n_sessions(session: &mut Session) -> Option<u32> {
+    // Processes in the background have no database.
+    let sql = "select count(*) from pg_catalog.pg_stat_activity where datid is not null";
+    ask(session, sql).ok()?.parse().ok()
+}
