@@ -354,8 +354,9 @@ impl Clearance<'_> {
         }));
         ensure!(
             foreign.is_empty(),
-            "the database has objects with the workload's names that pgdyno did not create, or that somebody changed: {}; name another schema \
-             with --schema, use another database, or pass --replace to drop them",
+            "the database has objects with the workload's names that pgdyno did not create, or that somebody changed: {}; measure \
+             the data as it is with `pgdyno run --no-restore`, name another schema with --schema, use another database, or pass --replace to \
+             drop them",
             foreign.join(", ")
         );
         Ok(())

@@ -29,13 +29,27 @@ pub struct NoiseFloor {
 
 /// One comparison as text, ending with a newline. `screen`: its width, and whether it has colours.
 pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (usize, bool)) -> String {
-    let mut lines =
-        vec![format!("A: {}", phrases::one_line(&case.a)), format!("B: {}", phrases::one_line(&case.b))];
-    lines.push(String::new());
-    lines.push(verdict(case));
-    lines.push(String::new());
-    lines.push(format!("{:<12}{:>14}{:>14}   B to A", "", "A", "B"));
-    lines.extend(case.figures.iter().map(|figure| row(figure, case)));
+    let head = [
+        format!("A: {}", phrases::one_line(&case.a)),
+        format!("B: {}", phrases::one_line(&case.b)),
+        String::new(),
+        verdict(case),
+        String::new(),
+    ];
+    let mut table = vec![format!("{:<12}{:>14}{:>14}   B to A", "", "A", "B")];
+    table.extend(case.figures.iter().map(|figure| row(figure, case)));
+    let wrapped = |lines: &[String]| -> Vec<String> {
+        lines.iter().flat_map(|line| terminal::wrap(line, screen.0)).collect()
+    };
+    let lines = [wrapped(&head), table, wrapped(&remarks(case, floor))].concat();
+    let mut text = visible(&(lines.join("\n") + "\n")).into_owned();
+    text.push_str(&terminal::of_comparison(&case.findings, screen.0, screen.1));
+    text
+}
+
+/// What is said below the figures, a paragraph each.
+fn remarks(case: &CaseComparison, floor: Option<&NoiseFloor>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
     lines.extend(why_otherwise(case));
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
         let seen = percent(detectable);
@@ -59,9 +73,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
     if !case.defaults.is_empty() {
         lines.push(format!("{}: {}", DEFAULTS, phrases::one_line(&defaults(case, DEFAULTS_MAX))));
     }
-    let mut text = visible(&(lines.join("\n") + "\n")).into_owned();
-    text.push_str(&terminal::of_comparison(&case.findings, screen.0, screen.1));
-    text
+    lines
 }
 
 /// Before the defaults in which the compared servers differ.
@@ -133,6 +145,16 @@ fn provisional(case: &CaseComparison, n: &str, of: &str) -> String {
     let missing = stats::PAIRS_MIN.saturating_sub(ratios.len());
     let noun = case.pairing.noun();
     let option = if case.pairing == Pairing::Rounds { "--rounds" } else { "--pairs" };
+    if agree < ratios.len() {
+        return format!(
+            "no verdict yet: B is between {} and {} A{of} in {}; {} for a verdict: {option} {}",
+            times(low),
+            times(high),
+            phrases::plural(ratios.len(), noun),
+            phrases::plural(missing, &format!("more {noun}")),
+            stats::PAIRS_MIN
+        );
+    }
     format!(
         "provisional: B is {} A{of} ({noun}s from {} to {}), in the same direction in {agree} of {}; {} for a verdict: {option} {}",
         times(mean),
@@ -352,6 +374,17 @@ mod tests {
     }
 
     #[test]
+    fn pairs_that_disagree_have_no_provisional_ratio() {
+        let mut few = case(1.0, 1.0, 1.0, Verdict::Same, None);
+        (few.figures[0].result, few.n_pairs, few.pairing) = (None, 3, Pairing::Blocks);
+        few.figures[0].sample.ratios = vec![0.52, 2.76, 0.76];
+        assert_eq!(
+            verdict(&few),
+            "no verdict yet: B is between 0.520x and 2.8x A in 3 pairs; 3 more pairs for a verdict: --pairs 6"
+        );
+    }
+
+    #[test]
     fn a_change_that_points_the_other_way_than_the_medians_is_explained() {
         let mut case = case(1.028, 1.001, 1.053, Verdict::Faster, None);
         assert_eq!(why_otherwise(&case), None);
@@ -361,7 +394,10 @@ mod tests {
             why,
             "the ratio is estimated pair by pair (Hodges-Lehmann), so it can disagree with the two medians, as it does for throughput"
         );
-        assert!(text(&case, None, (100, false)).contains(&why));
+        assert!(text(&case, None, (200, false)).contains(&why));
+        let narrow = text(&case, None, (80, false));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(narrow.replace('\n', " ").contains(&why), "{narrow}");
         case.figures[0].result = None;
         assert_eq!(why_otherwise(&case), None);
     }

@@ -81,6 +81,12 @@ pub fn headline_and_grade(study: &Study) -> (String, Grade) {
     (text, grade.unwrap_or(Grade::Void))
 }
 
+/// The lines of a text at most `width` columns wide, as far as its words allow. What goes on below a line is indented as its text is,
+/// after the first column if it has one: `disk    needs …`.
+pub fn hanging(text: &str, width: usize) -> String {
+    terminal::hanging(text, width)
+}
+
 /// Table of cases, doubts and voids, and the number of notes, at most `width` columns wide; `colour` adds ANSI colours.
 pub fn terminal_table(study: &Study, width: usize, colour: bool) -> String {
     terminal::table(study, width, colour, Detail::Weighty)

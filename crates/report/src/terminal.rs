@@ -295,10 +295,30 @@ pub(crate) fn push_wrapped(
     }
 }
 
+/// Units that stay on the line of their number.
+const UNITS: [&str; 9] = ["%", "s", "ms", "min", "tps", "kB", "MiB", "GiB", "x"];
+
+/// The words of a text; a number and its unit are one.
+fn unbroken(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', ';', ':', '.', ')']));
+        match words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit())) {
+            Some(number) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            None => words.push(word.to_string()),
+        }
+    }
+    words
+}
+
 /// Wraps text at spaces; a word longer than a line stays whole.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
-    for word in visible(text).split(' ').filter(|word| !word.is_empty()) {
+    for word in unbroken(&visible(text)) {
+        let word = word.as_str();
         let line = lines.last_mut().expect("there is always a line");
         if line.is_empty() {
             line.push_str(word);
@@ -310,6 +330,29 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Widest first column that what goes on below a line stays clear of.
+const FIRST_COLUMN_MAX: usize = 16;
+
+/// See [`crate::hanging`].
+pub(crate) fn hanging(text: &str, width: usize) -> String {
+    let of_line = |line: &str| {
+        if line.chars().count() <= width {
+            return format!("{line}\n");
+        }
+        let indent = line.len() - line.trim_start().len();
+        let column = line[indent..].find("  ").map(|at| {
+            let rest = &line[indent + at..];
+            indent + at + rest.len() - rest.trim_start().len()
+        });
+        let at = column.filter(|at| *at <= FIRST_COLUMN_MAX).unwrap_or(indent);
+        let (head, rest) = line.split_at(at);
+        let lines = wrap(rest, width.saturating_sub(at).max(20));
+        let below = lines.iter().skip(1).map(|line| format!("{:at$}{line}\n", ""));
+        format!("{head}{}\n{}", lines[0], below.collect::<String>())
+    };
+    text.lines().map(of_line).collect()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -368,6 +411,17 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("unbreakable words", 4), ["unbreakable", "words"]);
         assert_eq!(wrap("", 10), [""]);
+        assert_eq!(wrap("used 82 % of it", 7), ["used", "82 % of", "it"]);
+        assert_eq!(wrap("after 30 s, twice", 9), ["after", "30 s,", "twice"]);
+    }
+
+    #[test]
+    fn what_goes_on_below_a_line_is_indented_as_its_text() {
+        assert_eq!(hanging("short\n", 80), "short\n");
+        let text = "disk    needs 3 GiB at the peak\n    a page of text\n";
+        let wrapped = "disk    needs 3 GiB at the\n        peak\n    a page of text\n";
+        assert_eq!(hanging(text, 28), wrapped);
+        assert_eq!(hanging("    one two three four five six", 24), "    one two three four\n    five six\n");
     }
 
     #[test]

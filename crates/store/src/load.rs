@@ -41,7 +41,7 @@ struct LineBounds {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// There is no plan.
-    #[error("`{}` is not the directory of an experiment: it has no `plan.json`", path.display())]
+    #[error("`{}` is not the directory of an experiment: it has no `plan.json`; `pgdyno list` shows the results in a directory", path.display())]
     NotAnExperiment { path: PathBuf },
     /// A newer pgdyno wrote it.
     #[error(

@@ -5,7 +5,7 @@ use model::run::host::HostRecord;
 use model::run::server::ServerRecord;
 use model::telemetry::event::EventKind;
 
-use super::format::{bytes, list, percent, plural};
+use super::format::{bytes, figure, list, percent, plural};
 use super::server::writes;
 use super::{CaseContext, Check, ON_RECORDS, Rule};
 use crate::finding::{Finding, Severity};
@@ -137,8 +137,10 @@ fn spread(context: &CaseContext) -> Option<Finding> {
             let apart = (high - low) / ((high + low) / 2.0);
             let text = || {
                 format!(
-                    "the two runs differ by {} of their mean: {low:.0} and {high:.0} per second",
-                    percent(apart)
+                    "the two runs differ by {} of their mean: {} and {} per second",
+                    percent(apart),
+                    figure(low),
+                    figure(high)
                 )
             };
             (apart > CRITICAL_RANGE_OF_TWO * SPREAD_MAX).then(text)
@@ -146,8 +148,10 @@ fn spread(context: &CaseContext) -> Option<Finding> {
         n => {
             let text = || {
                 format!(
-                    "the coefficient of variation of {n} runs is {}; they range from {low:.0} to {high:.0} per second",
-                    percent(cv)
+                    "the coefficient of variation of {n} runs is {}; they range from {} to {} per second",
+                    percent(cv),
+                    figure(low),
+                    figure(high)
                 )
             };
             (n >= MIN_RUNS && cv > SPREAD_MAX).then(text)
@@ -213,7 +217,7 @@ fn outlier_run(context: &CaseContext) -> Option<Finding> {
 pub(super) const SPREAD_UNKNOWN: Rule = Rule {
     id: "spread-unknown",
     title: "Too few runs to know their spread",
-    severity: "Doubt when one or two runs count",
+    severity: "Doubt when one or two runs count, unless the two already disagree (spread)",
     source: "Kalibera and Jones 2013: repetition is needed where the uncertainty arises",
     advice: "Repeat each case three times or more.",
     evidence: "The number of runs that count.",
@@ -225,7 +229,8 @@ pub(super) const SPREAD_UNKNOWN: Rule = Rule {
 fn spread_unknown(context: &CaseContext) -> Option<Finding> {
     let n = context.summary.n_runs;
     let evidence = || format!("{} only", plural(n, "run"));
-    (0 < n && n < MIN_RUNS).then(|| SPREAD_UNKNOWN.finds(Severity::Doubt, evidence()))
+    (0 < n && n < MIN_RUNS && spread(context).is_none())
+        .then(|| SPREAD_UNKNOWN.finds(Severity::Doubt, evidence()))
 }
 
 pub(super) const CACHE_FIT: Rule = Rule {

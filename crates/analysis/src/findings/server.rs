@@ -390,13 +390,14 @@ fn foreign_sessions(context: &RunContext) -> Option<Finding> {
     excesses.iter().flatten().any(|excess| *excess > 1.0).then_some(())?;
     let cpu =
         work.cpu.map(|(cpu, n_cpus)| format!("used {} of the {n_cpus:.0} processors", percent(cpu / n_cpus)));
-    let working = work.working.map(|n| format!("{} of them at work on average", figure(n)));
+    let working = work.working.map(|n| format!("; on average {} worked at a time", figure(n)));
     let transactions = work.transactions.filter(|_| excesses[2].is_some_and(|excess| excess > 1.0));
     let transactions = transactions.map(|(foreign, own)| {
         format!("made {} transactions/s next to {} of the load", figure(foreign), figure(own))
     });
-    let parts: Vec<String> = [cpu, transactions, working].into_iter().flatten().collect();
-    let evidence = format!("sessions that are not pgdyno's: {}", list(&parts, 3));
+    let done: Vec<String> = [cpu, transactions].into_iter().flatten().collect();
+    let done = if done.is_empty() { "were there".to_string() } else { done.join(" and ") };
+    let evidence = format!("other sessions {done}{}", working.unwrap_or_default());
     Some(FOREIGN_SESSIONS.finds(Severity::Doubt, evidence))
 }
 

@@ -263,7 +263,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("foreign-sessions", Severity::Doubt, "used 7.5 % of the 4 processors", |data| {
         neighbour(data, 0.3, [0.0, 0.0], 0.0);
     }),
-    ("foreign-sessions", Severity::Doubt, "0.48 of them at work on average", |data| {
+    ("foreign-sessions", Severity::Doubt, "on average 0.48 worked at a time", |data| {
         neighbour(data, 0.0, [0.0, 1.0], 0.0);
     }),
     ("foreign-sessions", Severity::Doubt, "made 500 transactions/s next to 1,000 of the load", |data| {

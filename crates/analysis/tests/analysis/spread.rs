@@ -28,5 +28,5 @@ fn two_runs_are_doubted_only_beyond_what_chance_gives_at_the_limit() {
 fn the_difference_between_two_runs_is_reported() {
     let case = study(&two_runs(1000)).cases.remove(0);
     let found = case.findings.iter().find(|finding| finding.id == "spread").unwrap();
-    assert_eq!(found.evidence, "the two runs differ by 66 % of their mean: 1006 and 2006 per second");
+    assert_eq!(found.evidence, "the two runs differ by 66 % of their mean: 1,006 and 2,006 per second");
 }

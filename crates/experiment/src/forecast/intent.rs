@@ -25,7 +25,7 @@ use crate::stage::{copies, loaded_before};
 /// Intention for one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
-    /// `loads 4 tables into schema public of database bench on host, replaced before each run`.
+    /// `loads 1 table into schema public of database bench on host (t), replaced before each run`.
     pub line: String,
     /// What else the database contains, if anything in it is dropped or replaced.
     pub others: Others,
@@ -154,7 +154,8 @@ fn tables_in<'a>(
 ) -> String {
     let schemas: BTreeSet<&str> = schemas.map(Schema::name).collect();
     let schemas = schemas.into_iter().collect::<Vec<_>>().join(", ");
-    format!("{} {preposition} schema {schemas} of {place}", plural(tables.len(), "table"))
+    let n = plural(tables.len(), "table");
+    format!("{n} {preposition} schema {schemas} of {place} ({})", tables.join(", "))
 }
 
 fn is_loaded(routine: &RoutineFacts) -> bool {

@@ -122,7 +122,8 @@ fn with(table: &Table, change: &Override) -> Result<Table, FileError> {
     let read: Result<Experiment, _> = Value::Table(changed.clone()).try_into();
     let explain = |error: toml::de::Error| {
         let words = mistakes::words(error.message());
-        let meant = with_section(table, change).filter(|_| is_unknown(&words, &change.key));
+        let name = change.key.rsplit('.').next().unwrap_or(&change.key);
+        let meant = is_unknown(&words, name).then(|| with_section(table, change, name)).flatten();
         let words = match meant.filter(|_| !words.contains("did you mean")) {
             Some(key) => format!("unknown field `{}`; did you mean `{key}`?", change.key),
             None => words,
@@ -137,8 +138,7 @@ fn is_unknown(message: &str, key: &str) -> bool {
 }
 
 /// The key that a name without a section probably means: of the first section that has it, else a setting of the server.
-fn with_section(table: &Table, change: &Override) -> Option<String> {
-    let name = Some(&change.key).filter(|key| !key.contains('.'))?;
+fn with_section(table: &Table, change: &Override, name: &str) -> Option<String> {
     let is_known = |key: &String| {
         let mut changed = table.clone();
         let is_set = set(&mut changed, &Override { key: key.clone(), ..change.clone() }).is_ok();
@@ -147,7 +147,7 @@ fn with_section(table: &Table, change: &Override) -> Option<String> {
     };
     let mut keys =
         ["experiment", "server", "workload", "run", "prepare"].map(|s| format!("{s}.{name}")).into_iter();
-    keys.find(is_known).or_else(|| Some(format!("server.settings.{name}")))
+    keys.find(is_known).or_else(|| (name == change.key).then(|| format!("server.settings.{name}")))
 }
 
 /// Keys that name a server exclude each other: the last one given wins.
@@ -279,6 +279,8 @@ mod tests {
         check("clients=8", "unknown field `clients`; did you mean `workload.clients`?");
         check("work_mem=8MB", "unknown field `work_mem`; did you mean `server.settings.work_mem`?");
         check("workloda=8", "unknown field `workloda`; did you mean `workload`?");
+        check("run.repeats=8", "unknown field `run.repeats`; did you mean `experiment.repeats`?");
+        check("workload.kind=tpch", "`tpch` is none of `tpcb`, ");
         check("scale", "has no `=`");
         check("a b=1", "is not a key");
         check("experiment.name.x=1", "is not a section");

@@ -136,7 +136,7 @@ impl Probing {
         let measure = (n_probes < PROBES_MIN).then(|| {
             let (_, needed_s) = Probing::shortest(target);
             format!(
-                "run.measure of {needed_s}s or more, for {PROBES_MIN} probes of {shortest} s and time to confirm what they \
+                "run.measure of {needed_s}s or more (--measure), for {PROBES_MIN} probes of {shortest} s and time to confirm what they \
                  find"
             )
         });

@@ -134,7 +134,7 @@ fn of_cache(places: &[(&'static str, Place)], cache: &Cache) -> Result<Found> {
         };
         match kept::newest(&cache.dir, &machine, &name) {
             Some(made) => found.push((*role, made)),
-            None => say(&format!("{role}: nothing is known of {name}; pgdyno calibrate measures it")),
+            None => say(&format!("{role}: nothing is known about {name}; pgdyno calibrate measures it")),
         }
     }
     Ok(found)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dataset::session::limit;
+use dataset::state::loaded::loaded_tables;
 use experiment::site::hands::{self, HostHands};
 use experiment::site::settings::{self, Undoing};
 use host::Machine;
@@ -110,6 +111,21 @@ fn clean_host(host: &DriverSpec) -> Result<Exit> {
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 
+/// Names the tables that pgdyno loaded into the database: they stay, because somebody may want their data.
+fn say_loaded(conninfo: &Conninfo) {
+    let doors = Doors::new(conninfo, signals::stop_flag());
+    let tables = doors.open(&conninfo.dbname).and_then(|mut session| loaded_tables(&mut session));
+    match tables {
+        Ok(tables) if tables.is_empty() => {}
+        Ok(tables) => say(&format!(
+            "tables that pgdyno loaded into database `{}` stay; this removes them: DROP TABLE {}",
+            conninfo.dbname,
+            tables.join(", ")
+        )),
+        Err(error) => say(&format!("cannot look for tables that pgdyno loaded: {error:#}")),
+    }
+}
+
 /// Puts back settings that a killed pgdyno has left changed on a server, and removes the databases that it left there: copies
 /// that it made to restore another database.
 fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
@@ -133,5 +149,6 @@ fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
     if fates.is_empty() && done.is_empty() {
         say("this server has no databases left behind by pgdyno, and none of its settings is changed");
     }
+    say_loaded(&conninfo);
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }

@@ -4,6 +4,7 @@ use analysis::findings::{CATALOGUE, Rule, rule};
 use anyhow::{Result, bail};
 use model::text::nearest::nearest;
 
+use crate::commands::report::for_terminal;
 use crate::{Exit, print};
 
 /// Prints the page of the finding with this identifier, in any spelling that reports use; without one, the list.
@@ -12,7 +13,7 @@ pub(crate) fn explain(finding: Option<&str>) -> Result<Exit> {
         None => list(),
         Some(name) => find(name)?.page(),
     };
-    print(&text)?;
+    print(&for_terminal(&text))?;
     Ok(Exit::Done)
 }
 

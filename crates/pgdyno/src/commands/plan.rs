@@ -20,6 +20,7 @@ use server::cluster::DATABASE;
 use server::running::listen::LOAD_ROLE;
 use workload::Program;
 
+use crate::commands::report::for_terminal;
 use crate::front::announce::{Consent, intents};
 use crate::front::cli::PlanArgs;
 use crate::front::cli::stored::RESULTS;
@@ -42,7 +43,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
     } else {
-        print(&text(&asked.plan, look.peak.as_ref())?)?;
+        print(&for_terminal(&text(&asked.plan, look.peak.as_ref())?))?;
         // Only where nothing else has to be said first: a server that fails has been reported as a problem.
         if obstacles.is_empty() {
             for intent in intents(&asked.plan, &asked.servers, consent)? {

@@ -147,9 +147,18 @@ pub(crate) fn strict_exit(study: &Study, strict: bool) -> Exit {
 
 /// Columns of the terminal, or 100 if there is none.
 pub(crate) fn width() -> usize {
+    width_of_terminal().unwrap_or(100)
+}
+
+fn width_of_terminal() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let of_terminal = || console::Term::stdout().size_checked().map(|(_rows, columns)| usize::from(columns));
-    asked.or_else(of_terminal).filter(|&n| n >= 40).unwrap_or(100)
+    asked.or_else(of_terminal).filter(|&n| n >= 40)
+}
+
+/// A text with its lines wrapped to the terminal, if there is one: programs read whole lines.
+pub(crate) fn for_terminal(text: &str) -> String {
+    width_of_terminal().map_or_else(|| text.to_string(), |width| report::hanging(text, width))
 }
 
 /// Whether to colour: NO_COLOR and PG_COLOR decide, otherwise only terminals get colours.

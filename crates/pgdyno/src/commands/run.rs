@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use experiment::schedule::conduct::{self, Outcome};
 use experiment::schedule::{replaced, resume};
-use model::experiment::plan::Plan;
+use model::experiment::plan::{Plan, RunSpec, RunState};
 use model::text::prose::plural;
 use store::ExperimentDir;
 
@@ -123,13 +123,20 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
         path.display(),
         plan.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(", ")
     );
+    let records = store::read_records(path)?;
+    let is_done = |spec: &RunSpec| {
+        records.iter().any(|record| record.spec.run == spec.run && record.state == RunState::Completed)
+    };
+    let is_all_done = args.moved.is_empty() && plan.runs.iter().all(is_done);
     let os = job::take_os(&plan)?;
     let servers = setup::servers_of(&text)?;
     job::undo_settings(&servers)?;
     preview::expect_changes(&plan, &servers, consent)?;
-    announce(&plan, &servers, consent)?;
+    // Nothing will be done to the servers.
+    if !is_all_done {
+        announce(&plan, &servers, consent)?;
+    }
     preview::expect_copies(&plan, &servers)?;
-    let records = store::read_records(path)?;
     let replaced = replaced::find(&plan, &records, &servers, &moved, signals::stop_flag())?;
     let dir = ExperimentDir::open(path)?;
     let mut standing = resume::take_up(&dir, &stored)?;
@@ -139,12 +146,13 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     if !moved.is_empty() {
         dir.amend_plan(&stored, &text)?;
     }
-    say(&format!(
-        "resuming {}: {} of {} runs are done, {n_interrupted} interrupted or failed will be repeated",
-        path.display(),
-        standing.done.len(),
-        plan.runs.len(),
-    ));
+    let (path, n_done, n) = (path.display(), standing.done.len(), plan.runs.len());
+    match n_done == n {
+        true => say(&format!("resuming {path}: all {n} runs are done")),
+        false => say(&format!(
+            "resuming {path}: {n_done} of {n} runs are done, {n_interrupted} interrupted or failed will be repeated"
+        )),
+    }
     say_replaced(&replaced, &begun_again);
     Ok(Job { plan, dir, done: standing.done, servers, os })
 }

@@ -17,7 +17,17 @@ pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
     let workspace = Workspace::in_cache(&cache)?;
     match command {
         ServerCommand::List { json } => list(&cache, &workspace, *json)?,
-        ServerCommand::Remove { names, force } => {
+        ServerCommand::Remove { all: true, .. } => {
+            for entry in workspace.list()?.into_iter().filter(|entry| entry.facts.is_some()) {
+                if entry.used_by_pid.or(entry.server_pid).is_some() {
+                    say(&format!("left cluster `{}`, which is in use", entry.name));
+                    continue;
+                }
+                workspace.remove(&entry.name)?;
+                say(&format!("removed cluster `{}`", entry.name));
+            }
+        }
+        ServerCommand::Remove { names, force, .. } => {
             for name in names {
                 if *force { workspace.remove_by_force(name) } else { workspace.remove(name) }?;
                 say(&format!("removed cluster `{name}`"));

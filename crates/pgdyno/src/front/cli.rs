@@ -158,8 +158,11 @@ pub(crate) enum ServerCommand {
     /// Remove clusters with their data, WAL and snapshots, unless they are in use.
     Remove {
         /// Names as `list` prints them.
-        #[arg(value_name = "NAME", required = true)]
+        #[arg(value_name = "NAME", required_unless_present = "all")]
         names: Vec<String>,
+        /// All that are not in use.
+        #[arg(long, conflicts_with_all = ["names", "force"])]
+        all: bool,
         /// Also remove a directory without a readable marker, if it contains nothing but what a cluster has.
         #[arg(long)]
         force: bool,

@@ -30,6 +30,9 @@ use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
 use crate::front::{agents, hiding, secrets};
 use crate::{say, signals};
 
+/// What stands before the user's note in a description.
+pub(crate) const NOTE: &str = "Note: ";
+
 /// An experiment ready to run.
 pub(crate) struct Asked {
     pub(crate) plan: Plan,
@@ -65,7 +68,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         fit(&mut experiment, budget, n_cpus)?;
     }
     if let Some(note) = &args.labels.note {
-        say_more(&mut experiment.experiment.description, note);
+        say_more(&mut experiment.experiment.description, &format!("{NOTE}{note}"));
     }
     let now = jiff::Timestamp::now();
     let now_unix_ns = now.as_nanosecond().max(0) as u64;

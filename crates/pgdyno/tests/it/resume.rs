@@ -166,7 +166,7 @@ fn a_notice_that_the_machine_goes_stops_the_run_which_resumes() {
     expect_exactly_the_plan(&place, None);
     // A complete experiment has nothing left to do, and shows its report.
     let again = place.run(&["run", "--resume", "out"]).expect(0);
-    assert!(again.stderr.contains("2 of 2 runs are done"), "{}", again.stderr);
+    assert!(again.stderr.contains("all 2 runs are done"), "{}", again.stderr);
     place.expect_clean();
 }
 

@@ -197,7 +197,7 @@ impl Words<'_> {
                     self.study.plan.repeats as usize + settles.more_blocks
                 )
             }),
-            None => Some("; that is too much for more repeats to settle a difference of 5 %".to_string()),
+            None => Some("; too much for more repeats to reveal a difference of 5 %".to_string()),
         };
         match (vary, more) {
             (Some(vary), more) => format!("{vary}{}", more.unwrap_or_default()),

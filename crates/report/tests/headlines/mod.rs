@@ -52,7 +52,7 @@ fn two_versions_are_ranked_only_if_they_differ_beyond_chance() {
     let two = |a: &[f64], b: &[f64]| study(&["13", "18"], &[4], &[a, b]);
     check(
         &two(&NOISY[..3], &NOISY_TOO[..3]),
-        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %); that is too much for more repeats to settle a difference of 5 % - valid",
+        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %); too much for more repeats to reveal a difference of 5 % - valid",
     );
     check(
         &two(&[1000.0, 1030.0, 990.0], &[1010.0, 1005.0, 1020.0]),

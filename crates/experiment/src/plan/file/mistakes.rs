@@ -72,7 +72,14 @@ pub(super) fn words(message: &str) -> String {
         .replace("expected u64", "expected a whole number");
     let message =
         message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-    suggested(&message).unwrap_or(message)
+    suggested(&message).or_else(|| listed(&message)).unwrap_or(message)
+}
+
+/// Of an unknown word: the known ones.
+fn listed(message: &str) -> Option<String> {
+    let (unknown, expected) = message.strip_prefix("unknown variant ")?.split_once(", expected ")?;
+    let known = expected.strip_prefix("one of ").unwrap_or(expected);
+    Some(format!("{unknown} is none of {known}"))
 }
 
 /// Of an unknown key: the key that was probably meant, instead of all there are.

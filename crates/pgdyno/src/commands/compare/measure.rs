@@ -131,10 +131,12 @@ fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
         (_, true) => "; disturbed pairs are measured again if the time permits".to_string(),
         (n, false) => format!("; up to {} more if some are disturbed", plural(n, "pair")),
     };
+    let what = match args.aa {
+        true => "compares the server with itself".to_string(),
+        false => format!("compares {} (A) with {} (B)", a.label(), b.label()),
+    };
     say(&format!(
-        "compares {} (A) with {} (B) in {}{}, about {}{again}",
-        a.label(),
-        b.label(),
+        "{what} in {}{}, about {}{again}",
         if is_timed { "up to " } else { "" },
         plural(n_pairs, "pair"),
         preview::duration(length_s)

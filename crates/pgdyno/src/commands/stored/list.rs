@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use store::Listing;
 
 use crate::commands::compare::{Explained, page};
+use crate::commands::report::for_terminal;
 use crate::front::cli::stored::{ListArgs, RESULTS};
+use crate::front::setup::NOTE;
 use crate::{Exit, print, print_exact, say};
 
 /// The file that keeps the answer of an experiment, so that a list need not read all its records.
@@ -33,6 +35,9 @@ pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Answer {
     title: String,
+    /// What the user noted.
+    #[serde(default)]
+    note: String,
     headline: String,
     /// The grade of the headline.
     verdict: String,
@@ -55,6 +60,11 @@ impl Answer {
         };
         Ok(Answer {
             title: data.plan.title.clone(),
+            note: data
+                .plan
+                .description
+                .rsplit_once(NOTE)
+                .map_or_else(String::new, |(_, note)| note.to_string()),
             headline,
             verdict: grade.as_str().to_string(),
             server: servers(data),
@@ -104,7 +114,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
         if args.json {
             print_exact(&format!("{}\n", json(&listing, &answer)))?;
         } else {
-            print(&text(&listing, &answer, width, now_s))?;
+            print(&for_terminal(&text(&listing, &answer, width, now_s)))?;
         }
     }
     Ok(Exit::Done)
@@ -124,7 +134,7 @@ fn json(listing: &Listing, answer: &Answer) -> serde_json::Value {
     serde_json::json!({
         "path": listing.path, "name": listing.name, "made": made.to_string(), "state": state(listing),
         "runs_completed": listing.n_runs_completed, "runs_planned": listing.n_runs_planned,
-        "title": answer.title, "headline": answer.headline, "verdict": answer.verdict, "server": answer.server,
+        "title": answer.title, "note": answer.note, "headline": answer.headline, "verdict": answer.verdict, "server": answer.server,
     })
 }
 
@@ -138,10 +148,14 @@ fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64) -> String 
         RunState::Completed => String::new(),
         _ => format!(", {}", state(listing)),
     };
-    let Answer { verdict, server, headline, .. } = answer;
+    let Answer { verdict, server, headline, title, note, .. } = answer;
+    let of_user: String = [title, note]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .fold(String::new(), |all, text| format!("{all}{INDENT}{text}\n"));
     format!(
         "{age:>11}  {name:<width$}  {verdict:<8}  {n_runs_completed}/{n_runs_planned} runs{state}  {server}\n\
-         {INDENT}{headline}\n{INDENT}{}\n",
+         {of_user}{INDENT}{headline}\n{INDENT}{}\n",
         path.display()
     )
 }
