@@ -35,7 +35,7 @@ pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Answer {
     title: String,
-    /// What the user noted.
+    /// The note of the user.
     #[serde(default)]
     note: String,
     headline: String,
