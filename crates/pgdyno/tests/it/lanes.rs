@@ -41,8 +41,7 @@ impl Elsewhere {
         let mut command = Command::new("ip");
         command
             .args(["netns", "exec", &namespace.name, "unshare", "--pid", "--fork", "--mount-proc", "setpriv"])
-            // It ends with `unshare`, and that with the namespace below.
-            .args([&user, &group, "--clear-groups", "--pdeathsig=KILL"])
+            .args([&user, &group, "--clear-groups", "--pdeathsig=QUIT"])
             .arg(bin_dir().join("postgres"))
             .args(["-c", &address, "-c", "unix_socket_directories=", "-c", "fsync=off", "-D"])
             .arg(data)
@@ -66,11 +65,10 @@ impl Elsewhere {
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        // The first process of a namespace takes all others with it.
+        // In order: a server that is killed leaves its shared memory behind. `unshare` ends with it.
         for pid in children_of(self.process.id() as i32) {
-            kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
+            kill(Pid::from_raw(pid), Signal::SIGQUIT).ok();
         }
-        self.process.kill().ok();
         self.process.wait().ok();
     }
 }
