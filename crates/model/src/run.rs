@@ -177,6 +177,11 @@ impl RunRecord {
         self.eyes.as_ref().is_none_or(|eyes| eyes.is_here)
     }
 
+    /// Whether every driver was on another machine than pgdyno.
+    pub fn is_driven_from_elsewhere(&self) -> bool {
+        !self.drivers.is_empty() && self.drivers.iter().all(|driver| !driver.is_here)
+    }
+
     /// The machine of pgdyno and its driver.
     pub fn our_host(&self) -> Option<&HostRecord> {
         if self.driver_is_on_host() { self.host.as_ref() } else { self.driver_host.as_ref() }

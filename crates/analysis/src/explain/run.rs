@@ -24,8 +24,7 @@ use crate::summary::{ErrorSummary, LatencySummary, Resources, RunSummary};
 /// Explains one run. `partner` is the other side of a duet.
 pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun {
     let line = Timeline::of(data);
-    let parties = Parties { server: data.record.server_is_local, driver: data.record.driver_is_on_host() };
-    let mut usage = Usage::new(line.place_ticks(&data.ticks), parties);
+    let mut usage = Usage::new(line.place_ticks(&data.ticks), Parties::of(&data.record));
     if data.record.took_turns() {
         usage = usage.with_partner(partner.map(|partner| line.place_ticks(&partner.ticks)));
     }

@@ -28,6 +28,9 @@ const CANDIDATE: f64 = 0.7;
 /// Time of a transaction between driver and server, ms, which no machine takes to wake a process: it is a way.
 const WAY_MS_MIN: f64 = 1.0;
 
+/// The advice for a server whose machine has no driver already.
+const MORE_PROCESSORS: &str = "Try more or faster processors.";
+
 /// Names what limited, with the figures behind it.
 pub(crate) fn judge(facts: &Facts) -> Limiter {
     let judged = named(facts);
@@ -165,7 +168,10 @@ pub(crate) fn of_run(
     let third = (span.1 - span.0) / 3.0;
     let bounds = [0.0, 1.0, 2.0].map(|n| (span.0 + n * third, span.0 + (n + 1.0) * third));
     let thirds: Vec<Limiter> = bounds.into_iter().filter_map(judged).collect();
-    Some(if thirds.len() == bounds.len() { over(whole, &thirds) } else { whole })
+    let limiter = if thirds.len() == bounds.len() { over(whole, &thirds) } else { whole };
+    let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();
+    let next = if is_left_to_server { MORE_PROCESSORS } else { limiter.next };
+    Some(Limiter { next, ..limiter })
 }
 
 #[cfg(test)]

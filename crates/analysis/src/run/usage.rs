@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use model::run::RunRecord;
 use model::telemetry::reading::{TickSource, split_key};
 
 use crate::run::timeline::Placed;
@@ -28,8 +29,19 @@ pub(crate) struct Usage<'a> {
 pub(crate) struct Parties {
     /// The server's processes.
     pub(crate) server: bool,
-    /// pgdyno and its driver.
+    /// The driver's process.
     pub(crate) driver: bool,
+    /// pgdyno itself.
+    pub(crate) pgdyno: bool,
+}
+
+impl Parties {
+    /// Those of the machine that a run's host ticks describe.
+    pub(crate) fn of(record: &RunRecord) -> Parties {
+        let pgdyno = record.driver_is_on_host();
+        let driver = pgdyno && !record.is_driven_from_elsewhere();
+        Parties { server: record.server_is_local, driver, pgdyno }
+    }
 }
 
 /// Prefixes of metrics that both the server's and the driver's machine have.
@@ -78,7 +90,7 @@ impl<'a> Usage<'a> {
         let of_it =
             |placed: &&Placed| matches!(placed.tick.source, TickSource::DriverHost | TickSource::Driver);
         let ticks: Vec<Placed<'a>> = self.ticks.iter().filter(of_it).copied().collect();
-        let parties = Parties { server: false, driver: true };
+        let parties = Parties { server: false, driver: true, pgdyno: true };
         let usage = Usage { machine: TickSource::DriverHost, ..Usage::new(ticks, parties) };
         let is_observed = usage.with_metric("host.cpu.user").next().is_some();
         is_observed.then_some(usage)
@@ -207,7 +219,7 @@ impl<'a> Usage<'a> {
         let busy = self.time_of("host.cpu", from_s, to_s)?;
         let (server, driver) = self.parts(from_s, to_s);
         let used = |metric: &str| self.rate(metric, from_s, to_s).unwrap_or(0.0);
-        let pgdyno = if self.parties.driver { used("pgdyno.cpu") } else { 0.0 } + used("watch.cpu");
+        let pgdyno = if self.parties.pgdyno { used("pgdyno.cpu") } else { 0.0 } + used("watch.cpu");
         let partners = match &self.partner {
             Partner::None => Some(0.0),
             Partner::Unknown => None,

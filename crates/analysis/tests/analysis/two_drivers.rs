@@ -1,11 +1,15 @@
-//! Changes to the records of a quiet run: two drivers on other machines, and runs of other hosts at the same time.
+//! Changes to the records of a quiet run: two drivers on other machines, what they leave to the server's machine, and runs of
+//! other hosts at the same time.
 
+use analysis::study;
 use model::load::interval::Moments;
 use model::run::RunData;
 use model::run::concurrent::ConcurrentRun;
 use model::run::driver::{ClockOffset, DriverRecord};
+use model::telemetry::reading::TickSource;
 
-use crate::quiet::set_metric;
+use crate::findings::findings_of;
+use crate::quiet::{self, set_metric};
 
 /// Two drivers that do the same, but for a change of the second.
 pub(crate) fn drivers(data: &mut RunData, change: impl FnOnce(&mut DriverRecord)) {
@@ -37,4 +41,47 @@ pub(crate) fn all_elsewhere(data: &mut RunData) {
     drivers(data, |_| {});
     data.record.drivers.iter_mut().for_each(|driver| driver.is_here = false);
     data.record.server_is_local = false;
+}
+
+/// A run of a server whose machine has no driver; its processes use `server` of the four processors, and all use `busy`.
+fn driven_from_elsewhere(server: f64, busy: f64) -> RunData {
+    let mut data = quiet::run(1);
+    drivers(&mut data, |_| {});
+    for tick in &mut data.ticks {
+        tick.values.retain(|key, _| !key.starts_with("driver.cpu"));
+    }
+    set_metric(&mut data, "server.cpu.user", -10.0, 50.0, server);
+    set_metric(&mut data, "server.cpu.system", -10.0, 50.0, 0.0);
+    set_metric(&mut data, "host.cpu.user", -10.0, 50.0, busy / 4.0);
+    set_metric(&mut data, "host.cpu.system", -10.0, 50.0, 0.0);
+    data
+}
+
+#[test]
+fn what_drivers_elsewhere_do_not_use_of_the_servers_machine_is_foreign() {
+    let found = findings_of(driven_from_elsewhere(1.5, 1.99));
+    let foreign = found.iter().find(|finding| finding.id == "foreign-cpu");
+    assert!(
+        foreign.is_some_and(|foreign| foreign.evidence.contains("12 % of the 4 processors")),
+        "{found:?}"
+    );
+    let found = findings_of(driven_from_elsewhere(1.5, 1.55));
+    assert!(found.iter().all(|finding| finding.id != "foreign-cpu"), "{found:?}");
+}
+
+#[test]
+fn no_advice_is_to_move_a_driver_that_is_elsewhere() {
+    let advice = |data: RunData| {
+        let limiter = study(&quiet::experiment(1, vec![data])).runs.remove(0).limiter.unwrap();
+        (limiter.name.as_str(), limiter.next)
+    };
+    let mut data = driven_from_elsewhere(3.9, 3.95);
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Server) {
+        let samples = [("waits.samples", 20.0), ("waits.processes[client/CPU]", 160.0)];
+        tick.values.extend(samples.map(|(key, value)| (key.to_string(), value)));
+    }
+    assert_eq!(advice(data.clone()), ("server-cpu", "Try more or faster processors."));
+    let mut here = data;
+    here.record.drivers.clear();
+    assert!(advice(here).1.contains("a driver on another machine"));
 }

@@ -331,7 +331,7 @@ mod tests {
             let to_s = tick.end_unix_ns as f64 / 1e9;
             Placed { from_s: to_s - 1.0, to_s, tick }
         });
-        let usage = Usage::new(placed.collect(), Parties { server: true, driver: true });
+        let usage = Usage::new(placed.collect(), Parties { server: true, driver: true, pgdyno: true });
         let course = |measured: f64, declared: Option<f64>| {
             let wal = Resource {
                 name: Bottleneck::WalVolume,
