@@ -64,17 +64,18 @@ impl Fleet {
     }
 
     /// Greets the driver behind each of `specs`, which must be of the same build as `own` and one that `accept` takes. The
-    /// drivers are sent no order.
+    /// drivers are sent no order. Those that have a route to `server` say their address on it; its port does not matter.
     ///
     /// # Errors
     /// As [`Fleet::greeted`].
     pub fn try_to_greet(
         specs: &[DriverSpec],
+        server: Option<SocketAddr>,
         own: &Path,
         accept: &dyn Fn(&[&DriverRecord]) -> Result<()>,
         stop: &AtomicBool,
     ) -> Result<()> {
-        let Greeted { members, .. } = Greeted::all(specs, Role::Driver { server: None }, own, stop)?;
+        let Greeted { members, .. } = Greeted::all(specs, Role::Driver { server }, own, stop)?;
         let records: Vec<&DriverRecord> =
             members.iter().filter_map(|member| member.record.as_ref()).collect();
         accept(&records)

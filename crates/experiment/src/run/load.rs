@@ -141,7 +141,7 @@ impl OneRun<'_> {
         let accept = |drivers: &[&DriverRecord]| {
             reach::expect_reachable(reach::is_socket(conninfo), drivers)?;
             self.site.seat.map_or(Ok(()), |seat| seat.take_drivers(self.case, drivers))?;
-            if listens { stage.admit(&admission::addresses(specs, drivers, conninfo)?) } else { Ok(()) }
+            if listens { stage.admit(&reach::addresses(specs, drivers, conninfo)?) } else { Ok(()) }
         };
         match specs {
             [] => {

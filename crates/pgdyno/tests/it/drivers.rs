@@ -411,4 +411,15 @@ fn a_server_listens_at_private_addresses_alone_and_has_tls_only_there() {
         assert_ne!(ended.code(), Some(0), "{set}");
         assert!(ended.stdout.contains(expected) || ended.stderr.contains(expected), "{set}: {ended:?}");
     }
+    if geteuid().is_root() {
+        // A driver in a network of its own does not reach this machine, which is found out without a server.
+        let cut = driver("cut", &["unshare", "--net", "sh", "-c"], PROGRAM);
+        let file = format!(
+            "[experiment]\nname = \"cut\"\n[server]\nlisten = \"127.0.0.1\"\nbin_dir = {:?}\n{cut}",
+            testbed::bin_dir()
+        );
+        let file = place.write("cut.toml", &file).display().to_string();
+        let ended = place.run(&["plan", &file, "--scale", "1"]).expect(1);
+        assert!(ended.stdout.contains("problem driver `cut` has no route to 127.0.0.1,"), "{ended:?}");
+    }
 }
