@@ -56,6 +56,11 @@ impl WallClock {
         (i128::from(at) + self.offset_ns).max(0) as u64
     }
 
+    /// The wall time of now, nanoseconds since the Unix epoch.
+    pub fn unix_now(&self) -> u64 {
+        self.unix(now())
+    }
+
     /// How far this time line is ahead of another one, nanoseconds.
     pub fn less(&self, other: WallClock) -> i64 {
         (self.offset_ns - other.offset_ns).clamp(i64::MIN.into(), i64::MAX.into()) as i64

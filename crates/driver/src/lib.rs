@@ -14,7 +14,7 @@ mod prefetch;
 mod tally;
 mod thread;
 
-pub use control::process::drive;
+pub use control::process::{PollSpotNotice, drive};
 
 /// The far end of a pipe to another machine: greeting, hello, beats, and lines that wait for nobody.
 pub mod far {

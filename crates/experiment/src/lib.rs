@@ -5,4 +5,5 @@ pub mod plan;
 pub mod run;
 pub mod schedule;
 pub mod site;
+pub mod spot;
 pub mod stage;

@@ -39,6 +39,7 @@ use crate::site::lanes::Seat;
 use crate::site::progress::{Progress, Watch};
 use crate::site::referee::Referee;
 use crate::site::settings::ServerSettings;
+use crate::spot::Spot;
 
 /// The environment of every stage.
 pub struct Site<'a> {
@@ -68,6 +69,8 @@ pub struct Site<'a> {
     pub allow_changes: bool,
     /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,
+    /// The notice that eyes and drivers on other machines wait for.
+    pub spot: Option<&'a Spot>,
     /// What is due before the process may end.
     pub dues: &'static Dues,
     /// Current time as text, for the load marker.

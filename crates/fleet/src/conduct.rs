@@ -203,6 +203,9 @@ fn take(
     if let (DriverLine::Tick(tick), Some(record)) = (&mut line, driver.elsewhere()) {
         used_elsewhere(tick, &record.name);
     }
+    if let (DriverLine::Event(event), Some(record)) = (&mut line, &driver.record) {
+        event.detail.insert("driver".to_string(), record.name.clone());
+    }
     driver.enter(&line)?;
     let lines = match (line, &mut books.adder) {
         (DriverLine::Done(done), adder) => {
@@ -234,11 +237,7 @@ fn take(
             let all = books.n_windows.is_multiple_of(books.silent.len());
             all.then_some(DriverLine::Window(window)).into_iter().collect()
         }
-        (DriverLine::Event(mut event), Some(_)) => {
-            event.detail.insert("driver".to_string(), driver.name().to_string());
-            vec![DriverLine::Event(event)]
-        }
-        (line, None) => vec![line],
+        (line @ DriverLine::Event(_), Some(_)) | (line, None) => vec![line],
     };
     lines.iter().try_for_each(on_line)
 }

@@ -72,6 +72,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
     /// Whether to show no progress.
     pub(crate) quiet: bool,
+    /// The address of `--spot-notice`.
+    pub(crate) spot: Option<&'a str>,
     /// See [`Site::referee`].
     pub(crate) referee: Option<&'a (dyn Referee + Sync)>,
 }
@@ -111,6 +113,7 @@ impl Job {
         let cache = Cache::default_location()?;
         let now = || jiff::Timestamp::now().to_string();
         let program = own_program()?;
+        let spot = terms.spot.map(spot::elsewhere);
         let site = Site {
             cache: &cache,
             n_servers: terms.n_servers,
@@ -125,6 +128,7 @@ impl Job {
             replace: terms.replace,
             replace_databases: terms.replace_databases,
             stop: signals::stop_flag(),
+            spot: spot.as_ref(),
             dues: &DUES,
             now: &now,
             is_enough: terms.is_enough,

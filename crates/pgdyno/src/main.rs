@@ -8,6 +8,7 @@ mod job;
 mod output;
 mod pgbench;
 mod signals;
+mod spot;
 mod undone;
 mod watch;
 mod watchdog;
@@ -96,7 +97,7 @@ fn main() -> ExitCode {
 
 fn drive() -> Exit {
     let input = std::io::BufReader::new(std::io::stdin());
-    match driver::drive(input, &mut std::io::stdout()) {
+    match driver::drive(input, &mut std::io::stdout(), spot::poll_for_other) {
         Ok(true) => Exit::Done,
         Ok(false) | Err(_) => Exit::Failed,
     }

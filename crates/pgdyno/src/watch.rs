@@ -13,7 +13,7 @@ use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watched, Watch
 use observe::{ObserveSpec, Observer, Sample};
 use server::database::target::{postmaster_of, wal_of};
 
-use crate::Exit;
+use crate::{Exit, spot};
 
 /// Observes as a parent asks until it is asked to stop or is gone. Only a pgdyno elsewhere starts this.
 pub(crate) fn watch() -> Exit {
@@ -46,6 +46,7 @@ fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String
     // The observer reads the wall clock when it starts; all that the parent hears is on the time line of our answers to
     // its pings.
     let shift_ns = wall.less(WallClock::read());
+    order.spot_notice.iter().for_each(|url| spot::poll_for_other(url, wall, outbox));
     let spec =
         ObserveSpec { align_unix_ns: go.saturating_add_signed(shift_ns.saturating_neg()), ..place.observe() };
     let sink = sink(outbox.clone(), shift_ns, Arc::clone(&n_ticks));

@@ -34,20 +34,32 @@ use crate::thread::stop;
 use crate::thread::turns::TurnClock;
 use crate::thread::worker::{Setup, Worker};
 
+/// Begins to poll an address for the notice that this machine will be taken away.
+pub type PollSpotNotice = fn(&str, WallClock, &Outbox);
+
 /// Carries out one order read from `input`, reporting on `output`. Returns whether the load took place;
-/// if it could not, the last line says why.
+/// if it could not, the last line says why. With the load begins `poll_spot_notice` at the address of the order, if it has
+/// one: what it finds are events on the given time line.
 ///
 /// # Errors
 /// Only when `output` cannot be written: nobody listens any more.
-pub fn drive(input: impl BufRead + Send + 'static, output: &mut (dyn Write + Send)) -> io::Result<bool> {
-    with_outbox(output, |outbox| match prepare_and_run(input, outbox) {
+pub fn drive(
+    input: impl BufRead + Send + 'static,
+    output: &mut (dyn Write + Send),
+    poll_spot_notice: PollSpotNotice,
+) -> io::Result<bool> {
+    with_outbox(output, |outbox| match prepare_and_run(input, outbox, poll_spot_notice) {
         Ok(()) => Ok(true),
         Err(Failure::Output(e)) => Err(e),
         Err(Failure::Load(message)) => outbox.say_last(&DriverLine::Failed { message }).map(|()| false),
     })?
 }
 
-fn prepare_and_run(input: impl BufRead + Send + 'static, outbox: &Outbox) -> Result<(), Failure> {
+fn prepare_and_run(
+    input: impl BufRead + Send + 'static,
+    outbox: &Outbox,
+    poll_spot_notice: PollSpotNotice,
+) -> Result<(), Failure> {
     let wall = WallClock::read();
     let Begin { order: first, is_far, commands } =
         listen::begin::<DriveOrder, DriveCommand>(input, wall, outbox)?;
@@ -95,14 +107,17 @@ fn prepare_and_run(input: impl BufRead + Send + 'static, outbox: &Outbox) -> Res
     };
     outbox.say(&DriverLine::Ready(ready))?;
     match commands.recv() {
-        Some(Heard::Command(DriveCommand::Go(unix_ns))) => order.run(
-            shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
-            // A parent on this machine names a time of now, and the wall clock may have been set since the first reading;
-            // another one has converted it to our time line.
-            if is_far { wall } else { WallClock::read() }.monotonic(unix_ns),
-            &commands,
-            outbox,
-        )?,
+        Some(Heard::Command(DriveCommand::Go(unix_ns))) => {
+            first.spot_notice.iter().for_each(|url| poll_spot_notice(url, wall, outbox));
+            order.run(
+                shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
+                // A parent on this machine names a time of now, and the wall clock may have been set since the first reading;
+                // another one has converted it to our time line.
+                if is_far { wall } else { WallClock::read() }.monotonic(unix_ns),
+                &commands,
+                outbox,
+            )?;
+        }
         _ => return Err("stopped before the load began".to_string().into()),
     }
     if is_far {

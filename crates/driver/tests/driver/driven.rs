@@ -68,7 +68,7 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
         orders
     });
     let mut output = Vec::new();
-    driver::drive(BufReader::new(input), &mut output).unwrap();
+    driver::drive(BufReader::new(input), &mut output, |_, _, _| ()).unwrap();
     drop(writer.join());
     let (mut ready, mut done) = (None, None);
     let (mut intervals, mut events, mut ticks) = (Vec::new(), Vec::new(), Vec::new());

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use fleet::Eyes;
+use fleet::{Eyes, Seen};
 use model::run::RunRecord;
 use model::telemetry::watch::WatchOrder;
 use observe::Observer;
 use server::database::target::{backend_of, data_directory, log_path};
-use store::RunWriter;
 use wire::session::Session;
 
 use crate::run::live::OneRun;
 use crate::run::place::ServerPlace;
-use crate::run::telemetry::Telemetry;
 use crate::site::lanes;
+use crate::spot::Spot;
+
+/// Where everything that eyes see goes.
+type Sink = Box<dyn FnMut(Seen) + Send>;
 
 impl OneRun<'_> {
     /// Opens the eyes on the case's host, if it has one, and records what they find. `session` shows them the server: its
@@ -29,6 +31,7 @@ impl OneRun<'_> {
             data_directory: data_directory(session),
             log_path: log_path(session),
             backend: backend_of(session),
+            spot_notice: self.site.spot.map(|spot| spot.url.clone()),
         };
         let eyes = Eyes::open(host, order, self.program.to_path_buf(), self.site.stop)
             .with_context(|| format!("cannot observe the server's host `{}`", host.name))?;
@@ -62,9 +65,16 @@ impl OneRun<'_> {
     }
 }
 
-/// Has the host observed from now on; `observer` knows whose backends are whose.
-pub(crate) fn go(eyes: &Eyes, go: u64, telemetry: &Telemetry, writer: &RunWriter, observer: &Observer) {
-    eyes.go(go, telemetry.eyes_sink(writer.clone()), Box::new(observer.backends()));
+/// Has the host observed from now on, and asks its cloud if `spot` says where; `observer` knows whose backends are whose.
+pub(crate) fn go(eyes: &Eyes, go: u64, spot: Option<&Spot>, mut sink: Sink, observer: &Observer) {
+    let (spot, host) = (spot.cloned(), eyes.record.name.clone());
+    let heard = move |seen| {
+        if let (Some(spot), Seen::Event(event)) = (&spot, &seen) {
+            spot.hear(&host, event);
+        }
+        sink(seen);
+    };
+    eyes.go(go, Box::new(heard), Box::new(observer.backends()));
 }
 
 /// Ends the eyes. That they failed is recorded: the number stands, but what they did not see is missing.

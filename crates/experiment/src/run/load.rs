@@ -72,7 +72,8 @@ impl OneRun<'_> {
             ..self.observe(place, conninfo)?
         };
         let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
-        eyes.iter().for_each(|eyes| eyes::go(eyes, go, &telemetry, writer, &observer));
+        let sink = || telemetry.eyes_sink((*writer).clone());
+        eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.spot, sink(), &observer));
         watch(Progress::PhaseBegins(Phase::RampUp));
         let end = AtomicBool::new(false);
         let sizing = record.server.as_ref().and_then(Sizing::of);
@@ -82,6 +83,7 @@ impl OneRun<'_> {
         let mut follow = Follow::new(writer, watch, judge, fleet.orders());
         let (mut search, orders) = (Search::of(self.case, go)?, fleet.orders());
         let mut on_line = |line: &DriverLine| {
+            self.site.spot.iter().for_each(|spot| spot.hear_driver(line));
             if let Some(search) = &mut search
                 && let Some(rate_per_s) = search.line(line, unix_now())?
             {
@@ -153,7 +155,10 @@ impl OneRun<'_> {
                 }
                 Fleet::local(self.program, ["drive"], &order, StderrTo::Messages)
             }
-            drivers => Fleet::greeted(drivers, &order, self.program, &accept, self.site.stop),
+            drivers => {
+                order.spot_notice = self.site.spot.map(|spot| spot.url.clone());
+                Fleet::greeted(drivers, &order, self.program, &accept, self.site.stop)
+            }
         }
     }
 

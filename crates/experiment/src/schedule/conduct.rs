@@ -176,6 +176,7 @@ mod tests {
             settings: &SETTINGS,
             allow_changes: false,
             stop: &GO_ON,
+            spot: None,
             dues: &DUES,
             now: &String::new,
             is_enough: None,

@@ -30,6 +30,9 @@ pub struct DriveOrder {
     /// The only root certificates to trust, in PEM format, if the server was given a certificate for this load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_certificates: Option<String>,
+    /// Where the cloud of a driver's machine says that it will take the machine away, if that is to be asked from `go` on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spot_notice: Option<String>,
     #[serde(default)]
     pub part: DriverPart,
 }
@@ -37,7 +40,7 @@ pub struct DriveOrder {
 impl DriveOrder {
     /// An order for the only driver of a load.
     pub fn new(load: LoadSpec, password: Option<String>) -> DriveOrder {
-        DriveOrder { load, password, root_certificates: None, part: DriverPart::WHOLE }
+        DriveOrder { load, password, root_certificates: None, spot_notice: None, part: DriverPart::WHOLE }
     }
 }
 

@@ -62,6 +62,10 @@ pub enum EventKind {
     TelemetryLost,
     /// Space on a device is nearly used up (`free_bytes`, `path`).
     DiskNearlyFull,
+    /// The cloud of a machine with eyes or a driver will take it away (`driver`); the text is the cloud's.
+    SpotNotice,
+    /// The cloud of that machine cannot be asked whether it will (`driver`); the text says why.
+    SpotUnread,
 }
 
 /// One event: a line of `events.jsonl`.

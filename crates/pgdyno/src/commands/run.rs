@@ -56,6 +56,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,
+        spot: args.spot_notice.as_deref(),
         referee: Some(&ByFindings),
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;

@@ -175,6 +175,7 @@ fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measur
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,
+        spot: None,
         referee: None,
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;

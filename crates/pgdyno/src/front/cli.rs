@@ -323,7 +323,8 @@ pub(crate) struct RunArgs {
     /// The address that a target of the resumed experiment has now, for a server that was rebuilt or moved. Repeatable.
     #[arg(long = "target", value_name = "NAME=URL", requires = "resume")]
     pub(crate) moved: Vec<Moved>,
-    /// Poll an address (http://HOST/PATH) for the notice that this machine will be taken away, and stop in time.
+    /// Poll an address (http://HOST/PATH) for the notice that this machine, the observed host or a driver's machine will be
+    /// taken away, each its own, and stop in time.
     #[arg(long, value_name = "URL")]
     pub(crate) spot_notice: Option<String>,
     /// Ask nothing, and accept plans of more than 100 runs or longer than a day.

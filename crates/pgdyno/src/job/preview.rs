@@ -48,6 +48,7 @@ pub(crate) fn look(
         replace: consent.replace,
         replace_databases: consent.replace_databases,
         stop: signals::stop_flag(),
+        spot: None,
         dues: &job::DUES,
         now: &String::new,
         is_enough: None,

@@ -54,6 +54,7 @@ mod settings;
 mod sides;
 mod signals;
 mod space;
+mod spot;
 mod stops;
 mod targets;
 mod tool;

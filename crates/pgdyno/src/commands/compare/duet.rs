@@ -24,6 +24,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         n_servers: 2,
         is_enough: None,
         quiet: args.quiet,
+        spot: None,
         referee: None,
     };
     // A duet sets no values of the operating system.

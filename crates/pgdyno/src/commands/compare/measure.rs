@@ -44,6 +44,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         n_servers: 1,
         is_enough: Some(&is_enough),
         quiet: args.quiet,
+        spot: None,
         referee: Some(&gauge),
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;

@@ -131,6 +131,7 @@ impl Order<'_> {
             replace: args.replace,
             replace_databases: &[],
             stop,
+            spot: None,
             dues: &job::DUES,
             now: &now,
             is_enough: None,

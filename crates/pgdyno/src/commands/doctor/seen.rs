@@ -186,5 +186,6 @@ fn order(session: &mut Session) -> WatchOrder {
         data_directory: data_directory(session),
         log_path: log_path(session),
         backend: backend_of(session),
+        spot_notice: None,
     }
 }
