@@ -133,7 +133,7 @@ impl Place {
             }
             Err(reason) => drop(missing.insert("disk (data)".to_string(), reason)),
         }
-        let log_path = log_path(order, postmaster_pid);
+        let log_path = log_path(order, postmaster_pid, dirs.get("data"));
         if let Err(reason) = &log_path {
             missing.insert("server.log".to_string(), reason.clone());
         }
@@ -177,23 +177,60 @@ fn data_directory(order: &WatchOrder, postmaster_pid: Option<u32>) -> Result<Pat
 }
 
 /// The server's log: the file of its log collector, else where the postmaster's messages go.
-fn log_path(order: &WatchOrder, postmaster_pid: Option<u32>) -> Result<PathBuf, String> {
+fn log_path(
+    order: &WatchOrder,
+    postmaster_pid: Option<u32>,
+    data: Option<&PathBuf>,
+) -> Result<PathBuf, String> {
     let pid = postmaster_pid.ok_or("the server's processes were not found".to_string())?;
-    let readable = |path: &Path| {
-        // A pipe would be waited for.
-        let is_file = path.metadata().map(|meta| meta.is_file());
-        let opened =
-            is_file.and_then(|is_file| if is_file { std::fs::File::open(path).map(Some) } else { Ok(None) });
-        match opened {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(format!("`{}` is no file", path.display())),
-            Err(error) => Err(format!("`{}`: {error}", path.display())),
-        }
-    };
     if let Some(path) = &order.log_path {
-        return readable(path).map(|()| path.clone());
+        return readable(path.clone());
     }
     let stderr = format!("/proc/{pid}/fd/2");
     let path = std::fs::read_link(&stderr).map_err(|error| format!("`{stderr}`: {error}"))?;
-    readable(&path).map(|()| path)
+    if !path.to_string_lossy().starts_with("pipe:") {
+        return readable(path);
+    }
+    let collected = data.and_then(|data| collected(data)).ok_or(
+        "the server's log collector has it, and the server does not say where (grant execute on function \
+         pg_current_logfile(text), which pg_monitor may from 17 on)"
+            .to_string(),
+    )?;
+    readable(collected)
+}
+
+/// Where the log collector of the server with this data directory writes, if we may know it (`current_logfiles`).
+fn collected(data: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(data.join("current_logfiles")).ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("stderr "))?;
+    Some(data.join(path))
+}
+
+/// The path, if it is that of a file that our user may read.
+fn readable(path: PathBuf) -> Result<PathBuf, String> {
+    // A pipe would be waited for.
+    let is_file = path.metadata().map(|meta| meta.is_file());
+    let opened =
+        is_file.and_then(|is_file| if is_file { std::fs::File::open(&path).map(Some) } else { Ok(None) });
+    match opened {
+        Ok(Some(_)) => Ok(path),
+        Ok(None) => Err(format!("`{}` is no file", path.display())),
+        Err(error) => Err(format!("`{}`: {error}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_log_collector_is_known_to_those_who_may_read_the_data_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(collected(dir.path()), None);
+        let lines = "csvlog log/postgresql.csv\nstderr log/postgresql.log\n";
+        std::fs::write(dir.path().join("current_logfiles"), lines).unwrap();
+        assert_eq!(collected(dir.path()), Some(dir.path().join("log/postgresql.log")));
+        std::fs::write(dir.path().join("current_logfiles"), "stderr /var/log/pg.log\n").unwrap();
+        assert_eq!(collected(dir.path()), Some(PathBuf::from("/var/log/pg.log")));
+    }
 }
