@@ -48,6 +48,8 @@ const LATENCY_LIMIT: [&str; 2] = ["-L", "--latency-limit"];
 const AS_KEYS: &[(&str, &str)] = &[
     ("--bin-dir", "--set server.bin_dir=DIR"),
     ("--server", "--set server.url=URL"),
+    ("--host", "--set 'server.host={via=[\"ssh\",\"db1\"]}'"),
+    ("--agents", "--set 'agents={nats=\"tls://nats1:4222\"}'"),
     ("--version", "--a server.version=15 --b server.version=18"),
     ("--pace", "--set workload.pace=500/s"),
     ("--repeats", "--pairs 10"),
