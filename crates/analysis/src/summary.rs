@@ -5,6 +5,7 @@
 pub mod capacity;
 mod case;
 pub mod limiter;
+pub mod proof;
 mod resources;
 mod run;
 pub mod scalability;

@@ -8,24 +8,12 @@ mod choose;
 mod judge;
 
 use model::experiment::case::Case;
-use serde::{Deserialize, Serialize};
 
 pub use choose::{Circumstances, what_ifs};
-pub use judge::{Outcome, Proof, confirm, judge};
+pub use judge::{confirm, judge};
 
 use crate::summary::limiter::Bottleneck;
-
-/// How a what-if tests a limiter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// The limit is taken away or moved.
-    Lift,
-    /// The resource is lowered.
-    Brake,
-    /// Fewer clients queue.
-    FewerClients,
-}
+use crate::summary::proof::Kind;
 
 /// A change of one thing.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::proof::Proof;
+
 /// What a load could not get more of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -187,9 +189,9 @@ pub struct Limiter {
     pub runner_up: Option<(Bottleneck, String)>,
     /// What to change to see whether it is so.
     pub next: &'static str,
-    /// What measured changes proved or refuted, in words.
+    /// What measured changes proved or refuted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub proofs: Vec<String>,
+    pub proofs: Vec<Proof>,
 }
 
 /// A share that a judgement rests on.

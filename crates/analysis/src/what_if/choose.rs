@@ -7,7 +7,8 @@ use model::run::RunRecord;
 use crate::findings::memory_setting_bytes;
 use crate::summary::Resources;
 use crate::summary::limiter::{Bottleneck, Limiter};
-use crate::what_if::{Kind, WhatIf};
+use crate::summary::proof::Kind;
+use crate::what_if::WhatIf;
 
 /// Most of the memory that a what-if gives to shared buffers, as a share.
 const BUFFERS_SHARE_MAX: f64 = 0.4;

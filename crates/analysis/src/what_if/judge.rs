@@ -1,13 +1,11 @@
 //! What a measured what-if proves.
 
-use std::fmt::Write as _;
-
 use model::experiment::plan::RunState;
-use serde::{Deserialize, Serialize};
 
 use crate::summary::limiter::{Bottleneck, Confidence};
+use crate::summary::proof::{Kind, Outcome, Proof};
 use crate::summary::{CaseSummary, RunSummary, Study};
-use crate::what_if::{Kind, WhatIf};
+use crate::what_if::WhatIf;
 
 /// Level of the intervals.
 const LEVEL: f64 = 0.95;
@@ -17,50 +15,6 @@ const LIFT_MIN: f64 = 1.1;
 const BRAKE_MAX: f64 = 0.95;
 /// With half of the clients, at least this part of the throughput remains where they queue for one thing.
 const QUEUE_MIN: f64 = 0.85;
-
-/// The verdict on a limiter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// It limits.
-    Proven,
-    /// It does not limit.
-    Refuted,
-    /// The interval contains both.
-    Undecided,
-}
-
-/// A what-if that was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Proof {
-    /// The limiter that was tested.
-    pub limiter: Bottleneck,
-    /// How it was tested.
-    pub kind: Kind,
-    /// The change: `synchronous_commit=off`.
-    pub change: String,
-    /// Other effects of the change.
-    pub side_effect: String,
-    /// Throughput with the change over that without it, as predicted: at most for a lift.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub predicted: Option<f64>,
-    /// The measured ratio, the geometric mean over pairs; `None` below two pairs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ratio: Option<f64>,
-    /// Its interval of 95 % by Student's t on logarithms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<[f64; 2]>,
-    /// Pairs of runs in which both count.
-    pub n_pairs: usize,
-    /// What the limiter's first figure counts, and its share without and with the change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<(String, f64, Option<f64>)>,
-    /// The verdict.
-    pub outcome: Outcome,
-    /// The limiter with the change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Bottleneck>,
-}
 
 /// Judges a what-if whose runs are case `with` of the study, paired by block with those of case `without`.
 pub fn judge(study: &Study, without: u32, with: u32, what_if: &WhatIf) -> Proof {
@@ -144,34 +98,6 @@ fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2]
     }
 }
 
-impl Proof {
-    /// The result in a sentence or two.
-    pub fn sentence(&self) -> String {
-        let Some((ratio, [low, high])) = self.ratio.zip(self.interval) else {
-            return format!("{}: too few runs count to say anything.", self.change);
-        };
-        let mut text = format!("{} gives {ratio:.2}x ({low:.2}x to {high:.2}x)", self.change);
-        if let Some(predicted) = self.predicted {
-            let words = match self.kind {
-                Kind::Lift => "predicted at most",
-                Kind::Brake | Kind::FewerClients => "predicted",
-            };
-            write!(text, ", {words} {predicted:.2}x").ok();
-        }
-        let name = self.limiter.as_str();
-        match self.outcome {
-            Outcome::Proven => write!(text, ": {name} limits it.").ok(),
-            Outcome::Refuted => write!(text, ": {name} does not limit it.").ok(),
-            Outcome::Undecided => write!(text, ": that neither proves nor refutes {name}.").ok(),
-        };
-        let is_lifted = self.outcome == Outcome::Proven && self.kind == Kind::Lift;
-        if let Some(next) = self.next.filter(|next| is_lifted && *next != self.limiter) {
-            write!(text, " Next: {}.", next.as_str()).ok();
-        }
-        text
-    }
-}
-
 /// Gives the limiter of the case with this number its proofs, and high confidence if one proves it.
 pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
     let is_proven = |name: Bottleneck| {
@@ -182,7 +108,7 @@ pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
         if is_proven(limiter.name) {
             limiter.confidence = Confidence::High;
         }
-        limiter.proofs = proofs.iter().map(Proof::sentence).collect();
+        limiter.proofs = proofs.to_vec();
     }
 }
 

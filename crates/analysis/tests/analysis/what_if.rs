@@ -2,7 +2,8 @@
 
 use analysis::summary::Resources;
 use analysis::summary::limiter::{Bottleneck, Confidence, Limiter};
-use analysis::what_if::{Circumstances, Kind, Outcome, WhatIf, confirm, judge, what_ifs};
+use analysis::summary::proof::{Kind, Outcome};
+use analysis::what_if::{Circumstances, WhatIf, confirm, judge, what_ifs};
 use model::experiment::case::{Case, ServerSource, WorkloadKind};
 use model::experiment::plan::RunSpec;
 use model::run::RunRecord;

@@ -5,7 +5,8 @@ pub(crate) mod proofs;
 use std::path::PathBuf;
 
 use analysis::summary::CaseSummary;
-use analysis::what_if::{self, Circumstances, Kind, Proof, WhatIf};
+use analysis::summary::proof::{Kind, Proof};
+use analysis::what_if::{self, Circumstances, WhatIf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use experiment::forecast::outlook::AROUND_LOAD_S;

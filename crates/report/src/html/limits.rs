@@ -2,6 +2,7 @@
 //! the evidence of every case.
 
 use analysis::summary::limiter::{Bottleneck, Figure, Limiter};
+use analysis::summary::proof::Proof;
 use analysis::summary::{CaseSummary, Study};
 
 use super::escape::text;
@@ -52,19 +53,18 @@ fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
         let evidence = text(&phrases::one_line(evidence));
         format!("<p class=\"quiet\">Second: {}, {evidence}.</p>", marked(*name))
     });
-    let next = match limiter.proofs.as_slice() {
-        [] => limiter.next.to_string(),
-        proofs => format!("Measured: {}", phrases::one_line(&proofs.join(" "))),
+    let next = match limiter.proofs.is_empty() {
+        true => format!("<p class=\"quiet\">{}</p>\n", text(limiter.next)),
+        false => interventions(&limiter.proofs),
     };
     format!(
         "<{element} class=\"limited\">{whose}<b>{}</b>, {} <span class=\"badge note\">{} confidence</span></{element}>\n\
-         <p>{}.</p>\n{}{second}<p class=\"quiet\">{}</p>\n",
+         <p>{}.</p>\n{}{second}{next}",
         marked(limiter.name),
         text(limiter.name.words()),
         limiter.confidence.as_str(),
         text(&phrases::capital(&phrases::one_line(&limiter.evidence))),
         evidence(limiter),
-        text(&next)
     )
 }
 
@@ -91,6 +91,43 @@ fn row(figure: &Figure) -> String {
         (100.0 * figure.share).clamp(0.0, 100.0),
         format::percent(figure.share),
         text(figure.of)
+    )
+}
+
+/// What each change gave, as bars with intervals, and what that proves.
+fn interventions(proofs: &[Proof]) -> String {
+    let ends = proofs
+        .iter()
+        .flat_map(|proof| [proof.interval.map_or(0.0, |[_, high]| high), proof.predicted.unwrap_or(0.0)]);
+    let most = 1.05 * ends.fold(1.0, f64::max);
+    let rows: String = proofs.iter().map(|proof| intervention(proof, most)).collect();
+    let sentences: Vec<String> = proofs.iter().map(Proof::sentence).collect();
+    format!(
+        "<p class=\"quiet\">Throughput with one thing changed, over that without; bar: ratio and 95 % interval, dashed: \
+         predicted, line: no change</p>\n<ul class=\"evidence\" aria-label=\"What-ifs\">\n{rows}</ul>\n<p>{}</p>\n",
+        text(&phrases::one_line(&sentences.join(" ")))
+    )
+}
+
+/// One change on a scale from 0 to `most`.
+fn intervention(proof: &Proof, most: f64) -> String {
+    let Some((ratio, [low, high])) = proof.ratio.zip(proof.interval) else { return String::new() };
+    let at = |value: f64| (100.0 * value / most).clamp(0.0, 100.0);
+    let predicted = proof.predicted.map_or(String::new(), |value| {
+        format!("<line class=\"predicted\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"10\"/>", at(value))
+    });
+    format!(
+        "<li><span>{}</span><svg class=\"bar c{}\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"track\" width=\"100\" height=\"10\"/><rect width=\"{:.1}\" y=\"2\" height=\"6\"/>\
+         <line class=\"interval\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"5\" y2=\"5\"/>{predicted}\
+         <line class=\"one\" x1=\"{5:.1}\" x2=\"{5:.1}\" y1=\"0\" y2=\"10\"/></svg>\
+         <span><b>{ratio:.2}x</b> {low:.2}x to {high:.2}x</span></li>\n",
+        text(&proof.change),
+        colour(proof.limiter),
+        at(ratio),
+        at(low),
+        at(high),
+        at(1.0)
     )
 }
 

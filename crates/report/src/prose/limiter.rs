@@ -1,6 +1,7 @@
 //! What limited the cases, as text.
 
 use analysis::summary::limiter::Limiter;
+use analysis::summary::proof::Proof;
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::phrases;
@@ -24,7 +25,10 @@ fn words(limiter: &Limiter) -> String {
     // Who has measured what the change gives needs no advice to try it.
     let next = match limiter.proofs.as_slice() {
         [] => limiter.next.to_string(),
-        proofs => format!("Measured: {}", phrases::one_line(&proofs.join(" "))),
+        proofs => {
+            let sentences: Vec<String> = proofs.iter().map(Proof::sentence).collect();
+            format!("Measured: {}", phrases::one_line(&sentences.join(" ")))
+        }
     };
     format!(
         "{} ({} confidence): {}.{second} {next}",

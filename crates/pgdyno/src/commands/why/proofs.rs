@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use analysis::summary::Study;
-use analysis::what_if::{self, Proof};
+use analysis::summary::proof::Proof;
+use analysis::what_if;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 

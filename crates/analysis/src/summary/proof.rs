@@ -1,0 +1,91 @@
+//! What a measured change of one thing proved of a limiter.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::limiter::Bottleneck;
+
+/// How a what-if tests a limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The limit is taken away or moved.
+    Lift,
+    /// The resource is lowered.
+    Brake,
+    /// Fewer clients queue.
+    FewerClients,
+}
+
+/// The verdict on a limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It limits.
+    Proven,
+    /// It does not limit.
+    Refuted,
+    /// The interval contains both.
+    Undecided,
+}
+
+/// A what-if that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The limiter that was tested.
+    pub limiter: Bottleneck,
+    /// How it was tested.
+    pub kind: Kind,
+    /// The change: `synchronous_commit=off`.
+    pub change: String,
+    /// Other effects of the change.
+    pub side_effect: String,
+    /// Throughput with the change over that without it, as predicted: at most for a lift.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<f64>,
+    /// The measured ratio, the geometric mean over pairs; `None` below two pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// Its interval of 95 % by Student's t on logarithms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    /// Pairs of runs in which both count.
+    pub n_pairs: usize,
+    /// What the limiter's first figure counts, and its share without and with the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<(String, f64, Option<f64>)>,
+    /// The verdict.
+    pub outcome: Outcome,
+    /// The limiter with the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Bottleneck>,
+}
+
+impl Proof {
+    /// The result in a sentence or two.
+    pub fn sentence(&self) -> String {
+        let Some((ratio, [low, high])) = self.ratio.zip(self.interval) else {
+            return format!("{}: too few runs count to say anything.", self.change);
+        };
+        let mut text = format!("{} gives {ratio:.2}x ({low:.2}x to {high:.2}x)", self.change);
+        if let Some(predicted) = self.predicted {
+            let words = match self.kind {
+                Kind::Lift => "predicted at most",
+                Kind::Brake | Kind::FewerClients => "predicted",
+            };
+            write!(text, ", {words} {predicted:.2}x").ok();
+        }
+        let name = self.limiter.as_str();
+        match self.outcome {
+            Outcome::Proven => write!(text, ": {name} limits it.").ok(),
+            Outcome::Refuted => write!(text, ": {name} does not limit it.").ok(),
+            Outcome::Undecided => write!(text, ": that neither proves nor refutes {name}.").ok(),
+        };
+        let is_lifted = self.outcome == Outcome::Proven && self.kind == Kind::Lift;
+        if let Some(next) = self.next.filter(|next| is_lifted && *next != self.limiter) {
+            write!(text, " Next: {}.", next.as_str()).ok();
+        }
+        text
+    }
+}
