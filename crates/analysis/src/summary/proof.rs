@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::limiter::Bottleneck;
 
+/// With half of the clients, at least this part of the throughput remains where they queue for something.
+pub(crate) const QUEUE_MIN: f64 = 0.85;
+
 /// How a what-if tests a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -80,6 +83,9 @@ impl Proof {
         match self.outcome {
             Outcome::Proven => write!(text, ": {name} limits it.").ok(),
             Outcome::Refuted => write!(text, ": {name} does not limit it.").ok(),
+            Outcome::Undecided if self.kind == Kind::FewerClients && low >= QUEUE_MIN => {
+                write!(text, ": the clients queue, for {name} or for something else.").ok()
+            }
             Outcome::Undecided => write!(text, ": that neither proves nor refutes {name}.").ok(),
         };
         let is_lifted = self.outcome == Outcome::Proven && self.kind == Kind::Lift;

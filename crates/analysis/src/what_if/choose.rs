@@ -17,6 +17,10 @@ const LARGER: u64 = 8;
 const MIB: u64 = 1 << 20;
 /// Settings that take effect at the start of a server.
 const NEED_RESTART: [&str; 1] = ["shared_buffers"];
+/// Settings that need disk space of which nothing is known.
+const NEED_SPACE: [&str; 1] = ["max_wal_size"];
+/// Busy share of the processors from which on none is left.
+const ALL_BUSY: f64 = 0.95;
 /// Settings without which a crash may lose data.
 const FOR_COPIES: [&str; 2] = ["full_page_writes", "synchronous_commit"];
 
@@ -92,8 +96,7 @@ impl Circumstances<'_> {
     /// What lifting a limit gives at most: the rest of the clients' time remains, and processors are not used beyond all of them.
     fn most_gained(&self, name: Bottleneck, kind: Kind) -> Option<f64> {
         let charged = self.limiter.charged.filter(|_| kind == Kind::Lift && name == self.limiter.name)?;
-        let of_processors =
-            self.resources.host_busy.filter(|busy| *busy > 0.0).map_or(f64::INFINITY, |busy| 1.0 / busy);
+        let of_processors = self.busy().map_or(f64::INFINITY, |busy| 1.0 / busy);
         let most = (1.0 / (1.0 - charged.min(0.99))).min(of_processors);
         (most > 1.0).then_some(most)
     }
@@ -103,7 +106,13 @@ impl Circumstances<'_> {
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        self.record.host.as_ref().map(|host| host.memory_bytes)
+        self.record.server_host().map(|host| host.memory_bytes)
+    }
+
+    /// Busy share of the server's machine, if it was observed.
+    fn busy(&self) -> Option<f64> {
+        self.record.server_host()?;
+        self.resources.host_busy.filter(|busy| *busy > 0.0)
     }
 
     fn setting(&self, name: &str) -> Option<&str> {
@@ -119,6 +128,9 @@ impl Circumstances<'_> {
         let is_own = self.case.server.source.is_embedded();
         if !is_own && NEED_RESTART.contains(&name) {
             return Err(format!("{name} would need a restart of a server that pgdyno does not run"));
+        }
+        if !is_own && NEED_SPACE.contains(&name) {
+            return Err(format!("{name} would need disk space of which nothing is known"));
         }
         if !is_own && FOR_COPIES.contains(&name) {
             return Err(format!("{name} is changed on a copy only, of a server that pgdyno runs"));
@@ -201,6 +213,10 @@ impl Circumstances<'_> {
             ));
         }
         let mut case = self.case.clone();
+        // Fewer processors than it used cost throughput of any load: they say something only where none is left.
+        if self.busy().is_none_or(|busy| busy < ALL_BUSY) {
+            return Err("the processors had room".to_string());
+        }
         case.os.insert("processors".to_string(), n.to_string());
         let what_if =
             self.changed(Kind::Brake, format!("processors={n}"), "the driver has more of the others", case);
@@ -222,8 +238,7 @@ impl Circumstances<'_> {
         let predicted = match kind {
             Kind::FewerClients => Some(1.0),
             Kind::Lift if n > self.n_clients() => {
-                let of_processors =
-                    self.resources.host_busy.filter(|busy| *busy > 0.0).map_or(2.0, |busy| 1.0 / busy);
+                let of_processors = self.busy().map_or(2.0, |busy| 1.0 / busy);
                 Some(of_processors.clamp(1.0, f64::from(n) / f64::from(self.n_clients())))
             }
             Kind::Lift | Kind::Brake => None,

@@ -1,9 +1,7 @@
 //! What a measured what-if proves.
 
-use model::experiment::plan::RunState;
-
 use crate::summary::limiter::{Bottleneck, Confidence};
-use crate::summary::proof::{Kind, Outcome, Proof};
+use crate::summary::proof::{Kind, Outcome, Proof, QUEUE_MIN};
 use crate::summary::{CaseSummary, RunSummary, Study};
 use crate::what_if::WhatIf;
 
@@ -13,8 +11,6 @@ const LEVEL: f64 = 0.95;
 const LIFT_MIN: f64 = 1.1;
 /// A brake must take more than this beyond chance.
 const BRAKE_MAX: f64 = 0.95;
-/// With half of the clients, at least this part of the throughput remains where they queue for one thing.
-const QUEUE_MIN: f64 = 0.85;
 
 /// Judges a what-if whose runs are case `with` of the study, paired by block with those of case `without`.
 pub fn judge(study: &Study, without: u32, with: u32, what_if: &WhatIf) -> Proof {
@@ -43,7 +39,7 @@ pub fn judge(study: &Study, without: u32, with: u32, what_if: &WhatIf) -> Proof 
 }
 
 fn log_ratios(study: &Study, without: u32, with: u32) -> Vec<f64> {
-    let counts = |run: &&RunSummary| run.state == RunState::Completed && run.replaced_by.is_none();
+    let counts = |run: &&RunSummary| run.counts();
     let tps = |case: u32, block: u32| {
         let mut runs = study.runs.iter().filter(counts).filter(|run| run.case == case && run.block == block);
         runs.find_map(|run| run.tps).filter(|tps| *tps > 0.0)
@@ -71,7 +67,7 @@ fn share(
 }
 
 /// The thresholds: a lift proves if it surely gives more than a tenth, at least half of what was predicted, and what limited is less
-/// occupied; a brake, if at least half of the predicted loss is there; fewer clients, if nearly all of the throughput remains.
+/// occupied; a brake, if at least half of the predicted loss is there. Fewer clients that do as much queue for something, which proves no name.
 fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2], fell: bool) -> Outcome {
     match kind {
         Kind::Lift => {
@@ -90,23 +86,20 @@ fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2]
                 () => Outcome::Undecided,
             }
         }
-        Kind::FewerClients => match () {
-            () if low >= QUEUE_MIN => Outcome::Proven,
-            () if high < QUEUE_MIN => Outcome::Refuted,
-            () => Outcome::Undecided,
-        },
+        Kind::FewerClients if high < QUEUE_MIN => Outcome::Refuted,
+        Kind::FewerClients => Outcome::Undecided,
     }
 }
 
-/// Gives the limiter of the case with this number its proofs, and high confidence if one proves it.
+/// Gives the limiter of the case with this number its proofs: with high confidence if one proves it, with low if one refutes it.
 pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
-    let is_proven = |name: Bottleneck| {
-        proofs.iter().any(|proof| proof.limiter == name && proof.outcome == Outcome::Proven)
-    };
+    let of = |name: Bottleneck| proofs.iter().find(|proof| proof.limiter == name).map(|proof| proof.outcome);
     let of_case = study.cases.iter_mut().filter(|summary| summary.case.id == case);
     for limiter in of_case.filter_map(|summary| summary.limiter.as_mut()) {
-        if is_proven(limiter.name) {
-            limiter.confidence = Confidence::High;
+        match of(limiter.name) {
+            Some(Outcome::Proven) => limiter.confidence = Confidence::High,
+            Some(Outcome::Refuted) => limiter.confidence = Confidence::Low,
+            Some(Outcome::Undecided) | None => {}
         }
         limiter.proofs = proofs.to_vec();
     }
@@ -130,7 +123,7 @@ mod tests {
         check(Kind::Brake, Some(0.6), 0.62, [0.58, 0.66], Outcome::Proven);
         check(Kind::Brake, Some(0.6), 0.98, [0.95, 1.01], Outcome::Refuted);
         check(Kind::Brake, Some(0.6), 0.8, [0.6, 1.1], Outcome::Undecided);
-        check(Kind::FewerClients, Some(1.0), 1.01, [0.93, 1.1], Outcome::Proven);
+        check(Kind::FewerClients, Some(1.0), 1.01, [0.93, 1.1], Outcome::Undecided);
         check(Kind::FewerClients, Some(1.0), 0.55, [0.5, 0.6], Outcome::Refuted);
         let occupied = outcome(Kind::Lift, Some(2.0), 1.8, [1.7, 1.9], false);
         assert_eq!(occupied, Outcome::Undecided, "what limits is as occupied as before");

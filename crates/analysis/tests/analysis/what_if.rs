@@ -35,11 +35,16 @@ fn record(settings: &[(&str, &str)]) -> RunRecord {
     record
 }
 
-/// The changes for a limiter of a load that used 3 of 4 processors for its server, and 40 % of all.
+/// The change for a limiter of a load that used 3 of 4 processors for its server: all of them where they limit, else 40 %.
 fn chosen(name: Bottleneck, case: &Case, settings: &[(&str, &str)]) -> Result<WhatIf, String> {
+    let busy = if name == Bottleneck::ServerCpu { 0.98 } else { 0.4 };
+    chosen_of(name, case, settings, busy)
+}
+
+fn chosen_of(name: Bottleneck, case: &Case, settings: &[(&str, &str)], busy: f64) -> Result<WhatIf, String> {
     let (limiter, record) = (limiter(name, Some(0.8)), record(settings));
     let resources =
-        Resources { n_cpus: Some(4), host_busy: Some(0.4), server_cpu: Some(3.0), ..Resources::default() };
+        Resources { n_cpus: Some(4), host_busy: Some(busy), server_cpu: Some(3.0), ..Resources::default() };
     let (mut all, untested) = what_ifs(Circumstances {
         case,
         limiter: &limiter,
@@ -87,6 +92,8 @@ fn what_cannot_be_tested_is_named_with_the_reason() {
     check(Bottleneck::ForeignCpu, &case, &[], "stop what else runs there");
     check(Bottleneck::WalSync, &case, &[("synchronous_commit", "off")], "is off already");
     check(Bottleneck::DataRead, &case, &[("shared_buffers", "6GB")], "most of the memory");
+    let room = chosen_of(Bottleneck::ServerCpu, &case, &[], 0.72).unwrap_err();
+    assert_eq!(room, "the processors had room");
     let mut by_url = case.clone();
     by_url.server.source = ServerSource::Url(Default::default());
     check(Bottleneck::WalSync, &by_url, &[], "changed on a copy only");

@@ -60,7 +60,10 @@ pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refu
             if refused.iter().any(|known| known.key == name && known.level == level) {
                 continue;
             }
-            if let Some(reason) = refusal(place, key, &level, &disks) {
+            let is_twice = key == "processors" && case.os.contains_key("numa");
+            let twice =
+                || "os.numa says on which processors the server runs; leave out one of them".to_string();
+            if let Some(reason) = is_twice.then(twice).or_else(|| refusal(place, key, &level, &disks)) {
                 refused.push(Refusal { key: name, level, reason });
             }
         }
@@ -221,6 +224,16 @@ pub fn problem(undone: &Undone) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processors_are_bound_by_one_key() {
+        let mut case = crate::plan::sample::case("");
+        case.os = BTreeMap::from(
+            [("numa", "local"), ("processors", "1")].map(|(k, v)| (k.to_string(), v.to_string())),
+        );
+        let refused = refusals(&[case], ServerPlace::Own, Path::new("/"));
+        assert!(refused.iter().any(|refusal| refusal.key == "os.processors"), "{refused:?}");
+    }
 
     #[test]
     fn values_that_need_our_own_server_or_several_nodes_are_refused_with_the_reason() {

@@ -38,6 +38,8 @@ struct Measured {
     explained: Explained,
     /// Whether all values of operating systems are back.
     is_restored: bool,
+    /// Whether an error ended them.
+    is_failed: bool,
 }
 
 /// Proves what limited the case that `args` name.
@@ -83,7 +85,6 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     let study = &measured.explained.study;
     let judged = what_ifs.iter().zip(2..).map(|(what_if, id)| what_if::judge(study, 1, id, what_if));
     let proofs = Proofs {
-        format: model::FORMAT,
         case: summary.case.id,
         measured_in: measured.dir.display().to_string(),
         proofs: judged.collect(),
@@ -92,7 +93,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     show(&proofs, args)?;
     let html = report::write_reports(&of.dir, &Explained::read(&of.dir)?)?;
     say(&format!("report: {}", html.display()));
-    let exit = if study.partial.is_some() { Exit::Partial } else { Exit::Done };
+    let exit = if measured.is_failed || study.partial.is_some() { Exit::Partial } else { Exit::Done };
     Ok(exit.unless_values_are_left(measured.is_restored))
 }
 
@@ -165,6 +166,7 @@ fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measur
     let servers = setup::servers_of(&of.data.experiment_toml)?;
     let consent =
         Consent { yes: args.yes, replace: false, replace_databases: &[], allow_changes: args.allow_changes };
+    job::undo_settings(&servers)?;
     job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     let mut job = Job::begin(plan, &of.data.experiment_toml, servers, args.output.as_deref())?;
@@ -188,12 +190,13 @@ fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measur
         return Ok(None);
     }
     drop(job);
+    let is_failed = result.is_err();
     if let Err(error) = result {
         say(&format!("pgdyno: error: {error:#}"));
     }
     let explained = Explained::read(&path)?;
     report::write_reports(&path, &explained)?;
-    Ok(Some(Measured { dir: path, explained, is_restored }))
+    Ok(Some(Measured { dir: path, explained, is_restored, is_failed }))
 }
 
 fn show(proofs: &Proofs, args: &WhyArgs) -> Result<()> {

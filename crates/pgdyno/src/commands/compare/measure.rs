@@ -107,6 +107,7 @@ pub(super) fn prepare(
         allow_changes: false,
     };
     let n_servers = if args.duet { 2 } else { 1 };
+    job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     say_what_is_compared(&plan, args)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use analysis::summary::Study;
 use analysis::summary::proof::Proof;
 use analysis::what_if;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// The file in the directory of the results.
@@ -13,11 +13,18 @@ const FILE: &str = "why.json";
 /// Longest file that is read; pgdyno writes much shorter ones.
 const BYTES_MAX: u64 = 1 << 20;
 
+/// What was proven of results.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    /// Format version, [`model::FORMAT`].
+    format: u32,
+    /// Each case of which something was tested.
+    cases: Vec<Proofs>,
+}
+
 /// What the what-ifs of a case proved.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Proofs {
-    /// Format version, [`model::FORMAT`].
-    pub(crate) format: u32,
     /// Number of the case.
     pub(crate) case: u32,
     /// Results of the what-ifs.
@@ -26,13 +33,36 @@ pub(crate) struct Proofs {
     pub(crate) proofs: Vec<Proof>,
 }
 
-/// Keeps what was proven of the results in `dir`.
+/// Keeps what was proven of the results in `dir`, instead of what was proven of the same case before.
 ///
 /// # Errors
-/// When the directory is not writable.
+/// When the directory is not writable, or the file is damaged.
 pub(super) fn keep(dir: &Path, proofs: &Proofs) -> Result<()> {
-    let text = serde_json::to_string_pretty(proofs)?;
+    let mut kept = read(dir)?;
+    kept.format = model::FORMAT;
+    kept.cases.retain(|known| known.case != proofs.case);
+    kept.cases.push(proofs.clone());
+    let text = serde_json::to_string_pretty(&kept)?;
     store::write_report(&dir.join(FILE), text.as_bytes())
+}
+
+/// What was proven so far; nothing if there is no file.
+fn read(dir: &Path) -> Result<Kept> {
+    let path = dir.join(FILE);
+    if !path.exists() {
+        return Ok(Kept::default());
+    }
+    let within = || format!("`{}` is damaged; remove it, or run pgdyno why again", path.display());
+    let bytes = files::read(&path, BYTES_MAX).with_context(within)?;
+    let kept: Kept = serde_json::from_slice(&bytes).with_context(within)?;
+    ensure!(
+        kept.format <= model::FORMAT,
+        "`{}` has format {}, and this pgdyno reads formats up to {}; use a newer pgdyno",
+        path.display(),
+        kept.format,
+        model::FORMAT
+    );
+    Ok(kept)
 }
 
 /// Gives a study what was proven of it, if anything was.
@@ -40,13 +70,8 @@ pub(super) fn keep(dir: &Path, proofs: &Proofs) -> Result<()> {
 /// # Errors
 /// When the file is damaged.
 pub(crate) fn confirm(dir: &Path, study: &mut Study) -> Result<()> {
-    let path = dir.join(FILE);
-    if !path.exists() {
-        return Ok(());
+    for proofs in read(dir)?.cases {
+        what_if::confirm(study, proofs.case, &proofs.proofs);
     }
-    let within = || format!("`{}` is damaged; remove it, or run pgdyno why again", path.display());
-    let bytes = files::read(&path, BYTES_MAX).with_context(within)?;
-    let proofs: Proofs = serde_json::from_slice(&bytes).with_context(within)?;
-    what_if::confirm(study, proofs.case, &proofs.proofs);
     Ok(())
 }
