@@ -13,7 +13,7 @@ const FILE: &str = "why.json";
 /// Longest file that is read; pgdyno writes much shorter ones.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// What was proven of results.
+/// The file of proofs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     /// Format version, [`model::FORMAT`].
@@ -22,7 +22,7 @@ struct Kept {
     cases: Vec<Proofs>,
 }
 
-/// What the what-ifs of a case proved.
+/// The proofs of a case.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Proofs {
     /// Number of the case.
