@@ -3,6 +3,7 @@
 //! A journal is on disk before anything is changed. One pgdyno at a time does this on a server; an advisory lock says which.
 
 mod goal;
+mod identity;
 mod journal;
 mod lock;
 mod problems;
@@ -20,6 +21,7 @@ use anyhow::{Context, Result, bail, ensure};
 use wire::{Conninfo, Session, quote_literal};
 
 use self::goal::Goal;
+use self::identity::Identity;
 use self::journal::Standing;
 pub use self::journal::{Entry, Journal};
 pub use self::lock::Taken;
@@ -82,18 +84,19 @@ impl Altering {
     /// # Errors
     /// When another pgdyno has the right, or something cannot be put back.
     pub fn begin(conninfo: &Conninfo, restart: &[String], dir: &Path) -> Result<(Altering, Vec<Undone>)> {
-        let undone = undo_left(dir, conninfo)?;
+        let paths = Journal::all(dir)?;
+        let opened = state::open_aside(conninfo);
+        let mut holder = opened.map_err(|error| undo::with_journal(error, &paths, conninfo))?;
+        lock::take(&mut holder)?;
+        let undone = undo::undo_held(dir, conninfo, &mut holder)?;
         if let Some(left) = undone.iter().find(|undone| undone.is_left()) {
             bail!("{}", left.words());
         }
-        let mut holder = state::open_aside(conninfo)?;
-        lock::take(&mut holder)?;
-        let system_identifier = state::system_identifier(&mut holder)?;
-        let path = Journal::path(dir, &system_identifier, conninfo)?;
+        let server = Identity::of(&mut holder)?;
+        let path = Journal::path(dir, &server.system_identifier, conninfo)?;
         let journal = Journal {
             format: model::FORMAT,
-            system_identifier,
-            data_directory: state::data_directory(&mut holder)?,
+            server,
             target: conninfo.keywords(),
             restart: restart.to_vec(),
             settings: BTreeMap::new(),
@@ -143,13 +146,13 @@ impl Altering {
         undo::undo(&mut self.journal, &self.path, &self.conninfo, &mut self.holder)
     }
 
-    /// Takes the lock again if its session has ended.
+    /// Takes the lock again if its session has ended. Fails if it is another server that answers.
     fn hold(&mut self) -> Result<()> {
-        if self.holder.query("select 1").is_ok() {
-            return Ok(());
+        if self.holder.query("select 1").is_err() {
+            self.holder = state::open_aside(&self.conninfo)?;
+            lock::take(&mut self.holder)?;
         }
-        self.holder = state::open_aside(&self.conninfo)?;
-        lock::take(&mut self.holder)
+        identity::check(&mut self.holder, &self.journal)
     }
 
     /// What has to be changed, noted in the journal.
@@ -159,8 +162,9 @@ impl Altering {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let now = state::settings(&mut state::open(&self.conninfo)?, &Vec::from_iter(names))?;
-        let files = state::files(&mut self.holder, &self.journal.data_directory)?;
+        let now =
+            state::settings(&mut undo::open_same(&self.conninfo, &self.journal)?, &Vec::from_iter(names))?;
+        let files = state::files(&mut self.holder, &self.journal.server.data_directory)?;
         let asked: BTreeMap<String, &String> =
             wanted.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
         if let Some(name) =
@@ -187,7 +191,18 @@ impl Altering {
                     entry.note(is, value);
                     Goal::to_set(&name, value, now)
                 }
-                None => Goal::to_put_back(&name, entry, now),
+                None => {
+                    let goal = Goal::to_put_back(&name, entry, now);
+                    // Our value stays in effect after a restart that has failed; another one is somebody else's.
+                    ensure!(
+                        entry.standing(is) != Standing::Back
+                            || !goal.needs_restart()
+                            || goal.is_ours_in_effect(entry),
+                        "somebody else has changed `{name}`: its entry in {AUTO_CONF} is as before, but {}",
+                        goal.lack().unwrap_or_default()
+                    );
+                    goal
+                }
             };
             if is != goal.entry.as_deref() || goal.lack().is_some() {
                 goals.push(goal);
@@ -200,12 +215,14 @@ impl Altering {
     fn restart(&mut self, goals: &[Goal]) -> Result<Duration> {
         let words = self.journal.restart.clone();
         ensure!(!words.is_empty(), "there is no command that restarts the server (server.restart)");
-        let before = state::postmaster_start(&mut self.holder)?;
+        let called_at = identity::clock(&mut self.holder)?;
         let log_path = Journal::log_path(&self.path);
-        let restarted = restart::restart(&words, &self.conninfo, &log_path, &before);
+        let restarted = restart::restart(&words, &self.conninfo, &log_path, called_at);
         let took = restarted.with_context(|| self.if_it_does_not_start(goals))?;
         self.holder = state::open_aside(&self.conninfo)?;
         lock::take(&mut self.holder)?;
+        identity::check_restarted(&mut self.holder, &mut self.journal)?;
+        self.journal.write(&self.path)?;
         Ok(took)
     }
 
@@ -217,7 +234,7 @@ impl Altering {
             "the server was to be restarted with {}. If it does not start with that, remove the line from \
              `{}/{AUTO_CONF}` and start it; `{}` says what was there before, and `pgdyno clean` puts it back",
             lines.iter().map(|line| format!("`{line}`")).collect::<Vec<_>>().join(" and "),
-            self.journal.data_directory,
+            self.journal.server.data_directory,
             self.path.display()
         )
     }

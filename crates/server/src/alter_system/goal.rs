@@ -26,16 +26,39 @@ pub(super) struct Goal {
     effective: Option<String>,
     /// As it was when the goal was set.
     now: Now,
+    /// The server is not restarted for its sake.
+    is_without_restart: bool,
 }
 
 impl Goal {
     pub(super) fn to_set(name: &str, value: &str, now: Now) -> Goal {
-        Goal { name: name.to_string(), entry: Some(value.to_string()), effective: None, now }
+        Goal {
+            name: name.to_string(),
+            entry: Some(value.to_string()),
+            effective: None,
+            now,
+            is_without_restart: false,
+        }
     }
 
     pub(super) fn to_put_back(name: &str, entry: &Entry, now: Now) -> Goal {
         let effective = Some(entry.effective.clone());
-        Goal { name: name.to_string(), entry: entry.entry.clone(), effective, now }
+        Goal { name: name.to_string(), entry: entry.entry.clone(), effective, now, is_without_restart: false }
+    }
+
+    /// The same goal, but the server is not restarted for its sake: the file has none of our entries any more.
+    pub(super) fn without_restart(self) -> Goal {
+        Goal { is_without_restart: true, ..self }
+    }
+
+    /// Whether a reload can reach it, or it is reached.
+    pub(super) fn is_for_reload(&self) -> bool {
+        !(self.needs_restart() || self.is_without_restart && self.now.needs_restart())
+    }
+
+    /// Whether the value in effect is one that we set.
+    pub(super) fn is_ours_in_effect(&self, entry: &Entry) -> bool {
+        entry.set.iter().any(|set| self.now.kind.is_same_exactly(set, &self.now.value))
     }
 
     pub(super) fn statement(&self) -> String {
@@ -58,7 +81,8 @@ impl Goal {
 
     /// Whether only a restart can reach it. A file that names the value in effect again needs none.
     pub(super) fn needs_restart(&self) -> bool {
-        self.now.needs_restart()
+        !self.is_without_restart
+            && self.now.needs_restart()
             && match (&self.effective, &self.entry) {
                 (Some(effective), _) => *effective != self.now.value,
                 (None, Some(value)) => !self.now.kind.is_same_exactly(value, &self.now.value),
@@ -191,6 +215,8 @@ mod tests {
         let back = |is: &str| Goal::to_put_back("x", &entry, now("postmaster", is, None));
         assert!(back("8192").needs_restart() && !back("4096").needs_restart());
         assert_eq!(back("8192").lack().unwrap(), "it is 8192 instead of 4096");
+        let left = back("8192").without_restart();
+        assert!(!left.needs_restart() && !left.is_for_reload() && left.lack().is_some());
         assert_eq!(back("4096").statement(), "alter system reset \"x\"");
         assert_eq!(back("4096").line(), None);
         assert_eq!(Goal::to_set("x", "it's", Now::default()).line().unwrap(), "x = 'it''s'");

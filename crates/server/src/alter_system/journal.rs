@@ -10,6 +10,8 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use wire::Conninfo;
 
+use super::identity::Identity;
+
 /// Far more than any experiment sets.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -18,10 +20,9 @@ const BYTES_MAX: u64 = 1 << 20;
 pub struct Journal {
     /// Version of the format.
     pub format: u32,
-    /// Identifies the cluster, together with the data directory and the place in `target`.
-    pub system_identifier: String,
-    /// The server's data directory.
-    pub data_directory: String,
+    /// Which server it is, together with the place in `target`.
+    #[serde(flatten)]
+    pub server: Identity,
     /// How to connect, as libpq keywords without the password.
     pub target: BTreeMap<String, String>,
     /// The command that restarts the server; empty if there is none.
@@ -169,8 +170,12 @@ mod tests {
         };
         Journal {
             format: model::FORMAT,
-            system_identifier: "7".to_string(),
-            data_directory: "/data".to_string(),
+            server: Identity {
+                system_identifier: "7".to_string(),
+                data_directory: "/data".to_string(),
+                is_in_recovery: Some(false),
+                ..Identity::default()
+            },
             target: Conninfo::new("db1", 5432, "u", "d").keywords(),
             restart: Vec::new(),
             settings: BTreeMap::from([("work_mem".to_string(), entry)]),

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use wire::Conninfo;
 
-use super::state;
+use super::{identity, state};
 use crate::process::command::{ending, wait_until};
 use crate::process::spawn::spawn_to_outlive;
 
@@ -25,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How much of the end of what the command said is shown.
 const SAID_BYTES_MAX: u64 = 4 << 10;
 
-/// Restarts the server whose postmaster started at `before`; returns how long it took. What the command says is in `log_path`: the
+/// Restarts the server, whose clock is at `called_at` (seconds since 1970); returns how long it took. A server that was started
+/// earlier was not restarted, even if it is not the one from before: another one may answer. What the command says is in `log_path`: the
 /// command outlives this process, which would otherwise leave a server stopped, and a pipe would end with this process.
 ///
 /// # Errors
@@ -34,7 +35,7 @@ pub(super) fn restart(
     words: &[String],
     conninfo: &Conninfo,
     log_path: &Path,
-    before: &str,
+    called_at: f64,
 ) -> Result<Duration> {
     let begun = Instant::now();
     let name = words.join(" ");
@@ -44,14 +45,14 @@ pub(super) fn restart(
     // A command that has failed may have restarted the server all the same.
     let patience = if failure.is_ok() { START_MAX } else { Duration::from_secs(2) };
     loop {
-        let started = state::open(conninfo).and_then(|mut session| state::postmaster_start(&mut session));
+        let started = state::open(conninfo).and_then(|mut session| identity::postmaster_start(&mut session));
         let last = match started {
-            Ok(start) if start != before => {
+            Ok(start) if start > called_at => {
                 failure?;
                 fs::remove_file(log_path).ok();
                 return Ok(begun.elapsed());
             }
-            Ok(_) => "it was not restarted: the server that runs is the one from before".to_string(),
+            Ok(_) => "it was not restarted: the server that answers was started before that".to_string(),
             Err(error) => format!("{error:#}"),
         };
         if ended.elapsed() >= patience {

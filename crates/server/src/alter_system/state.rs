@@ -71,20 +71,25 @@ pub(super) fn open_aside(conninfo: &Conninfo) -> Result<Session> {
     open(&aside).or_else(|_| open(conninfo))
 }
 
-/// What identifies the cluster; copies of its disk and its standbys have the same.
+/// What identifies the cluster; copies of its disk and its standbys have the same. It becomes part of a file's name: nothing but
+/// a number is one.
 pub(super) fn system_identifier(session: &mut Session) -> Result<String> {
-    ask(session, "select system_identifier from pg_catalog.pg_control_system()")
-        .context("the server does not tell its system identifier")
+    let answer = ask(session, "select system_identifier from pg_catalog.pg_control_system()")
+        .context("the server does not tell its system identifier")?;
+    number_of(&answer)
+}
+
+fn number_of(system_identifier: &str) -> Result<String> {
+    let number: u64 = system_identifier.parse().with_context(|| {
+        let shown: String = system_identifier.chars().take(40).collect();
+        format!("the server gives `{shown}` as its system identifier, which is not a number; its settings are not changed")
+    })?;
+    Ok(number.to_string())
 }
 
 pub(super) fn data_directory(session: &mut Session) -> Result<String> {
     ask(session, "select pg_catalog.current_setting('data_directory')")
         .context("the server does not tell its data directory")
-}
-
-/// When the postmaster was started: changes with each restart.
-pub(super) fn postmaster_start(session: &mut Session) -> Result<String> {
-    ask(session, "select pg_catalog.pg_postmaster_start_time()")
 }
 
 /// The settings of these names, by the names that the server gives them. Those that it does not have are absent.
@@ -153,4 +158,18 @@ pub(super) fn files(session: &mut Session, data_directory: &str) -> Result<Files
         }
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_identifier_that_could_lead_to_another_file_is_refused() {
+        assert_eq!(number_of("7300000000000000001").unwrap(), "7300000000000000001");
+        for hostile in ["../../etc/x", "", "-1", "7/..", "99999999999999999999", &"7".repeat(5000)] {
+            let error = number_of(hostile).unwrap_err().to_string();
+            assert!(error.contains("as its system identifier") && error.len() < 200, "{error}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Error, Result, ensure};
 use wire::{Conninfo, Session};
 
 use super::goal::{self, Goal};
+use super::identity::{self, Identity};
 use super::journal::{Entry, Journal, Standing};
 use super::state::{self, AUTO_CONF};
 use super::{lock, restart};
@@ -61,25 +62,46 @@ pub fn undo_left(dir: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
         return Ok(Vec::new());
     }
     let mut session = state::open(conninfo).map_err(|error| with_journal(error, &paths, conninfo))?;
-    // A server that does not tell who it is has no journal.
+    // A server that does not tell who it is has no journal, and no lock has to be waited for where there is none.
     let Ok(system_identifier) = state::system_identifier(&mut session) else { return Ok(Vec::new()) };
+    if !paths.iter().any(|path| is_named(path, &system_identifier)) {
+        return Ok(Vec::new());
+    }
+    let mut holder = state::open_aside(conninfo)?;
+    lock::take(&mut holder)?;
+    undo_held(dir, conninfo, &mut holder)
+}
+
+/// As [`undo_left`], for who has the lock: journals are looked for, and read, only now that nobody else writes them.
+pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -> Result<Vec<Undone>> {
+    let system_identifier = state::system_identifier(holder)?;
     let own = Journal::path(dir, &system_identifier, conninfo)?;
     let mut undone = Vec::new();
-    for path in paths {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !name.starts_with(&format!("{system_identifier}-")) {
+    for path in Journal::all(dir)? {
+        if !is_named(&path, &system_identifier) {
             continue;
         }
+        let mut journal = Journal::read(&path)?;
         // The same server may have several names, and a copy of it another one.
-        if path == own || is_of(&mut session, &Journal::read(&path)?)? {
-            undone.extend(undo_journal(&path, conninfo)?);
+        if path == own {
+            identity::check(holder, &journal).with_context(|| how_on(&journal, &path))?;
+        } else if is_of(holder, &journal)? {
+            journal.server = Identity::of(holder)?;
+        } else {
+            continue;
         }
+        undone.extend(undo(&mut journal, &path, conninfo, holder)?);
     }
     Ok(undone)
 }
 
+fn is_named(path: &Path, system_identifier: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    name.starts_with(&format!("{system_identifier}-"))
+}
+
 /// The error of a server that cannot be reached, with what is changed there, if a journal is of its place.
-fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo) -> Error {
+pub(super) fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo) -> Error {
     let keywords = conninfo.keywords();
     let is_there =
         |journal: &Journal| ["host", "port"].iter().all(|key| journal.target.get(*key) == keywords.get(*key));
@@ -92,10 +114,10 @@ fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo) -> Error {
 
 /// Whether a server has what the journal says that it has.
 fn is_of(session: &mut Session, journal: &Journal) -> Result<bool> {
-    if state::data_directory(session).ok().as_ref() != Some(&journal.data_directory) {
+    if state::data_directory(session).ok().as_ref() != Some(&journal.server.data_directory) {
         return Ok(false);
     }
-    let files = state::files(session, &journal.data_directory)?;
+    let files = state::files(session, &journal.server.data_directory)?;
     let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
     Ok(journal.settings.iter().map(standing).all(|standing| standing == Standing::Ours))
 }
@@ -105,22 +127,15 @@ fn is_of(session: &mut Session, journal: &Journal) -> Result<bool> {
 /// # Errors
 /// As [`undo_left`]; when it is not the server of the journal.
 pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
-    let mut journal = Journal::read(path)?;
-    let mut holder = state::open_aside(conninfo).with_context(|| how_on(&journal, path))?;
+    let unlocked = Journal::read(path)?;
+    let mut holder = state::open_aside(conninfo).with_context(|| how_on(&unlocked, path))?;
     lock::take(&mut holder)?;
-    // Another pgdyno may have done it while this one waited.
+    // Another pgdyno may have put them back, and changed others, while this one waited.
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let is_it = state::system_identifier(&mut holder)? == journal.system_identifier
-        && state::data_directory(&mut holder)? == journal.data_directory;
-    ensure!(
-        is_it,
-        "{conninfo} is not the server of `{}` (system identifier {}, data directory `{}`)",
-        path.display(),
-        journal.system_identifier,
-        journal.data_directory
-    );
+    let mut journal = Journal::read(path)?;
+    identity::check(&mut holder, &journal).with_context(|| how_on(&journal, path))?;
     undo(&mut journal, path, conninfo, &mut holder)
 }
 
@@ -134,7 +149,7 @@ pub(super) fn how_on(journal: &Journal, path: &Path) -> String {
         false => format!(
             "; if the server does not start because of it, remove {} from `{}/{AUTO_CONF}`",
             lines.join(" and "),
-            journal.data_directory
+            journal.server.data_directory
         ),
     };
     format!(
@@ -163,7 +178,7 @@ pub(super) fn undo(
 }
 
 fn undo_all(
-    journal: &Journal,
+    journal: &mut Journal,
     path: &Path,
     conninfo: &Conninfo,
     holder: &mut Session,
@@ -176,8 +191,8 @@ fn undo_all(
         fate,
     };
     let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
-    let now = state::settings(&mut state::open(conninfo)?, &names)?;
-    let files = state::files(holder, &journal.data_directory)?;
+    let now = state::settings(&mut open_same(conninfo, journal)?, &names)?;
+    let files = state::files(holder, &journal.server.data_directory)?;
     let (mut goals, mut undone) = (Vec::new(), Vec::new());
     for (name, entry) in &journal.settings {
         let Some(now) = now.get(name) else {
@@ -186,11 +201,12 @@ fn undo_all(
             continue;
         };
         let is = files.entry(name);
-        let goal = Goal::to_put_back(name, entry, now.clone());
+        let mut goal = Goal::to_put_back(name, entry, now.clone());
         match entry.standing(is) {
             Standing::Ours => holder.execute(&goal.statement())?,
             Standing::Back if goal.lack().is_none() => continue,
-            Standing::Back => {}
+            // Whoever uses the server says when it restarts, now that its files are as they were.
+            Standing::Back => goal = goal.without_restart(),
             Standing::Foreign => {
                 undone.push(fate_of(name, &now.shown, Fate::Foreign(foreign(is, entry))));
                 continue;
@@ -204,12 +220,16 @@ fn undo_all(
     goal::reload(holder)?;
     let failure = reach(&goals, journal, path, conninfo, holder).err();
     let names: Vec<&str> = goals.iter().map(|goal| goal.name.as_str()).collect();
-    let now = state::settings(&mut state::open(conninfo)?, &names)?;
+    // Of another server that answers now nothing follows.
+    let now = state::settings(&mut open_same(conninfo, journal)?, &names)?;
     for goal in &goals {
         let is = now.get(&goal.name).cloned().unwrap_or_default();
         let fate = match (goal.lack_of(&is), &failure) {
             (None, _) => Fate::Back,
             (Some(why), Some(failure)) if goal.needs_restart() => Fate::Left(format!("{why}: {failure:#}")),
+            (Some(why), _) if is.needs_restart() => Fate::Foreign(format!(
+                "its entry is back, but {why}: until the server restarts, or because another file has changed"
+            )),
             (Some(why), _) => {
                 Fate::Foreign(format!("its entry is back, but {why}: another file has changed"))
             }
@@ -217,6 +237,13 @@ fn undo_all(
         undone.push(fate_of(&goal.name, &is.shown, fate));
     }
     Ok(undone)
+}
+
+/// A session on the server of the journal.
+pub(super) fn open_same(conninfo: &Conninfo, journal: &Journal) -> Result<Session> {
+    let mut session = state::open(conninfo)?;
+    identity::check(&mut session, journal)?;
+    Ok(session)
 }
 
 /// What to say about a setting that somebody else has changed.
@@ -237,21 +264,21 @@ fn foreign(is: Option<&str>, entry: &Entry) -> String {
 /// no error.
 fn reach(
     goals: &[Goal],
-    journal: &Journal,
+    journal: &mut Journal,
     path: &Path,
     conninfo: &Conninfo,
     holder: &mut Session,
 ) -> Result<()> {
     // What is not reached is looked at afterwards.
-    goal::wait(conninfo, goals.iter().filter(|goal| !goal.needs_restart())).ok();
+    goal::wait(conninfo, goals.iter().filter(|goal| goal.is_for_reload())).ok();
     if goals.iter().any(Goal::needs_restart) {
         ensure!(!journal.restart.is_empty(), "restart the server");
-        let before = state::postmaster_start(holder)?;
-        let log_path = Journal::log_path(path);
-        restart::restart(&journal.restart, conninfo, &log_path, &before)?;
+        let called_at = identity::clock(holder)?;
+        restart::restart(&journal.restart, conninfo, &Journal::log_path(path), called_at)?;
         *holder = state::open_aside(conninfo)?;
         lock::take(holder)?;
-        goal::wait(conninfo, goals.iter()).ok();
+        identity::check_restarted(holder, journal)?;
+        goal::wait(conninfo, goals.iter().filter(|goal| goal.needs_restart() || goal.is_for_reload())).ok();
     }
     Ok(())
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use server::alter_system::{Altering, Fate, Journal, Taken, Undone, Wish, problems, undo_left};
+use nix::sys::signal::Signal;
+use server::alter_system::{Altering, Fate, Journal, Taken, Undone, Wish, problems, undo_journal, undo_left};
 use testbed::{Options, Server};
 use wire::Conninfo;
 
@@ -180,13 +181,81 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
     assert_eq!(entries(&server), ["work_mem = '7MB'"]);
     assert_eq!(Journal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
     assert_eq!(server.ask("postgres", "select pg_postmaster_start_time()"), before);
+    read_under_the_lock(&server, &dir);
+    restarted_by_others(&server, &dir);
     of_standby(&server, &dir);
+}
+
+/// Who waits for the lock puts back what the journal says then.
+fn read_under_the_lock(server: &Server, dir: &Path) {
+    let admin = server.socket("postgres");
+    let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
+    altering.set(&wanted(&[("maintenance_work_mem", "8MB")])).unwrap();
+    let [path] = &Journal::all(dir).unwrap()[..] else { panic!("one journal") };
+    let undone = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| undo_journal(path, &admin).unwrap());
+        std::thread::sleep(Duration::from_millis(500));
+        altering.set(&wanted(&[("maintenance_work_mem", "9MB")])).unwrap();
+        altering.set(&wanted(&[("maintenance_work_mem", "10MB")])).unwrap();
+        drop(altering);
+        waiting.join().unwrap()
+    });
+    assert!(undone.len() == 1 && undone[0].fate == Fate::Back, "{undone:?}");
+    assert_eq!(entries(server), ["work_mem = '7MB'"]);
+}
+
+/// A server that has none of our entries is not restarted, and its journal goes.
+fn restarted_by_others(server: &Server, dir: &Path) {
+    let admin = server.socket("postgres");
+    let called = server.path("called");
+    let fails = ["sh".to_string(), "-c".to_string(), format!("echo > {}; exit 5", called.display())];
+    let (mut altering, _) = Altering::begin(&admin, &fails, dir).unwrap();
+    altering.set(&wanted(&[("shared_buffers", "64MB")])).unwrap_err();
+    drop(altering);
+    fs::remove_file(&called).unwrap();
+    server.execute("postgres", "alter system reset shared_buffers");
+    let path = server.path("data/postgresql.conf");
+    let conf = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{conf}\nshared_buffers = '48MB'\n")).unwrap();
+    server.stop(Signal::SIGINT);
+    server.start_again();
+    let undone = undo_left(dir, &admin).unwrap();
+    let [shared_buffers] = &undone[..] else { panic!("{undone:?}") };
+    assert!(matches!(shared_buffers.fate, Fate::Foreign(_)), "{undone:?}");
+    assert!(!called.exists(), "the restart command was called");
+    assert_eq!(Journal::all(dir).unwrap(), Vec::<std::path::PathBuf>::new());
+}
+
+/// What answers as a standby is not the primary whose settings were changed: nothing is put back there, and the journal stays.
+fn not_the_same(server: &Server, dir: &Path) {
+    let admin = server.socket("postgres");
+    let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
+    altering.set(&wanted(&[("work_mem", "8MB")])).unwrap();
+    server.make_standby();
+    let expected = "another server than the one whose settings were changed answers at this address \
+                    (role `a standby` instead of `a primary`)";
+    let [path] = &Journal::all(dir).unwrap()[..] else { panic!("one journal") };
+    for error in [
+        altering.set(&wanted(&[("work_mem", "9MB")])).unwrap_err(),
+        altering.put_back().unwrap_err(),
+        {
+            drop(altering);
+            undo_left(dir, &admin).unwrap_err()
+        },
+        undo_journal(path, &admin).unwrap_err(),
+    ] {
+        assert!(format!("{error:#}").contains(expected), "{error:#}");
+    }
+    assert_eq!(entries(server), ["work_mem = '8MB'"]);
+    assert_eq!(Journal::all(dir).unwrap().len(), 1);
+    Journal::remove(path).unwrap();
+    load(server, "alter system set work_mem = '7MB'", "current_setting('work_mem') = '7MB'");
 }
 
 /// On a standby its own settings are changed, except those that have to be as on the primary.
 fn of_standby(server: &Server, dir: &Path) {
     let admin = server.socket("postgres");
-    server.make_standby();
+    not_the_same(server, dir);
     let asked = wanted(&[("max_worker_processes", "4"), ("work_mem", "8MB")]);
     let found = problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
     assert!(found.len() == 1 && found[0].contains("a standby stops if it is lower"), "{found:?}");
