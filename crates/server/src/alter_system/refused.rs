@@ -15,7 +15,7 @@ const QUOTED: &str = "ALTER SYSTEM quotes a list in it as one name";
 const SESSION: &str = "it is of a session or a transaction, not of a server";
 
 /// Names with the reason why they are refused. A star stands for any rest of a name.
-const REFUSED: [(&str, &str); 77] = [
+const REFUSED: [(&str, &str); 80] = [
     ("allow_alter_system", "without it nothing could be put back"),
     ("allow_in_place_tablespaces", DAMAGES),
     ("allow_system_table_mods", DAMAGES),
@@ -55,10 +55,15 @@ const REFUSED: [(&str, &str); 77] = [
     ("log_filename", PLACES),
     ("log_truncate_on_rotation", LOGS),
     ("logging_collector", LOGS),
+    (
+        "max_prepared_transactions",
+        "transactions that were prepared may keep the server from starting with fewer",
+    ),
     ("max_replication_slots", COPIES),
     ("max_slot_wal_keep_size", COPIES),
     ("max_wal_senders", COPIES),
     ("password_encryption", ADMITS),
+    ("pg_stat_statements.save", "a restart without it loses the statistics of this server for good"),
     ("port", REACHES),
     ("post_auth_delay", REACHES),
     ("pre_auth_delay", REACHES),
@@ -81,6 +86,7 @@ const REFUSED: [(&str, &str); 77] = [
     ("superuser_reserved_connections", REACHES),
     ("syslog_*", LOGS),
     ("temp_tablespaces", QUOTED),
+    ("track_commit_timestamp", "a restart without it loses the commit timestamps of this server for good"),
     ("transaction_deferrable", SESSION),
     ("transaction_isolation", SESSION),
     ("transaction_read_only", SESSION),
@@ -141,6 +147,9 @@ mod tests {
             check(name, "1", None);
         }
         check("pg_stat_statements.track", "all", None);
+        check("pg_stat_statements.save", "off", Some("loses the statistics"));
+        check("track_commit_timestamp", "off", Some("loses the commit timestamps"));
+        check("max_prepared_transactions", "0", Some("keep the server from starting"));
         check("synchronous_standby_names", "a, b", None);
         check("Listen_Addresses", "", Some("clients reach the server by it"));
         check("ssl_min_protocol_version", "TLSv1.2", Some("who may log in"));
