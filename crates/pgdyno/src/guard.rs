@@ -3,7 +3,6 @@
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use std::{fs, panic, process, thread};
 
 use host::Machine;
@@ -12,6 +11,7 @@ use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
+use server::alter_system::undo_max;
 
 use crate::say;
 use crate::undone::{put_back_settings, report_undone};
@@ -101,8 +101,8 @@ pub(crate) fn undo_on_panic() {
     panic::set_hook(Box::new(|panic| {
         static IS_UNDOING: AtomicBool = AtomicBool::new(false);
         if IS_UNDOING.swap(true, Ordering::Relaxed) {
-            // Another thread is already doing it, and ends the process.
-            thread::sleep(Duration::from_secs(60));
+            // Another thread is already doing it, and ends the process. It may have to restart a server.
+            thread::sleep(undo_max(true));
             process::abort();
         }
         say(&format!("pgdyno: {panic}"));
