@@ -2,6 +2,7 @@
 //! or because an address was given to somebody else.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,15 @@ impl Identity {
         pairs.into_iter().find_map(|(what, before, now)| differs(what, before?, now?))
     }
 
+    /// Whether both have one data directory and one address. All loopback addresses are one; over a Unix socket there is none.
+    pub(super) fn is_at_one_place_with(&self, other: &Identity) -> bool {
+        let is_here = |address: &Option<String>| {
+            address.as_ref().is_none_or(|address| address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()))
+        };
+        let is_one = self.address == other.address || (is_here(&self.address) && is_here(&other.address));
+        is_one && self.difference(other).is_none()
+    }
+
     fn moved(&self, now: &Identity) -> Option<String> {
         differs("address", self.address.clone()?, now.address.clone()?)
     }
@@ -134,6 +144,24 @@ fn seconds(session: &mut Session, when: &str) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_at_another_address_is_at_another_place() {
+        let at = |address: Option<&str>| Identity {
+            system_identifier: "7".to_string(),
+            data_directory: "/data".to_string(),
+            address: address.map(str::to_string),
+            ..Identity::default()
+        };
+        let check = |a, b, expected| assert_eq!(at(a).is_at_one_place_with(&at(b)), expected, "{a:?} {b:?}");
+        check(Some("10.0.0.1"), Some("10.0.0.1"), true);
+        check(Some("10.0.0.1"), Some("10.0.0.2"), false);
+        check(Some("127.0.0.1"), Some("::1"), true);
+        check(Some("127.0.0.1"), None, true);
+        check(Some("10.0.0.1"), None, false);
+        let elsewhere = Identity { data_directory: "/other".to_string(), ..at(None) };
+        assert!(!at(None).is_at_one_place_with(&elsewhere));
+    }
 
     #[test]
     fn another_server_at_the_same_address_is_recognized() {

@@ -82,7 +82,8 @@ pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -
             continue;
         }
         let mut journal = Journal::read(&path)?;
-        // The same server may have several names, and a copy of it another one.
+        // The same server may have several names. A copy of it, or its standby, may by chance have the entries that the journal
+        // says: it answers at another address.
         if path == own {
             identity::check(holder, &journal).with_context(|| how_on(&journal, &path))?;
         } else if is_of(holder, &journal)? {
@@ -112,9 +113,9 @@ pub(super) fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo)
     }
 }
 
-/// Whether a server has what the journal says that it has.
+/// Whether a server has what the journal says that it has, and answers where the server of the journal did.
 fn is_of(session: &mut Session, journal: &Journal) -> Result<bool> {
-    if state::data_directory(session).ok().as_ref() != Some(&journal.server.data_directory) {
+    if !journal.server.is_at_one_place_with(&Identity::of(session)?) {
         return Ok(false);
     }
     let files = state::files(session, &journal.server.data_directory)?;
