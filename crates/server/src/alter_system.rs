@@ -9,6 +9,7 @@ mod lock;
 mod problems;
 mod refused;
 mod restart;
+mod staged;
 mod state;
 mod undo;
 mod value;
@@ -111,10 +112,16 @@ impl Altering {
     /// When somebody else changes the same settings, the server does not take them, or does not come back after a restart.
     pub fn set(&mut self, wanted: &BTreeMap<String, String>) -> Result<Change> {
         self.hold()?;
+        let ours: BTreeSet<String> = self.journal.settings.keys().cloned().collect();
         let goals = self.goals(wanted)?;
         if goals.is_empty() {
             return Ok(Change::default());
         }
+        let mut session = undo::open_same(&self.conninfo, &self.journal)?;
+        if let Some(problem) = staged::problem(&mut session, |name| ours.contains(name))? {
+            bail!("{problem}");
+        }
+        drop(session);
         self.journal.write(&self.path)?;
         for goal in &goals {
             self.holder.execute(&goal.statement()).with_context(|| format!("`{}`", goal.statement()))?;

@@ -7,6 +7,7 @@ use wire::{Conninfo, Session, quote_literal};
 
 use super::lock::{self, Taken};
 use super::refused::refusal;
+use super::staged;
 use super::state::{self, Files, Now};
 use crate::database::facts::{is_so, is_superuser};
 use crate::database::target::{Flavor, Target};
@@ -144,6 +145,8 @@ fn of_settings(session: &mut Session, wish: Wish) -> Result<Vec<String>> {
             "the server's configuration files have errors, without which nothing can be loaded again: {}",
             files.errors.join("; ")
         ));
+    } else {
+        found.extend(staged::problem(session, |_| false)?);
     }
     let in_recovery = is_so(session, "select pg_catalog.pg_is_in_recovery()");
     for (name, values) in levels {

@@ -104,13 +104,12 @@ pub(super) fn settings(session: &mut Session, names: &[&str]) -> Result<BTreeMap
     let rows = session.query(&sql)?;
     let text = |row: usize, column: &str| rows.get(row, column).map(str::to_string);
     let now = |row: usize| {
-        let words = text(row, "words").unwrap_or_default();
         let kind = Kind {
             vartype: text(row, "vartype").unwrap_or_default(),
             unit: text(row, "unit"),
             min: text(row, "min_val"),
             max: text(row, "max_val"),
-            words: words.split(',').filter(|word| !word.is_empty()).map(str::to_string).collect(),
+            words: words(rows.get(row, "words").unwrap_or_default()),
         };
         let now = Now {
             value: text(row, "setting").unwrap_or_default(),
@@ -124,6 +123,11 @@ pub(super) fn settings(session: &mut Session, names: &[&str]) -> Result<BTreeMap
         Some((text(row, "name")?, now))
     };
     Ok((0..rows.len()).filter_map(now).collect())
+}
+
+/// The words of an `enum`.
+pub(super) fn words(list: &str) -> Vec<String> {
+    list.split(',').filter(|word| !word.is_empty()).map(str::to_string).collect()
 }
 
 /// Settings that wait for a restart. What the command line decides waits forever, if a file says something else.

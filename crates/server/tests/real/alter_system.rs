@@ -79,9 +79,42 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
     let before = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{before}\nno_such_setting = 1\n")).unwrap();
     expect(&found(), &["the server's configuration files have errors"]);
-    fs::write(&path, before).unwrap();
+    fs::write(&path, &before).unwrap();
     expect(&found(), &[]);
+    not_loaded(&server, &before);
     assert_eq!(entries(&server), Vec::<String>::new());
+}
+
+/// What somebody has written into a configuration file is not loaded for our settings.
+fn not_loaded(server: &Server, conf: &str) {
+    let (admin, path) = (server.socket("postgres"), server.path("data/postgresql.conf"));
+    let asked = wanted(&[("wal_compression", "on")]);
+    let found = || problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
+    // The server writes these values in another way, which is no edit.
+    let other_words = "\nmaintenance_work_mem = '0.5GB'\ncheckpoint_timeout = 600\ndatestyle = 'iso,mdy'\n\
+                       default_text_search_config = 'english'\nlog_min_messages = debug\n";
+    fs::write(&path, format!("{conf}{other_words}")).unwrap();
+    let edited: Vec<String> = found();
+    for name in ["checkpoint_timeout", "log_min_messages", "maintenance_work_mem"] {
+        assert!(
+            edited.len() == 1 && edited[0].contains(&format!("`{name}` `{}`, line ", path.display())),
+            "{edited:?}"
+        );
+    }
+    load(server, "select", "current_setting('maintenance_work_mem') = '512MB'");
+    assert_eq!(found(), Vec::<String>::new());
+
+    let place = tempfile::tempdir().unwrap();
+    let (mut altering, _) = Altering::begin(&admin, &[], place.path()).unwrap();
+    altering.set(&asked).unwrap();
+    fs::write(&path, format!("{conf}{other_words}work_mem = '5MB'\n")).unwrap();
+    let refused = altering.set(&wanted(&[("work_mem", "8MB")])).unwrap_err().to_string();
+    assert!(refused.contains("have not been loaded (`work_mem` `"), "{refused}");
+    assert_eq!(server.ask("postgres", "select current_setting('work_mem')"), "4MB");
+    fs::write(&path, conf).unwrap();
+    let removed = altering.set(&BTreeMap::new()).unwrap_err().to_string();
+    assert!(removed.contains("`maintenance_work_mem`, removed from `"), "{removed}");
+    assert_eq!(altering.put_back().unwrap().len(), 1);
 }
 
 /// Since 15, a user with the rights that the refusal lists changes settings, and puts them back.
@@ -188,6 +221,7 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
 
 /// Who waits for the lock puts back what the journal says then.
 fn read_under_the_lock(server: &Server, dir: &Path) {
+    load(server, "select", "current_setting('work_mem') = '7MB'");
     let admin = server.socket("postgres");
     let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
     altering.set(&wanted(&[("maintenance_work_mem", "8MB")])).unwrap();
