@@ -37,7 +37,7 @@ pub struct Identity {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "another server than the one whose settings were changed answers at this address ({0}): nothing is changed on it; \
-     name the other one itself (`pgdyno clean --server URL`), or put back its settings by hand and remove the journal"
+     name the other one itself (`pgdyno clean --server URL`); if that finds nothing, put back its settings by hand and remove the journal"
 )]
 pub(super) struct Another(String);
 
