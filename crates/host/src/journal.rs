@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 1 << 20;
 /// First the value that is about to be set, then the value that the kernel made of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+pub(crate) enum Line {
     Setting {
         path: String,
         before: String,
@@ -39,6 +39,8 @@ enum Line {
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
+    /// Its values stay for weeks, in which the administrator may set others.
+    stays: bool,
 }
 
 /// Result of restoring a value, and whether the journal still needs its lines.
@@ -55,7 +57,12 @@ enum Fate {
 
 impl Journal {
     pub(crate) fn at(path: PathBuf) -> Journal {
-        Journal { path }
+        Journal { path, stays: false }
+    }
+
+    /// Journal of values that stay after the pgdyno that set them.
+    pub(crate) fn to_stay_at(path: PathBuf) -> Journal {
+        Journal { path, stays: true }
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -94,6 +101,22 @@ impl Journal {
         write().with_context(|| format!("write `{}`", self.path.display()))
     }
 
+    /// Removes the lines of `path` if its value `now` is not the one that we set: it is somebody else's, and what was there
+    /// before ours no longer counts. Returns the remaining lines.
+    pub(crate) fn forget_changed(&self, machine: &Machine, path: &str, now: &str) -> Result<Vec<Line>> {
+        if !self.exists() {
+            return Ok(Vec::new());
+        }
+        let mut lines = self.read()?;
+        if !are_of_this_boot(machine, &lines) {
+            lines.clear();
+        } else if last_set(path, &lines, self.stays).is_some_and(|is| is != now) {
+            lines.retain(|line| line.path() != path);
+        }
+        self.keep(&lines)?;
+        Ok(lines)
+    }
+
     /// Restores all values, the last one first. Values that could not be restored stay in the journal; an empty journal
     /// is removed.
     pub(crate) fn undo(&self, machine: &Machine) -> Result<Vec<Undone>> {
@@ -101,16 +124,11 @@ impl Journal {
             return Ok(Vec::new());
         }
         let lines = self.read()?;
-        let boot_id = machine.boot_id();
-        let of_this_boot = |line: &Line| match line {
-            Line::Setting { boot_id: of, .. } => of.is_empty() || boot_id.is_empty() || *of == boot_id,
-            Line::Set { .. } => true,
-        };
         let mut undone: Vec<Undone> = Vec::new();
         let mut kept: Vec<Line> = Vec::new();
-        let paths = if lines.iter().all(of_this_boot) { paths(&lines) } else { Vec::new() };
+        let paths = if are_of_this_boot(machine, &lines) { paths(&lines) } else { Vec::new() };
         for path in paths {
-            let fate = put_back(machine, path, &lines);
+            let fate = self.put_back(machine, path, &lines);
             let now = machine.read(path).unwrap_or_default();
             let is_kept = matches!(fate, Fate::Kept { .. });
             let problem = match fate {
@@ -155,7 +173,11 @@ impl Journal {
         Ok(lines)
     }
 
-    fn keep(&self, lines: &[Line]) -> Result<()> {
+    /// Replaces the lines of the journal; without any, it is removed.
+    pub(crate) fn keep(&self, lines: &[Line]) -> Result<()> {
+        if lines.is_empty() && !self.exists() {
+            return Ok(());
+        }
         let write = || -> io::Result<()> {
             if lines.is_empty() {
                 fs::remove_file(&self.path)?;
@@ -166,6 +188,41 @@ impl Journal {
             files::replace(&self.path, files::PRIVATE, text?.as_bytes())
         };
         write().with_context(|| format!("write `{}`", self.path.display()))
+    }
+
+    fn put_back(&self, machine: &Machine, path: &str, lines: &[Line]) -> Fate {
+        let first = lines.iter().find_map(|line| match line {
+            Line::Setting { path: of, before, .. } if of == path => Some(before.as_str()),
+            _ => None,
+        });
+        let last = last_set(path, lines, self.stays);
+        let Some(before) = first else {
+            return Fate::GivenUp("its previous value is unknown".to_string());
+        };
+        if !machine.exists(path) {
+            return Fate::GivenUp(format!("it no longer exists (device removed?); it was {before}"));
+        }
+        let kept = |now: String, why: &str| Fate::Kept { now, problem: format!("{why}; it was {before}") };
+        let now = match machine.read(path) {
+            Ok(now) => now,
+            Err(error) => return kept(last.unwrap_or_default().to_string(), &format!("{error:#}")),
+        };
+        if now == before {
+            return Fate::Back;
+        }
+        if let Some(is) = last
+            && is != now
+        {
+            return Fate::GivenUp(format!(
+                "it was changed from {is} in the meantime and is left alone; it was {before}"
+            ));
+        }
+        let written = machine.write(path, before);
+        match (written, machine.read(path)) {
+            (Ok(()), Ok(now)) if now == before => Fate::Back,
+            (Err(error), is) => kept(is.unwrap_or(now), &format!("{error:#}")),
+            (_, is) => kept(is.unwrap_or(now), "the kernel does not accept its previous value"),
+        }
     }
 }
 
@@ -196,41 +253,19 @@ fn is_of_kernel(path: &str) -> bool {
     (path.starts_with("/proc/sys/") || path.starts_with("/sys/")) && !path.split('/').any(|part| part == "..")
 }
 
-fn put_back(machine: &Machine, path: &str, lines: &[Line]) -> Fate {
-    let first = lines.iter().find_map(|line| match line {
-        Line::Setting { path: of, before, .. } if of == path => Some(before.as_str()),
-        _ => None,
-    });
-    let last = lines.iter().rev().find_map(|line| match line {
-        Line::Set { path: of, is } if of == path => Some(Some(is.as_str())),
-        Line::Setting { path: of, .. } if of == path => Some(None),
-        _ => None,
-    });
-    let Some(before) = first else {
-        return Fate::GivenUp("its previous value is unknown".to_string());
-    };
-    if !machine.exists(path) {
-        return Fate::GivenUp(format!("it no longer exists (device removed?); it was {before}"));
-    }
-    let kept = |now: String, why: &str| Fate::Kept { now, problem: format!("{why}; it was {before}") };
-    let now = match machine.read(path) {
-        Ok(now) => now,
-        Err(error) => return kept(last.flatten().unwrap_or_default().to_string(), &format!("{error:#}")),
-    };
-    if now == before {
-        return Fate::Back;
-    }
-    if let Some(Some(is)) = last
-        && is != now
-    {
-        return Fate::GivenUp(format!(
-            "it was changed from {is} in the meantime and is left alone; it was {before}"
-        ));
-    }
-    let written = machine.write(path, before);
-    match (written, machine.read(path)) {
-        (Ok(()), Ok(now)) if now == before => Fate::Back,
-        (Err(error), is) => kept(is.unwrap_or(now), &format!("{error:#}")),
-        (_, is) => kept(is.unwrap_or(now), "the kernel does not accept its previous value"),
+fn are_of_this_boot(machine: &Machine, lines: &[Line]) -> bool {
+    let now = machine.boot_id();
+    lines.iter().all(|line| match line {
+        Line::Setting { boot_id: of, .. } => of.is_empty() || now.is_empty() || *of == now,
+        Line::Set { .. } => true,
+    })
+}
+
+/// Value that we set last, so far as it is known: a process that is killed may have set what it wanted or not. Of a value
+/// that stays, any other than the wanted one is then somebody else's.
+fn last_set<'a>(path: &str, lines: &'a [Line], stays: bool) -> Option<&'a str> {
+    match lines.iter().rev().find(|line| line.path() == path)? {
+        Line::Set { is, .. } => Some(is),
+        Line::Setting { wanted, .. } => stays.then_some(wanted),
     }
 }

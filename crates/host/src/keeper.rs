@@ -10,7 +10,7 @@ use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::load::hands::Undone;
 
 use crate::journal::Journal;
@@ -105,12 +105,25 @@ impl Keeper {
         if before == value {
             return Ok(before);
         }
-        let is = set_in(&Journal::at(self.machine.path(KEPT)), &self.machine, path, value)?;
-        if is != value {
-            self.machine.write(path, &before)?;
-            bail!("`{path}` was {is} after {value} was written to it: the kernel does not accept {value}");
+        let journal = Journal::to_stay_at(self.machine.path(KEPT));
+        let lines = journal.forget_changed(&self.machine, path, &before)?;
+        let refused = match set_in(&journal, &self.machine, path, value) {
+            Ok(is) if is == value => return Ok(before),
+            Ok(is) => {
+                anyhow!(
+                    "`{path}` was {is} after {value} was written to it: the kernel does not accept {value}"
+                )
+            }
+            Err(error) => error,
+        };
+        let is_back = || self.machine.read(path).is_ok_and(|now| now == before);
+        if !is_back() {
+            self.machine.write(path, &before).with_context(|| format!("{refused:#}"))?;
         }
-        Ok(before)
+        if is_back() {
+            journal.keep(&lines)?;
+        }
+        Err(refused)
     }
 
     /// Restores all values.
@@ -179,7 +192,7 @@ pub fn undo_left_within(machine: &Machine, patience: Duration) -> Result<Vec<Und
 /// # Errors
 /// When the journal cannot be read, or a live pgdyno sets values.
 pub fn undo_kept(machine: &Machine) -> Result<Vec<Undone>> {
-    let kept = Journal::at(machine.path(KEPT));
+    let kept = Journal::to_stay_at(machine.path(KEPT));
     if !kept.exists() {
         return Ok(Vec::new());
     }
@@ -354,6 +367,54 @@ mod tests {
         assert_eq!((undone.as_slice(), values(&machine).0.as_str()), (&["1".into(), "60".into()][..], "60"));
         assert_eq!(undo_kept(&machine).unwrap(), []);
         assert!(!machine.path(KEPT).exists());
+    }
+
+    #[test]
+    fn a_value_that_the_administrator_sets_between_is_the_one_that_is_restored() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let (mut keeper, _) = Keeper::take(&machine).unwrap();
+        keeper.set_to_stay(SWAPPINESS, "1").unwrap();
+        keeper.set_to_stay(THP, "never").unwrap();
+        machine.write(SWAPPINESS, "30").unwrap();
+        assert_eq!(keeper.set_to_stay(SWAPPINESS, "1").unwrap(), "30");
+        // On top of a value of our own, the first previous value counts.
+        assert_eq!(keeper.set_to_stay(THP, "always").unwrap(), "never");
+        drop(keeper);
+        let undone = undo_kept(&machine).unwrap();
+        assert!(undone.iter().all(|value| value.problem.is_none()) && undone.len() == 2, "{undone:?}");
+        assert_eq!(values(&machine), ("30".to_string(), "madvise".to_string()));
+    }
+
+    #[test]
+    fn a_value_that_was_never_set_to_stay_is_not_restored() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let (mut keeper, _) = Keeper::take(&machine).unwrap();
+        // The kernel makes something else of it.
+        let refused = keeper.set_to_stay(SWAPPINESS, "[2] 1").unwrap_err().to_string();
+        assert!(refused.contains("was 2 after"), "{refused}");
+        assert_eq!(values(&machine).0, "60");
+        assert!(!machine.path(KEPT).exists());
+        // The kernel refuses to be written to, and the lines of other values stay.
+        keeper.set_to_stay(SWAPPINESS, "1").unwrap();
+        let lines = fs::read(machine.path(KEPT)).unwrap();
+        fs::remove_file(machine.path(THP)).unwrap();
+        std::os::unix::fs::symlink("/proc/version", machine.path(THP)).unwrap();
+        let refused = keeper.set_to_stay(THP, "never").unwrap_err().to_string();
+        assert!(refused.contains("write `never`"), "{refused}");
+        assert_eq!(fs::read(machine.path(KEPT)).unwrap(), lines);
+        drop(keeper);
+        // Killed before the value was written; the administrator has set another since.
+        let first = lines.split(|&byte| byte == b'\n').next().unwrap();
+        for (now, then) in [("30", "30"), ("60", "60"), ("1", "60")] {
+            fs::write(machine.path(KEPT), [first, b"\n"].concat()).unwrap();
+            machine.write(SWAPPINESS, now).unwrap();
+            let undone = undo_kept(&machine).unwrap();
+            assert_eq!((undone.len(), values(&machine).0.as_str()), (1, then));
+            assert_eq!(undone[0].problem.is_some(), now == "30", "{undone:?}");
+            assert!(!machine.path(KEPT).exists());
+        }
     }
 
     #[test]
