@@ -85,6 +85,12 @@ pub struct Examined<'a> {
 /// A value that pgdyno can set for a row: the key of `[os]`, and values of which the first that the machine offers is set.
 pub type Knob = (&'static str, &'static [&'static str]);
 
+/// Whether the value that a kernel file has is one that the row wants. A row fails if one device of several does; the others
+/// stay as they are.
+pub fn is_as_wanted((key, values): Knob, now: &str) -> bool {
+    if key == "read_ahead_kb" { data::is_read_ahead_enough(now) } else { values.contains(&now) }
+}
+
 /// One row: what is looked at, and the function that judges.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {

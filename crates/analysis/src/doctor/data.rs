@@ -112,15 +112,16 @@ pub(super) const READ_AHEAD: Row = Row {
         either(on_devices(e).and_then(|()| {
             each(e, Verdict::Advice, |mount| match mount.facts.get("read_ahead_kb") {
                 None => (true, "no block device".to_string()),
-                Some(kb) => {
-                    let is_fine = kb.parse::<f64>().is_ok_and(|kb| kb >= READ_AHEAD_KB);
-                    (is_fine, format!("{kb} kB ({})", mount.device))
-                }
+                Some(kb) => (is_read_ahead_enough(kb), format!("{kb} kB ({})", mount.device)),
             })
         }))
     },
     ..DATA
 };
+
+pub(super) fn is_read_ahead_enough(kb: &str) -> bool {
+    kb.parse::<f64>().is_ok_and(|kb| kb >= READ_AHEAD_KB)
+}
 
 /// Fails if nothing is on a block device.
 fn on_devices(e: &Examined) -> Result<(), Judged> {
@@ -128,13 +129,15 @@ fn on_devices(e: &Examined) -> Result<(), Judged> {
     if has_any { Ok(()) } else { Err(Judged::unseen("data and WAL are on no block device")) }
 }
 
+const SCHEDULERS: &[&str] = &["none", "mq-deadline"];
+
 pub(super) const IO_SCHEDULER: Row = Row {
     id: "io-scheduler",
     wanted: "mq-deadline or none",
     why: "Other schedulers hold requests back to share a disk fairly, which a server's processes pay for.",
     source: "study of releases: mq-deadline; none for NVMe, as the kernel chooses",
     fix: "echo none > /sys/block/DEVICE/queue/scheduler, or --apply",
-    knob: Some(("io_scheduler", &["none", "mq-deadline"])),
+    knob: Some(("io_scheduler", SCHEDULERS)),
     judge: |e| either(on_devices(e).and_then(|()| each(e, Verdict::Advice, scheduler))),
     ..DATA
 };
@@ -143,7 +146,7 @@ fn scheduler(mount: &MountRecord) -> (bool, String) {
     // Of a device that is built from others, those below have schedulers: `scheduler[vda]`.
     let all = mount.facts.iter().filter(|(name, _)| name.split('[').next() == Some("scheduler"));
     let all: Vec<&str> = all.map(|(_, value)| value.as_str()).collect();
-    let is_fine = all.iter().all(|name| ["none", "mq-deadline"].contains(name));
+    let is_fine = all.iter().all(|name| SCHEDULERS.contains(name));
     let cache = mount.facts.get("write_cache").map_or(String::new(), |cache| format!(", {cache}"));
     match all.as_slice() {
         [] => (true, "no block device".to_string()),

@@ -1,9 +1,9 @@
 //! Values of this machine that rows want: set through the journal of crate `host`, and kept until they are undone.
 
-use analysis::doctor::{Diagnosis, Outcome, ROWS, Verdict};
+use analysis::doctor::{self, Diagnosis, Knob, Outcome, ROWS, Verdict};
 use anyhow::{Context, Result, ensure};
 use experiment::stage::os;
-use host::{Keeper, Machine};
+use host::{Disk, Keeper, Machine};
 use serde::Serialize;
 
 use super::seen::SeenHere;
@@ -83,10 +83,10 @@ pub(super) fn apply(diagnosis: &Diagnosis, wanted: &[&str], seen: &SeenHere) -> 
     let mut chosen = Vec::new();
     let is_wanted = |row: &&Outcome| row.verdict > Verdict::Unseen && wanted.contains(&row.id);
     for row in diagnosis.rows.iter().filter(is_wanted) {
-        let Some((key, values)) = row.knob else { continue };
+        let Some(knob @ (key, values)) = row.knob else { continue };
         let refusal = |value: &str| host::refusal(&machine, key, value, &disks);
         match values.iter().find(|value| refusal(value).is_none()) {
-            Some(value) => chosen.push((row.id, host::settings(&machine, key, value, &disks))),
+            Some(value) => chosen.push((row.id, to_set(&machine, knob, value, &disks))),
             None => {
                 let reason = values.first().and_then(|value| refusal(value)).unwrap_or_default();
                 applied.refused.push(Refused { row: row.id, reason });
@@ -110,9 +110,41 @@ pub(super) fn apply(diagnosis: &Diagnosis, wanted: &[&str], seen: &SeenHere) -> 
     Ok(applied)
 }
 
+/// Kernel files that do not have a value that the row wants, and the value to set.
+fn to_set(machine: &Machine, knob: Knob, value: &str, disks: &[Disk]) -> Vec<(String, String)> {
+    let mut files = host::settings(machine, knob.0, value, disks);
+    files.retain(|(path, _)| !machine.read(path).is_ok_and(|now| doctor::is_as_wanted(knob, &now)));
+    files
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+
+    #[test]
+    fn devices_that_are_as_a_row_wants_them_stay_as_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        let disk = |device: &str, read_ahead: &str, scheduler: &str| {
+            let queue = root.path().join(format!("sys/block/{device}/queue"));
+            fs::create_dir_all(&queue).unwrap();
+            fs::write(queue.join("read_ahead_kb"), read_ahead).unwrap();
+            fs::write(queue.join("scheduler"), scheduler).unwrap();
+            Disk { device: device.to_string(), ..Disk::default() }
+        };
+        let disks = [
+            disk("sda", "128\n", "none mq-deadline [bfq]\n"),
+            disk("sdb", "8192\n", "none [mq-deadline] bfq\n"),
+            disk("sdc", "4096\n", "[none] mq-deadline bfq\n"),
+        ];
+        for (row, value, file) in
+            [("read-ahead", "4096", "read_ahead_kb"), ("io-scheduler", "none", "scheduler")]
+        {
+            let knob = ROWS.iter().find(|known| known.id == row).unwrap().knob.unwrap();
+            let set = to_set(&Machine::at(root.path()), knob, value, &disks);
+            assert_eq!(set, [(format!("/sys/block/sda/queue/{file}"), value.to_string())]);
+        }
+    }
 
     #[test]
     fn rows_are_named_or_all_that_can_be_set() {
