@@ -29,11 +29,15 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(host) = &args.host {
         return clean_host(host);
     }
-    let restore = || "cannot restore values of the operating system";
-    let mut undone = host::undo_left(&Machine::this()).with_context(restore)?;
+    let mut undone =
+        host::undo_left(&Machine::this()).context("cannot restore values of the operating system")?;
     // What `doctor --apply` has set is root's, and no other user left it behind.
-    if nix::unistd::geteuid().is_root() {
-        undone.extend(host::undo_kept(&Machine::this()).with_context(restore)?);
+    let is_root = nix::unistd::geteuid().is_root();
+    let kept = if is_root { host::undo_kept(&Machine::this()) } else { Ok(Vec::new()) };
+    let is_left = kept.is_err();
+    match kept {
+        Ok(kept) => undone.extend(kept),
+        Err(error) => say(&format!("not put back: what pgdyno doctor --apply has set: {error:#}")),
     }
     report_undone(&undone);
     let (n_settings, is_all_settings) = clean_settings()?;
@@ -58,7 +62,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     for name in Workspace::in_cache(&cache)?.sweep()? {
         told(format!("removed cluster `{name}`, which was incomplete"));
     }
-    if n_removed == 0 && undone.is_empty() {
+    if n_removed == 0 && undone.is_empty() && !is_left {
         say(&format!(
             "nothing was left behind: no values of the operating system, no settings of servers, no sockets or ledgers in `{}`, no incomplete \
              binaries or clusters in `{}`",
@@ -66,7 +70,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
             cache.dir.display()
         ));
     }
-    let is_all = is_all_settings && undone.iter().all(|value| value.problem.is_none());
+    let is_all = !is_left && is_all_settings && undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 

@@ -84,7 +84,8 @@ fn a_value_that_is_applied_stays_until_it_is_undone() {
     let Some(_values) = os::may_set() else { return };
     let place = Place::new();
     let journal = place.path("journal");
-    for dir in [&journal, Path::new("/run/pgdyno")] {
+    let unfinished = place.path("cache/postgres/.unpack-left");
+    for dir in [&journal, Path::new("/run/pgdyno"), &unfinished] {
         std::fs::create_dir_all(dir).unwrap();
     }
     let pgdyno = place.command(&[]).get_program().to_str().unwrap().to_string();
@@ -93,13 +94,14 @@ fn a_value_that_is_applied_stays_until_it_is_undone() {
          {pgdyno} doctor --apply=somaxconn --json > first; cat {SOMAXCONN}; \
          {pgdyno} doctor --apply=somaxconn > second; cat {SOMAXCONN}; \
          {pgdyno} doctor --undo; cat {SOMAXCONN}; {pgdyno} doctor --undo; \
-         {pgdyno} doctor --apply=somaxconn > third; {pgdyno} clean; cat {SOMAXCONN}",
+         {pgdyno} doctor --apply=somaxconn > third; flock /run/pgdyno/os.lock {pgdyno} clean || echo left; \
+         {pgdyno} clean; cat {SOMAXCONN}",
         journal = journal.display()
     );
     let command: Command =
         place.command_of(Path::new("/usr/bin/unshare"), &["--mount", "--net", "sh", "-c", &script]);
     let ended = place.start(command).wait().expect(0);
-    assert_eq!(ended.stdout, "4096\n4096\n512\n512\n", "{}", ended.stderr);
+    assert_eq!(ended.stdout, "4096\n4096\n512\nleft\n512\n", "{}", ended.stderr);
     let first: Value = serde_json::from_str(&std::fs::read_to_string(place.path("first")).unwrap()).unwrap();
     assert_eq!(first["applied"][0]["before"], "512");
     assert_eq!(of(&first, "rows", "somaxconn")["verdict"], "fine");
@@ -107,9 +109,13 @@ fn a_value_that_is_applied_stays_until_it_is_undone() {
         "no row of this machine asks for a value that pgdyno can set",
         "put back `/proc/sys/net/core/somaxconn` to 512",
         "no value of this machine was set by pgdyno doctor --apply",
+        "not put back: what pgdyno doctor --apply has set: another pgdyno (process ",
+        "/.unpack-left`, which was not completely unpacked",
     ] {
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
+    let (rest, restored) = (ended.stderr.find(".unpack-left"), ended.stderr.rfind("put back `"));
+    assert!(rest < restored, "clean went on after what it had to leave: {}", ended.stderr);
     assert!(!journal.join("os-kept.jsonl").exists());
     place.expect_clean();
 }
