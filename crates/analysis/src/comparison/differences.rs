@@ -41,7 +41,9 @@ const DURABILITY: &[&str] = &["fsync", "full_page_writes", "synchronous_commit",
 const DATA_CHECKSUMS: &str = "data_checksums";
 
 /// Facts of a host that are never the same twice, or are not properties of it.
-const UNCOMPARED_FACTS: &[&str] = &["boot_id", "load_average", "container", "kernel_options"];
+/// The limit of committed memory follows from memory, swap, huge pages and overcommit, which are compared.
+const UNCOMPARED_FACTS: &[&str] =
+    &["boot_id", "load_average", "container", "kernel_options", "committed_bytes", "commit_limit_bytes"];
 
 /// A value that an experiment sets in the operating system, and where it shows.
 struct Implied {
