@@ -20,6 +20,16 @@ const TOKEN_REQUEST: &str = "X-aws-ec2-metadata-token-ttl-seconds: 21600\r\n";
 const TOKEN_PATH: &str = "/latest/api/token";
 /// Where clouds answer each of their machines, and nobody else: AWS and Azure, Google, AWS over IPv6.
 const METADATA: [&str; 3] = ["169.254.169.254:80", "metadata.google.internal:80", "[fd00:ec2::254]:80"];
+/// What may be asked there for another machine: the same addresses also hand out credentials.
+const NOTICES: [&str; 5] = [
+    "/latest/meta-data/spot/instance-action",
+    "/latest/meta-data/spot/termination-time",
+    "/latest/meta-data/events/recommendations/rebalance",
+    "/computeMetadata/v1/instance/preempted",
+    "/computeMetadata/v1/instance/maintenance-event",
+];
+/// Azure's, which a version follows: `2020-07-01`.
+const SCHEDULED_EVENTS: &str = "/metadata/scheduledevents?api-version=";
 /// Names the address that this machine asks, whatever another one names.
 const OWN: &str = "PGDYNO_SPOT_NOTICE";
 
@@ -58,7 +68,18 @@ fn for_other(url: &str, own: Option<&str>) -> Result<Address> {
         address.host,
         METADATA.join(", "),
     );
+    ensure!(
+        is_notice_path(&address.path),
+        "`{}` is not where a cloud gives notice ({}, {SCHEDULED_EVENTS}DATE), and {OWN} does not name another address here",
+        address.path,
+        NOTICES.join(", ")
+    );
     Ok(address)
+}
+
+fn is_notice_path(path: &str) -> bool {
+    let is_date = |text: &str| text.len() == 10 && text.chars().all(|c| c.is_ascii_digit() || c == '-');
+    NOTICES.contains(&path) || path.strip_prefix(SCHEDULED_EVENTS).is_some_and(is_date)
 }
 
 /// Polls `address` in a thread until there is a notice, or for as long as this process lives.
@@ -165,6 +186,12 @@ mod tests {
         for url in ["169.254.169.254:8080", "169.254.169.254.example", "169.254.170.2", "127.0.0.1"] {
             check(&format!("http://{url}/"), None, None);
         }
+        for path in
+            ["user-data", "meta-data/iam/security-credentials/role", "meta-data/spot/instance-action/../.."]
+        {
+            check(&format!("http://169.254.169.254/latest/{path}"), None, None);
+        }
+        check("http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01&x", None, None);
         check("http://127.0.0.1/", Some("http://127.0.0.1:81/"), Some("127.0.0.1:81"));
         check(google, Some("http://127.0.0.1:81/"), Some("127.0.0.1:81"));
         check(google, Some("https://127.0.0.1:81/"), None);

@@ -22,6 +22,13 @@ pub(crate) fn of_experiment(
     if experiment.target.is_empty() {
         return Err("run.parallel_targets is for several servers; name them as [[target]]".to_string());
     }
+    let changes_settings =
+        |case: &Case| !case.server.source.is_embedded() && !case.server.settings.is_empty();
+    if cases.iter().any(changes_settings) {
+        return Err("run.parallel_targets and server.settings of a server by URL exclude each other: settings would be put back \
+                    when the last lane ends; measure these targets one after the other"
+            .to_string());
+    }
     if cases.iter().any(|case| !case.hooks.is_empty()) {
         return Err("run.parallel_targets and [hooks] exclude each other: a command that changes something for one run would \
                     change it for those of other targets too"
@@ -233,6 +240,12 @@ mod tests {
             "the server of target `e` is on this machine, and target `b` is driven from this machine",
         );
         assert!(lanes(two, of_a, "").is_ok(), "one of them may use this machine");
+        check(
+            two,
+            &own,
+            "[server.settings]\nwork_mem = \"8MB\"\n",
+            "run.parallel_targets and server.settings",
+        );
         check(two, &own, "[hooks]\nbefore_run = [\"true\"]\n", "run.parallel_targets and [hooks] exclude");
         check(&[], &own, "", "name them as [[target]]");
     }
