@@ -70,8 +70,8 @@ fn the_database_is_copied_from_a_template_that_is_gone_afterwards() {
 
     let ended = run_by_copies(&place, &server, &database, &["-o", "out"]).expect(0);
     let line = format!(
-        "loads 4 tables into schema public of database {database} on 127.0.0.1:{} (pgbench_accounts, \
-         pgbench_branches, pgbench_history, pgbench_tellers); the whole database is replaced by a copy of \
+        "loads 4 tables into schema public of database {database} on 127.0.0.1:{} (public.pgbench_accounts, \
+         public.pgbench_branches, public.pgbench_history, public.pgbench_tellers); the whole database is replaced by a copy of \
          itself before each run",
         pg.port
     );

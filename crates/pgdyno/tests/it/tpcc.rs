@@ -88,7 +88,7 @@ fn tables_of_others_and_keys_of_other_workloads_are_refused() {
     );
     refused(
         &["-w", "tpcc", "--set", "workload.calls=letters"],
-        "expected one of `statements`, `functions`, `procedures`",
+        "is none of `statements`, `functions`, `procedures`",
     );
     refused(
         &["-w", "tpcc", "-s", "1", "--pace", "10/s", "--set", "workload.think=spec"],
@@ -96,6 +96,6 @@ fn tables_of_others_and_keys_of_other_workloads_are_refused() {
     );
     refused(
         &["-w", "tpcc", "--set", "workload.isolation=chaos"],
-        "expected one of `read committed`, `repeatable read`, `serializable`",
+        "is none of `read committed`, `repeatable read`, `serializable`",
     );
 }
