@@ -83,6 +83,34 @@ pub struct Site<'a> {
     pub seat: Option<Seat<'a>>,
 }
 
+#[cfg(test)]
+impl<'a> Site<'a> {
+    /// A site of its own without servers, hosts or permissions, for tests.
+    pub(crate) fn bare(cache: &'a Cache) -> Site<'a> {
+        Site {
+            cache,
+            n_servers: 1,
+            memory_bytes: 1 << 30,
+            most_clients: 1,
+            servers: &[],
+            replace: false,
+            replace_databases: &[],
+            runs_by_data: BTreeMap::new(),
+            os: None,
+            hands: HostHands::new("/nonexistent".into()),
+            settings: Box::leak(Box::new(ServerSettings::new())),
+            allow_changes: false,
+            stop: Box::leak(Box::new(AtomicBool::new(false))),
+            spot: None,
+            dues: Box::leak(Box::new(Dues::new())),
+            now: &String::new,
+            is_enough: None,
+            referee: None,
+            seat: None,
+        }
+    }
+}
+
 impl Site<'_> {
     /// Fails if the user wants to stop.
     pub fn go_on(&self) -> Result<()> {

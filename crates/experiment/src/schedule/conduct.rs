@@ -125,12 +125,7 @@ pub fn measured_tps(record: &RunRecord) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
-    use crate::site::dues::Dues;
-    use crate::site::settings::ServerSettings;
 
     #[test]
     fn the_record_of_a_run_is_complete_before_its_server_is_stopped() {
@@ -148,9 +143,6 @@ mod tests {
     }
     #[test]
     fn hooks_surround_a_case_whose_server_cannot_be_set_up() {
-        static GO_ON: AtomicBool = AtomicBool::new(false);
-        static DUES: Dues = Dues::new();
-        static SETTINGS: ServerSettings = ServerSettings::new();
         let place = tempfile::tempdir().unwrap();
         let log = place.path().join("log");
         let say =
@@ -162,27 +154,7 @@ mod tests {
         ));
         let cache = server::Cache::at(place.path().join("cache"));
         let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
-        let site = Site {
-            cache: &cache,
-            n_servers: 1,
-            memory_bytes: 1 << 30,
-            most_clients: 1,
-            servers: &[],
-            replace: false,
-            replace_databases: &[],
-            runs_by_data: BTreeMap::new(),
-            os: None,
-            hands: crate::site::hands::HostHands::new("/nonexistent".into()),
-            settings: &SETTINGS,
-            allow_changes: false,
-            stop: &GO_ON,
-            spot: None,
-            dues: &DUES,
-            now: &String::new,
-            is_enough: None,
-            referee: None,
-            seat: None,
-        };
+        let site = Site::bare(&cache);
         let (program, done) = (Path::new("/nonexistent"), &BTreeSet::new());
         let order = Order { plan: &plan, dir: &dir, site: &site, program, done, tool_version: "0" };
         let error = conduct(&order, &mut |_| {}).1.unwrap_err();

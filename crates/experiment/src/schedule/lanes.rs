@@ -91,7 +91,6 @@ fn add_up(ended: Vec<(Tally, Result<()>)>) -> (Tally, Result<()>) {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
-    use std::sync::atomic::AtomicBool;
 
     use model::experiment::plan::RunState;
     use store::ExperimentDir;
@@ -99,9 +98,7 @@ mod tests {
     use super::*;
     use crate::plan::expand::{self, Resources};
     use crate::schedule::conduct;
-    use crate::site::dues::Dues;
     use crate::site::lanes::server_host::ServerHost;
-    use crate::site::settings::ServerSettings;
 
     /// Two targets of hosts that are distinguished, without servers.
     fn plan() -> Plan {
@@ -122,34 +119,11 @@ mod tests {
 
     #[test]
     fn a_lane_that_cannot_begin_is_named_and_nothing_is_left_running() {
-        static GO_ON: AtomicBool = AtomicBool::new(false);
-        static DUES: Dues = Dues::new();
-        static SETTINGS: ServerSettings = ServerSettings::new();
         let (plan, place) = (plan(), tempfile::tempdir().unwrap());
         assert!(plan.is_side_by_side());
         let cache = server::Cache::at(place.path().join("cache"));
         let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
-        let site = Site {
-            cache: &cache,
-            n_servers: 1,
-            memory_bytes: 1 << 30,
-            most_clients: 1,
-            servers: &[],
-            replace: false,
-            replace_databases: &[],
-            runs_by_data: BTreeMap::new(),
-            os: None,
-            hands: HostHands::new("/nonexistent".into()),
-            settings: &SETTINGS,
-            allow_changes: false,
-            stop: &GO_ON,
-            spot: None,
-            dues: &DUES,
-            now: &String::new,
-            is_enough: None,
-            referee: None,
-            seat: None,
-        };
+        let site = Site::bare(&cache);
         let (program, done) = (Path::new("/nonexistent"), &BTreeSet::new());
         let order = Order { plan: &plan, dir: &dir, site: &site, program, done, tool_version: "0" };
         let mut said = Vec::new();
