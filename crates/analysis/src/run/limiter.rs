@@ -62,16 +62,7 @@ fn named(facts: &Facts) -> Limiter {
 
 fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Option<Candidate>) -> Limiter {
     let runner_up = second.map(|(name, _, evidence)| (name, evidence));
-    Limiter {
-        name,
-        confidence,
-        evidence,
-        figures: Vec::new(),
-        charged: None,
-        runner_up,
-        next: name.advice(),
-        proofs: Vec::new(),
-    }
+    Limiter { runner_up, ..Limiter::of(name, confidence, evidence) }
 }
 
 /// What a load without a limit in sight lacks.

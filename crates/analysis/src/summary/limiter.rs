@@ -194,6 +194,22 @@ pub struct Limiter {
     pub proofs: Vec<Proof>,
 }
 
+impl Limiter {
+    /// A judgement in words alone, without figures, a second limiter or proofs.
+    pub fn of(name: Bottleneck, confidence: Confidence, evidence: impl Into<String>) -> Limiter {
+        Limiter {
+            name,
+            confidence,
+            evidence: evidence.into(),
+            figures: Vec::new(),
+            charged: None,
+            runner_up: None,
+            next: name.advice(),
+            proofs: Vec::new(),
+        }
+    }
+}
+
 /// A share that a judgement rests on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {

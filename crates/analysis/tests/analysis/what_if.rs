@@ -12,16 +12,7 @@ use model::run::server::Setting;
 use crate::quiet::{self, experiment, run_of, set_committed};
 
 fn limiter(name: Bottleneck, charged: Option<f64>) -> Limiter {
-    Limiter {
-        name,
-        confidence: Confidence::Medium,
-        evidence: "seen".to_string(),
-        figures: Vec::new(),
-        charged,
-        runner_up: None,
-        next: name.advice(),
-        proofs: Vec::new(),
-    }
+    Limiter { charged, ..Limiter::of(name, Confidence::Medium, "seen") }
 }
 
 fn record(settings: &[(&str, &str)]) -> RunRecord {

@@ -212,17 +212,7 @@ mod tests {
     use super::*;
 
     fn limiter(name: Bottleneck, confidence: Confidence) -> Limiter {
-        let (evidence, next) = ("a <b> lock".to_string(), name.advice());
-        Limiter {
-            name,
-            confidence,
-            evidence,
-            figures: Vec::new(),
-            charged: None,
-            runner_up: None,
-            next,
-            proofs: Vec::new(),
-        }
+        Limiter::of(name, confidence, "a <b> lock")
     }
 
     #[test]

@@ -512,13 +512,11 @@ fn limiter(n_clients: u32) -> Limiter {
             figure("busy", 0.63, "processors", Some(Bottleneck::ServerCpu)),
             figure("in a statement", 0.94, "clients", None),
         ],
-        name,
-        confidence,
-        evidence: "at 97 % of the instants somebody was writing or syncing WAL, and 99 % of the sessions at work waited for it"
-            .to_string(),
         runner_up: Some((Bottleneck::ServerCpu, "the processors were busy 63 % of the time".to_string())),
-        charged: None,
-        proofs: Vec::new(),
-        next: name.advice(),
+        ..Limiter::of(
+            name,
+            confidence,
+            "at 97 % of the instants somebody was writing or syncing WAL, and 99 % of the sessions at work waited for it",
+        )
     }
 }
