@@ -285,6 +285,13 @@ impl<'a> Examined<'a> {
         }
     }
 
+    /// A setting that is a size, as the server writes it and in bytes.
+    fn size(&self, name: &str) -> Result<(&'a str, f64), Judged> {
+        let text = self.setting(name)?;
+        let bytes = value::bytes(text).ok_or_else(|| Judged::unseen(format!("`{text}` is no size")))?;
+        Ok((text, bytes))
+    }
+
     /// The server's host, if it was seen.
     fn server_host(&self) -> Option<&'a HostRecord> {
         (self.host_of == HostOf::Server).then_some(self.host)

@@ -20,7 +20,6 @@ mod tpcc;
 mod window;
 
 pub(crate) use crate::comparison::build::level;
-pub(crate) use cases::memory_setting_bytes;
 pub(crate) use platform::{FAST_CLOCKS, STEADY_GOVERNORS};
 pub(crate) use server::{forgetful, statement_records};
 

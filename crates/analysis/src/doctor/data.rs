@@ -180,8 +180,8 @@ fn wal_apart(e: &Examined) -> Look {
     Ok(Judged::unless(data != wal, Verdict::Advice, found))
 }
 
-/// Whether the data is on rotating disks; `None` if its device is not visible, or virtual: hypervisors call theirs rotating
-/// by default.
+/// Whether the data is on rotating disks; `None` if its device is not visible, or is virtual: a virtual disk reports that it rotates
+/// unless its hypervisor says otherwise.
 pub(super) fn is_rotational(e: &Examined) -> Option<bool> {
     let mount = e.server_host()?.mounts.get("data")?;
     let flags = mount.facts.iter().filter(|(name, _)| name.split('[').next() == Some("rotational"));

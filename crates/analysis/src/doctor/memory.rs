@@ -192,8 +192,7 @@ pub(super) const SHARED_BUFFERS: Row = Row {
 };
 
 fn shared_buffers(e: &Examined) -> Look {
-    let text = e.setting("shared_buffers")?;
-    let bytes = value::bytes(text).ok_or_else(|| Judged::unseen(format!("`{text}` is no size")))?;
+    let (text, bytes) = e.size("shared_buffers")?;
     match e.server_memory() {
         Some(memory) => {
             let found = format!("{text}, {:.0} % of {}", 100.0 * bytes / memory, mib(memory));

@@ -19,8 +19,7 @@ pub(super) const EFFECTIVE_CACHE_SIZE: Row = Row {
 };
 
 fn cache(e: &Examined) -> Look {
-    let text = e.setting("effective_cache_size")?;
-    let bytes = value::bytes(text).ok_or_else(|| Judged::unseen(format!("`{text}` is no size")))?;
+    let (text, bytes) = e.size("effective_cache_size")?;
     let memory =
         e.server_memory().ok_or_else(|| Judged::unseen(format!("{text} of a memory that is not visible")))?;
     let share = bytes / memory;

@@ -1,15 +1,10 @@
 //! Values as `SHOW` prints them.
 
-use model::text::units::Span;
-
-const UNITS: [(&str, f64); 5] =
-    [("kB", 1024.0), ("MB", 1_048_576.0), ("GB", 1_073_741_824.0), ("TB", 1_099_511_627_776.0), ("B", 1.0)];
+use model::text::units::{Span, size_bytes};
 
 /// Bytes of `128MB`, `16kB`, `0`.
 pub(super) fn bytes(text: &str) -> Option<f64> {
-    let sized =
-        UNITS.iter().find_map(|(unit, factor)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * factor));
-    sized.or_else(|| text.parse().ok())
+    size_bytes(text, 1).map(|bytes| bytes as f64).or_else(|| text.parse().ok())
 }
 
 /// Seconds of `5min`, `200ms`, `30`; the last without a unit is in seconds.

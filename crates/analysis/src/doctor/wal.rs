@@ -5,8 +5,7 @@ use super::{Examined, Judged, Look, Row, Verdict, either, value};
 
 /// A size that is wanted to be at least so large.
 fn at_least(e: &Examined, name: &str, bytes_min: f64, fix: String) -> Look {
-    let text = e.setting(name)?;
-    let bytes = value::bytes(text).ok_or_else(|| Judged::unseen(format!("`{text}` is no size")))?;
+    let (text, bytes) = e.size(name)?;
     Ok(Judged::unless(bytes >= bytes_min, Verdict::Advice, text).fix(fix))
 }
 

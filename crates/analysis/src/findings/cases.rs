@@ -4,6 +4,7 @@ use model::experiment::case::WorkloadKind;
 use model::run::host::HostRecord;
 use model::run::server::ServerRecord;
 use model::telemetry::event::EventKind;
+use model::text::units::size_bytes;
 
 use super::format::{bytes, figure, list, percent, plural};
 use super::server::writes;
@@ -258,7 +259,7 @@ fn cache_fit(context: &CaseContext) -> Option<Finding> {
 
 fn cache_fit_evidence(server: &ServerRecord, host: Option<&HostRecord>) -> Option<String> {
     let data = server.database_bytes;
-    let buffers = memory_setting_bytes(server.setting("shared_buffers")?)?;
+    let buffers = size_bytes(server.setting("shared_buffers")?, 8 << 10)?;
     let memory = host.map(|host| host.memory_bytes);
     let verdict = match memory {
         _ if data <= buffers => "fits in shared buffers: disk reads are not tested",
@@ -268,23 +269,6 @@ fn cache_fit_evidence(server: &ServerRecord, host: Option<&HostRecord>) -> Optio
     };
     let memory = memory.map_or(String::new(), |memory| format!(", memory {}", bytes(memory)));
     Some(format!("the data ({}) {verdict} (shared buffers {}{memory})", bytes(data), bytes(buffers)))
-}
-
-/// Bytes of a memory setting as `SHOW` prints it: `128MB`, `16GB`, `8kB`.
-pub(crate) fn memory_setting_bytes(text: &str) -> Option<u64> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..split].parse().ok()?;
-    let shift = match text[split..].trim() {
-        "B" => 0,
-        "kB" => 10,
-        "MB" => 20,
-        "GB" => 30,
-        "TB" => 40,
-        // Bare numbers are pages.
-        "" => 13,
-        _ => return None,
-    };
-    number.checked_mul(1 << shift)
 }
 
 pub(super) const NO_CHECKPOINT: Rule = Rule {
@@ -348,21 +332,4 @@ fn row_contention(context: &CaseContext) -> Option<Finding> {
         )
     };
     contended.then(|| ROW_CONTENTION.finds(Severity::Note, evidence()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_settings_are_read_as_show_prints_them() {
-        let check = |text: &str, expected| assert_eq!(memory_setting_bytes(text), expected, "{text}");
-        check("128MB", Some(128 << 20));
-        check("16GB", Some(16 << 30));
-        check("8kB", Some(8192));
-        check("16384", Some(16384 * 8192));
-        check("", None);
-        check("99999999999999TB", None);
-        check("12 parsecs", None);
-    }
 }

@@ -3,8 +3,8 @@
 use model::experiment::case::{Case, Think, WorkloadKind};
 use model::load::Pace;
 use model::run::RunRecord;
+use model::text::units::size_bytes;
 
-use crate::findings::memory_setting_bytes;
 use crate::summary::Resources;
 use crate::summary::limiter::{Bottleneck, Limiter};
 use crate::summary::proof::Kind;
@@ -119,6 +119,11 @@ impl Circumstances<'_> {
         Some(self.record.server.as_ref()?.settings.get(name)?.value.as_str())
     }
 
+    /// Bytes of a setting, whose number alone would be pages.
+    fn size(&self, name: &str) -> Option<u64> {
+        size_bytes(self.setting(name)?, 8 << 10)
+    }
+
     fn changed(&self, kind: Kind, change: String, side_effect: &'static str, case: Case) -> WhatIf {
         // Whoever asks `choose` puts the limiter in.
         WhatIf { limiter: self.limiter.name, kind, change, predicted: None, side_effect, case }
@@ -152,7 +157,7 @@ impl Circumstances<'_> {
         if !self.case.wal.is_as_is() {
             return Err("run.wal says which checkpoints it has".to_string());
         }
-        let now = self.setting("max_wal_size").and_then(memory_setting_bytes);
+        let now = self.size("max_wal_size");
         let now = now.ok_or("max_wal_size is not known")?;
         let larger = format!("{}MB", (now * LARGER).max(1 << 30) / MIB);
         let mut what_if = self.lifted("max_wal_size", &larger, "recovery would take longer")?;
@@ -163,7 +168,7 @@ impl Circumstances<'_> {
     }
 
     fn more_buffers(&self) -> Result<WhatIf, String> {
-        let now = self.setting("shared_buffers").and_then(memory_setting_bytes);
+        let now = self.size("shared_buffers");
         let (now, memory) =
             now.zip(self.memory_bytes()).ok_or("shared_buffers or the memory is not known")?;
         let data = self.record.server.as_ref().map_or(0, |server| server.database_bytes);
@@ -176,7 +181,7 @@ impl Circumstances<'_> {
     }
 
     fn more_work_mem(&self) -> Result<WhatIf, String> {
-        let now = self.setting("work_mem").and_then(memory_setting_bytes);
+        let now = self.size("work_mem");
         let (now, memory) = now.zip(self.memory_bytes()).ok_or("work_mem or the memory is not known")?;
         let most = memory / 4 / u64::from(self.n_clients().max(1));
         let wanted = (now * LARGER * LARGER).min(most);

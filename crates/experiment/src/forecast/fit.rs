@@ -99,7 +99,7 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     for name in ["shared_buffers", "effective_cache_size"] {
         if let Some(levels) = experiment.server.settings.get_mut(name) {
             let fits = |value: &SettingValue| {
-                let bytes = server::settings::defaults::size_bytes(&value.0, 8 << 10);
+                let bytes = model::text::units::size_bytes(&value.0, 8 << 10);
                 bytes.is_none_or(|bytes| bytes <= limits.memory_bytes / 4)
             };
             keep(levels, fits, SettingValue("25%".to_string()));
@@ -108,7 +108,7 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     let room = limits.free_bytes / 8;
     if let Some(levels) = experiment.server.settings.get_mut("max_wal_size") {
         let fits = |value: &SettingValue| {
-            server::settings::defaults::size_bytes(&value.0, 1 << 20).is_none_or(|bytes| bytes <= room)
+            model::text::units::size_bytes(&value.0, 1 << 20).is_none_or(|bytes| bytes <= room)
         };
         keep(levels, fits, SettingValue(format!("{}MB", (room >> 20).clamp(1024, 8192))));
     }

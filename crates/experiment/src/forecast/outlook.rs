@@ -210,7 +210,7 @@ fn shared_buffers_of(case: &Case, memory_bytes: u64) -> u64 {
     let chosen = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("shared_buffers"));
     let resolved = chosen
         .and_then(|(name, value)| server::settings::resolve_setting(name, value, memory_bytes).ok())
-        .and_then(|value| server::settings::defaults::size_bytes(&value, 8 << 10));
+        .and_then(|value| model::text::units::size_bytes(&value, 8 << 10));
     resolved.unwrap_or(default)
 }
 

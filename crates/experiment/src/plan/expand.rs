@@ -362,7 +362,7 @@ fn space_spec(prepare: &PrepareSection, is_by_url: bool) -> Result<SpaceSpec, St
         None => None,
         Some(text) => Some(
             // A bare number is ambiguous: bytes or megabytes.
-            server::settings::defaults::size_bytes(text, 0)
+            model::text::units::size_bytes(text, 0)
                 .filter(|bytes| *bytes > 0)
                 .ok_or_else(|| format!("prepare.wal_headroom: `{text}` is not a size; example: \"10GB\""))?,
         ),

@@ -159,6 +159,23 @@ impl fmt::Display for PgVersion {
     }
 }
 
+/// A size in PostgreSQL's notation, in bytes; a bare number is in units of `bare_bytes`. `None` if it is not a size.
+pub fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit_bytes = match unit.trim() {
+        "" => bare_bytes,
+        "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit_bytes)
+}
+
 /// The value of a server setting (GUC); numbers and booleans become the text PostgreSQL expects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SettingValue(pub String);
@@ -256,3 +273,20 @@ serde_by_text!(
     |x| Ok(SettingValue(x.to_string())),
     |b| Ok(SettingValue(if b { "on" } else { "off" }.to_string()))
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_show_prints_them() {
+        let check = |text: &str, expected| assert_eq!(size_bytes(text, 8 << 10), expected, "{text}");
+        check("128MB", Some(128 << 20));
+        check("16GB", Some(16 << 30));
+        check("8kB", Some(8192));
+        check("16384", Some(16384 * 8192));
+        check("", None);
+        check("99999999999999TB", None);
+        check("12 parsecs", None);
+    }
+}

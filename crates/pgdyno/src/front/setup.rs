@@ -238,7 +238,7 @@ fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Resourc
 
 /// The label `memory` of a target in bytes.
 fn memory_of(text: &str) -> Result<u64> {
-    let bytes = server::settings::defaults::size_bytes(text, 1 << 20).filter(|bytes| *bytes > 0);
+    let bytes = model::text::units::size_bytes(text, 1 << 20).filter(|bytes| *bytes > 0);
     bytes.with_context(|| format!("memory: `{text}` is not a size; example: 64GB"))
 }
 

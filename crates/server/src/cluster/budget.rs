@@ -11,13 +11,13 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 use model::text::prose::bytes;
+use model::text::units::size_bytes;
 
 use crate::binaries::build::in_use::release_builds;
 use crate::binaries::fetch::Cache;
 use crate::cluster::copy::tree_bytes;
 use crate::cluster::space::FileSystem;
 use crate::cluster::workspace::Workspace;
-use crate::settings::defaults::size_bytes;
 use crate::user::beneath::added_up;
 use crate::user::rights::Rights;
 

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use model::text::prose::bytes;
+use model::text::units::size_bytes;
 
 use crate::cluster::Cluster;
 use crate::cluster::copy::tree_bytes;
-use crate::settings::defaults::{MAX_WAL_SIZE_BYTES, max_wal_bytes, size_bytes, wal_setting};
+use crate::settings::defaults::{MAX_WAL_SIZE_BYTES, max_wal_bytes, wal_setting};
 use crate::user::rights::Rights;
 
 /// Space that has to stay free on the WAL's device: below this, a run is ended.

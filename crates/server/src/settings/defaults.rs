@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use model::text::units::size_bytes;
 
 use crate::settings::{MB, check_settings, resolve_setting, size_text};
 
@@ -153,23 +154,6 @@ fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32
     }
     ensure!(problems.is_empty(), "{}", problems.join("; "));
     Ok(())
-}
-
-/// A size in PostgreSQL's notation, in bytes; a bare number is in units of `bare_bytes`. `None` if it is not a size.
-pub fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit_bytes = match unit.trim() {
-        "" => bare_bytes,
-        "B" => 1,
-        "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        "TB" => 1 << 40,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit_bytes)
 }
 
 /// Memory that a server on this machine may use: the machine's, or less where a control group limits it.
