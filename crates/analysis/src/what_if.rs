@@ -9,7 +9,7 @@ mod judge;
 
 use model::experiment::case::Case;
 
-pub use choose::{Circumstances, what_ifs};
+pub use choose::{Circumstances, telling_run, what_ifs};
 pub use judge::{confirm, judge};
 
 use crate::summary::limiter::Bottleneck;

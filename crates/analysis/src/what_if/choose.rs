@@ -5,9 +5,9 @@ use model::load::Pace;
 use model::run::RunRecord;
 use model::text::units::size_bytes;
 
-use crate::summary::Resources;
 use crate::summary::limiter::{Bottleneck, Limiter};
 use crate::summary::proof::Kind;
+use crate::summary::{Resources, RunSummary, Study};
 use crate::what_if::WhatIf;
 
 /// Most of the memory that a what-if gives to shared buffers, as a share.
@@ -15,14 +15,17 @@ const BUFFERS_SHARE_MAX: f64 = 0.4;
 /// How much larger a setting becomes that is to be out of the way.
 const LARGER: u64 = 8;
 const MIB: u64 = 1 << 20;
-/// Settings that take effect at the start of a server.
-const NEED_RESTART: [&str; 1] = ["shared_buffers"];
-/// Settings that need disk space of which nothing is known.
-const NEED_SPACE: [&str; 1] = ["max_wal_size"];
+/// Settings that are not changed on a server that pgdyno does not run, and why.
+const OF_OUR_SERVERS: [(&str, &str); 4] = [
+    ("shared_buffers", "would need a restart of a server that pgdyno does not run"),
+    ("max_wal_size", "would need disk space of which nothing is known"),
+    ("full_page_writes", FOR_COPIES),
+    ("synchronous_commit", FOR_COPIES),
+];
+/// The reason for settings without which a crash may lose data.
+const FOR_COPIES: &str = "is changed on a copy only, of a server that pgdyno runs";
 /// Busy share of the processors from which on none is left.
 const ALL_BUSY: f64 = 0.95;
-/// Settings without which a crash may lose data.
-const FOR_COPIES: [&str; 2] = ["full_page_writes", "synchronous_commit"];
 
 /// A load whose limiter is to be tested.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +40,12 @@ pub struct Circumstances<'a> {
     pub resources: &'a Resources,
     /// Whether settings of a server by URL may be changed.
     pub allow_changes: bool,
+}
+
+/// The run of a case whose resources say most about its limiter: of those that count and have one, the first of the best grade.
+pub fn telling_run(study: &Study, case: u32) -> Option<&RunSummary> {
+    let tells = |run: &&RunSummary| run.case == case && run.counts() && run.limiter.is_some();
+    study.runs.iter().filter(tells).min_by_key(|run| run.grade)
 }
 
 /// The changes that test what limited a load and what was second, most telling first, and for each of these two that nothing can
@@ -125,20 +134,15 @@ impl Circumstances<'_> {
     }
 
     fn changed(&self, kind: Kind, change: String, side_effect: &'static str, case: Case) -> WhatIf {
-        // Whoever asks `choose` puts the limiter in.
+        // `what_if` sets the limiter that it tests.
         WhatIf { limiter: self.limiter.name, kind, change, predicted: None, side_effect, case }
     }
 
     fn lifted(&self, name: &str, value: &str, side_effect: &'static str) -> Result<WhatIf, String> {
         let is_own = self.case.server.source.is_embedded();
-        if !is_own && NEED_RESTART.contains(&name) {
-            return Err(format!("{name} would need a restart of a server that pgdyno does not run"));
-        }
-        if !is_own && NEED_SPACE.contains(&name) {
-            return Err(format!("{name} would need disk space of which nothing is known"));
-        }
-        if !is_own && FOR_COPIES.contains(&name) {
-            return Err(format!("{name} is changed on a copy only, of a server that pgdyno runs"));
+        let refusal = OF_OUR_SERVERS.iter().find(|(refused, _)| !is_own && *refused == name);
+        if let Some((_, reason)) = refusal {
+            return Err(format!("{name} {reason}"));
         }
         if !is_own && !self.allow_changes {
             return Err(format!(
@@ -217,11 +221,11 @@ impl Circumstances<'_> {
                 "the server used {used:.1} of {n_cpus} processors, and half of them would do"
             ));
         }
-        let mut case = self.case.clone();
         // Fewer processors than it used cost throughput of any load: they say something only where none is left.
         if self.busy().is_none_or(|busy| busy < ALL_BUSY) {
             return Err("the processors had room".to_string());
         }
+        let mut case = self.case.clone();
         case.os.insert("processors".to_string(), n.to_string());
         let what_if =
             self.changed(Kind::Brake, format!("processors={n}"), "the driver has more of the others", case);

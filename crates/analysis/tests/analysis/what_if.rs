@@ -1,9 +1,10 @@
 //! Which change tests which limiter, and what the measured runs prove.
 
+use analysis::finding::Grade;
 use analysis::summary::Resources;
 use analysis::summary::limiter::{Bottleneck, Confidence, Limiter};
 use analysis::summary::proof::{Kind, Outcome};
-use analysis::what_if::{Circumstances, WhatIf, confirm, judge, what_ifs};
+use analysis::what_if::{Circumstances, WhatIf, confirm, judge, telling_run, what_ifs};
 use model::experiment::case::{Case, ServerSource, WorkloadKind};
 use model::experiment::plan::RunSpec;
 use model::run::RunRecord;
@@ -71,6 +72,20 @@ fn each_limiter_is_tested_by_a_change_of_its_own() {
     // 80 % of the clients' time is charged to it; the processors have room for 2.5 times as much.
     assert_eq!(chosen(Bottleneck::WalSync, &case, &[]).unwrap().predicted, Some(2.5));
     assert_eq!(chosen(Bottleneck::ServerCpu, &case, &[]).unwrap().predicted, Some(2.0 / 3.0));
+}
+
+#[test]
+fn a_void_run_says_nothing_of_what_limited_its_case() {
+    let runs = (1..=3).map(quiet::run).collect();
+    let mut study = analysis::study(&experiment(3, runs));
+    for (run, grade) in study.runs.iter_mut().zip([Grade::Void, Grade::Doubtful, Grade::Valid]) {
+        (run.grade, run.limiter) = (grade, Some(limiter(Bottleneck::WalSync, None)));
+    }
+    assert_eq!(telling_run(&study, 1).unwrap().run, 3);
+    study.runs[2].limiter = None;
+    assert_eq!(telling_run(&study, 1).unwrap().run, 2);
+    study.runs[1].replaced_by = Some(3);
+    assert!(telling_run(&study, 1).is_none(), "the void one is left");
 }
 
 #[test]
