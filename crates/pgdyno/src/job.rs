@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use experiment::schedule::conduct::Order;
+use experiment::schedule::conduct::{Order, Outcome};
 use experiment::site::Site;
 use experiment::site::ceilings;
 use experiment::site::dues::Dues;
@@ -169,6 +169,17 @@ impl Job {
         report_settings(&of_servers);
         let is_restored = is_restored && !of_servers.iter().any(|undoing| undoing.is_left);
         Ok(Conducted { result, is_restored })
+    }
+}
+
+impl Job {
+    /// The directory with what was measured, which nobody writes any more. One in which nothing was measured is removed.
+    pub(crate) fn results(self, outcome: &Outcome) -> Option<PathBuf> {
+        if outcome.completed + outcome.incomplete == 0 && !self.dir.has_measurements() {
+            self.dir.discard();
+            return None;
+        }
+        Some(self.dir.path().to_path_buf())
     }
 }
 

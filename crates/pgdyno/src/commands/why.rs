@@ -120,9 +120,8 @@ fn chosen<'a>(explained: &'a Explained, of: &StoredCase) -> Result<&'a CaseSumma
 /// The what-ifs of a case; says what they test, and what nothing can test.
 fn choose(explained: &Explained, summary: &CaseSummary, allow_changes: bool) -> Result<Vec<WhatIf>> {
     let limiter = summary.limiter.as_ref().context("the case has no limiter")?;
-    let counts =
-        explained.study.runs.iter().filter(|run| run.case == summary.case.id && run.limiter.is_some());
-    let counting = counts.max_by_key(|run| run.grade).context("no run of the case has a limiter")?;
+    let counting = what_if::telling_run(&explained.study, summary.case.id);
+    let counting = counting.context("no run of the case that counts has a limiter")?;
     let record =
         explained.data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == counting.run);
     let case = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
@@ -182,14 +181,11 @@ fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measur
         referee: None,
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
-    let path = job.dir.path().to_path_buf();
-    if outcome.completed + outcome.incomplete == 0 && !job.dir.has_measurements() {
-        job.dir.discard();
+    let Some(path) = job.results(&outcome) else {
         result?;
         say("stopped before the first run");
         return Ok(None);
-    }
-    drop(job);
+    };
     let is_failed = result.is_err();
     if let Err(error) = result {
         say(&format!("pgdyno: error: {error:#}"));

@@ -51,15 +51,11 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     if let Some(words) = gauge.of_disturbed() {
         say(&words);
     }
-    let dir = job.dir;
-    let path = dir.path().to_path_buf();
-    if outcome.completed + outcome.incomplete == 0 && !dir.has_measurements() {
-        dir.discard();
+    let Some(path) = job.results(&outcome) else {
         result?;
         say("stopped before the first run");
         return Ok(Exit::Partial);
-    }
-    drop(dir);
+    };
     let explained = Explained::read(&path)?;
     let comparisons = analysis::explain::compare(&[(explained.side(1), explained.side(2))], args.margin);
     if args.aa
