@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
-use experiment::spot::{Spot, Told};
+use experiment::spot::{Reply, Spot};
 
 use crate::spot::{Found, PERIOD, parse, poll};
 use crate::{say, signals};
@@ -29,17 +29,17 @@ pub(crate) fn watch(url: &str) -> Result<()> {
 
 /// What the eyes and drivers of an experiment poll on their machines.
 pub(crate) fn elsewhere(url: &str) -> Spot {
-    Spot { url: url.to_string(), tell }
+    Spot { url: url.to_string(), report }
 }
 
 /// Says what the cloud of `host` said, once, and stops if the host will be taken away.
-fn tell(host: &str, told: Told) {
+fn report(host: &str, reply: Reply) {
     static HOSTS: Mutex<BTreeSet<(String, bool)>> = Mutex::new(BTreeSet::new());
-    let is_notice = matches!(told, Told::Notice(_));
+    let is_notice = matches!(reply, Reply::Notice(_));
     if HOSTS.lock().unwrap_or_else(PoisonError::into_inner).insert((host.to_string(), is_notice)) {
-        match told {
-            Told::Notice(text) => say(&format!("`{host}` will be taken away ({text}): stopping")),
-            Told::Unread(text) => say(&format!("note: --spot-notice: on `{host}`: {text}")),
+        match reply {
+            Reply::Notice(text) => say(&format!("`{host}` will be taken away ({text}): stopping")),
+            Reply::Unread(text) => say(&format!("note: --spot-notice: on `{host}`: {text}")),
         }
     }
     if is_notice {

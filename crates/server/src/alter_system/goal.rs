@@ -1,4 +1,4 @@
-//! A setting on its way to the value that it shall have, and how to find out that it has it.
+//! A setting that is to get a value, and how to find out that it has got it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 const AUTOMATIC: [&str; 4] =
     ["commit_timestamp_buffers", "subtransaction_buffers", "transaction_buffers", "wal_buffers"];
 
-/// A setting on its way.
+/// A setting that is to get a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Goal {
     pub(super) name: String,
-    /// The entry that `postgresql.auto.conf` shall have; none if it shall have none.
+    /// The entry that `postgresql.auto.conf` is to have; `None`: no entry.
     pub(super) entry: Option<String>,
-    /// The value that shall be in effect, if it is known in the setting's own unit: as it was.
+    /// The value that is to be in effect, in the setting's own unit; known only of one that is put back.
     effective: Option<String>,
     /// As it was when the goal was set.
     now: Now,
