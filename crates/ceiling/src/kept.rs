@@ -20,18 +20,27 @@ fn path(cache: &Path) -> PathBuf {
     cache.join("ceilings.jsonl")
 }
 
-/// Appends a calibration to those in the directory `cache`.
+/// Appends a calibration to those in the directory `cache`, unless one of the same place took more time for each part and is not
+/// old: then nothing is changed, and that one is returned.
 ///
 /// # Errors
 /// When somebody else could change the directory, or it cannot be written.
-pub fn keep(cache: &Path, calibration: &Calibration) -> Result<()> {
+pub fn keep(cache: &Path, calibration: &Calibration) -> Result<Option<Calibration>> {
+    let known = newest(cache, &calibration.machine, &calibration.place);
+    let is_better = |known: &Calibration| {
+        known.part_ms > calibration.part_ms && !is_old(known, calibration.measured_unix_ns)
+    };
+    if let Some(better) = known.filter(is_better) {
+        return Ok(Some(better));
+    }
     let path = path(cache);
     let context = || format!("cannot keep ceilings in `{}`", path.display());
     files::trust::make_directory(cache).with_context(context)?;
     let mut options = OpenOptions::new();
     let mut file =
         files::open_with(&path, options.create(true).append(true).mode(0o644)).with_context(context)?;
-    writeln!(file, "{}", serde_json::to_string(calibration)?).with_context(context)
+    writeln!(file, "{}", serde_json::to_string(calibration)?).with_context(context)?;
+    Ok(None)
 }
 
 /// The newest calibration of a machine and a place; `None` also if the file cannot be read, or not be trusted.
@@ -78,5 +87,29 @@ mod tests {
         let day_ns = 24 * 3600 * 1_000_000_000_u64;
         let kept = made("m", "p", 2 * day_ns);
         assert!(!is_old(&kept, (DAYS_MAX + 1) * day_ns) && is_old(&kept, (DAYS_MAX + 3) * day_ns));
+    }
+
+    #[test]
+    fn a_short_calibration_replaces_a_longer_one_only_when_that_is_old() {
+        let cache = tempfile::tempdir().unwrap();
+        let day_ns = 24 * 3600 * 1_000_000_000_u64;
+        let made = |day: u64, part_ms| Calibration {
+            machine: "m".to_string(),
+            place: "p".to_string(),
+            measured_unix_ns: day * day_ns,
+            part_ms,
+            values: BTreeMap::new(),
+            unavailable: BTreeMap::new(),
+        };
+        let check = |day, part_ms, better: Option<(u64, u64)>, counts: (u64, u64)| {
+            let found = keep(cache.path(), &made(day, part_ms)).unwrap();
+            assert_eq!(found, better.map(|(day, part_ms)| made(day, part_ms)), "day {day}");
+            assert_eq!(newest(cache.path(), "m", "p"), Some(made(counts.0, counts.1)), "day {day}");
+        };
+        check(1, 300, None, (1, 300));
+        check(2, 5000, None, (2, 5000));
+        check(3, 300, Some((2, 5000)), (2, 5000));
+        check(4, 5000, None, (4, 5000));
+        check(40, 300, None, (40, 300));
     }
 }

@@ -38,7 +38,7 @@ pub fn measure_missing(plan: &Plan, site: &Site, watch: &mut Watch) -> Result<()
             }
             watch(Progress::Step(format!("measuring {place}, once for {}", plural(kept::DAYS_MAX, "day"))));
             match wanted.measure(&effort) {
-                Ok(made) => kept::keep(&site.cache.dir, &made)?,
+                Ok(made) => drop(kept::keep(&site.cache.dir, &made)?),
                 Err(_) if site.stop.load(Ordering::Relaxed) => return Ok(()),
                 Err(error) => return Err(error.context(format!("run.calibrate: {place}"))),
             }

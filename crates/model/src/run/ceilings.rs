@@ -53,6 +53,12 @@ pub const CEILINGS: &[Ceiling] = &[
     row("round_trip_rate", "", "1/s", "`select 1` in one session, one after the other"),
     row("round_trip_time", "", "s", "median time of one of them"),
     row("receive_throughput", "", "bytes/s", "rows of 1 MiB in one session, from the server to the driver"),
+    row(
+        "send_throughput",
+        "",
+        "bytes/s",
+        "statements of 1 MiB in one session, from the driver to the server",
+    ),
 ];
 
 /// What one calibration found about one place: a directory, a machine, or the way to a server.

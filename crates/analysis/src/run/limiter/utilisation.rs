@@ -106,8 +106,18 @@ pub(crate) fn courses(usage: &Usage, span: (f64, f64), record: &RunRecord) -> Ve
 }
 
 fn course(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<Course> {
-    let (ceiling, how) = used(usage, span, resource)?.ceiling()?;
-    let name = format!("{} (of {} {how})", resource.what, resource.unit.words(ceiling));
+    let used = used(usage, span, resource)?;
+    let (ceiling, name) = match (used.ceiling(), used.measured) {
+        (Some((ceiling, how)), _) => {
+            (ceiling, format!("{} (of {} {how})", resource.what, resource.unit.words(ceiling)))
+        }
+        // It is drawn all the same, above the line: silence would look like a resource that nobody has measured.
+        (None, Some(measured)) if measured > 0.0 => {
+            let value = resource.unit.words(measured);
+            (measured, format!("{} (more than the {value} measured, so that is no ceiling)", resource.what))
+        }
+        (None, _) => return None,
+    };
     let points =
         rates(usage, &resource.keys).map(|(placed, rate)| ((placed.from_s, placed.to_s), rate / ceiling));
     Some(Course { name, points: points.collect() })
@@ -245,13 +255,18 @@ fn devices(record: &RunRecord) -> Vec<Resource> {
     all
 }
 
-/// The busiest interface of the observed machine, each way.
+/// The busiest interface of the observed machine, each way. The ways were measured from the driver: seen from the server's own
+/// machine, what it sends is what the driver receives.
 fn network(usage: &Usage, record: &RunRecord) -> Vec<Resource> {
     let made = record.ceilings.measured.get("network");
     let declared = record.ceilings.declared.network_mb_s.map(|mb| mb * 1e6);
     let interfaces = usage.instances("net.sent_bytes");
-    let ways = [("net.sent_bytes", "bytes sent"), ("net.received_bytes", "bytes received")];
-    let of_way = |(metric, what): (&str, &'static str)| {
+    let (sent, received) = match record.eyes.is_some() {
+        true => ("receive_throughput", "send_throughput"),
+        false => ("send_throughput", "receive_throughput"),
+    };
+    let ways = [("net.sent_bytes", "bytes sent", sent), ("net.received_bytes", "bytes received", received)];
+    let of_way = |(metric, what, ceiling): (&str, &'static str, &str)| {
         interfaces
             .iter()
             .filter(|interface| *interface != "lo")
@@ -260,7 +275,7 @@ fn network(usage: &Usage, record: &RunRecord) -> Vec<Resource> {
                 what,
                 unit: Unit::Bytes,
                 keys: vec![key(metric, interface)],
-                measured: made.and_then(|made| made.value("receive_throughput")),
+                measured: made.and_then(|made| made.value(ceiling)),
                 declared,
             })
             .collect::<Vec<_>>()
@@ -348,7 +363,67 @@ mod tests {
         let shares: Vec<f64> = found.points.iter().map(|(_, share)| *share).collect();
         assert_eq!((found.points[1].0, shares), ((1.0, 2.0), vec![0.25, 0.75, 0.5]));
         assert_eq!(course(4e9, Some(2.5e9)).unwrap().name, "WAL (of 2,500 MB/s declared)");
-        assert_eq!(course(1e9, None), None, "a ceiling that is exceeded is none");
+        let exceeded = course(1e9, None).unwrap();
+        assert_eq!(exceeded.name, "WAL (more than the 1,000 MB/s measured, so that is no ceiling)");
+        assert_eq!(exceeded.points[1].1, 3.0);
+    }
+
+    #[test]
+    fn the_method_of_the_server_and_the_direction_choose_the_ceiling() {
+        use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+        use model::experiment::plan::RunSpec;
+        use model::load::Window;
+        use model::run::server::{ServerRecord, Setting};
+
+        let known = |values: &[(&str, f64)]| Calibration {
+            machine: String::new(),
+            place: String::new(),
+            measured_unix_ns: 0,
+            part_ms: 5000,
+            values: values.iter().map(|(key, value)| (key.to_string(), *value)).collect(),
+            unavailable: std::collections::BTreeMap::new(),
+        };
+        let ticks = [Tick {
+            source: TickSource::Host,
+            end_unix_ns: 1_000_000_000,
+            length_ns: 1_000_000_000,
+            values: [
+                ("net.sent_bytes[eth0]".to_string(), 1e6),
+                ("net.received_bytes[eth0]".to_string(), 1e6),
+            ]
+            .into(),
+        }];
+        let placed = ticks.iter().map(|tick| Placed { from_s: 0.0, to_s: 1.0, tick });
+        let usage = Usage::new(placed.collect(), Parties { server: true, driver: true, pgdyno: true });
+        let server = ServerSpec::of(ServerSource::Version("18".parse().unwrap()));
+        let window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 1 };
+        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let mut record = RunRecord::new(RunSpec { run: 1, block: 1, case: 1, seed: 1 }, case, "0");
+        let flushes =
+            [("sync_rate[fdatasync]", 900.0), ("sync_rate[fsync]", 500.0), ("sync_rate[open_sync]", 700.0)];
+        let ways = [("receive_throughput", 3e8), ("send_throughput", 2e8)];
+        record.ceilings.measured =
+            [("wal".to_string(), known(&flushes)), ("network".to_string(), known(&ways))].into();
+        for (method, expected) in [
+            ("fdatasync", Some(900.0)),
+            ("fsync", Some(500.0)),
+            ("open_sync", Some(700.0)),
+            ("fsync_writethrough", None),
+        ] {
+            let setting = Setting { value: method.to_string(), source: String::new() };
+            record.server = Some(ServerRecord {
+                settings: [("wal_sync_method".to_string(), setting)].into(),
+                ..ServerRecord::default()
+            });
+            assert_eq!(wal(&usage, &record)[0].measured, expected, "{method}");
+        }
+        let by_way = |record: &RunRecord| -> Vec<(&str, Option<f64>)> {
+            network(&usage, record).iter().map(|way| (way.what, way.measured)).collect()
+        };
+        record.eyes = None;
+        assert_eq!(by_way(&record), [("bytes sent", Some(2e8)), ("bytes received", Some(3e8))]);
+        record.eyes = Some(Default::default());
+        assert_eq!(by_way(&record), [("bytes sent", Some(3e8)), ("bytes received", Some(2e8))]);
     }
 
     #[test]
