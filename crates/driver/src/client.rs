@@ -47,7 +47,7 @@ pub(crate) enum State {
     Running,
     /// A statement was sent; its reply ends with ReadyForQuery. The transaction is in flight.
     Waiting,
-    /// Between statements, the script sleeps. The transaction is in flight.
+    /// Between statements, the script sleeps, or a reply is held back. The transaction is in flight.
     Sleeping {
         /// When the script goes on.
         until: Nanos,

@@ -161,7 +161,10 @@ impl Site<'_> {
 }
 
 /// The server with these keywords and its password from `servers`: the one with the same host, port, user and database.
-pub(crate) fn conninfo(servers: &[Conninfo], keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
+///
+/// # Errors
+/// When the keywords are not valid together.
+pub fn conninfo(servers: &[Conninfo], keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
     let place = |of: &BTreeMap<String, String>| {
         ["host", "port", "user", "dbname"].map(|key| of.get(key).cloned().unwrap_or_default())
     };

@@ -95,6 +95,9 @@ pub struct LoadSpec {
     /// Begin transactions only in some slices of time; closed loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
+    /// Take in each reply so much later than it came, nanoseconds: a what-if of a longer way to the server.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reply_delay_ns: u64,
     /// Allow COPY in scripts. Without it, as in pgbench, a COPY aborts its client.
     #[serde(default)]
     pub copy: bool,
@@ -111,6 +114,10 @@ pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
 
 fn message_bytes_max() -> u32 {
     MESSAGE_BYTES_MAX
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 fn one_try() -> u32 {
@@ -147,6 +154,7 @@ impl Default for LoadSpec {
             poller: PollerChoice::Auto,
             busy_poll_us: 0,
             turns: None,
+            reply_delay_ns: 0,
             copy: false,
             message_bytes_max: MESSAGE_BYTES_MAX,
             ask_settings: false,

@@ -78,6 +78,8 @@ pub(crate) struct Worker<'a> {
     record: Record,
     /// Transactions that take longer are late, nanoseconds.
     late_ns: u64,
+    /// See [`LoadSpec::reply_delay_ns`].
+    reply_delay_ns: Nanos,
     /// What is read from a connection that epoll reports.
     buffer: Box<[u8]>,
 }
@@ -106,6 +108,7 @@ impl<'a> Worker<'a> {
             bounds: Bounds::new(setup.controls.frame.seen(), setup.load.window.grace_s),
             record: Record::default(),
             late_ns: pace::late_ns(setup.load),
+            reply_delay_ns: setup.load.reply_delay_ns,
             buffer: vec![0; BUFFER_BYTES].into(),
             setup,
         }

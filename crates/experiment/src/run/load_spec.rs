@@ -1,5 +1,7 @@
 //! The driver's orders for a run.
 
+use std::collections::BTreeMap;
+
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
 use model::load::{LoadSpec, MESSAGE_BYTES_MAX, Profiles, ScriptSpec};
 use model::run::RunRecord;
@@ -30,7 +32,7 @@ impl OneRun<'_> {
     fn common_load(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
         LoadSpec {
-            target: conninfo.keywords(),
+            target: with_options(conninfo.keywords(), &workload.session_settings),
             protocol: workload.protocol,
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
@@ -39,6 +41,7 @@ impl OneRun<'_> {
             poller: workload.poller,
             busy_poll_us: workload.busy_poll_us,
             turns: self.side.as_ref().map(|side| side.turns.clone()),
+            reply_delay_ns: u64::from(workload.reply_delay_us) * 1000,
             copy: true,
             ask_settings: true,
             message_bytes_max: workload.max_message_mib.map_or(MESSAGE_BYTES_MAX, |n| n << 20),
@@ -78,10 +81,8 @@ fn tpcc_load(
     let constants =
         c_load.map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
     let config = Config { warehouses: workload.scale, calls: spec.calls, think: spec.think, constants };
-    let mut target = common.target;
-    let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
-    let isolation = spec.isolation.as_str().replace(' ', "\\ ");
-    target.insert("options".to_string(), format!("{options}-c default_transaction_isolation={isolation}"));
+    let isolation = ("default_transaction_isolation".to_string(), spec.isolation.as_str().to_string());
+    let target = with_options(common.target, &BTreeMap::from([isolation]));
     let mut defines = config.defines();
     schema.define(&mut defines);
     LoadSpec {
@@ -95,6 +96,20 @@ fn tpcc_load(
     }
 }
 
+/// Connection keywords by which a session begins with these settings, after those that its `options` have.
+fn with_options(
+    mut target: BTreeMap<String, String>,
+    settings: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    for (name, value) in settings {
+        let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
+        // The server splits at spaces that no backslash precedes (pg_split_opts).
+        let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
+        target.insert("options".to_string(), format!("{options}-c {name}={value}"));
+    }
+    target
+}
+
 /// Built-in transactions as the load names them, with their SQL for readers.
 fn scripts_of(builtins: &Builtins, schema: &Schema) -> Vec<ScriptSpec> {
     let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
@@ -104,4 +119,29 @@ fn scripts_of(builtins: &Builtins, schema: &Schema) -> Vec<ScriptSpec> {
         name: program.name,
     };
     builtins.programs(schema).into_iter().map(script).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_sessions_follow_the_options_that_are_there() {
+        let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        let check = |target: &[(&str, &str)], settings: &[(&str, &str)], expected: Option<&str>| {
+            let with = with_options(map(target), &map(settings));
+            assert_eq!(with.get("options").map(String::as_str), expected);
+        };
+        check(&[("host", "h")], &[], None);
+        check(&[("options", "-c jit=off")], &[], Some("-c jit=off"));
+        let two = [("work_mem", "1MB"), ("default_transaction_isolation", "read committed")];
+        check(
+            &[("options", "-c jit=off")],
+            &two,
+            Some("-c jit=off -c default_transaction_isolation=read\\ committed -c work_mem=1MB"),
+        );
+        check(&[], &[("search_path", "a\\b")], Some("-c search_path=a\\\\b"));
+    }
 }

@@ -246,6 +246,12 @@ pub struct WorkloadSpec {
     /// How long the driver polls before it sleeps, and how long before a due time it wakes up; microseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub busy_poll_us: u32,
+    /// Settings (GUCs) of the load's sessions alone, which they ask for when they connect.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub session_settings: BTreeMap<String, String>,
+    /// How much later than it came the driver takes in each reply, microseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reply_delay_us: u32,
     /// Layout of the data.
     #[serde(default, skip_serializing_if = "Layout::is_plain")]
     pub layout: Layout,
@@ -377,6 +383,8 @@ impl WorkloadSpec {
             transactions: None,
             poller: PollerChoice::Auto,
             busy_poll_us: 0,
+            session_settings: BTreeMap::new(),
+            reply_delay_us: 0,
             layout: Layout::default(),
             max_message_mib: None,
             load_streams: None,

@@ -54,6 +54,17 @@ fn a_closed_loop_commits_as_fast_as_the_server_answers() {
 }
 
 #[test]
+fn a_reply_that_is_held_back_takes_so_much_longer() {
+    let load = LoadSpec { reply_delay_ns: 3 * MS, ..load(BLOCK) };
+    let run = Bench::new(load).run(move |sent| {
+        Ok(vec![says(MS, if sent.n % 3 < 2 { in_block() } else { [done(), ready()].concat() })])
+    });
+    // Three statements, each with 1 ms at the server and 3 ms that are added.
+    assert_eq!((run.latency_ns_min, run.latency_ns_max), (12e6, 12e6));
+    assert_eq!(outcomes(&run), (84, 0, 0, 0));
+}
+
+#[test]
 fn a_refused_connection_ends_its_client() {
     let load = LoadSpec { connect_each: true, ..load(ONE) };
     let run = Bench::new(load).refused().run(move |_| unreachable!("nothing is sent"));

@@ -285,11 +285,14 @@ impl Worker<'_> {
                 } else {
                     tally.note(
                         Kind::Statement(client.transaction.statement as u32),
-                        now - client.transaction.statement_sent,
+                        now - client.transaction.statement_sent + self.reply_delay_ns,
                     );
                 }
                 if self.setup.scripts.fetches && !self.store_rows(index, now) {
                     return;
+                }
+                if self.reply_delay_ns > 0 {
+                    return self.delay(index, now);
                 }
                 self.end_command(index, now);
                 self.go_on(index, now);
@@ -299,6 +302,14 @@ impl Worker<'_> {
             (State::RollingBack, Some(error)) => self.fail_rollback(index, now, &error),
             _ => {}
         }
+    }
+
+    /// The script goes on as if the reply that has come had taken longer. What follows is as after a pause of the script.
+    #[cold]
+    fn delay(&mut self, index: usize, now: Nanos) {
+        let until = now + self.reply_delay_ns;
+        self.setup.clients[index].state = State::Sleeping { until };
+        self.roster.sleep(until);
     }
 
     /// The script is over, and the transaction committed, unless the script left its block or pipeline open.

@@ -77,6 +77,8 @@ pub(super) fn workload_spec(
         transactions: transactions?,
         poller: poller?,
         busy_poll_us: busy_poll_us?,
+        session_settings: BTreeMap::new(),
+        reply_delay_us: 0,
         layout: layout?,
         max_message_mib: section.max_message_mib,
         load_streams: section.load_streams,
