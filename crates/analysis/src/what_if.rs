@@ -4,13 +4,17 @@
 //! lowers a resource: throughput falls with it if it limits, and stays otherwise (Curtsinger and Berger 2015, Coz). *Fewer clients* cost
 //! nothing where they queue for one thing. `choose` says what to change, `judge` what the measured ratio means.
 
+mod brakes;
 mod choose;
 mod judge;
+mod load;
+mod settings;
 
 use model::experiment::case::Case;
 
 pub use choose::{Circumstances, telling_run, what_ifs};
 pub use judge::{confirm, judge};
+pub use settings::OF_SESSIONS;
 
 use crate::summary::limiter::Bottleneck;
 use crate::summary::proof::Kind;
@@ -26,6 +30,8 @@ pub struct WhatIf {
     pub change: String,
     /// Throughput with the change over throughput without it that the limiter would explain: at most for a lift.
     pub predicted: Option<f64>,
+    /// Whether only a part of the limit is taken away: then it can prove, and not refute.
+    pub is_partial: bool,
     /// Other effects of the change.
     pub side_effect: &'static str,
     /// The case with the change.

@@ -53,6 +53,9 @@ pub struct Proof {
     /// Its interval of 95 % by Student's t on logarithms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
+    /// Of a brake with a prediction: logarithm of the ratio over that of the predicted one. 1 marks what limits, 0 exonerates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elasticity: Option<f64>,
     /// Pairs of runs in which both count.
     pub n_pairs: usize,
     /// What the limiter's first figure counts, and its share without and with the change.
@@ -60,6 +63,9 @@ pub struct Proof {
     pub share: Option<(String, f64, Option<f64>)>,
     /// The verdict.
     pub outcome: Outcome,
+    /// Why the change was not in effect, in words, if the load's sessions reported that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overruled: Option<String>,
     /// The limiter with the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Bottleneck>,
@@ -71,6 +77,9 @@ impl Proof {
         let Some((ratio, [low, high])) = self.ratio.zip(self.interval) else {
             return format!("{}: too few runs count to say anything.", self.change);
         };
+        if let Some(overruled) = &self.overruled {
+            return format!("{}: {overruled}, so that this tests nothing.", self.change);
+        }
         let mut text = format!("{} gives {ratio:.2}x ({low:.2}x to {high:.2}x)", self.change);
         if let Some(predicted) = self.predicted {
             let words = match self.kind {
@@ -78,6 +87,9 @@ impl Proof {
                 Kind::Brake | Kind::FewerClients => "predicted",
             };
             write!(text, ", {words} {predicted:.2}x").ok();
+        }
+        if let Some(elasticity) = self.elasticity {
+            write!(text, ", elasticity {elasticity:.2}").ok();
         }
         let name = self.limiter.as_str();
         match self.outcome {
@@ -93,5 +105,22 @@ impl Proof {
             write!(text, " Next: {}.", next.as_str()).ok();
         }
         text
+    }
+
+    /// The result, and what became of the limiter's first figure.
+    pub fn in_full(&self) -> String {
+        let occupancy = self.occupancy().map_or(String::new(), |words| format!(" Seen: {words}."));
+        format!("{}{occupancy}", self.sentence())
+    }
+
+    /// What the limiter's first figure was without and with the change: `somebody writing or syncing WAL (instants): 97 % before,
+    /// 12 % after`. None for a brake, which does not free what it lowers.
+    pub fn occupancy(&self) -> Option<String> {
+        let (label, before, after) = self.share.as_ref().filter(|_| self.kind == Kind::Lift)?;
+        let after = match after {
+            Some(after) => format!("{:.0} % after", 100.0 * after),
+            None => "not known after".to_string(),
+        };
+        Some(format!("{label}: {:.0} % before, {after}", 100.0 * before))
     }
 }

@@ -1,5 +1,8 @@
 //! What a measured what-if proves.
 
+use model::load::sessions::SessionSettings;
+use model::run::ExperimentData;
+
 use crate::summary::limiter::{Bottleneck, Confidence};
 use crate::summary::proof::{Kind, Outcome, Proof, QUEUE_MIN};
 use crate::summary::{CaseSummary, RunSummary, Study};
@@ -13,7 +16,7 @@ const LIFT_MIN: f64 = 1.1;
 const BRAKE_MAX: f64 = 0.95;
 
 /// Judges a what-if whose runs are case `with` of the study, paired by block with those of case `without`.
-pub fn judge(study: &Study, without: u32, with: u32, what_if: &WhatIf) -> Proof {
+pub fn judge(data: &ExperimentData, study: &Study, (without, with): (u32, u32), what_if: &WhatIf) -> Proof {
     let log_ratios = log_ratios(study, without, with);
     let estimate = stats::mean_interval(&log_ratios, LEVEL).map(|estimate| estimate.map(f64::exp));
     let of = |id: u32| study.cases.iter().find(|case| case.case.id == id);
@@ -23,6 +26,9 @@ pub fn judge(study: &Study, without: u32, with: u32, what_if: &WhatIf) -> Proof 
     let outcome = estimate.map_or(Outcome::Undecided, |estimate| {
         outcome(what_if.kind, what_if.predicted, estimate.point, [estimate.low, estimate.high], fell)
     });
+    let is_silent = what_if.is_partial && outcome == Outcome::Refuted;
+    let overruled = overruled(data, with);
+    let outcome = if is_silent || overruled.is_some() { Outcome::Undecided } else { outcome };
     Proof {
         limiter: what_if.limiter,
         kind: what_if.kind,
@@ -30,12 +36,40 @@ pub fn judge(study: &Study, without: u32, with: u32, what_if: &WhatIf) -> Proof 
         side_effect: what_if.side_effect.to_string(),
         predicted: what_if.predicted,
         ratio: estimate.map(|estimate| estimate.point),
+        elasticity: estimate.and_then(|estimate| elasticity(what_if, estimate.point)),
         interval: estimate.map(|estimate| [estimate.low, estimate.high]),
         n_pairs: log_ratios.len(),
         share,
         outcome,
+        overruled,
         next,
     }
+}
+
+/// A setting that the sessions of a case were to have, and had otherwise: something after their start, or in front of the server,
+/// decided. `None` also where no session has answered.
+fn overruled(data: &ExperimentData, case: u32) -> Option<String> {
+    let asked = &data.plan.case(case)?.workload.session_settings;
+    let of_case = data.runs.iter().map(|run| &run.record).filter(|record| record.spec.case == case);
+    let answers = of_case.filter_map(|record| record.done.as_ref()?.sessions.as_ref());
+    let one = |sessions: &SessionSettings| {
+        let is_in_effect = |name: &&String| {
+            let mut values = sessions.values(name).peekable();
+            values.peek().is_some() && values.all(|value| value.source == "client")
+        };
+        let name = asked.keys().find(|name| !is_in_effect(name))?;
+        let had = sessions.values(name).find(|value| value.source != "client");
+        let had =
+            had.map_or("the server's".to_string(), |value| format!("{} by {}", value.value, value.source));
+        Some(format!("{name} was {had} in its sessions"))
+    };
+    answers.filter(|sessions| sessions.n_answered > 0).find_map(one)
+}
+
+/// The part of what the limiter would lose that a brake takes, on the scale of logarithms: 1 for what limits alone, 0 for what is not missed.
+fn elasticity(what_if: &WhatIf, ratio: f64) -> Option<f64> {
+    let predicted = what_if.predicted.filter(|ratio| what_if.kind == Kind::Brake && *ratio < 1.0)?;
+    Some(ratio.ln() / predicted.ln())
 }
 
 fn log_ratios(study: &Study, without: u32, with: u32) -> Vec<f64> {
@@ -91,15 +125,24 @@ fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2]
     }
 }
 
-/// Gives the limiter of the case with this number its proofs: with high confidence if one proves it, with low if one refutes it.
+/// Gives the limiter of the case with this number its proofs: with high confidence if one proves it. If one refutes it, what was
+/// second takes its place, unless that is refuted, too.
 pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
     let of = |name: Bottleneck| proofs.iter().find(|proof| proof.limiter == name).map(|proof| proof.outcome);
     let of_case = study.cases.iter_mut().filter(|summary| summary.case.id == case);
     for limiter in of_case.filter_map(|summary| summary.limiter.as_mut()) {
-        match of(limiter.name) {
-            Some(Outcome::Proven) => limiter.confidence = Confidence::High,
-            Some(Outcome::Refuted) => limiter.confidence = Confidence::Low,
-            Some(Outcome::Undecided) | None => {}
+        if of(limiter.name) == Some(Outcome::Refuted) {
+            limiter.confidence = Confidence::Low;
+            let second = limiter.runner_up.take_if(|(name, _)| of(*name) != Some(Outcome::Refuted));
+            if let Some((name, evidence)) = second {
+                let refuted = format!("refuted by a what-if, although {}", limiter.evidence);
+                limiter.runner_up = Some((limiter.name, refuted));
+                (limiter.name, limiter.evidence, limiter.next) = (name, evidence, name.advice());
+                limiter.charged = None;
+            }
+        }
+        if of(limiter.name) == Some(Outcome::Proven) {
+            limiter.confidence = Confidence::High;
         }
         limiter.proofs = proofs.to_vec();
     }
@@ -139,9 +182,11 @@ mod tests {
             predicted: Some(6.0),
             ratio: Some(8.9),
             interval: Some([8.1, 9.6]),
+            elasticity: None,
             n_pairs: 6,
             share: None,
             outcome: Outcome::Proven,
+            overruled: None,
             next: Some(Bottleneck::RowLock),
         };
         assert_eq!(

@@ -2,20 +2,23 @@
 
 pub(crate) mod proofs;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use analysis::summary::CaseSummary;
-use analysis::summary::proof::{Kind, Proof};
+use analysis::summary::limiter::Limiter;
+use analysis::summary::proof::Proof;
 use analysis::what_if::{self, Circumstances, WhatIf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use experiment::forecast::outlook::AROUND_LOAD_S;
 use experiment::plan::pairs::what_ifs::{self, Extent};
 use experiment::schedule::conduct;
-use model::experiment::case::Case;
+use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::load::Window;
 use model::text::prose::plural;
+use wire::{Conninfo, Session};
 
 use self::proofs::Proofs;
 use crate::commands::compare::{Explained, StoredCase};
@@ -74,24 +77,29 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     let plan = hiding::put_back(&of.dir, &explained.data.plan, &ExperimentArgs::default())?;
     let explained = Explained { data: model::run::ExperimentData { plan, ..explained.data }, ..explained };
     let summary = chosen(&explained, of)?;
-    let what_ifs = choose(&explained, summary, args.allow_changes)?;
+    let servers = setup::servers_of(&explained.data.experiment_toml)?;
+    let settable = settable(&explained, summary, &servers);
+    let what_ifs = choose(&explained, summary, (args.allow_changes, &settable))?;
     if what_ifs.is_empty() {
         say("no change of one thing can test that here");
         return Ok(Exit::Failed);
     }
     let base = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
     let planned = planned(&explained.data.plan, base, &what_ifs, args);
-    let Some(measured) = conducted(planned, &explained, args)? else { return Ok(Exit::Partial) };
+    let Some(measured) = conducted(planned, servers, &explained, args)? else { return Ok(Exit::Partial) };
     let study = &measured.explained.study;
-    let judged = what_ifs.iter().zip(2..).map(|(what_if, id)| what_if::judge(study, 1, id, what_if));
+    let data = &measured.explained.data;
+    let judged = what_ifs.iter().zip(2..).map(|(what_if, id)| what_if::judge(data, study, (1, id), what_if));
     let proofs = Proofs {
         case: summary.case.id,
         measured_in: measured.dir.display().to_string(),
         proofs: judged.collect(),
     };
     proofs::keep(&of.dir, &proofs)?;
-    show(&proofs, args)?;
-    let html = report::write_reports(&of.dir, &Explained::read(&of.dir)?)?;
+    let proven = Explained::read(&of.dir)?;
+    let of_case = proven.study.cases.iter().find(|case| case.case.id == proofs.case);
+    show(&proofs, of_case.and_then(|case| case.limiter.as_ref()), args)?;
+    let html = report::write_reports(&of.dir, &proven)?;
     say(&format!("report: {}", html.display()));
     let exit = if measured.is_failed || study.partial.is_some() { Exit::Partial } else { Exit::Done };
     Ok(exit.unless_values_are_left(measured.is_restored))
@@ -117,16 +125,39 @@ fn chosen<'a>(explained: &'a Explained, of: &StoredCase) -> Result<&'a CaseSumma
     })
 }
 
+/// The settings that the load's sessions may have of their own, of a server by URL. None if it cannot be asked: then the reason is
+/// said, and other changes remain.
+fn settable(explained: &Explained, summary: &CaseSummary, servers: &[Conninfo]) -> BTreeSet<String> {
+    let case = explained.data.plan.case(summary.case.id);
+    let Some(ServerSource::Url(keywords)) = case.map(|case| &case.server.source) else {
+        return BTreeSet::new();
+    };
+    let look = || -> Result<BTreeSet<String>> {
+        let conninfo = experiment::site::conninfo(servers, keywords)?;
+        let mut session =
+            Session::connect_unless(&conninfo, signals::stop_flag())?.context("stopped on request")?;
+        session.empty_search_path()?;
+        server::database::rights::settable(&mut session, &what_if::OF_SESSIONS)
+    };
+    look().unwrap_or_else(|error| {
+        say(&format!("cannot look up which settings a session may have: {error:#}"));
+        BTreeSet::new()
+    })
+}
+
 /// The what-ifs of a case; says what they test, and what nothing can test.
-fn choose(explained: &Explained, summary: &CaseSummary, allow_changes: bool) -> Result<Vec<WhatIf>> {
+fn choose(
+    explained: &Explained,
+    summary: &CaseSummary,
+    (allow_changes, settable): (bool, &BTreeSet<String>),
+) -> Result<Vec<WhatIf>> {
     let limiter = summary.limiter.as_ref().context("the case has no limiter")?;
-    let counting = what_if::telling_run(&explained.study, summary.case.id);
-    let counting = counting.context("no run of the case that counts has a limiter")?;
-    let record =
-        explained.data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == counting.run);
+    let run = what_if::telling_run(&explained.study, summary.case.id);
+    let run = run.context("no run of the case that counts has a limiter")?;
+    let record = explained.data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run);
     let case = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
     let record = record.context("the run has no record")?;
-    let of = Circumstances { case, limiter, record, resources: &counting.resources, allow_changes };
+    let of = Circumstances { case, limiter, record, run, allow_changes, settable };
     let (what_ifs, untested) = what_if::what_ifs(of);
     say(&format!(
         "{}: {} ({} confidence): {}",
@@ -149,7 +180,7 @@ fn choose(explained: &Explained, summary: &CaseSummary, allow_changes: bool) -> 
 }
 
 fn planned(measured: &Plan, base: &Case, what_ifs: &[WhatIf], args: &WhyArgs) -> Plan {
-    let measure_s = (args.measure.ms / 1000).clamp(2, 3600) as u32;
+    let measure_s = (args.measure.ms / 1000).clamp(1, 3600) as u32;
     let window = Window { ramp_up_s: RAMP_UP_S.min(base.window.ramp_up_s.max(1)), measure_s, ..base.window };
     let of_block_s = (what_ifs.len() + 1) as f64 * (f64::from(window.load_s()) + AROUND_LOAD_S);
     let n_blocks = (args.time.ms as f64 / 1000.0 / of_block_s) as u32;
@@ -161,8 +192,7 @@ fn planned(measured: &Plan, base: &Case, what_ifs: &[WhatIf], args: &WhyArgs) ->
 }
 
 /// Conducts the plan; `None` if it was stopped before the first run.
-fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
-    let servers = setup::servers_of(&of.data.experiment_toml)?;
+fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
     let consent =
         Consent { yes: args.yes, replace: false, replace_databases: &[], allow_changes: args.allow_changes };
     job::undo_settings(&servers)?;
@@ -195,23 +225,22 @@ fn conducted(plan: Plan, of: &Explained, args: &WhyArgs) -> Result<Option<Measur
     Ok(Some(Measured { dir: path, explained, is_restored, is_failed }))
 }
 
-fn show(proofs: &Proofs, args: &WhyArgs) -> Result<()> {
+/// Shows what was proven, and what limits the case then.
+fn show(proofs: &Proofs, limiter: Option<&Limiter>, args: &WhyArgs) -> Result<()> {
     if args.json {
-        return print_exact(&format!("{}\n", serde_json::to_string_pretty(proofs)?));
+        let mut all = serde_json::to_value(proofs)?;
+        all["limiter"] = serde_json::to_value(limiter)?;
+        return print_exact(&format!("{}\n", serde_json::to_string_pretty(&all)?));
     }
-    let mut text: String = proofs.proofs.iter().map(|proof| format!("{}\n", sentences(proof))).collect();
+    let sentence = |proof: &Proof| format!("{} ({})\n", proof.in_full(), plural(proof.n_pairs, "pair"));
+    let mut text: String = proofs.proofs.iter().map(sentence).collect();
+    if let Some(limiter) = limiter {
+        text.push_str(&format!(
+            "limiter: {} ({} confidence)\n",
+            limiter.name.as_str(),
+            limiter.confidence.as_str()
+        ));
+    }
     text.push_str(&format!("measured in {}\n", proofs.measured_in));
     print_exact(&text)
-}
-
-/// What a proof says, with the share that fell.
-fn sentences(proof: &Proof) -> String {
-    let share = match &proof.share {
-        // A brake does not free what it lowers.
-        Some((label, before, Some(after))) if proof.kind == Kind::Lift => {
-            format!(" {label}: {:.0} % before, {:.0} % after.", 100.0 * before, 100.0 * after)
-        }
-        _ => String::new(),
-    };
-    format!("{}{share} ({})", proof.sentence(), plural(proof.n_pairs, "pair"))
 }

@@ -63,3 +63,4 @@ mod tpcc;
 mod traps;
 mod truth;
 mod ways;
+mod why;

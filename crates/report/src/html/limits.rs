@@ -101,7 +101,7 @@ fn interventions(proofs: &[Proof]) -> String {
         .flat_map(|proof| [proof.interval.map_or(0.0, |[_, high]| high), proof.predicted.unwrap_or(0.0)]);
     let most = 1.05 * ends.fold(1.0, f64::max);
     let rows: String = proofs.iter().map(|proof| intervention(proof, most)).collect();
-    let sentences: Vec<String> = proofs.iter().map(Proof::sentence).collect();
+    let sentences: Vec<String> = proofs.iter().map(Proof::in_full).collect();
     format!(
         "<p class=\"quiet\">Throughput with one thing changed, over that without; bar: ratio and 95 % interval, dashed: \
          predicted, line: no change</p>\n<ul class=\"evidence\" aria-label=\"What-ifs\">\n{rows}</ul>\n<p>{}</p>\n",

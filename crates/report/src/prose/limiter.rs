@@ -26,7 +26,7 @@ fn words(limiter: &Limiter) -> String {
     let next = match limiter.proofs.as_slice() {
         [] => limiter.next.to_string(),
         proofs => {
-            let sentences: Vec<String> = proofs.iter().map(Proof::sentence).collect();
+            let sentences: Vec<String> = proofs.iter().map(Proof::in_full).collect();
             format!("Measured: {}", phrases::one_line(&sentences.join(" ")))
         }
     };

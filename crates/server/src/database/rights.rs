@@ -1,11 +1,14 @@
 //! What a role may do on a server: privileges are looked up, and what only trying tells is tried in a transaction that is
 //! rolled back. Nothing stays on the server.
 
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
 use model::run::rights::Rights;
 use model::run::server::ServerRecord;
 use wire::{Session, quote_ident, quote_literal};
 
-use crate::database::facts::{ask, is_so, is_superuser};
+use crate::database::facts::{ask, is_so, is_superuser, version_num};
 
 /// Extensions that help to measure.
 const EXTENSIONS: [&str; 2] = ["pg_prewarm", "pg_stat_statements"];
@@ -31,6 +34,29 @@ pub fn rights(session: &mut Session, record: &ServerRecord, schema: Option<&str>
         put(name, extension(session, record, is_superuser, name));
     }
     rights
+}
+
+/// Those of `names`, settings of the server, that the role of `session` may set in a session of its own.
+///
+/// # Errors
+/// When the server fails.
+pub fn settable(session: &mut Session, names: &[&str]) -> Result<BTreeSet<String>> {
+    let is_superuser = is_superuser(session);
+    let version_num = version_num(session)?;
+    let quoted: Vec<String> = names.iter().map(|name| quote_literal(name)).collect();
+    let sql = format!(
+        "select name, context from pg_catalog.pg_settings where name in ({}) and context in ('user', 'superuser')",
+        quoted.join(", ")
+    );
+    let rows = session.query(&sql).context("look up the settings of sessions")?;
+    let mut found = BTreeSet::new();
+    for row in 0..rows.len() {
+        let (Some(name), Some(context)) = (rows.get(row, "name"), rows.get(row, "context")) else { continue };
+        let granted = format!("select pg_catalog.has_parameter_privilege({}, 'set')", quote_literal(name));
+        let may = context == "user" || is_superuser || version_num >= 150_000 && is_so(session, &granted);
+        found.extend(may.then(|| name.to_string()));
+    }
+    Ok(found)
 }
 
 fn io_timing(session: &mut Session, record: &ServerRecord, is_superuser: bool) -> Result<String, String> {

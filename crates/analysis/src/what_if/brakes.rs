@@ -1,0 +1,76 @@
+//! Brakes: less of a resource, where there is no more of it to give.
+
+use crate::summary::limiter::Bottleneck;
+use crate::summary::proof::Kind;
+use crate::what_if::WhatIf;
+use crate::what_if::choose::{Change, Circumstances};
+
+/// Busy share of the processors from which on none is left.
+const ALL_BUSY: f64 = 0.95;
+/// What the delays of a transaction add to its time, as a share: throughput falls to four fifths where that time decides.
+const DELAY_SHARE: f64 = 0.25;
+/// Shortest and longest delay of a reply, microseconds: wake-ups of the driver are tens of microseconds late.
+const DELAY_US: std::ops::RangeInclusive<f64> = 200.0..=100_000.0;
+
+impl Circumstances<'_> {
+    pub(super) fn fewer_processors(&self) -> Change {
+        if !self.is_own() {
+            return Err("the processors of a server that pgdyno does not run are not its to take".to_string());
+        }
+        let known = self.run.resources.n_cpus.zip(self.run.resources.server_cpu);
+        let (n_cpus, used) = known.ok_or("the processor time of the server is not known")?;
+        let n = n_cpus / 2;
+        let is_bound = self.case.os.contains_key("numa") || self.case.os.contains_key("processors");
+        // Those that the server leaves to others are not missed.
+        if n == 0 || is_bound || used <= 1.05 * f64::from(n) {
+            return Err(format!(
+                "the server used {used:.1} of {n_cpus} processors, and half of them would do"
+            ));
+        }
+        // Fewer processors than it used cost throughput of any load: they say something only where none is left.
+        if self.busy().is_none_or(|busy| busy < ALL_BUSY) {
+            return Err("the processors had room".to_string());
+        }
+        let mut case = self.case.clone();
+        case.os.insert("processors".to_string(), n.to_string());
+        let what_if =
+            self.changed(Kind::Brake, format!("processors={n}"), "the driver has more of the others", case);
+        Ok(WhatIf { predicted: Some(f64::from(n) / used), ..what_if })
+    }
+
+    /// A longer way: the driver takes in each reply later. It costs its part of a transaction's time where nothing is queued for.
+    pub(super) fn delayed(&self, name: Bottleneck) -> Change {
+        if self.case.workload.pace.is_open() || self.has_think_times() {
+            return Err(
+                "clients that wait for a time of their own do not miss what a reply takes longer".to_string()
+            );
+        }
+        let tps = self.run.tps.filter(|tps| *tps > 0.0).ok_or("the throughput is not known")?;
+        let n_replies = self.replies().ok_or("how many replies a transaction waits for is not known")?;
+        // The holders of a lock follow each other: their time is that between two commits.
+        let n_at_once = if name == Bottleneck::Network { f64::from(self.n_clients()) } else { 1.0 };
+        let time_us = 1e6 * n_at_once / tps;
+        let delay_us = (DELAY_SHARE * time_us / n_replies).clamp(*DELAY_US.start(), *DELAY_US.end()).round();
+        let mut case = self.case.clone();
+        case.workload.reply_delay_us = delay_us as u32;
+        let what_if = self.changed(
+            Kind::Brake,
+            format!("each reply {} ms later", delay_us / 1000.0),
+            "transactions hold their locks longer",
+            case,
+        );
+        let predicted = (name == Bottleneck::Network).then(|| time_us / (time_us + n_replies * delay_us));
+        Ok(WhatIf { predicted, ..what_if })
+    }
+
+    /// Replies for which a transaction waits, on average. Those of a pipeline come together.
+    fn replies(&self) -> Option<f64> {
+        let is_pipelined = |source: &str| source.contains("\\startpipeline");
+        if self.case.workload.scripts.iter().any(|script| is_pipelined(&script.source)) {
+            return None;
+        }
+        let n: u64 = self.run.statements.iter().map(|statement| statement.service.n).sum();
+        let committed = self.run.counts.committed;
+        (n > 0 && committed > 0).then(|| (n as f64 / committed as f64).max(1.0))
+    }
+}
