@@ -8,6 +8,7 @@ pub(crate) mod seconds;
 pub(crate) mod series;
 pub(crate) mod settings;
 pub(crate) mod timeline;
+pub(crate) mod top_statements;
 pub mod tpcc;
 pub(crate) mod usage;
 

@@ -10,6 +10,7 @@ mod resources;
 mod run;
 pub mod scalability;
 mod study;
+mod top_statement;
 pub mod tpcc;
 pub mod variation;
 
@@ -21,3 +22,4 @@ pub use run::{
 };
 pub(crate) use run::{TOO_FEW_TRANSACTIONS, UNREACHABLE};
 pub use study::Study;
+pub use top_statement::TopStatement;

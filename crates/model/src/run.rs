@@ -123,6 +123,9 @@ pub struct RunRecord {
     /// Runs of other lanes that were under way while the load of this one ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub concurrent: Vec<ConcurrentRun>,
+    /// Statements that telemetry names, by identifier: their text without literals and comments.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statements: BTreeMap<String, String>,
     /// Telemetry that was not available, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,
@@ -168,6 +171,7 @@ impl RunRecord {
             survey: None,
             hooks: Vec::new(),
             concurrent: Vec::new(),
+            statements: BTreeMap::new(),
             telemetry_unavailable: BTreeMap::new(),
         }
     }

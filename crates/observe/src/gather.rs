@@ -94,6 +94,11 @@ impl Gather {
         self.put(name, instance, value);
     }
 
+    /// Adds to a counter whose increase somebody else has worked out.
+    pub(crate) fn put_increase(&mut self, name: &str, instance: &str, increase: f64) {
+        *self.values.entry(key(name, &clean(instance))).or_default() += increase;
+    }
+
     /// Increment of the counter `key`, which is now `value`; `None` if there is no earlier reading.
     fn increase(&mut self, key: &str, value: f64) -> Option<f64> {
         let Some(highest) = self.highest.get_mut(key) else {

@@ -44,6 +44,12 @@ pub enum Sample {
     Tick(Tick),
     /// Something happened.
     Event(Event),
+    /// The text of a statement that ticks name, without literals; once per statement.
+    Statement {
+        /// The identifier in ticks.
+        id: String,
+        text: String,
+    },
     /// Output of an exporter on another machine, verbatim.
     Scrape {
         /// Time of the answer, nanoseconds since the Unix epoch.

@@ -4,6 +4,8 @@ pub(crate) mod log;
 pub(crate) mod log_events;
 pub(crate) mod sampling;
 pub(crate) mod sessions;
+pub(crate) mod statement_text;
+pub(crate) mod statements;
 pub(crate) mod statistics;
 pub(crate) mod tail;
 pub(crate) mod waits;

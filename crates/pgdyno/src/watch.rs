@@ -98,7 +98,7 @@ fn sink(outbox: Outbox, shift_ns: i64, n_ticks: Arc<AtomicU64>) -> Box<dyn FnMut
                 DriverLine::Event(event)
             }
             Sample::Unavailable { what, reason } => DriverLine::Missing { what, reason },
-            Sample::Scrape { .. } => return,
+            Sample::Scrape { .. } | Sample::Statement { .. } => return,
         };
         // A parent that has gone ends this process elsewhere.
         outbox.say(&line).unwrap_or_default();

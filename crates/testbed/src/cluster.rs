@@ -57,7 +57,7 @@ impl Cluster {
 
     fn initialize(&self, hba: Option<&str>) {
         let mut initdb = program("initdb");
-        initdb.args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
+        initdb.args(["-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
         run(as_server_user(initdb.arg(self.data())));
         if let Some(hba) = hba {
             fs::write(self.data().join("pg_hba.conf"), hba).unwrap();

@@ -9,6 +9,7 @@ use crate::findings::{self, CaseContext};
 use crate::run::ExplainedRun;
 use crate::run::limiter;
 use crate::run::seconds::Distributions;
+use crate::run::top_statements;
 use crate::run::tpcc;
 use crate::summary::{CaseSummary, LatencySummary, RunSummary};
 use model::load::histogram::HistogramSum;
@@ -53,6 +54,9 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         capacity,
         limiter: limiter::of_case(
             &summaries.iter().filter_map(|run| run.limiter.as_ref()).collect::<Vec<_>>(),
+        ),
+        top_statements: top_statements::of_case(
+            &summaries.iter().map(|run| run.top_statements.as_slice()).collect::<Vec<_>>(),
         ),
         findings: Vec::new(),
         grade: Grade::Valid,

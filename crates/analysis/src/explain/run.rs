@@ -16,6 +16,7 @@ use crate::run::resources;
 use crate::run::seconds::{self};
 use crate::run::series;
 use crate::run::timeline::Timeline;
+use crate::run::top_statements;
 use crate::run::tpcc;
 use crate::run::usage::{Parties, Usage};
 use crate::summary::limiter::Limiter;
@@ -66,6 +67,9 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
         seconds: counted.seconds,
         phases: phases(data),
         limiter: None,
+        top_statements: line
+            .measured_span()
+            .map_or(Vec::new(), |span| top_statements::of_run(&usage, span, &record.statements)),
         fairness: record.done.as_ref().and_then(fairness),
         findings: Vec::new(),
         grade: Grade::Valid,

@@ -1,6 +1,7 @@
 //! Findings about the machine and the driver: whether something else affected the measurement.
 
 use model::telemetry::event::EventKind;
+use model::telemetry::metric::OPTIONAL;
 use model::telemetry::reading::TickSource;
 
 use super::format::{excerpt, figure, list, moment, percent};
@@ -262,9 +263,10 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
 };
 
 fn telemetry_missing(context: &RunContext) -> Option<Finding> {
-    let unavailable = &context.data.record.telemetry_unavailable;
-    let mut parts: Vec<String> =
-        unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    let unavailable = context.data.record.telemetry_unavailable.iter();
+    let is_missed = |name: &str| !OPTIONAL.iter().any(|optional| name.starts_with(optional));
+    let missed = unavailable.filter(|(name, _)| is_missed(name));
+    let mut parts: Vec<String> = missed.map(|(name, reason)| format!("{name}: {reason}")).collect();
     let sessions = context.data.record.done.as_ref().and_then(|done| done.sessions.as_ref());
     let silent = sessions.and_then(|sessions| sessions.silent.as_ref());
     parts.extend(silent.map(|reason| format!("settings of the load's sessions: {}", excerpt(reason))));

@@ -5,6 +5,8 @@
 
 mod sessions;
 
+pub(crate) use sessions::{KINDS, kind};
+
 use std::collections::BTreeMap;
 
 use model::run::RunData;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::capacity::CaseCapacity;
 use super::limiter::Limiter;
 use super::run::{LatencySummary, ScriptSummary, StatementSummary};
+use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
 use super::variation::Variation;
 use crate::finding::{Finding, Grade};
@@ -47,6 +48,9 @@ pub struct CaseSummary {
     /// What limited its runs that count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,
+    /// The statements that its runs that count spent their time in, as the server saw it; those with the most sessions first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub top_statements: Vec<TopStatement>,
     /// Findings that belong to the case (such as the spread of its runs).
     pub findings: Vec<Finding>,
     /// The worst grade that follows from `findings` and the counting runs' findings.

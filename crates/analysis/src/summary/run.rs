@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::capacity::{Capacity, Outcome, ProbeVerdict};
 use super::limiter::Limiter;
 use super::resources::Resources;
+use super::top_statement::TopStatement;
 use super::tpcc::TpccSummary;
 use crate::finding::{Finding, Grade, Severity};
 
@@ -85,6 +86,9 @@ pub struct RunSummary {
     /// What limited it; `None` if waits were not sampled, or it searched for a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,
+    /// The statements that it spent its time in, as the server saw it; those with the most sessions first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub top_statements: Vec<TopStatement>,
     /// Findings of the run.
     pub findings: Vec<Finding>,
     /// The worst grade that follows from the findings.

@@ -239,6 +239,7 @@ fn record(spec: RunSpec) -> RunRecord {
         violations_after: Default::default(),
         touched: BTreeMap::new(),
         survey: None,
+        statements: BTreeMap::new(),
         telemetry_unavailable: BTreeMap::new(),
     }
 }

@@ -17,6 +17,7 @@ use crate::site::wal::Meter;
 #[derive(Default, Clone)]
 pub(crate) struct Telemetry {
     unavailable: Arc<Mutex<BTreeMap<String, String>>>,
+    statements: Arc<Mutex<BTreeMap<String, String>>>,
     failure: Arc<Mutex<Option<String>>>,
     pub(crate) wal: Arc<Mutex<Meter>>,
 }
@@ -25,7 +26,7 @@ impl Telemetry {
     /// A sink that writes the samples to the run's files. With eyes on the server's host, the machine that is observed here
     /// is that of the driver.
     pub(crate) fn sink(&self, writer: RunWriter, eyes: Option<&EyesRecord>) -> Box<dyn FnMut(Sample) + Send> {
-        let Telemetry { unavailable, failure, wal } = self.clone();
+        let Telemetry { unavailable, statements, failure, wal } = self.clone();
         let is_here = eyes.map(|eyes| eyes.is_here);
         Box::new(move |sample| {
             let written = match sample {
@@ -38,6 +39,10 @@ impl Telemetry {
                 }
                 Sample::Event(event) => writer.event(&event),
                 Sample::Scrape { end_unix_ns, text } => writer.scrape(end_unix_ns, &text),
+                Sample::Statement { id, text } => {
+                    lock(&statements).insert(id, text);
+                    Ok(())
+                }
                 Sample::Unavailable { what, reason } => {
                     lock(&unavailable).insert(what, reason);
                     Ok(())
@@ -64,6 +69,7 @@ impl Telemetry {
     /// Missing telemetry makes the run fail: otherwise its record would look complete without being so.
     pub(crate) fn into_record(self, record: &mut RunRecord) -> Result<()> {
         record.telemetry_unavailable.append(&mut lock(&self.unavailable));
+        record.statements = std::mem::take(&mut lock(&self.statements));
         match lock(&self.failure).take() {
             Some(failure) => anyhow::bail!("cannot write telemetry: {failure}"),
             None => Ok(()),

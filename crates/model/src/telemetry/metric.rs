@@ -42,6 +42,10 @@ const fn gauge(name: &'static str, instance: &'static str, unit: &'static str, w
     Metric { name, instance, kind: MetricKind::Gauge, unit, what }
 }
 
+/// Beginnings of what many servers and machines lack, and what no rule is silent without: it is recorded why it is not there, but
+/// that is no finding.
+pub const OPTIONAL: [&str; 1] = ["statements."];
+
 /// Every metric that pgdyno records.
 pub const METRICS: &[Metric] = &[
     counter("host.cpu.user", "cpu", "s", "time in user code, niced or not (/proc/stat)"),
@@ -329,6 +333,59 @@ pub const METRICS: &[Metric] = &[
         "1",
         "sessions that wait for a lock, by what the root of their queue does, sampled about once a second \
          (pg_blocking_pids); `gone`: it had ended; absent is 0",
+    ),
+    gauge("statements.samples", "", "1", "those of the samples that say which statement each session is in"),
+    gauge(
+        "statements.sessions",
+        "statement/state",
+        "1",
+        "client sessions in a statement (an identifier of `statements` in run.json; `other` beyond the 30 of a tick), summed \
+         over these samples, by wait event or `CPU` (pg_stat_activity); absent is 0",
+    ),
+    gauge("statements.span", "", "s", "time since the previous reading of pg_stat_statements"),
+    counter(
+        "statements.calls",
+        "statement",
+        "1",
+        "executions, of the 50 statements with the most time in the tick and of all others as `other` (pg_stat_statements); \
+         absent is 0",
+    ),
+    counter("statements.time", "statement", "s", "time in the executor (pg_stat_statements); absent is 0"),
+    counter(
+        "statements.plan_time",
+        "statement",
+        "s",
+        "time in the planner (pg_stat_statements, 13 and later); zero unless track_planning is on; absent is 0",
+    ),
+    counter(
+        "statements.rows",
+        "statement",
+        "1",
+        "rows returned or changed (pg_stat_statements); absent is 0",
+    ),
+    counter(
+        "statements.blocks_read",
+        "statement",
+        "1",
+        "blocks not found in shared buffers (pg_stat_statements); absent is 0",
+    ),
+    counter(
+        "statements.temp_blocks",
+        "statement",
+        "1",
+        "blocks of temporary files read and written (pg_stat_statements); absent is 0",
+    ),
+    counter(
+        "statements.io_time",
+        "statement",
+        "s",
+        "time of reads and writes (pg_stat_statements); zero unless track_io_timing is on; absent is 0",
+    ),
+    counter(
+        "statements.wal_bytes",
+        "statement",
+        "bytes",
+        "WAL (pg_stat_statements, 13 and later); absent is 0",
     ),
     gauge("server.foreign_sessions", "", "1", "client sessions that are not pgdyno's (pg_stat_activity)"),
     gauge(

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use wire::{Session, SessionError};
 
 use crate::schedule::unix_ns;
+use crate::server::statements::{self, Names};
 use crate::server::statistics;
 use crate::server::waits::{self, Rhythm, Tally};
 use crate::server::watch::{is_fatal, prepare};
@@ -26,16 +27,21 @@ pub(crate) struct Sampling {
     sample: String,
     roots: Option<String>,
     roots_due: Instant,
+    /// Takes a sample with the statements; `None`: this server rejects it.
+    statements: Option<String>,
+    statements_due: Instant,
 }
 
 impl Sampling {
-    pub(crate) fn start(session: &mut Session, is_direct: bool) -> Sampling {
+    pub(crate) fn start(session: &mut Session, database: &str, is_direct: bool) -> Sampling {
         let version_num = session.server_version_num();
         let mut sample = statistics::with_activity(version_num, &waits::sample_sql());
+        let mut statements = statistics::with_activity(version_num, &waits::sample_statements_sql(database));
         let mut roots =
             (version_num >= 90_600).then(|| statistics::with_activity(version_num, &waits::roots_sql()));
         if is_direct {
             sample = prepare(session, "pgdyno_waits", sample);
+            statements = prepare(session, "pgdyno_statements", statements);
             roots = roots.map(|roots| prepare(session, "pgdyno_roots", roots));
         }
         let rhythm = Rhythm::new(unix_ns());
@@ -48,6 +54,8 @@ impl Sampling {
             sample,
             roots,
             roots_due: Instant::now(),
+            statements: Some(statements),
+            statements_due: Instant::now(),
         }
     }
 
@@ -62,15 +70,28 @@ impl Sampling {
     }
 
     /// Takes a sample.
-    pub(crate) fn take(&mut self, session: &mut Session) -> Result<(), SessionError> {
+    pub(crate) fn take(&mut self, session: &mut Session, names: &mut Names) -> Result<(), SessionError> {
         let begin = Instant::now();
         self.next = begin + FAILED_PAUSE;
         self.n_failed += 1;
-        let rows = session.query(&self.sample)?;
+        let statements = self.statements.as_ref().filter(|_| begin >= self.statements_due);
+        let (rows, names) = match statements.map(|sql| session.query(sql)) {
+            Some(Ok(rows)) => (rows, Some(names)),
+            Some(Err(error)) if is_fatal(&error) => return Err(error),
+            // Samples are worth having without it.
+            Some(Err(_)) => {
+                self.statements = None;
+                (session.query(&self.sample)?, None)
+            }
+            None => (session.query(&self.sample)?, None),
+        };
         self.n_failed = 0;
         let took = begin.elapsed();
         self.took = took;
-        let seen = self.tally.add(&rows.rows, took);
+        if names.is_some() {
+            self.statements_due = begin + statements::PAUSE;
+        }
+        let seen = self.tally.add(&rows.rows, took, names);
         if seen.has_lock_waits && begin >= self.roots_due {
             self.look_for_roots(session)?;
         }

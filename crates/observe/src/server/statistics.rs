@@ -9,6 +9,7 @@
 use wire::quote_literal;
 
 use crate::server::sessions;
+use crate::server::statements::{self, Extension};
 
 /// `application_name` of the observers' sessions of the process that has this word.
 pub(crate) fn application_name(word: &str) -> String {
@@ -28,8 +29,8 @@ pub(crate) struct Part {
     pub(crate) sql: String,
     /// Whether it runs once per minute instead of each tick.
     pub(crate) is_rare: bool,
-    /// Whether its cost grows with the number of tables.
-    pub(crate) grows_with_tables: bool,
+    /// Whether its cost grows with what the server keeps: tables, statements.
+    pub(crate) grows: bool,
 }
 
 /// Identifies the server: a change indicates a restart or a failover.
@@ -104,6 +105,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) wants_clients: bool,
     /// `application_name` of this process's observers.
     pub(crate) observer: &'a str,
+    /// What counts executions of statements, if it is there.
+    pub(crate) extension: Option<&'a Extension>,
 }
 
 /// All parts for a version.
@@ -135,12 +138,16 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
     }
     if scope.wants_autovacuum {
         let counts = part("database.autovacuums", autovacuums(&name));
-        parts.push(Part { grows_with_tables: true, ..counts });
+        parts.push(Part { grows: true, ..counts });
         let sql = format!(
             "select '{AUTOVACUUM}', pid::text, coalesce(datname || ' ', '') || coalesce(query, '') from a \
              where kind = 'autovacuum worker'"
         );
         parts.push(part("autovacuum events", sql));
+    }
+    if let Some(extension) = scope.extension {
+        let counts = part(statements::PART, extension.sql(scope.database));
+        parts.push(Part { grows: true, ..counts });
     }
     let size = format!("select 'database.bytes', '', pg_database_size({name})::text");
     parts.push(Part { is_rare: true, ..part("database.bytes", size) });
@@ -148,7 +155,7 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
 }
 
 fn part(what: &'static str, sql: String) -> Part {
-    Part { what, sql, is_rare: false, grows_with_tables: false }
+    Part { what, sql, is_rare: false, grows: false }
 }
 
 /// Sessions other than this one. 10 calls parallel workers background workers, as those of logical replication. 9.6 has no backend types: autovacuum workers are recognized by their query text, and
@@ -171,9 +178,10 @@ fn activity(version_num: u32) -> String {
         "case when waiting then 'Lock' end as wait_event_type, case when waiting then 'unknown' end as wait_event"
     };
     let leader = if version_num >= 130_000 { "leader_pid" } else { "null::integer as leader_pid" };
+    let query_id = if version_num >= 140_000 { "query_id" } else { "null::bigint as query_id" };
     format!(
         "select pid, datname, {kind} as kind, state, state_change, {waits}, query, backend_xid, backend_xmin, \
-         application_name, usesysid is not null as is_user, {leader} \
+         application_name, usesysid is not null as is_user, {leader}, {query_id} \
          from pg_stat_activity where pid <> pg_backend_pid()"
     )
 }
@@ -373,6 +381,7 @@ mod tests {
             wants_autovacuum: true,
             wants_clients: true,
             observer: "pgdyno observer",
+            extension: None,
         };
         statement(version_num, parts(version_num, scope).iter())
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use model::telemetry::wait::{self, Stage};
 
 use crate::gather::Gather;
+use crate::server::statements::{self, Names, Sampled};
 
 /// Most samples a second.
 const RATE_MAX: f64 = 20.0;
@@ -31,11 +32,22 @@ const CLIENT: &str = "client";
 
 /// A sample: class, state, wait event with its type, number of processes. Idle background processes are left out.
 pub(crate) fn sample_sql() -> String {
+    sample_of("", "a", "1, 2, 3, 4")
+}
+
+/// The same, apart for each statement of this database, with its identifier, if the server has one, and its text.
+pub(crate) fn sample_statements_sql(database: &str) -> String {
+    let from = format!("a, {}", statements::of_sessions(database));
+    let columns = ", coalesce(s.id::text, ''), min(s.text)";
+    sample_of(columns, &from, "1, 2, 3, 4, s.id, case when s.id is null then s.text end")
+}
+
+fn sample_of(more: &str, from: &str, by: &str) -> String {
     format!(
         "select case when kind = 'client backend' then '{CLIENT}' else kind end, coalesce(state, ''), \
-         coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)::text from a \
+         coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)::text{more} from {from} \
          where kind is not null and (kind = 'client backend' or coalesce(wait_event_type, '') <> 'Activity') \
-         group by 1, 2, 3, 4"
+         group by {by}"
     )
 }
 
@@ -64,6 +76,7 @@ pub(crate) struct Tally {
     roots: BTreeMap<String, f64>,
     n_queries: u32,
     took: Duration,
+    statements: Sampled,
 }
 
 /// The content of one sample, in short.
@@ -76,8 +89,16 @@ pub(crate) struct Seen {
 type Row = [Option<String>];
 
 impl Tally {
-    /// Adds the rows of [`sample_sql`], which took this long.
-    pub(crate) fn add(&mut self, rows: &[Vec<Option<String>>], took: Duration) -> Seen {
+    /// Adds the rows of [`sample_sql`], which took this long, or of [`sample_statements_sql`] with the names of statements.
+    pub(crate) fn add(
+        &mut self,
+        rows: &[Vec<Option<String>>],
+        took: Duration,
+        mut names: Option<&mut Names>,
+    ) -> Seen {
+        if names.is_some() {
+            self.statements.count_sample();
+        }
         let (mut seen, mut waits, mut stages) = (Seen::default(), BTreeSet::new(), BTreeSet::new());
         for row in rows {
             let Some((class, what, n)) = process(row) else { continue };
@@ -86,6 +107,9 @@ impl Tally {
             if let Some(stage) = Stage::of(&what, class == CLIENT) {
                 seen.has_lock_waits |= stage == Stage::Lock;
                 stages.insert(stage);
+            }
+            if let (Some(names), [.., Some(id), Some(text)]) = (&mut names, &row[5..]) {
+                self.statements.add(&names.of(id, text), &what, n);
             }
             if what.contains(':') {
                 waits.insert(what);
@@ -110,7 +134,8 @@ impl Tally {
 
     /// Hands over the tick's readings, and starts the next tick.
     pub(crate) fn put(&mut self, gather: &mut Gather) {
-        let Tally { n_samples, processes, instants, stages, roots, n_queries, took } = std::mem::take(self);
+        let Tally { n_samples, processes, instants, stages, roots, n_queries, took, statements } =
+            std::mem::take(self);
         if n_samples == 0 {
             return;
         }
@@ -125,12 +150,13 @@ impl Tally {
             gather.put("waits.stages", stage.as_str(), f64::from(n));
         }
         roots.iter().for_each(|(key, n)| gather.put_said("waits.roots", key, *n));
+        statements.put(gather);
     }
 }
 
 /// Class, what it does, and how many.
 fn process(row: &Row) -> Option<(&str, String, u32)> {
-    let [Some(class), Some(state), Some(kind), Some(event), Some(n)] = row else { return None };
+    let [Some(class), Some(state), Some(kind), Some(event), Some(n), ..] = row else { return None };
     Some((class, what(class == CLIENT, state, kind, event), n.parse().ok()?))
 }
 
@@ -228,10 +254,10 @@ mod tests {
             row(["walwriter", "", "IO", "WALSync", "1"]),
             row(["client", "", "", "", "1"]),
         ];
-        let seen = tally.add(&first, Duration::from_millis(1));
+        let seen = tally.add(&first, Duration::from_millis(1), None);
         assert_eq!(seen, Seen { n_processes: 18, has_lock_waits: true });
         let second = [row(["client", "idle in transaction", "Client", "ClientRead", "1"])];
-        assert!(!tally.add(&second, Duration::from_millis(1)).has_lock_waits);
+        assert!(!tally.add(&second, Duration::from_millis(1), None).has_lock_waits);
         let mut gather = Gather::new(Backwards::Reset);
         tally.put(&mut gather);
         let values = gather.take().0;

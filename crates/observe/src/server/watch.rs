@@ -11,11 +11,13 @@ use model::telemetry::event::{Event, EventKind};
 use model::telemetry::reading::{Tick, TickSource, split_key};
 use wire::{ConnectError, Conninfo, Session, SessionError};
 
+use crate::Sample;
 use crate::gather::{Backwards, Gather};
 use crate::host::watch::late;
 use crate::schedule::{Control, LATE_NS, TickEnds, unix_ns};
 use crate::server::sampling::Sampling;
 use crate::server::sessions::{self, Foreign};
+use crate::server::statements::{Counted, EXTENSION, Extension, Names, PART, STATEMENT};
 use crate::server::statistics::{self, Part, Scope};
 use crate::sink::Out;
 
@@ -32,7 +34,7 @@ const RARE_TICKS: u64 = 60;
 /// Limit for autovacuum processes: a server may report anything.
 const AUTOVACUUMS_MAX: usize = 1000;
 /// A part of the statement that takes longer than this runs once per minute, and at the end. Only the counts of
-/// autovacuum grow with the number of tables; 10 ms a second are 1 % of a processor.
+/// autovacuum grow with the number of tables, and those of statements with theirs; 10 ms a second are 1 % of a processor.
 const PART_LIMIT: Duration = Duration::from_millis(10);
 
 /// The statistics and logs to observe of a server.
@@ -63,6 +65,8 @@ pub(crate) struct ServerWatch {
     is_lost: bool,
     /// Autovacuums running in the last tick: pid and activity.
     autovacuums: BTreeSet<(String, String)>,
+    statements: Counted,
+    names: Names,
 }
 
 /// A session and the statements that it runs.
@@ -74,6 +78,7 @@ struct Asking {
     sampling: Option<Sampling>,
     log_tells_checkpoints: bool,
     log_tells_autovacuum: bool,
+    extension: Option<Extension>,
 }
 
 /// Bounds of the moment at which the server answered.
@@ -134,6 +139,8 @@ impl ServerWatch {
             next_attempt: None,
             is_lost: false,
             autovacuums: BTreeSet::new(),
+            statements: Counted::default(),
+            names: Names::default(),
         }
     }
 
@@ -152,9 +159,31 @@ impl ServerWatch {
                 self.turn(control, (!stop).then_some(meant_ns));
             }
             if stop {
+                self.name_statements();
                 return;
             }
         }
+    }
+
+    /// Asks for the texts of statements that matter and that no sample has shown. The extension reads all of its texts for that,
+    /// which would disturb a load.
+    fn name_statements(&mut self) {
+        let wanted = self.names.wanted();
+        if let Some(Asking { session, extension: Some(extension), .. }) = &mut self.session
+            && !wanted.is_empty()
+            && let Ok(rows) = session.query(&extension.texts_sql(&wanted))
+        {
+            for row in &rows.rows {
+                if let [Some(id), Some(text)] = row.as_slice() {
+                    self.names.learn(id, text);
+                }
+            }
+        }
+        self.tell_names();
+    }
+
+    fn tell_names(&mut self) {
+        self.names.take().into_iter().for_each(|(id, text)| self.out.send(Sample::Statement { id, text }));
     }
 
     /// When waits are sampled next; `None` where they cannot be, or before the end of this tick.
@@ -166,7 +195,9 @@ impl ServerWatch {
     fn sample(&mut self) {
         let Some(asking) = self.session.as_mut() else { return };
         let Some(sampling) = asking.sampling.as_mut() else { return };
-        let Err(error) = sampling.take(&mut asking.session) else { return };
+        let Err(error) = sampling.take(&mut asking.session, &mut self.names) else {
+            return self.tell_names();
+        };
         if asking.session.is_lost() || is_fatal(&error) {
             self.session = None;
             self.lost(&error.to_string());
@@ -229,13 +260,14 @@ impl ServerWatch {
         self.is_lost = false;
         self.n_ticks += 1;
         let Moment { at, unix_ns: end_unix_ns, .. } = moment;
-        let mut autovacuums = BTreeSet::new();
+        let (mut autovacuums, mut statements) = (BTreeSet::new(), Vec::new());
         for row in rows {
             let [Some(metric), Some(instance), Some(value)] = row.as_slice() else { continue };
             match metric.as_str() {
                 statistics::AUTOVACUUM if autovacuums.len() < AUTOVACUUMS_MAX => {
                     autovacuums.insert((instance.clone(), value.clone()));
                 }
+                STATEMENT => statements.push((instance.clone(), value.clone())),
                 statistics::CLOCK => self.put_clock(value, moment),
                 sessions::CLIENTS => self.put_foreign(value, control),
                 _ => {
@@ -251,6 +283,10 @@ impl ServerWatch {
         self.autovacuums = autovacuums;
         if let Some(sampling) = self.session.as_mut().and_then(|asking| asking.sampling.as_mut()) {
             sampling.tally.put(&mut self.gather);
+        }
+        if !statements.is_empty() {
+            let names = self.statements.put(&statements, at, &mut self.gather);
+            self.names.want(names);
         }
         let (mut values, n_resets) = self.gather.take();
         let last_read = self.last_read.replace(at);
@@ -360,7 +396,9 @@ impl ServerWatch {
             let reason = "a pooler is in between: our sessions cannot be distinguished from foreign ones";
             self.out.unavailable("server.foreign_sessions", reason.to_string());
         }
+        let extension = self.look_for_extension(&mut session).map_err(words)?;
         let scope = Scope {
+            extension: extension.as_ref(),
             database: &self.wanted.database,
             wants_autovacuum: !log_tells_autovacuum,
             wants_clients: self.wanted.has_backends && is_direct,
@@ -377,7 +415,7 @@ impl ServerWatch {
             often = prepare(&mut session, "pgdyno_often", often);
             rarely = prepare(&mut session, "pgdyno_rarely", rarely);
         }
-        let sampling = Sampling::start(&mut session, is_direct);
+        let sampling = Sampling::start(&mut session, &self.wanted.database, is_direct);
         Ok(Asking {
             session,
             sampling: Some(sampling),
@@ -385,7 +423,22 @@ impl ServerWatch {
             rarely,
             log_tells_checkpoints,
             log_tells_autovacuum,
+            extension,
         })
+    }
+
+    fn look_for_extension(&self, session: &mut Session) -> Result<Option<Extension>, SessionError> {
+        let rows = session.query(EXTENSION)?;
+        let extension = match rows.rows.first().map(Vec::as_slice) {
+            Some([Some(schema), Some(version)]) => Extension::of(schema, version),
+            _ => None,
+        };
+        if extension.is_none() {
+            let reason =
+                format!("extension pg_stat_statements is not installed in `{}`", self.conninfo.dbname);
+            self.out.unavailable(PART, reason);
+        }
+        Ok(extension)
     }
 
     /// Compares the server with the known one.
@@ -396,6 +449,7 @@ impl ServerWatch {
             let text = format!("the server has been restarted or replaced: {}", differences.join(", "));
             self.out.event(Event::new(unix_ns(), EventKind::ServerRestarted, text));
             self.gather = Gather::new(Backwards::Reset);
+            self.statements = Counted::default();
             self.last_read = None;
         }
         self.identity = Some(identity);
@@ -413,7 +467,7 @@ impl ServerWatch {
             let begin = Instant::now();
             match session.query(&statistics::statement(version_num, std::iter::once(&part))) {
                 Ok(_) => {
-                    part.is_rare |= part.grows_with_tables && begin.elapsed() > PART_LIMIT;
+                    part.is_rare |= part.grows && begin.elapsed() > PART_LIMIT;
                     accepted.push(part);
                 }
                 Err(error) if is_fatal(&error) => return Err(error),

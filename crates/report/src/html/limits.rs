@@ -1,6 +1,8 @@
 //! What limited the cases: the judgement of the best case with its evidence as bars, a strip of limiters along the axis, and
 //! the evidence of every case.
 
+mod top_statements;
+
 use analysis::summary::limiter::{Bottleneck, Figure, Limiter};
 use analysis::summary::proof::Proof;
 use analysis::summary::{CaseSummary, Study};
@@ -17,7 +19,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let Some((case, limiter)) =
         judged.iter().find(|(case, _)| best == Some(case.case.id)).or(judged.first()).copied()
     else {
-        return String::new();
+        return top_statements::tables(study, axis);
     };
     let is_several = study.cases.len() > 1;
     let whose = if is_several { headline::name(case) } else { String::new() };
@@ -42,6 +44,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         true => " Not proven. Only lifting a limit proves it: pgdyno why does.</p>\n",
         false => "</p>\n",
     });
+    html.push_str(&top_statements::tables(study, axis));
     html
 }
 

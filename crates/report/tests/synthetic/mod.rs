@@ -10,7 +10,7 @@ use analysis::summary::limiter::{Bottleneck, Confidence, Figure, Limiter};
 use analysis::summary::variation::{Origin, Spread, Variation};
 use analysis::summary::{
     CaseSummary, ErrorSummary, LatencySummary, Mark, Resources, RunSummary, Second, Series, StatementSummary,
-    Study,
+    Study, TopStatement,
 };
 pub(crate) use compared::comparisons;
 use model::experiment::Prepare;
@@ -181,6 +181,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
     )];
     RunSummary {
         limiter: Some(limiter(case.workload.n_clients)),
+        top_statements: top_statements(case.workload.n_clients),
         run: spec.run,
         block: spec.block,
         case: case.id,
@@ -263,6 +264,32 @@ fn latency(service_ns: f64, n: u64, random: &mut Random) -> LatencySummary {
         p999_ns: at(7.5),
         max_ns: at(26.0),
     }
+}
+
+fn top_statements(n_clients: u32) -> Vec<TopStatement> {
+    let one = |text: &str, part: f64, by: [(&'static str, f64); 2]| {
+        let sessions = part * f64::from(n_clients);
+        TopStatement {
+            text: text.to_string(),
+            sessions: Some(sessions),
+            by: by.map(|(kind, share)| (kind, share * sessions)).to_vec(),
+            calls_per_s: Some(900.0),
+            time: Some(sessions),
+            rows_per_s: Some(900.0),
+            blocks_read_per_s: Some(31.0),
+            wal_bytes_per_s: Some(412_000.0),
+            ..TopStatement::default()
+        }
+    };
+    vec![
+        one("END", 0.52, [("CPU", 0.1), ("WAL", 0.9)]),
+        one(
+            "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?",
+            0.2,
+            [("CPU", 0.2), ("locks", 0.8)],
+        ),
+        one("SELECT abalance FROM pgbench_accounts WHERE aid = ?", 0.04, [("CPU", 0.9), ("I/O", 0.1)]),
+    ]
 }
 
 fn statements(shape: &Shape, service_ns: f64, n: u64, random: &mut Random) -> Vec<StatementSummary> {
@@ -403,6 +430,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
     let all = findings.iter().chain(of_case.iter().flat_map(|run| &run.findings));
     CaseSummary {
         limiter: Some(limiter(case.workload.n_clients)),
+        top_statements: top_statements(case.workload.n_clients),
         case: case.clone(),
         label: case.label(),
         n_started: runs.iter().filter(|run| run.case == case.id).count(),

@@ -78,6 +78,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         ]
         .map(|(table, n)| (table.to_string(), n))
         .into(),
+        statements: BTreeMap::new(),
         telemetry_unavailable: BTreeMap::from([(
             "host.psi.io.some".to_string(),
             "the kernel was built without pressure stall information".to_string(),

@@ -7,10 +7,10 @@ use crate::run::timeline::Placed;
 
 /// What sessions do, in the order in which they are stacked: neighbours have colours that every kind of colour vision tells
 /// apart. Idle sessions are left out.
-pub(super) const KINDS: [&str; 7] = ["CPU", "LWLocks", "other", "idle in transaction", "I/O", "WAL", "locks"];
+pub(crate) const KINDS: [&str; 7] = ["CPU", "LWLocks", "other", "idle in transaction", "I/O", "WAL", "locks"];
 
 /// What a session with this wait does; none of an idle one.
-fn kind(what: &str) -> Option<&'static str> {
+pub(crate) fn kind(what: &str) -> Option<&'static str> {
     Some(match Stage::of(what, true) {
         Some(Stage::WalFlush | Stage::WalInit) => "WAL",
         Some(Stage::DataRead | Stage::DataWrite | Stage::Spill | Stage::Slru) => "I/O",
