@@ -8,6 +8,7 @@ pub mod fingerprint;
 pub mod hooks;
 pub use crate::telemetry::host;
 pub mod phase;
+pub mod residency;
 pub mod rights;
 pub mod server;
 pub mod touched;
@@ -31,6 +32,7 @@ use crate::run::fingerprint::Fingerprint;
 use crate::run::hooks::HookRecord;
 use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
+use crate::run::residency::Residency;
 use crate::run::server::{LoadConnections, ServerRecord};
 use crate::run::touched::Touched;
 
@@ -114,6 +116,9 @@ pub struct RunRecord {
     /// Rows of each table that the load read and changed, from ramp-up to drain; empty where the server does not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub touched: BTreeMap<String, Touched>,
+    /// How much of these tables and their indexes was in memory, if that was looked at.
+    #[serde(default, skip_serializing_if = "Residency::is_empty")]
+    pub residency: Residency,
     /// What the server reported about the user's own scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survey: Option<ScriptSurvey>,
@@ -168,6 +173,7 @@ impl RunRecord {
             violations_before: BTreeMap::new(),
             violations_after: BTreeMap::new(),
             touched: BTreeMap::new(),
+            residency: Residency::default(),
             survey: None,
             hooks: Vec::new(),
             concurrent: Vec::new(),

@@ -5,6 +5,7 @@ pub mod facts;
 pub mod fingerprint;
 pub mod prewarm;
 pub(crate) mod relations;
+pub mod residency;
 pub mod rights;
 pub mod target;
 pub mod template;

@@ -237,6 +237,7 @@ fn record(spec: RunSpec) -> RunRecord {
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),
+        residency: Default::default(),
         touched: BTreeMap::new(),
         survey: None,
         statements: BTreeMap::new(),

@@ -18,10 +18,11 @@ use model::experiment::repeat::Repeat;
 use model::experiment::script::CaseData;
 use model::run::RunRecord;
 use model::run::hooks::HookRecord;
+use model::run::residency::InMemory;
 use model::run::touched::Touched;
 use server::database::facts::{self, LocalFacts};
 use server::database::fingerprint::fingerprint;
-use server::database::{definitions, prewarm, tend, touched};
+use server::database::{definitions, prewarm, residency, tend, touched};
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
@@ -133,6 +134,18 @@ impl Live<'_> {
 
     fn home(&self) -> Option<&Home> {
         self.found.as_ref()?.place.home.as_ref()
+    }
+
+    /// The server's data directory, if it is on this machine, and whether the server is ours.
+    fn files(&self) -> (Option<PathBuf>, bool) {
+        let place = self.found.as_ref().and_then(|found| found.place.dirs.get("data"));
+        (place.cloned(), self.stage.cluster().is_some())
+    }
+
+    /// What of the tables is in memory after the load, seen over a session of its own.
+    fn residency_after(&mut self, tables: &[&str]) -> Result<InMemory> {
+        let (data_dir, is_own) = self.files();
+        residency::residency(&mut self.another_session()?, tables, data_dir.as_deref(), is_own)
     }
 
     /// Rows touched so far, with what this run's own session read, and the pages of the tables.
@@ -258,10 +271,14 @@ impl Ground for Live<'_> {
         Ok(detail)
     }
 
-    fn prewarm(&mut self, record: &RunRecord) -> Result<Detail> {
+    fn prewarm(&mut self, record: &mut RunRecord) -> Result<Detail> {
         let tables = self.tables(record);
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
-        prewarm::prewarm(self.session()?, &tables)
+        let detail = prewarm::prewarm(self.session()?, &tables)?;
+        let (data_dir, is_own) = self.files();
+        record.residency.before =
+            residency::residency(self.session()?, &tables, data_dir.as_deref(), is_own).ok();
+        Ok(detail)
     }
 
     fn checkpoint(&mut self) -> Result<Detail> {
@@ -279,6 +296,9 @@ impl Ground for Live<'_> {
         self.session = None;
         self.run.load(self, record, watch)?;
         self.run.site.hands.expect_there()?;
+        if record.residency.before.is_some() {
+            record.residency.after = self.residency_after(&names).ok();
+        }
         // Without these counts a rule is silent; the measurement stands.
         if let (Ok(before), Ok(after)) = (before, self.touched_after(record, &names)) {
             let home = self.home();

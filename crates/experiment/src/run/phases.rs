@@ -31,7 +31,7 @@ pub(crate) trait Ground {
     /// Vacuums and analyzes as the case asks.
     fn vacuum(&mut self, record: &RunRecord) -> Result<Detail>;
     /// Reads the tables into memory.
-    fn prewarm(&mut self, record: &RunRecord) -> Result<Detail>;
+    fn prewarm(&mut self, record: &mut RunRecord) -> Result<Detail>;
     /// Writes dirty pages to disk.
     fn checkpoint(&mut self) -> Result<Detail>;
     /// Waits until the server is quiet.
@@ -141,7 +141,7 @@ impl Phases<'_, '_> {
     fn take(
         &mut self,
         phase: Phase,
-        step: impl FnOnce(&mut Watch, &RunRecord) -> Result<Detail>,
+        step: impl FnOnce(&mut Watch, &mut RunRecord) -> Result<Detail>,
     ) -> Result<()> {
         self.go_on()?;
         (self.watch)(Progress::PhaseBegins(phase));

@@ -8,6 +8,7 @@ use model::load::course::RampUpEnd;
 use model::run::RunRecord;
 use model::run::host::HostRecord;
 use model::run::phase::Phase;
+use model::run::residency::InMemory;
 use model::run::server::{ServerRecord, Setting};
 
 use super::escape::text;
@@ -222,6 +223,48 @@ fn data(html: &mut String, records: &[&RunRecord]) {
     if !rows.is_empty() {
         let heads = ["Workload", "Scale", "Layout", "Database", "Rows before the load"];
         part(html, "Data", &table("text", &heads, &rows));
+    }
+    memory(html, records);
+}
+
+/// How much of the data was in memory, of each case the run with the least.
+fn memory(html: &mut String, records: &[&RunRecord]) {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for record in records.iter().filter(|record| !record.residency.is_empty()) {
+        if !seen.insert(record.case.id) {
+            continue;
+        }
+        let of_case = records.iter().filter(|other| other.case.id == record.case.id);
+        let least = |of: fn(&RunRecord) -> Option<InMemory>| {
+            of_case.clone().filter_map(|record| of(record)).min_by_key(InMemory::least_bytes)
+        };
+        let before = least(|record| record.residency.before);
+        let after = least(|record| record.residency.after);
+        let words = |found: Option<InMemory>| found.map_or(String::new(), |found| text(&in_memory(found)));
+        rows.push(vec![text(&phrases::one_line(&record.case.label())), words(before), words(after)]);
+    }
+    if !rows.is_empty() {
+        part(
+            html,
+            "Tables and indexes in memory",
+            &table("text", &["Case", "Before the load", "After it"], &rows),
+        );
+    }
+}
+
+/// `31.0 GiB of 32.0 GiB (shared buffers 6.00 GiB, page cache 31.0 GiB)`.
+fn in_memory(found: InMemory) -> String {
+    let bytes = |bytes: u64| format::bytes(bytes as f64);
+    let place = |name: &str, found: Option<u64>| match found {
+        Some(found) => format!("{name} {}", bytes(found)),
+        None => format!("{name} not visible"),
+    };
+    let places = [place("shared buffers", found.buffers_bytes), place("page cache", found.page_cache_bytes)]
+        .join(", ");
+    match found.least_bytes() {
+        Some(least) => format!("{} of {} ({places})", bytes(least), bytes(found.total_bytes)),
+        None => format!("of {} ({places})", bytes(found.total_bytes)),
     }
 }
 

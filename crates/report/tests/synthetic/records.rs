@@ -67,6 +67,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),
+        residency: Default::default(),
         touched: BTreeMap::new(),
         survey: None,
         search: None,

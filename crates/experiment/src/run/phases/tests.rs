@@ -52,7 +52,7 @@ impl Ground for Fake<'_> {
         self.take("vacuum")
     }
 
-    fn prewarm(&mut self, _: &RunRecord) -> Result<Detail> {
+    fn prewarm(&mut self, _: &mut RunRecord) -> Result<Detail> {
         self.take("prewarm")
     }
 

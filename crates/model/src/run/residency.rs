@@ -1,0 +1,56 @@
+//! How much of a workload's data was in memory, before the load and after it.
+
+use serde::{Deserialize, Serialize};
+
+/// The tables and indexes of the load, with what of them was in memory. It is looked at, not inferred from what was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residency {
+    /// After they were read into memory, before checkpoint and quiet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<InMemory>,
+    /// After the drain, before rows were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<InMemory>,
+}
+
+/// Bytes of tables and indexes that are in memory. A page may be in both places.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InMemory {
+    /// Size of all of them.
+    pub total_bytes: u64,
+    /// In the server's shared buffers, if `pg_buffercache` can be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers_bytes: Option<u64>,
+    /// In the kernel's page cache, if the server's files are on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_bytes: Option<u64>,
+}
+
+impl Residency {
+    /// Whether nothing was looked at.
+    pub fn is_empty(&self) -> bool {
+        *self == Residency::default()
+    }
+}
+
+impl InMemory {
+    /// The least that is in memory, as far as was seen: the larger place, since both may have the same pages.
+    pub fn least_bytes(&self) -> Option<u64> {
+        self.buffers_bytes.max(self.page_cache_bytes).map(|bytes| bytes.min(self.total_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_in_both_places_count_once() {
+        let of =
+            |buffers_bytes, page_cache_bytes| InMemory { total_bytes: 100, buffers_bytes, page_cache_bytes };
+        assert_eq!(of(Some(25), Some(90)).least_bytes(), Some(90));
+        assert_eq!(of(Some(60), None).least_bytes(), Some(60));
+        assert_eq!(of(None, Some(120)).least_bytes(), Some(100), "a file may have grown");
+        assert_eq!(of(None, None).least_bytes(), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Looks how much of tables and indexes is in memory: in shared buffers by the extension `pg_buffercache`, in the kernel's page cache
+//! by asking the kernel about the files.
+
+mod page_cache;
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use model::run::residency::InMemory;
+use wire::{Session, quote_ident};
+
+use crate::database::relations::{Missing, with_parts};
+
+/// Where a schema lies that is rolled back with the extension in it.
+const TRIED: &str = "pgdyno_residency";
+
+/// What of `tables`, with all their indexes, is in memory. `data_dir` is that of the server, if it is on this machine;
+/// `may_create` allows the extension to be created for the question, which is undone.
+///
+/// # Errors
+/// When the server does not answer. What cannot be seen is `None`.
+pub fn residency(
+    session: &mut Session,
+    tables: &[&str],
+    data_dir: Option<&Path>,
+    may_create: bool,
+) -> Result<InMemory> {
+    let relations = relations(session, tables)?;
+    let total_bytes = relations.iter().map(|relation| relation.bytes).sum();
+    let buffers_bytes = in_buffers(session, &relations, may_create)?;
+    let files = relations.iter().map(|relation| relation.path.as_str());
+    let page_cache_bytes = data_dir.and_then(|dir| page_cache::cached_bytes(dir, files));
+    Ok(InMemory { total_bytes, buffers_bytes, page_cache_bytes })
+}
+
+struct Relation {
+    file_node: u32,
+    bytes: u64,
+    /// Of its first file, below the data directory.
+    path: String,
+}
+
+fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
+    if tables.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "{},
+         all_of as (
+           select c.oid from t join pg_class c on c.oid = t.oid where c.relkind in ('r', 'm')
+           union
+           select x.indexrelid from t join pg_index x on x.indrelid = t.oid join pg_class c on c.oid = x.indexrelid
+            where c.relkind = 'i')
+         select pg_relation_filenode(oid) as node, pg_relation_size(oid) as bytes, pg_relation_filepath(oid) as path
+           from all_of",
+        with_parts(tables, Missing::Fails)
+    );
+    let rows = session.query(&sql).context("list the tables of the load")?;
+    let relation = |i: usize| {
+        Some(Relation {
+            file_node: rows.parse(i, "node")?,
+            bytes: rows.parse(i, "bytes")?,
+            path: rows.get(i, "path")?.to_string(),
+        })
+    };
+    (0..rows.len()).map(|i| relation(i).context("the catalog answered in an unknown way")).collect()
+}
+
+/// Bytes in shared buffers; `None` if the extension is not there, or may not be asked.
+fn in_buffers(session: &mut Session, relations: &[Relation], may_create: bool) -> Result<Option<u64>> {
+    let found = session.query(
+        "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname = 'pg_buffercache'",
+    )?;
+    session.execute("begin")?;
+    let schema = match found.scalar() {
+        Some(schema) => Some(schema.to_string()),
+        None if may_create => {
+            let create = format!("create schema {TRIED}; create extension pg_buffercache schema {TRIED}");
+            session.execute(&create).is_ok().then(|| TRIED.to_string())
+        }
+        None => None,
+    };
+    let answer = schema.and_then(|schema| {
+        let nodes: Vec<String> = relations.iter().map(|relation| relation.file_node.to_string()).collect();
+        if nodes.is_empty() {
+            return None;
+        }
+        let sql = format!(
+            "select count(*) * current_setting('block_size')::bigint
+               from {}.pg_buffercache
+              where relforknumber = 0 and relfilenode in ({})
+                and reldatabase = (select oid from pg_database where datname = current_database())",
+            quote_ident(&schema),
+            nodes.join(", ")
+        );
+        session.query(&sql).ok()?.scalar()?.parse::<u64>().ok()
+    });
+    session.execute("rollback")?;
+    Ok(answer)
+}
