@@ -170,6 +170,7 @@ pub const CATALOGUE: &[Rule] = &[
     server::NEVER_QUIET,
     server::NOT_DURABLE,
     server::logging::STATEMENTS_LOGGED,
+    server::conditions::CONDITION_UNMET,
     server::route::IN_BETWEEN,
     builds::ASSERTIONS_ON,
     builds::BUILD_NOT_OPTIMIZED,

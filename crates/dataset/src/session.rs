@@ -5,8 +5,8 @@ pub mod lock;
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, anyhow, bail};
-use wire::session::{Session, SessionError};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use wire::session::{Session, SessionError, since};
 use wire::{ConnectError, Conninfo};
 
 /// Reason of whatever was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
@@ -42,11 +42,25 @@ pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
     }
 }
 
+/// Refuses a server that lacks what pgdyno relies on, by its version.
+fn expect_supported(version_num: u32) -> Result<()> {
+    ensure!(
+        version_num >= since::OLDEST,
+        "the server is PostgreSQL {}.{}.{}, older than 9.4, the oldest that pgdyno measures: it has neither ALTER SYSTEM nor \
+         replication slots, and pg_stat_activity does not show which session keeps old rows (backend_xmin)",
+        version_num / 10_000,
+        version_num / 100 % 100,
+        version_num % 100
+    );
+    Ok(())
+}
+
 /// Makes a new session fit to administer.
 ///
 /// # Errors
 /// When a superuser would administer with the role of somebody else, or the server fails.
 pub(crate) fn begin(session: &mut Session, conninfo: &Conninfo) -> Result<()> {
+    expect_supported(session.server_version_num()).with_context(|| conninfo.to_string())?;
     session.administer().with_context(|| format!("begin a session on {conninfo}"))?;
     expect_own_role(session, conninfo)
 }
@@ -83,4 +97,16 @@ fn databases(conninfo: &Conninfo, stop: &'static AtomicBool) -> Option<Vec<Strin
                where datallowconn and not datistemplate order by 1 limit 20";
     let rows = session.query(sql).ok()?;
     Some(rows.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_too_old_is_refused_by_name() {
+        let why = expect_supported(90_224).unwrap_err().to_string();
+        assert!(why.starts_with("the server is PostgreSQL 9.2.24, older than 9.4"), "{why}");
+        assert!(expect_supported(90_400).is_ok() && expect_supported(180_006).is_ok());
+    }
 }

@@ -29,6 +29,7 @@ use crate::experiment::hooks::HooksSection;
 use crate::experiment::levels::Levels;
 use crate::experiment::os::limits::Limits;
 use crate::experiment::os::{OsSection, WalPolicy};
+use crate::experiment::plan::condition::Condition;
 use crate::experiment::plan::{Design, RunOrder};
 use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::experiment::selector::Selector;
@@ -110,6 +111,9 @@ pub struct Header {
     /// Combinations to leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<Selector>,
+    /// Conditions of the study: each run is held against them, and reports print them next to every figure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
     /// The case that reports compare the others with: the first one selected; by default the first case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Selector>,

@@ -24,7 +24,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::axis::Axis;
-use crate::prose::{format, headline};
+use crate::prose::{conditions, format, headline};
 use crate::{ComparisonInput, Input, axis};
 pub(crate) use disclosure::not_default;
 use escape::text;
@@ -53,6 +53,7 @@ pub(crate) fn page(input: &Input) -> String {
         head: lead::head(input),
         sections: sections(input, &axis),
         data: data::of(input.study, &axis, Vec::new()),
+        conditions: conditions::line(&input.study.plan),
         made: format::utc(input.study.plan.made_unix_ns),
         tool_version: input.tool_version,
     };
@@ -98,6 +99,7 @@ pub(crate) fn comparison_page(input: &ComparisonInput) -> String {
         head: lead::comparison_head(input),
         sections,
         data,
+        conditions: input.experiments.first().and_then(|one| conditions::line(&one.study.plan)),
         made: comparison::made(input),
         tool_version: input.tool_version,
     };
@@ -110,6 +112,8 @@ struct Document<'a> {
     head: String,
     sections: Vec<Section>,
     data: data::Data,
+    /// What the study's figures hold under: it stands in the caption of each.
+    conditions: Option<String>,
     /// When the data was measured.
     made: String,
     tool_version: &'a str,
@@ -161,7 +165,7 @@ impl Document<'_> {
                 "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n{2}</section>\n",
                 section.id,
                 text(section.name),
-                section.body
+                self.with_conditions(&section.body)
             ));
         }
         body.push_str(&format!(
@@ -170,6 +174,19 @@ impl Document<'_> {
             text(&self.made)
         ));
         body
+    }
+}
+
+impl Document<'_> {
+    /// A section whose figures say in their captions which conditions they hold under.
+    fn with_conditions(&self, body: &str) -> String {
+        match &self.conditions {
+            None => body.to_string(),
+            Some(line) => {
+                let caption = format!(" <span class=\"note conditions\">{}</span></figcaption>", text(line));
+                body.replace("</figcaption>", &caption)
+            }
+        }
     }
 }
 

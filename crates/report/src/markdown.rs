@@ -13,13 +13,16 @@ use model::text::visible::is_hidden;
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::factors::{self, Against, Row};
-use crate::prose::{format, headline, limiter, phrases, scripts, variation};
+use crate::prose::{conditions, format, headline, limiter, phrases, scripts, variation};
 use crate::{Input, terminal};
 
 pub(crate) fn text(input: &Input) -> String {
     let study = input.study;
     let mut text = format!("## {}\n\n", escape(&headline::title(study)));
     text.push_str(&format!("**{}**\n\n", escape(&headline::sentence(study))));
+    if let Some(line) = conditions::line(&study.plan) {
+        text.push_str(&format!("{}\n\n", escape(&line)));
+    }
     if !study.plan.description.trim().is_empty() {
         text.push_str(&format!("{}\n\n", escape(&phrases::one_line(&study.plan.description))));
     }

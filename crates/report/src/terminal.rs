@@ -5,7 +5,7 @@ use analysis::summary::{CaseSummary, Study};
 use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::{format, headline, limiter, phrases, scripts, variation};
+use crate::prose::{conditions, format, headline, limiter, phrases, scripts, variation};
 
 /// Below this width the terminal wraps lines itself.
 pub(crate) const MIN_WIDTH: usize = 60;
@@ -38,6 +38,9 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
     let mut text = String::new();
     push_wrapped(&mut text, &paint, Style::Bold, &headline::title(study), "", width);
     push_wrapped(&mut text, &paint, Style::Plain, &headline::sentence(study), "", width);
+    if let Some(line) = conditions::line(&study.plan) {
+        push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
+    }
     if let Some(why) = &study.partial {
         let banner = format!("partial: {}", phrases::one_line(why));
         push_wrapped(&mut text, &paint, Style::Amber, &banner, "", width);

@@ -15,14 +15,11 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use anyhow::{Context, Result, bail, ensure};
+use wire::session::since::OLDEST;
 
 use crate::process::command::server_command;
 use crate::process::spawn::output_of;
 use crate::user::account::Account;
-
-/// Oldest version that pgdyno runs: 9.4 brought `pg_stat_activity.backend_xmin`, `ALTER SYSTEM` and replication slots.
-/// Code for versions before 9.6 follows the documentation: there are no binaries of them to test with.
-const VERSION_NUM_MIN: u32 = 90_400;
 
 /// How long a program may stay open for writing before it is refused. A child holds it open between its fork and
 /// its exec, milliseconds on a machine that is not starved.
@@ -88,7 +85,7 @@ impl Binaries {
             bail!("`{} --version` says `{}`, which is not PostgreSQL", postgres.display(), said.trim());
         };
         ensure!(
-            version_num >= VERSION_NUM_MIN,
+            version_num >= OLDEST,
             "`{}` is PostgreSQL {version}, older than 9.4, the oldest that can be run",
             postgres.display()
         );

@@ -31,7 +31,7 @@ const SIZES: [&str; 17] = [
 ];
 
 /// Settings that pgdyno decides for its own servers, with the reason.
-const DECIDED: [(&str, &str); 17] = [
+const DECIDED: [(&str, &str); 16] = [
     ("config_file", "its configuration is written by pgdyno"),
     ("data_directory", "pgdyno keeps the data directory"),
     ("external_pid_file", "pgdyno watches the process itself"),
@@ -48,7 +48,6 @@ const DECIDED: [(&str, &str); 17] = [
     ("unix_socket_directories", "the server listens where pgdyno connects"),
     ("unix_socket_group", "the server listens where pgdyno connects"),
     ("unix_socket_permissions", "the server listens where pgdyno connects"),
-    ("lc_messages", "pgdyno reads the server's messages in English"),
 ];
 
 /// The value as the server accepts it: `25%` of a size becomes megabytes of `ram_bytes`; any other value stays as it
@@ -83,8 +82,18 @@ pub fn check_settings(settings: &BTreeMap<String, String>) -> Result<()> {
         if let Some((_, reason)) = DECIDED.iter().find(|(decided, _)| decided.eq_ignore_ascii_case(name)) {
             bail!("setting `{name}` cannot be chosen: {reason}; remove it");
         }
+        ensure!(
+            !name.eq_ignore_ascii_case("lc_messages") || is_english(value),
+            "setting `{name}`: `{value}` may not be English, in which pgdyno reads the server's messages; give C"
+        );
     }
     Ok(())
+}
+
+/// Whether messages in this locale are English: `C`, `POSIX`, `en_GB.UTF-8`.
+fn is_english(locale: &str) -> bool {
+    let locale = locale.trim();
+    ["C", "POSIX"].contains(&locale) || locale.starts_with("C.") || locale.starts_with("en_")
 }
 
 pub(crate) fn is_setting_name(name: &str) -> bool {
@@ -142,10 +151,13 @@ mod tests {
         };
         check("shared_buffers", "1GB").unwrap();
         check("pg_stat_statements.max", "100").unwrap();
+        check("lc_messages", "C").unwrap();
+        check("LC_Messages", "en_GB.UTF-8").unwrap();
         for (name, value, expected) in [
             ("port", "5432", "cannot be chosen"),
             ("Port", "5432", "cannot be chosen"),
             ("logging_collector", "on", "standard error"),
+            ("lc_messages", "de_DE", "may not be English"),
             ("shared buffers", "1GB", "not the name"),
             ("x = 1\ninclude", "y", "not the name"),
             ("", "1", "not the name"),

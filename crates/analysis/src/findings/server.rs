@@ -1,5 +1,6 @@
 //! Findings about the server: its process, its background work, its settings.
 
+pub(super) mod conditions;
 pub(super) mod logging;
 pub(super) mod route;
 mod unseen;
@@ -205,7 +206,7 @@ fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
 pub(super) const NOT_DURABLE: Rule = Rule {
     id: "not-durable",
     title: "NOT DURABLE",
-    severity: "Doubt when fsync or full_page_writes is off, or data or WAL are on a volatile file system (tmpfs, \
+    severity: "Doubt when fsync or full_page_writes is off and experiment.conditions do not state it, or data or WAL are on a volatile file system (tmpfs, \
                ramfs, a volatile overlay) or is mounted without write barriers; Note when only synchronous_commit is \
                off (also by a script or in sessions) or the workload does not write",
     source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
@@ -226,19 +227,23 @@ fn not_durable(context: &RunContext) -> Option<Finding> {
     let server = server_as_sessions_have_it(record);
     let off = |name: &&str| server.as_ref().is_some_and(|server| server.setting(name) == Some("off"));
     let is_off = |name: &str| format!("{name} = off");
-    let unsafe_settings = ["fsync", "full_page_writes"].into_iter().filter(off).map(is_off);
-    let grave: Vec<String> = unsafe_settings.chain(forgetful_mounts(context)).collect();
+    let is_stated = |name: &&str| record.case.states(name, "off");
+    let (stated, unsafe_settings): (Vec<&str>, Vec<&str>) =
+        ["fsync", "full_page_writes"].into_iter().filter(off).partition(is_stated);
+    let grave: Vec<String> =
+        unsafe_settings.into_iter().map(is_off).chain(forgetful_mounts(context)).collect();
     let lossy = lossy(record, off(&"synchronous_commit"));
-    if grave.is_empty() && lossy.is_empty() {
+    if grave.is_empty() && lossy.is_empty() && stated.is_empty() {
         return None;
     }
-    let loses = match grave.is_empty() {
+    let loses = match grave.is_empty() && stated.is_empty() {
         true => "a crash loses acknowledged transactions",
         false => "a crash of the machine can destroy the data",
     };
     let weighs = !grave.is_empty() && writes(record.case.workload.kind, record);
     let severity = if weighs { Severity::Doubt } else { Severity::Note };
-    let all: Vec<String> = grave.into_iter().chain(lossy).collect();
+    let stated = stated.into_iter().map(|name| format!("{name} = off, a condition of the study"));
+    let all: Vec<String> = grave.into_iter().chain(stated).chain(lossy).collect();
     Some(NOT_DURABLE.finds(severity, format!("NOT DURABLE: {}: {loses}", list(&all, 4))))
 }
 

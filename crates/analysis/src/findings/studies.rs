@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::origin::{self, Origin};
-use model::experiment::plan::{RunOrder, RunState};
+use model::experiment::plan::{Plan, RunOrder, RunState};
 use model::load::Pace;
 use model::run::RunRecord;
 use model::run::host::HostRecord;
@@ -274,11 +274,11 @@ fn sequential(context: &StudyContext) -> Option<Finding> {
 pub(super) const SERVERS_IN_TURN: Rule = Rule {
     id: "servers-in-turn",
     title: "Servers were measured one after the other",
-    severity: "Doubt when `run.servers_at_a_time` kept the runs of each server together",
+    severity: "Doubt when `experiment.order` is `by-server`, or `run.servers_at_a_time` kept the runs of each server together",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009: what drifts with time becomes a difference between servers",
-    advice: "Provide disk space for all servers at once (pgdyno plan says how much) and remove run.servers_at_a_time, or \
+    advice: "Provide disk space for all servers at once (pgdyno plan says how much) and leave experiment.order at randomized, or \
              repeat the experiment and compare servers over the repetitions.",
-    evidence: "run.servers_at_a_time and the order in plan.json.",
+    evidence: "experiment.order, run.servers_at_a_time and the order in plan.json.",
     why: "All runs of a server share their hours: drift, heat and neighbours become a difference between servers.",
     tested: ON_RECORDS,
     check: Check::Study(servers_in_turn),
@@ -287,13 +287,25 @@ pub(super) const SERVERS_IN_TURN: Rule = Rule {
 fn servers_in_turn(context: &StudyContext) -> Option<Finding> {
     let data = context.data;
     let is_apart = data.plan.runs.windows(2).any(|pair| pair[1].block < pair[0].block);
-    let is_found =
-        data.plan.servers_at_a_time.is_some() && is_apart && data.plan.order == RunOrder::Randomized;
+    let (order, at_a_time) = (data.plan.order, data.plan.servers_at_a_time);
+    let is_found = match order {
+        RunOrder::Randomized => at_a_time.is_some() && is_apart,
+        RunOrder::ByServer => has_several_servers(&data.plan),
+        RunOrder::Sequential => false,
+    };
     let evidence = || {
         "the runs of each server are adjacent in time: a slow hour of the machine looks like a slow server"
             .to_string()
     };
     is_found.then(|| SERVERS_IN_TURN.finds(Severity::Doubt, evidence()))
+}
+
+fn has_several_servers(plan: &Plan) -> bool {
+    let mut servers = plan.cases.iter().map(|case| &case.server);
+    let first = servers.next();
+    servers.any(|server| {
+        first.is_some_and(|first| (&first.source, &first.target) != (&server.source, &server.target))
+    })
 }
 
 pub(super) const CLOSED_LOOP: Rule = Rule {

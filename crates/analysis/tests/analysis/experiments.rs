@@ -100,6 +100,12 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         data.plan.servers_at_a_time = Some(1);
         data.plan.runs[2].block = 1;
     }),
+    ("servers-in-turn", Severity::Doubt, "the runs of each server are adjacent in time", |data| {
+        data.plan.order = RunOrder::ByServer;
+        let mut other = quiet::case(2);
+        other.server.source = model::experiment::case::ServerSource::BinDir("/other".into());
+        data.plan.cases.push(other);
+    }),
     ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),
     ("data-differs", Severity::Void, "run 1 began with 100 rows in `t`, run 3 with 101", |data| {
         begin_with(data, &[100, 100, 101], &[8192, 8192, 8192]);

@@ -6,6 +6,7 @@ mod capacity;
 mod catalogue;
 mod chance;
 mod comparison;
+mod conditions;
 mod disturbances;
 mod experiments;
 mod eyes;

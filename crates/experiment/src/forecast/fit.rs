@@ -1,16 +1,18 @@
 //! Scales an experiment to a machine and a time budget: data, clients and memory first, then durations and levels, one
 //! small step after the other until it fits. Every change is reported.
 //!
-//! Pure except for one question: which operating system settings this machine refuses. The limits are our conventions,
+//! Pure except for two questions: which operating system settings this machine refuses, and what it lacks. The limits are our conventions,
 //! so that a large study yields a recognisable small one.
 
 mod changes;
 mod estimate;
+mod places;
 mod speed;
 mod steps;
 mod system;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use model::experiment::Experiment;
 use model::experiment::case::Think;
@@ -19,6 +21,8 @@ use model::load::Pace;
 use model::text::units::{Scale, SettingValue, Span};
 
 use self::estimate::{estimated_s, loaded_bytes_per_s, most_clients, n_servers};
+pub use self::places::placeholders;
+use self::places::{Lacks, bring_here};
 pub use self::speed::Speed;
 use self::steps::STEPS;
 use crate::forecast::fit::changes::LevelsBefore;
@@ -65,8 +69,10 @@ const PLANNED_SHARE: f64 = 0.9;
 
 /// Changes `experiment` until it fits.
 pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Vec<Change> {
+    let mut changes = bring_here(experiment, &Lacks::look(experiment));
     let refused = system::refused_here(experiment);
-    fit_without(experiment, limits, &refused)
+    changes.extend(fit_without(experiment, limits, &refused));
+    changes
 }
 
 /// As [`fit`], without the operating system settings that are refused.
@@ -94,7 +100,7 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]
 fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     let per_cpu = if has_fixed_clients(experiment) { CLIENTS_PER_CPU_FIXED } else { CLIENTS_PER_CPU };
     let clients_max = (per_cpu * limits.n_cpus).max(1);
-    keep(&mut experiment.workload.clients, |n| *n <= clients_max, clients_max);
+    together::keep_clients(experiment, |n| n <= clients_max, clients_max);
     // A share already refers to this machine.
     for name in ["shared_buffers", "effective_cache_size"] {
         if let Some(levels) = experiment.server.settings.get_mut(name) {
@@ -106,11 +112,16 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
         }
     }
     let room = limits.free_bytes / 8;
-    if let Some(levels) = experiment.server.settings.get_mut("max_wal_size") {
+    for (name, least) in [("max_wal_size", 1024), ("min_wal_size", 80)] {
+        let Some(levels) = experiment.server.settings.get_mut(name) else { continue };
         let fits = |value: &SettingValue| {
             model::text::units::size_bytes(&value.0, 1 << 20).is_none_or(|bytes| bytes <= room)
         };
-        keep(levels, fits, SettingValue(format!("{}MB", (room >> 20).clamp(1024, 8192))));
+        keep(levels, fits, SettingValue(format!("{}MB", (room >> 20).clamp(least, 8192))));
+    }
+    let headroom = experiment.prepare.wal_headroom.as_ref();
+    if headroom.and_then(|text| model::text::units::size_bytes(text, 0)).is_some_and(|bytes| bytes > room) {
+        experiment.prepare.wal_headroom = None;
     }
     fit_scale(experiment, limits);
 }
@@ -192,12 +203,17 @@ fn keep<T: Clone>(levels: &mut Levels<T>, fits: impl Fn(&T) -> bool, else_one: T
 /// At most `n` levels: the first, the last, and evenly between them.
 fn thin<T: Clone>(levels: &mut Levels<T>, n: usize) {
     let all = levels.all();
-    if all.len() <= n {
-        return;
-    }
-    let at = |i: usize| if n == 1 { 0 } else { (i * (all.len() - 1) + (n - 1) / 2) / (n - 1) };
-    let kept = (0..n).map(|i| all[at(i)].clone()).collect();
+    let kept = thinned_places(all.len(), n).into_iter().map(|place| all[place].clone()).collect();
     replace(levels, kept);
+}
+
+/// The places of at most `n` of `n_all` levels.
+fn thinned_places(n_all: usize, n: usize) -> Vec<usize> {
+    if n_all <= n {
+        return (0..n_all).collect();
+    }
+    let at = |i: usize| if n == 1 { 0 } else { (i * (n_all - 1) + (n - 1) / 2) / (n - 1) };
+    (0..n).map(at).collect()
 }
 
 fn replace<T>(levels: &mut Levels<T>, with: Vec<T>) {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use dataset::session::limit;
 use model::experiment::case::{Case, ServerSource, Tls};
 use model::experiment::plan::Plan;
+use server::binaries::build::Source;
 use server::{Account, Binaries};
 use wire::Conninfo;
 
@@ -214,6 +215,11 @@ fn binaries(
             fetched.map(Some).with_context(|| format!("PostgreSQL {version}"))
         }
         // A build takes minutes, and is made when it is needed.
-        ServerSource::Source { .. } | ServerSource::Url(_) => Ok(None),
+        ServerSource::Source { tree, revision } => {
+            let source = Source { tree, revision: revision.as_deref() };
+            server::binaries::build::lacks(site.cache, &source)
+                .map_or(Ok(None), |why| bail!("server.source: {why}"))
+        }
+        ServerSource::Url(_) => Ok(None),
     }
 }

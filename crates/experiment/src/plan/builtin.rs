@@ -18,25 +18,33 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { name: SCRIPTS, about: "pgbench scripts of your own (-f FILE@WEIGHT) at three client counts" },
     Builtin {
         name: "versions",
-        about: "study: releases 9.6 to 18 by 1 to 512 clients, WAL compression off and on",
+        about: "our own study: releases 9.6 to 18 by 1 to 512 clients, WAL compression off and on",
+    },
+    Builtin { name: "m5-metal", about: "published study: releases 9.5.21 to 12.1 by 1 to 512 clients" },
+    Builtin {
+        name: "piops",
+        about: "published study: two servers by 16 to 96 clients and 100 to 1000 transactions each",
     },
     Builtin {
-        name: "iops",
-        about: "study: a fixed number of transactions by 16 to 96 clients, latency of each statement",
+        name: "five-clouds",
+        about: "published study: 24 servers in five clouds, data three times as large as memory",
     },
-    Builtin { name: "clouds", about: "study: the same load on several targets, data larger than memory" },
     Builtin {
         name: "low-variation",
-        about: "study: TPROC-C five times back to back, set for the least variation",
+        about: "published study: TPROC-C five times back to back, set for the least variation",
     },
-    Builtin { name: "numa-hugepages", about: "study: TPROC-C with huge pages and without" },
+    Builtin {
+        name: "numa-hugepages",
+        about: "published study: TPROC-C with huge pages and without, memory near and far",
+    },
 ];
 
 /// Studies: files that may be copied and changed.
-const STUDIES: [(&str, &str); 5] = [
+const STUDIES: [(&str, &str); 6] = [
     ("versions", include_str!("../../../../experiments/versions.toml")),
-    ("iops", include_str!("../../../../experiments/iops.toml")),
-    ("clouds", include_str!("../../../../experiments/clouds.toml")),
+    ("m5-metal", include_str!("../../../../experiments/m5-metal.toml")),
+    ("piops", include_str!("../../../../experiments/piops.toml")),
+    ("five-clouds", include_str!("../../../../experiments/five-clouds.toml")),
     ("low-variation", include_str!("../../../../experiments/low-variation.toml")),
     ("numa-hugepages", include_str!("../../../../experiments/numa-hugepages.toml")),
 ];
@@ -103,6 +111,9 @@ measure = "8s"
 "#
     )
 }
+
+#[cfg(test)]
+mod papers;
 
 #[cfg(test)]
 mod tests {

@@ -11,11 +11,13 @@ use std::path::PathBuf;
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::os::WalPolicy;
-use model::experiment::plan::{Plan, RunSpec};
+use model::experiment::plan::condition::Condition;
+use model::experiment::plan::{Plan, RunOrder, RunSpec};
 use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, Prepare, PrepareSection, SpaceSpec};
 use model::load::Window;
 use model::load::capacity::Probing;
+use model::text::units::PgVersion;
 
 use self::grid::{FACTORS, Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;
@@ -103,7 +105,7 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
         factors,
         runs: runs?,
         order: header.order,
-        servers_at_a_time: experiment.run.servers_at_a_time,
+        servers_at_a_time: servers_at_a_time(experiment, &cases),
         lanes: lanes?,
         baseline: baseline?,
         baseline_factors: design::factors_of(header.baseline.as_ref(), &grid.dimensions),
@@ -154,15 +156,16 @@ fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Ve
     let header = &experiment.experiment;
     let runs = design::runs(cases.len() as u32, header.repeats, seed, header.order);
     match experiment.run.servers_at_a_time {
-        None => return Ok(runs),
-        Some(1) => {}
+        None if header.order != RunOrder::ByServer => return Ok(runs),
+        None | Some(1) => {}
         Some(n) => {
             return Err(format!(
                 "run.servers_at_a_time: {n} is not supported; give 1, or leave it out for all"
             ));
         }
     }
-    if cases.iter().any(|case| !case.server.source.is_embedded()) {
+    let is_by_url = cases.iter().any(|case| !case.server.source.is_embedded());
+    if experiment.run.servers_at_a_time.is_some() && is_by_url {
         return Err("run.servers_at_a_time is for servers that pgdyno runs: data by URL stays where it is"
             .to_string());
     }
@@ -170,6 +173,13 @@ fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Ve
     let stage_of =
         |case: u32| keys.iter().position(|key| *key == keys[case as usize - 1]).unwrap_or_default();
     Ok(design::grouped(runs, stage_of))
+}
+
+/// With servers in turn, those that pgdyno runs have their data on disk one at a time.
+fn servers_at_a_time(experiment: &Experiment, cases: &[Case]) -> Option<u32> {
+    let is_own = || cases.iter().all(|case| case.server.source.is_embedded());
+    let in_turn = experiment.experiment.order == RunOrder::ByServer && is_own();
+    experiment.run.servers_at_a_time.or(in_turn.then_some(1))
 }
 
 /// Checks for all problems that do not depend on the servers, before any of them is contacted.
@@ -259,6 +269,10 @@ fn case(
     let prepare = problems.take(prepare(&values));
     let space = problems.take(space_spec(&experiment.prepare, site.url_keywords.is_some()));
     let hooks = problems.take(experiment.hooks.spec());
+    let is_own = site.url_keywords.is_none();
+    for condition in &experiment.experiment.conditions {
+        problems.take(check_condition(condition, &settings, is_own));
+    }
     let phase_timeout_s = problems.take(windows::phase_timeout_s(&experiment.run));
     let server =
         source.and_then(|source| problems.take(server_spec(source, settings, &values, experiment, target)));
@@ -281,7 +295,27 @@ fn case(
         limits: experiment.limits,
         calibrate: experiment.run.calibrate,
         max_failed: experiment.run.max_failed,
+        conditions: experiment.experiment.conditions.clone(),
     })
+}
+
+/// Checks that the settings of a case do not contradict a condition of the study. A condition sets nothing.
+fn check_condition(
+    condition: &Condition,
+    settings: &BTreeMap<String, String>,
+    is_own: bool,
+) -> Result<(), String> {
+    let Some((name, wanted)) = condition.setting() else { return Ok(()) };
+    match settings.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        Some((_, value)) if condition.is_met_by(value) => Ok(()),
+        Some((_, value)) => Err(format!(
+            "experiment.conditions: `{condition}` is not what runs get: server.settings.{name} is {value}"
+        )),
+        None if is_own => Err(format!(
+            "experiment.conditions: `{condition}` sets nothing; set server.settings.{name} = \"{wanted}\" too"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Checks what a workload's pace and its number of transactions ask of the window.
@@ -307,13 +341,22 @@ fn check_load(
 
 /// Where the server of a case comes from.
 fn source(values: &BTreeMap<&str, &str>, site: &Resources) -> Result<ServerSource, String> {
-    let tree = values.get("server.source").map(|tree| ServerSource::Source {
-        tree: tree.to_string(),
-        revision: values.get("server.revision").map(|revision| revision.to_string()),
-    });
-    Ok(match (tree, values.get("server.version"), values.get("server.bin_dir"), &site.url_keywords) {
-        (Some(tree), _, _, _) => tree,
-        (_, Some(version), _, _) => ServerSource::Version(version.parse()?),
+    let (tree, version) = (values.get("server.source"), values.get("server.version"));
+    let version = version.map(|version| version.parse::<PgVersion>()).transpose()?;
+    Ok(match (tree, version, values.get("server.bin_dir"), &site.url_keywords) {
+        (Some(tree), Some(version), _, _) => {
+            let revision = version.source_tag().ok_or_else(|| {
+                format!(
+                    "server.version: `{version}` with server.source names a series and no commit; name a release, such as `{version}.1`"
+                )
+            })?;
+            ServerSource::Source { tree: tree.to_string(), revision: Some(revision) }
+        }
+        (Some(tree), None, _, _) => {
+            let revision = values.get("server.revision").map(|revision| revision.to_string());
+            ServerSource::Source { tree: tree.to_string(), revision }
+        }
+        (_, Some(version), _, _) => ServerSource::of_version(version),
         (_, None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
         (_, None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
         (_, None, None, None) => return Err("server: no version, bin_dir, source or url".to_string()),

@@ -44,7 +44,7 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
     };
     if [&a, &b].iter().any(|side| side.0.servers_at_a_time.is_some()) {
         return Err(
-            "run.servers_at_a_time is not for a comparison, whose pairs need both servers; leave it out"
+            "run.servers_at_a_time and order = \"by-server\" are not for a comparison, whose pairs need both servers; leave them out"
                 .to_string(),
         );
     }

@@ -11,6 +11,7 @@ use crate::experiment::driver::DriverSpec;
 use crate::experiment::hooks::HooksSpec;
 use crate::experiment::os::limits::Limits;
 use crate::experiment::os::{OsSpec, WalPolicy};
+use crate::experiment::plan::condition::Condition;
 use crate::experiment::script::{CaseData, CaseScript};
 use crate::experiment::target::TargetSpec;
 use crate::experiment::{Prepare, SpaceSpec};
@@ -66,6 +67,9 @@ pub struct Case {
     /// The share of failed transactions above which the run is doubtful; if absent, 1 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_failed: Option<Share>,
+    /// Conditions of the study, which are no doubts about its numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
 }
 
 impl Case {
@@ -88,7 +92,13 @@ impl Case {
             limits: Limits::default(),
             calibrate: false,
             max_failed: None,
+            conditions: Vec::new(),
         }
+    }
+
+    /// The condition of the study about a setting that a server has with this value, if it states one.
+    pub fn states(&self, setting: &str, value: &str) -> bool {
+        self.conditions.iter().any(|condition| condition.names(setting) && condition.is_met_by(value))
     }
 
     /// Short name for tables: the levels that vary, or the number of clients if nothing does.
@@ -194,7 +204,18 @@ pub enum ServerSource {
     Url(BTreeMap<String, String>),
 }
 
+/// PostgreSQL's own repository.
+pub const REPOSITORY: &str = "https://git.postgresql.org/git/postgresql.git";
+
 impl ServerSource {
+    /// A version as it can be had: 9.4 and 9.5, of which there are no binaries, are built from PostgreSQL's repository.
+    pub fn of_version(version: PgVersion) -> ServerSource {
+        match version.source_tag().filter(|_| version.last_before_binaries().is_some()) {
+            Some(tag) => ServerSource::Source { tree: REPOSITORY.to_string(), revision: Some(tag) },
+            None => ServerSource::Version(version),
+        }
+    }
+
     /// Whether pgdyno runs the server itself.
     pub fn is_embedded(&self) -> bool {
         !matches!(self, ServerSource::Url(_))

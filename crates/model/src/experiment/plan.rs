@@ -1,5 +1,7 @@
 //! The ordered runs of an experiment, and the state of each.
 
+pub mod condition;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -27,6 +29,8 @@ words! {
         /// Blocks that contain every case once, each in its own random order.
         #[default]
         Randomized = "randomized",
+        /// Server by server: the runs of each are together, in randomized blocks of their own.
+        ByServer = "by-server",
         /// Case by case, all repeats of one before the next.
         Sequential = "sequential",
     }

@@ -116,7 +116,7 @@ impl fmt::Display for Scale {
     }
 }
 
-/// A requested PostgreSQL version: a major version (`18`, `9.6`) or an exact release (`12.22`).
+/// A requested PostgreSQL version: a series (`18`, `9.6`) or an exact release (`12.22`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PgVersion(String);
 
@@ -131,6 +131,29 @@ impl PgVersion {
         let parts: Vec<&str> = self.0.split('.').collect();
         if parts[0] == "9" && parts.len() > 1 { parts[..2].join(".") } else { parts[0].to_string() }
     }
+
+    /// The last release of its series, if that is 9.4 or 9.5, which nobody offers as binaries that run anywhere.
+    pub fn last_before_binaries(&self) -> Option<&'static str> {
+        match self.series().as_str() {
+            "9.4" => Some("9.4.26"),
+            "9.5" => Some("9.5.25"),
+            _ => None,
+        }
+    }
+
+    /// The tag of this release in PostgreSQL's repository: `REL9_5_21`, `REL_12_1`. None for a series, except for one
+    /// that has ended without binaries: then its last release is meant.
+    pub fn source_tag(&self) -> Option<String> {
+        if self.0 != self.series() {
+            let number = self.0.replace('.', "_");
+            return Some(if self.0.starts_with("9.") {
+                format!("REL{number}")
+            } else {
+                format!("REL_{number}")
+            });
+        }
+        self.last_before_binaries().map(|last| format!("REL{}", last.replace('.', "_")))
+    }
 }
 
 impl FromStr for PgVersion {
@@ -141,11 +164,12 @@ impl FromStr for PgVersion {
         let parts: Result<Vec<u32>, _> = text.split('.').map(str::parse::<u32>).collect();
         match parts.as_deref() {
             Ok([9]) => Err("version `9` is not one release series; write \"9.6\"".to_string()),
-            Ok([9, minor, ..]) if *minor < 6 => Err(format!(
-                "version `{text}` is older than 9.6, the oldest that can be fetched; give your own binaries with server.bin_dir"
+            Ok([9, 0..=3, ..]) => Err(format!(
+                "version `{text}` is older than 9.4, the oldest supported: it has neither ALTER SYSTEM nor replication slots, and \
+                 pg_stat_activity does not show which session keeps old rows (backend_xmin)"
             )),
             Ok([major, ..]) if *major < 9 => {
-                Err(format!("version `{text}` is older than 9.6, the oldest supported"))
+                Err(format!("version `{text}` is older than 9.4, the oldest supported"))
             }
             Ok([_] | [_, _] | [9, _, _]) => Ok(PgVersion(text.to_string())),
             _ => Err(format!("`{text}` is not a PostgreSQL version; examples: 18, 9.6, 12.22")),

@@ -10,7 +10,7 @@ use experiment::stage::disk::Peak;
 use model::experiment::case::{Case, Tls, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::hooks::Hook;
-use model::experiment::plan::Plan;
+use model::experiment::plan::{Plan, RunOrder};
 use model::experiment::script::CaseData;
 use model::load::Window;
 use model::load::capacity::Probing;
@@ -169,9 +169,13 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
     disk(out, peak, &outlook)?;
     network(out, plan)?;
     if plan.servers_at_a_time.is_some() {
+        let asked = match plan.order {
+            RunOrder::ByServer => "experiment.order = by-server",
+            _ => "run.servers_at_a_time = 1",
+        };
         writeln!(
             out,
-            "note    run.servers_at_a_time = 1: runs of each server lie together in time, so that what drifts meanwhile looks like \
+            "note    {asked}: runs of each server lie together in time, so that what drifts meanwhile looks like \
              a difference between servers"
         )?;
     }

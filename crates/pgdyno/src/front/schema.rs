@@ -163,7 +163,7 @@ fn kind(key: &str) -> Kind {
         "experiment.seed" => Kind::Whole(0, i64::MAX as u64),
         "experiment.repeats" => Kind::Whole(1, 1000),
         "experiment.design" => Kind::Words(&["grid", "one-factor"]),
-        "experiment.order" => Kind::Words(&["randomized", "sequential"]),
+        "experiment.order" => Kind::Words(&["randomized", "by-server", "sequential"]),
         "experiment.zip" => {
             Kind::Other(|| json!({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}))
         }

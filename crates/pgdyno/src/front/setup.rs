@@ -67,6 +67,13 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     if let Some(budget) = &args.fit {
         fit(&mut experiment, budget, n_cpus)?;
     }
+    let placeholders = experiment::forecast::fit::placeholders(&experiment);
+    ensure!(
+        placeholders.is_empty(),
+        "{name}: {} {} no machine; put your hosts into a copy of the file, or add --fit, which runs all of it on this machine",
+        placeholders.join(", "),
+        if placeholders.len() == 1 { "names" } else { "name" }
+    );
     if let Some(note) = &args.labels.note {
         say_more(&mut experiment.experiment.description, &format!("{NOTE}{note}"));
     }

@@ -214,6 +214,7 @@ pub(crate) fn order(plan: &Plan) -> String {
     let order = match plan.order {
         RunOrder::Randomized if plan.repeats == 1 => "1 randomized block".to_string(),
         RunOrder::Randomized => format!("{} randomized blocks", plan.repeats),
+        RunOrder::ByServer => format!("{}, server by server", plural(plan.repeats, "randomized block")),
         RunOrder::Sequential => "sequence, case by case".to_string(),
     };
     match plan.lanes.len() {

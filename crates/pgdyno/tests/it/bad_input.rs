@@ -67,7 +67,9 @@ fn typing_errors_are_reported_with_a_hint() {
     check("run missing.toml", &["cannot read the experiment file `missing.toml`: No such file"]);
     check(
         "run quikc",
-        &["no experiment `quikc`: it is neither a file nor built in (quick, scripts, versions, iops, "],
+        &[
+            "no experiment `quikc`: it is neither a file nor built in (quick, scripts, versions, m5-metal, piops, ",
+        ],
     );
     check(
         "run -o photos",

@@ -56,6 +56,7 @@ mod signals;
 mod space;
 mod spot;
 mod stops;
+mod studies;
 mod targets;
 mod tool;
 mod tour;

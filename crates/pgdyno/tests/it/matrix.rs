@@ -202,10 +202,10 @@ fn targets_by_url_are_separate_servers() {
 fn a_study_is_scaled_to_the_machine_and_says_how() {
     let place = Place::new();
     // No binaries are needed, so nothing is fetched.
-    let args = ["plan", "iops", "--fit=10min", "--set", "server.settings={}"];
+    let args = ["plan", "piops", "--fit=10min", "--set", "server.settings={}", "--set", "server.version=18"];
     let ended = place.run(&args).expect(0);
     assert!(ended.stderr.contains("fit: workload.clients 16, 32, 48, 64, 80, 96 -> "), "{}", ended.stderr);
     assert!(ended.stdout.contains("transactions per client, 600 s at most"), "{}", ended.stdout);
-    let bad = place.run(&["plan", "iops", "--fit=soon"]).expect(1);
+    let bad = place.run(&["plan", "piops", "--fit=soon"]).expect(1);
     assert!(bad.stderr.contains("--fit: `soon` is not a span of time"), "{}", bad.stderr);
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use analysis::finding::{Grade, Severity};
 use analysis::summary::{LatencySummary, Study};
+use model::experiment::plan::Plan;
 use model::run::ExperimentData;
 
 use super::comparison;
 use super::escape::{text, unbroken};
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::{format, headline, phrases};
+use crate::prose::{conditions, format, headline, phrases};
 use crate::{ComparisonInput, Input, terminal};
 
 /// Title, the answer in a sentence, key figures of the best case, and why the study is partial.
@@ -24,6 +25,7 @@ pub(super) fn head(input: &Input) -> String {
         html.push_str(&format!("<p class=\"question\">{}</p>\n", text(&study.plan.description)));
     }
     html.push_str(&answer(study));
+    html.push_str(&stated(&study.plan));
     if let Some(why) = &study.partial {
         html.push_str(&partial(why));
     }
@@ -39,11 +41,20 @@ pub(super) fn comparison_head(input: &ComparisonInput) -> String {
     let mut html = format!("<header>\n<p class=\"over\">{}</p>\n", context(made, &data));
     html.push_str(&format!("<h1>{}</h1>\n", breakable(&crate::comparison::title(input))));
     html.push_str(&comparison::head(input));
+    if let [one] = input.experiments {
+        html.push_str(&stated(&one.study.plan));
+    }
     for why in input.experiments.iter().filter_map(|one| one.study.partial.as_ref()) {
         html.push_str(&partial(why));
     }
     html.push_str("</header>\n");
     html
+}
+
+/// The conditions of the study, beneath its answer.
+fn stated(plan: &Plan) -> String {
+    conditions::line(plan)
+        .map_or(String::new(), |line| format!("<p class=\"conditions\">{}.</p>\n", text(&line)))
 }
 
 fn partial(why: &str) -> String {

@@ -8,6 +8,7 @@
 //! ```
 
 pub(crate) mod in_use;
+mod lacks;
 mod maker;
 mod origin;
 mod sweep;
@@ -31,6 +32,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use self::lacks::lacks;
 use self::origin::Origin;
 pub use self::origin::check_address;
 pub use self::sweep::sweep;
@@ -190,6 +192,12 @@ fn lock(path: &Path, stop: &AtomicBool, tell: &mut dyn FnMut(String)) -> Result<
     }
 }
 
+/// The beginning of a build's name, for people.
+fn label_of(revision: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
+    revision.chars().map(|c| if is_plain(c) { c } else { '-' }).take(40).collect()
+}
+
 /// Where a build goes.
 struct BuildPlace {
     dir: PathBuf,
@@ -202,9 +210,7 @@ impl BuildPlace {
         if let Some(uid) = recipe.maker_uid {
             text.push_str(&format!("\nuid {uid}"));
         }
-        let revision = recipe.revision.as_deref().unwrap_or("tree");
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
-        let label: String = revision.chars().map(|c| if is_plain(c) { c } else { '-' }).take(40).collect();
+        let label = label_of(recipe.revision.as_deref().unwrap_or("tree"));
         let hash = format!("{:x}", Sha256::digest(text));
         BuildPlace { dir: builds.join(format!("{label}-{}", &hash[..16])) }
     }

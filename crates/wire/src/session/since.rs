@@ -1,6 +1,8 @@
 //! Versions since which a server has a feature, as `server_version_num` gives them: those that several parts of pgdyno ask
 //! for. Not here: what one query alone depends on.
 
+/// The oldest version that pgdyno measures: 9.4 brought ALTER SYSTEM, replication slots and `pg_stat_activity.backend_xmin`.
+pub const OLDEST: u32 = 90_400;
 /// Row security and its policies.
 pub const ROW_SECURITY: u32 = 90_500;
 /// Partitioned tables, and with the same release publications and extended statistics.

@@ -47,7 +47,8 @@ pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
     title: "The server records each statement",
     severity: "Doubt when statements, their durations or their plans are logged (log_statement = all or mod, log_duration, \
                log_min_duration_statement below 10 ms, samples of more than 1 %, statistics of the executor, auto_explain, or a library \
-               that audits or traces statements is loaded); Note for pg_stat_statements and its like",
+               that audits or traces statements is loaded); Note for pg_stat_statements and its like, and for settings that \
+               experiment.conditions state",
     source: "PostgreSQL documentation, runtime-config-logging and auto_explain; 10 ms and 1 % are our convention",
     advice: "Turn it off for the measurement, unless the server in question works with it all the time: then it belongs to \
              the number.",
@@ -60,7 +61,15 @@ pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
 };
 
 fn statements_logged(context: &RunContext) -> Option<Finding> {
-    let found = statement_records(&server_as_sessions_have_it(&context.data.record)?);
+    let record = &context.data.record;
+    let server = server_as_sessions_have_it(record)?;
+    let mut found = statement_records(&server);
+    for (text, severity) in &mut found {
+        let name = text.split(' ').next().unwrap_or_default();
+        if server.setting(name).is_some_and(|value| record.case.states(name, value)) {
+            *severity = Severity::Note;
+        }
+    }
     let severity = found.iter().map(|(_, severity)| *severity).max()?;
     let texts: Vec<String> = found.into_iter().map(|(text, _)| text).collect();
     Some(STATEMENTS_LOGGED.finds(severity, format!("each statement is recorded: {}", list(&texts, 5))))

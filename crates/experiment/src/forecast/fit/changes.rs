@@ -23,6 +23,8 @@ impl LevelsBefore {
         add("run.repeat_disturbed", run.repeat_disturbed.to_string());
         add("run.extend", run.extend.to_string());
         add("run.ramp_up_max", run.ramp_up_max.map_or("by default".to_string(), |span| span.to_string()));
+        let headroom = experiment.prepare.wal_headroom.as_deref().unwrap_or("by max_wal_size");
+        add("prepare.wal_headroom", headroom.to_string());
         add("experiment.repeats", experiment.experiment.repeats.to_string());
         LevelsBefore { dimensions }
     }
@@ -58,7 +60,9 @@ fn why(key: &str) -> &'static str {
             "time to load it, disk and memory; data that was to exceed memory may fit into it now"
         }
         "server.settings.shared_buffers" | "server.settings.effective_cache_size" => "memory of this machine",
-        "server.settings.max_wal_size" => "free disk",
+        "server.settings.max_wal_size" | "server.settings.min_wal_size" | "prepare.wal_headroom" => {
+            "free disk"
+        }
         _ => "time",
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::repeat::repeats_max;
+use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, RunSection};
 use model::load::course::RampUp;
 use model::text::units::{Scale, Span};
@@ -31,7 +32,11 @@ pub(super) fn loaded_bytes_per_s(limits: &Limits) -> f64 {
 pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let cases = cases(experiment);
     let distinct = |keys: &[&str]| -> BTreeSet<Vec<String>> {
-        cases.iter().map(|case| keys.iter().map(|key| case.text(key).to_string()).collect()).collect()
+        let text = |case: &Sketch, key: &str| match key {
+            "target" => place_of(experiment, case.text(key)),
+            key => case.text(key).to_string(),
+        };
+        cases.iter().map(|case| keys.iter().map(|key| text(case, key)).collect()).collect()
     };
     let unit = dataset_of(experiment).estimated_bytes(1).max(1) as f64;
     let most_clients = most_clients(experiment);
@@ -72,7 +77,16 @@ pub(super) fn n_servers(experiment: &Experiment) -> usize {
     let versions = server.version.as_ref().map_or(1, |levels| levels.all().len());
     let dirs = server.bin_dir.as_ref().map_or(1, |levels| levels.all().len());
     let checksums = server.data_checksums.as_ref().map_or(1, |levels| levels.all().len());
-    versions * dirs * checksums * experiment.target.len().max(1)
+    let places: BTreeSet<String> =
+        experiment.target.iter().map(|target| place_of(experiment, &target.name)).collect();
+    versions * dirs * checksums * places.len().max(1)
+}
+
+/// What distinguishes the data of a target: its server by URL, or the directory of its clusters, the cache by default.
+fn place_of(experiment: &Experiment, name: &str) -> String {
+    let target = experiment.target.iter().find(|target| target.name == name);
+    let directory = |target: &TargetSection| target.directory.as_ref().map(|dir| dir.display().to_string());
+    target.and_then(|target| target.url.clone().or_else(|| directory(target))).unwrap_or_default()
 }
 
 /// Keys that distinguish servers with data of their own.

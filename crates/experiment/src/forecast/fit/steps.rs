@@ -6,7 +6,7 @@ use model::load::capacity::Probing;
 use model::load::course::RampUp;
 use model::text::units::Span;
 
-use super::{keep, replace, system, thin};
+use super::{keep, replace, system, thin, together};
 use crate::plan::windows::RAMP_UP_AUTO_S_MIN;
 use crate::site::wal;
 
@@ -24,6 +24,8 @@ pub(super) enum Step {
     Length(u32, u32),
     /// At most this many versions.
     Versions(usize),
+    /// At most this many targets.
+    Targets(usize),
     /// At most this many levels of clients.
     Clients(usize),
     /// At most this many levels of a setting.
@@ -37,7 +39,7 @@ pub(super) enum Step {
 }
 
 /// In ascending order of what is lost.
-pub(super) const STEPS: [Step; 23] = [
+pub(super) const STEPS: [Step; 26] = [
     Step::DisturbedOnce,
     Step::Length(30, 120),
     Step::Length(10, 60),
@@ -46,6 +48,7 @@ pub(super) const STEPS: [Step; 23] = [
     Step::Length(5, 30),
     Step::Others(4),
     Step::Versions(4),
+    Step::Targets(8),
     Step::Clients(4),
     Step::Length(3, 15),
     Step::Others(3),
@@ -53,12 +56,14 @@ pub(super) const STEPS: [Step; 23] = [
     Step::Length(1, MEASURE_S_MIN),
     Step::Settings(1),
     Step::Clients(3),
+    Step::Targets(4),
     Step::Transactions(500),
     Step::Clients(2),
     Step::Others(2),
     Step::Repeats(3),
     Step::Transactions(100),
     Step::Versions(2),
+    Step::Targets(2),
     Step::Repeats(2),
     Step::Others(1),
 ];
@@ -83,7 +88,8 @@ impl Step {
                     thin(levels, n);
                 }
             }
-            Step::Clients(n) => thin(&mut workload.clients, n),
+            Step::Clients(n) => together::thin_clients(experiment, n),
+            Step::Targets(n) => together::thin_targets(experiment, n),
             Step::Settings(n) => {
                 experiment.server.settings.values_mut().for_each(|levels| thin(levels, n));
             }

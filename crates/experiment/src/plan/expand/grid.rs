@@ -21,6 +21,9 @@ pub(super) const PREPARE: &str = "prepare.";
 /// The one step that is not boolean.
 pub(super) const RESTORE_BY: &str = "prepare.restore_by";
 
+const ONE_SOURCE: &str = "server: give one of version, bin_dir, source and url, not several; version with source names \
+                          releases that are built from it";
+
 /// Keys of an experiment that may vary, each with its levels as text.
 pub(super) struct Grid {
     pub(super) dimensions: Vec<Dimension>,
@@ -127,15 +130,17 @@ impl Grid {
         if server.source.is_none() && server.revision.is_some() {
             return Err("server.revision needs server.source: the repository".to_string());
         }
+        if server.version.is_some() && server.revision.is_some() {
+            return Err("server: version and revision both name what is built; give one of them".to_string());
+        }
         match (&server.version, &server.bin_dir, &server.url) {
             _ if !runs_servers => {}
-            (None, None, None) if server.source.is_some() => {
+            (_, None, None) if server.source.is_some() => {
                 server.source.iter().for_each(|trees| self.add("server.source", trees.all()));
                 server.revision.iter().for_each(|all| self.add("server.revision", all.all()));
+                server.version.iter().for_each(|all| self.add("server.version", all.all()));
             }
-            _ if server.source.is_some() => {
-                return Err("server: give one of version, bin_dir, source and url, not several".to_string());
-            }
+            _ if server.source.is_some() => return Err(ONE_SOURCE.to_string()),
             (Some(versions), None, None) => self.add("server.version", versions.all()),
             (None, Some(dirs), None) => {
                 let dirs: Vec<String> = dirs.all().iter().map(|dir| dir.display().to_string()).collect();
@@ -143,7 +148,7 @@ impl Grid {
             }
             (None, None, Some(_)) => {}
             (None, None, None) => self.add("server.version", &[DEFAULT_VERSION]),
-            _ => return Err("server: give one of version, bin_dir, source and url, not several".to_string()),
+            _ => return Err(ONE_SOURCE.to_string()),
         }
         Ok(())
     }

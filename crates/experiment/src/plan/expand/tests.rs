@@ -85,6 +85,24 @@ fn values_of_the_system_and_of_the_wal_are_factors_like_others() {
 }
 
 #[test]
+fn releases_are_built_from_the_source_that_is_given_and_old_ones_from_that_of_postgresql() {
+    let sources = |text: &str| -> Vec<String> {
+        let plan = plan_of(&format!("[server]\n{text}")).unwrap();
+        plan.cases.iter().map(|case| case.server.source.to_string()).collect()
+    };
+    let theirs = "built from `https://git.postgresql.org/git/postgresql.git` at";
+    let of_old = [format!("{theirs} REL9_5_21"), format!("{theirs} REL9_4_26"), "PostgreSQL 9.6".to_string()];
+    assert_eq!(sources("version = [\"9.5.21\", \"9.4\", \"9.6\"]"), of_old);
+    let of_own = ["built from `/pg` at REL9_5_21", "built from `/pg` at REL_12_1"];
+    assert_eq!(sources("source = \"/pg\"\nversion = [\"9.5.21\", \"12.1\"]"), of_own);
+    let plan = plan_of("[server]\nsource = \"/pg\"\nversion = [\"9.5.21\", \"12.1\"]").unwrap();
+    assert_eq!(
+        (plan.factors, plan.cases[1].label()),
+        (vec!["server.version".to_string()], "version 12.1".to_string())
+    );
+}
+
+#[test]
 fn contradictions_are_refused() {
     let check = |text: &str, expected: &str| {
         let message = plan_of(text).unwrap_err();
@@ -92,7 +110,9 @@ fn contradictions_are_refused() {
     };
     check("repeats = 0", "repeats");
     check("[server]\nversion = \"12\"\nbin_dir = \"/x\"", "one of version, bin_dir, source and url");
-    check("[server]\nversion = \"12\"\nsource = \"/x\"", "one of version, bin_dir, source and url");
+    check("[server]\nversion = \"12\"\nsource = \"/x\"", "`12` with server.source names a series");
+    check("[server]\nversion = \"12.1\"\nrevision = \"REL_12_1\"\nsource = \"/x\"", "give one of them");
+    check("[server]\nbin_dir = \"/x\"\nsource = \"/x\"", "version with source names releases");
     check("[server]\nrevision = \"REL_12_1\"", "server.revision needs server.source");
     check("[server]\nsource = [\"/x\", \"https://token@h/x\"]", "use a git credential helper or ssh");
     check("[run]\nramp_up = \"0s\"\nwal = \"no-checkpoint\"", "give run.ramp_up at least 5s");
@@ -134,6 +154,38 @@ fn lengths_and_steps_before_a_run_are_factors_like_others() {
     assert_eq!(plan_of(&baseline).unwrap().baseline, 4);
     let message = plan_of("[run]\nmeasure = [\"10s\", \"1500ms\"]").unwrap_err();
     assert!(message.contains("run.measure: 1500ms is not a whole number of seconds"), "{message}");
+}
+
+#[test]
+fn conditions_are_those_that_runs_get() {
+    let check = |settings: &str, expected: Option<&str>| {
+        let text = format!("conditions = [\"fsync=off\", \"disks by LUKS\"]\n[server]\n{settings}");
+        match (plan_of(&text), expected) {
+            (Ok(plan), None) => assert_eq!(plan.cases[0].conditions.len(), 2),
+            (Err(message), Some(expected)) => assert!(message.contains(expected), "{message}"),
+            (found, _) => panic!("{settings}: {found:?}"),
+        }
+    };
+    check("settings.fsync = \"off\"", None);
+    check("settings.FSync = false", None);
+    check("", Some("`fsync=off` sets nothing; set server.settings.fsync = \"off\" too"));
+    check("settings.fsync = [\"on\", \"off\"]", Some("server.settings.fsync is on"));
+    let text = "conditions = [\"fsync=off\"]\n[server]\nurl = \"host=h\"";
+    let by_url = Resources { url_keywords: Some(BTreeMap::new()), ..site() };
+    assert!(plan_at(text, &by_url).is_ok(), "its runs are held against it");
+}
+
+#[test]
+fn servers_in_turn_are_an_order() {
+    let load = "order = \"by-server\"\nrepeats = 2\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nscale = 1\nclients = [1, 2]\n";
+    let plan = plan_of(load).unwrap();
+    assert_eq!((plan.order, plan.servers_at_a_time), (RunOrder::ByServer, Some(1)));
+    let in_turn = plan_of(
+        &load
+            .replace("by-server", "randomized")
+            .replace("[server]", "[run]\nservers_at_a_time = 1\n[server]"),
+    );
+    assert_eq!(in_turn.unwrap().runs, plan.runs);
 }
 
 #[test]

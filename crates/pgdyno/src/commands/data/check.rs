@@ -79,7 +79,7 @@ pub(crate) fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>>
     }
     let Some(version) = args.versions.first() else { return Ok(None) };
     let version = version.parse().map_err(anyhow::Error::msg).context("--version")?;
-    Ok(Some(ServerSource::Version(version)))
+    Ok(Some(ServerSource::of_version(version)))
 }
 
 /// A case that stands for an embedded server with data of this scale.

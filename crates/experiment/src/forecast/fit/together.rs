@@ -1,0 +1,67 @@
+//! Levels of clients and targets with those that vary together with them: what is left out of one is left out of all.
+
+use model::experiment::Experiment;
+use model::experiment::levels::Levels;
+use model::experiment::selector::names;
+
+use super::{keep, replace, thinned_places};
+
+const CLIENTS: &str = "workload.clients";
+const TARGET: &str = "target";
+const THREADS: &str = "workload.threads";
+
+/// Keeps the numbers of clients for which `fits` returns true, or `else_one` if there is none.
+pub(super) fn keep_clients(experiment: &mut Experiment, fits: impl Fn(u32) -> bool, else_one: u32) {
+    let clients = experiment.workload.clients.all();
+    let kept: Vec<usize> = (0..clients.len()).filter(|&n| fits(clients[n])).collect();
+    let is_alone = !has(experiment, CLIENTS, TARGET) && !has(experiment, CLIENTS, THREADS);
+    if kept.is_empty() || is_alone {
+        keep(&mut experiment.workload.clients, |n| fits(*n), else_one);
+        return;
+    }
+    if has(experiment, CLIENTS, TARGET) {
+        // No target is left out for its clients: it gets as many as this machine bears.
+        let levels = clients.iter().map(|&n| if fits(n) { n } else { else_one }).collect();
+        return replace(&mut experiment.workload.clients, levels);
+    }
+    choose(experiment, CLIENTS, &kept);
+}
+
+/// At most `n` numbers of clients, unless each belongs to a target.
+pub(super) fn thin_clients(experiment: &mut Experiment, n: usize) {
+    if !has(experiment, CLIENTS, TARGET) {
+        let places = thinned_places(experiment.workload.clients.all().len(), n);
+        choose(experiment, CLIENTS, &places);
+    }
+}
+
+/// At most `n` targets.
+pub(super) fn thin_targets(experiment: &mut Experiment, n: usize) {
+    let places = thinned_places(experiment.target.len(), n);
+    choose(experiment, TARGET, &places);
+}
+
+/// Whether the keys vary together.
+fn has(experiment: &Experiment, key: &str, other: &str) -> bool {
+    let within = |keys: &[String], whole: &str| keys.iter().any(|key| names(key, whole));
+    experiment.experiment.zip.iter().any(|keys| within(keys, key) && within(keys, other))
+}
+
+/// Keeps the levels of `key` at these places, and those of targets, clients and threads that vary with it.
+fn choose(experiment: &mut Experiment, key: &str, places: &[usize]) {
+    fn at<T: Clone>(levels: &mut Levels<T>, places: &[usize]) {
+        let kept = places.iter().filter_map(|&n| levels.all().get(n).cloned()).collect();
+        replace(levels, kept);
+    }
+    let is_chosen = |other: &str| key == other || has(experiment, key, other);
+    let (target, clients, threads) = (is_chosen(TARGET), is_chosen(CLIENTS), is_chosen(THREADS));
+    if target && !experiment.target.is_empty() {
+        experiment.target = places.iter().filter_map(|&n| experiment.target.get(n).cloned()).collect();
+    }
+    if clients {
+        at(&mut experiment.workload.clients, places);
+    }
+    if let Some(levels) = experiment.workload.threads.as_mut().filter(|_| threads) {
+        at(levels, places);
+    }
+}

@@ -1,0 +1,55 @@
+//! Studies as people run them: what they state is printed with the figures and held against each run; placeholders are refused, and
+//! what is fitted to this machine has none.
+
+use std::fs;
+
+use testbed::{Options, Server};
+
+use crate::judge::{expect, json, loaded, words};
+use crate::tool::Place;
+
+#[test]
+fn conditions_of_a_study_are_printed_and_held_against_the_server() {
+    let place = Place::new();
+    let server = Server::start(&Options { settings: &["fsync=off"], ..Options::default() });
+    let (_, url) = loaded(&place, &server);
+    let script = place.write("write.sql", "insert into pgbench_history (tid) values (1);\n");
+    let conditions = "experiment.conditions=[\"fsync=off\", \"full_page_writes=off\", \"disks by LUKS\"]";
+    let args =
+        "-c 2 --measure 2s --ramp-up 0s --repeats 1 --set workload.data=\"none\" --set prepare.settle=false";
+    let mut all: Vec<&str> =
+        vec!["run", "--server", &url, "-f", script.to_str().unwrap(), "--set", conditions];
+    all.extend(args.split(' '));
+    let ended = place.run(&[&all[..], &["-o", "out"]].concat());
+    let line = "Conditions: fsync=off, full_page_writes=off, disks by LUKS";
+    assert!(ended.stdout.contains(line), "{}", ended.stdout);
+    let read = |name: &str| fs::read_to_string(place.path("out").join(name)).unwrap();
+    assert!(read("report.md").contains(&line.replace('_', "\\_")), "{}", read("report.md"));
+    let page = read("report.html");
+    let (captions, conditions) =
+        (page.matches("</figcaption>").count(), page.matches("note conditions").count());
+    assert!(captions > 0 && captions == conditions, "{captions} captions, {conditions} with conditions");
+    let shown = json(&place.run(&["report", "out", "--json"]));
+    let found = words(&shown["runs"][0]["findings"]);
+    expect(&found, "not-durable note", "fsync = off, a condition of the study");
+    expect(&found, "condition-unmet doubt", "full_page_writes is on, not off");
+    place.expect_clean();
+}
+
+#[test]
+fn placeholders_of_a_study_are_refused_and_fitted() {
+    let place = Place::new();
+    let refused = place.run(&["plan", "piops"]).expect(1);
+    assert!(
+        refused.stderr.contains("m1-large.example, raid.example, single.example name no machine"),
+        "{}",
+        refused.stderr
+    );
+    let fitted = place.run(&["plan", "piops", "--fit=5min", "--set", "server.version=18"]).expect(0);
+    for words in
+        ["fit: driver m1-large.example -> this machine", "fit: target 2 servers by URL -> one server"]
+    {
+        assert!(fitted.stderr.contains(words), "{}", fitted.stderr);
+    }
+    assert!(fitted.stdout.contains("target"), "{}", fitted.stdout);
+}
