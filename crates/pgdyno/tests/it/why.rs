@@ -9,7 +9,7 @@ use crate::judge::json;
 use crate::tool::{Ended, Place, tell, wait_until};
 
 /// Measured shortly, by clients that wait for their commits.
-const LOAD: &str = "--scale 1 --ramp-up 1s --measure 5s --repeats 1 -c 4 --set prepare.settle=false --yes -q";
+const LOAD: &str = "--scale 1 --ramp-up 1s --measure 4s --repeats 1 -c 4 --set prepare.settle=false --yes -q";
 
 fn run(place: &Place, before: &[&str], more: &str) -> Ended {
     let args: Vec<&str> = before.iter().copied().chain(more.split_whitespace()).collect();
@@ -52,7 +52,17 @@ fn is_disturbed(ended: &Ended) -> bool {
 fn a_setting_of_the_loads_own_sessions_is_lifted_on_a_server_by_url_and_nobody_else_has_it() {
     let (server, place) = (slow_to_commit(), Place::new());
     let target = server.admin_target(&server.database_of("postgres"));
-    run(&place, &["run", "--server", &target, "-w", "tpcb-simple", "-o", "out"], LOAD).expect(0);
+    let measure = ["run", "--server", &target, "-w", "tpcb-simple", "-o", "out", "--json"];
+    let limiter = |study: &Value| study["cases"][0]["limiter"]["name"].clone();
+    let mut study = json(&run(&place, &measure, LOAD).expect(0));
+    // Other tests may use all processors: then nothing else can be named.
+    for _ in 0..2 {
+        if limiter(&study) != "foreign-cpu" {
+            break;
+        }
+        std::fs::remove_dir_all(place.path("out")).unwrap();
+        study = json(&run(&place, &measure, LOAD).expect(0));
+    }
     let ended = run(&place, &["why", "out", "-o", "lifted"], "--time 1s --measure 1s --yes -q --json");
     if is_disturbed(&ended) {
         return;
@@ -114,7 +124,7 @@ fn run_with_why_goes_on_with_the_what_ifs_which_can_be_stopped() {
     if is_disturbed(&ended) {
         return;
     }
-    ended.expect(3);
+    ended.expect(2);
     place.expect_clean();
 }
 
