@@ -284,6 +284,8 @@ pub struct RunSection {
     pub max_failed: Option<Share>,
     /// Which checkpoints a run should have.
     pub wal: Levels<WalPolicy>,
+    /// Whether host and server are observed while the load runs.
+    pub telemetry: Levels<bool>,
     /// Whether the ceilings of devices, processors and network are measured before the first run, unless they are known.
     pub calibrate: bool,
     /// How many servers run by pgdyno may have their data on disk at the same time: 1, or all.
@@ -306,6 +308,7 @@ impl Default for RunSection {
             repeat_disturbed: 2,
             max_failed: None,
             wal: Levels::one(WalPolicy::AsIs),
+            telemetry: Levels::one(true),
             calibrate: false,
             servers_at_a_time: None,
             parallel_targets: false,

@@ -7,6 +7,7 @@ pub(crate) mod disk;
 pub mod facts;
 pub(crate) mod network;
 pub(crate) mod process;
+pub(crate) mod provisioned;
 pub(crate) mod service;
 pub(crate) mod stack;
 pub(crate) mod system;

@@ -90,6 +90,8 @@ pub struct ObserveSpec {
     pub may_observe_all_disks: bool,
     /// Length of the log before the run: its older lines are skipped.
     pub log_offset: u64,
+    /// Whether nothing is observed after all: no thread starts, no session opens.
+    pub is_off: bool,
     /// Length of a tick in nanoseconds; normally [`ObserveSpec::TICK_NS`].
     pub tick_ns: u64,
     /// Ticks end at this time (nanoseconds since the Unix epoch) plus or minus whole ticks.
@@ -128,6 +130,7 @@ impl ObserveSpec {
             is_log_followed: false,
             may_observe_all_disks: false,
             log_offset: 0,
+            is_off: false,
             tick_ns: ObserveSpec::TICK_NS,
             align_unix_ns: 0,
         }
@@ -173,6 +176,9 @@ impl Observer {
         let backends = Backends { load, own: others, ..Backends::default() };
         let control = Arc::new(Control::new(wishes, backends));
         let mut observer = Observer { control, out: Out::new(sink), threads: Vec::new(), anchor };
+        if spec.is_off {
+            return Ok(observer);
+        }
         let tick_ns = spec.tick_ns;
         let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone());
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
@@ -290,6 +296,7 @@ impl fmt::Debug for ObserveSpec {
             .field("is_log_followed", &self.is_log_followed)
             .field("may_observe_all_disks", &self.may_observe_all_disks)
             .field("log_offset", &self.log_offset)
+            .field("is_off", &self.is_off)
             .field("tick_ns", &self.tick_ns)
             .field("align_unix_ns", &self.align_unix_ns)
             .finish()

@@ -161,7 +161,7 @@ fn a_load_is_seen_in_all_sources_and_the_sums_agree() {
     check_checkpoint(&seen.events(), host[0].end_unix_ns..host[host.len() - 1].end_unix_ns);
     for (what, reason) in seen.unavailable() {
         assert!(
-            ["disk", "host.psi", "server.read_bytes", "statements.calls"]
+            ["disk", "net", "host.psi", "host.cpu.frequency", "server.read_bytes", "statements.calls"]
                 .iter()
                 .any(|of| what.starts_with(of)),
             "{what}: {reason}"
@@ -188,6 +188,8 @@ fn check_host(host: &[Tick]) {
     let busy_s = sum(host, "host.cpu.user") + sum(host, "host.cpu.system");
     let length_s: f64 = host.iter().map(|tick| tick.length_ns as f64 / 1e9).sum();
     assert!(server_s > 0.1, "{server_s}");
+    assert!(sum(host, "server.run_delay") > 0.0);
+    assert!(host.iter().all(|tick| tick.values["server.states[S]"] >= 1.0));
     // A clock tick of 10 ms for each process at each end.
     assert!(busy_s >= server_s - 0.5, "{busy_s} {server_s}");
     let all_s = busy_s
@@ -206,6 +208,10 @@ fn check_host(host: &[Tick]) {
 }
 
 fn check_database(database: &[Tick]) {
+    assert!(sum(database, "database.hot_updates") > 100.0);
+    assert!(sum(database, "server.slru.hits") > 100.0);
+    let accounts = "database.table_bytes[public.pgbench_accounts]";
+    assert!(database.iter().any(|tick| tick.values.get(accounts).is_some_and(|bytes| *bytes > 2e7)));
     assert!(sum(database, "server.wal_bytes") > 1e5);
     let commits = sum(database, "database.commits");
     assert!(commits > 100.0, "{commits}");
@@ -412,6 +418,23 @@ fn the_extension_says_how_often_each_statement_ran_and_for_how_long() {
     assert!((2.7..3.5).contains(&time_s), "{time_s}");
     assert!(sum(&seen.ticks(TickSource::Server), "statements.span") > 2.0);
     assert!(!seen.unavailable().contains_key("statements.calls"));
+}
+
+#[test]
+fn failures_of_the_archiver_are_counted() {
+    let mut settings = OPTIONS.settings.to_vec();
+    settings.extend(["archive_mode=on", "archive_command=false"]);
+    let server = Server::start(&Options { settings: settings.leak(), ..OPTIONS });
+    let seen = Seen::default();
+    let observer = seen.observe(spec(&server));
+    seen.wait_for_tick();
+    server.execute("postgres", "create table t (a int)");
+    server.execute("postgres", "select pg_switch_wal()");
+    sleep(Duration::from_millis(3500));
+    observer.stop();
+    let ticks = seen.ticks(TickSource::Server);
+    assert!(sum(&ticks, "server.archive_failures") >= 1.0, "{ticks:?}");
+    assert_eq!(sum(&ticks, "server.archived"), 0.0);
 }
 
 #[test]

@@ -263,6 +263,10 @@ fn case(
     {
         problems.say(reason);
     }
+    let is_unobserved = values["run.telemetry"] == "false";
+    if let Some(wal) = wal.filter(|wal| is_unobserved && !wal.is_as_is()) {
+        problems.say(format!("run.wal = \"{wal}\" measures the WAL; leave run.telemetry on"));
+    }
     let adapt = workload.as_ref().zip(window.zip(wal));
     let adapt = adapt
         .and_then(|(workload, course)| windows::adapt(&values, &experiment.run, course, workload, problems));
@@ -293,6 +297,7 @@ fn case(
         adapt: adapt?,
         phase_timeout_s: phase_timeout_s?,
         limits: experiment.limits,
+        is_unobserved,
         calibrate: experiment.run.calibrate,
         max_failed: experiment.run.max_failed,
         conditions: experiment.experiment.conditions.clone(),

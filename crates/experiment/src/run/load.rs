@@ -105,6 +105,11 @@ impl OneRun<'_> {
         let full = lock(&telemetry.wal).full.take();
         record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
+        if self.case.is_unobserved {
+            record
+                .telemetry_unavailable
+                .insert("telemetry".to_string(), "run.telemetry is false".to_string());
+        }
         self.conclude(record, done?, go, detail);
         if let Some(reason) = full.filter(|_| record.state == RunState::Partial) {
             record.reason = reason;
@@ -190,6 +195,7 @@ impl OneRun<'_> {
             telemetry,
             log_path: place.log_path.clone(),
             log_offset,
+            is_off: self.case.is_unobserved,
             ..ObserveSpec::of_host()
         })
     }

@@ -61,6 +61,9 @@ pub struct Case {
     /// What the machine's parts are declared to give.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub limits: Limits,
+    /// Whether host and server are not observed while the load runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unobserved: bool,
     /// Whether ceilings that are not known are measured before the first run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calibrate: bool,
@@ -90,6 +93,7 @@ impl Case {
             adapt: Adapt::default(),
             phase_timeout_s: None,
             limits: Limits::default(),
+            is_unobserved: false,
             calibrate: false,
             max_failed: None,
             conditions: Vec::new(),

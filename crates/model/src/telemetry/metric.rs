@@ -44,7 +44,8 @@ const fn gauge(name: &'static str, instance: &'static str, unit: &'static str, w
 
 /// Beginnings of what many servers and machines lack, and what no rule is silent without: it is recorded why it is not there, but
 /// that is no finding.
-pub const OPTIONAL: [&str; 1] = ["statements."];
+pub const OPTIONAL: [&str; 4] =
+    ["statements.", "disk.over_limit_time", "net.held_back_packets", "host.cpu.frequency"];
 
 /// Every metric that pgdyno records.
 pub const METRICS: &[Metric] = &[
@@ -58,6 +59,12 @@ pub const METRICS: &[Metric] = &[
         "",
         "s",
         "time in which some task waited for a processor (/proc/pressure/cpu)",
+    ),
+    gauge(
+        "host.cpu.frequency",
+        "cpu",
+        "Hz",
+        "current frequency (/sys/devices/system/cpu/*/cpufreq/scaling_cur_freq)",
     ),
     counter("host.psi.io.some", "", "s", "time in which some task waited for I/O (/proc/pressure/io)"),
     counter("host.psi.io.full", "", "s", "time in which all tasks waited for I/O (/proc/pressure/io)"),
@@ -97,8 +104,21 @@ pub const METRICS: &[Metric] = &[
     counter("disk.flush_time", "device", "s", "summed time of flushes (/proc/diskstats)"),
     counter("disk.busy_time", "device", "s", "time with I/O outstanding (/proc/diskstats)"),
     gauge("disk.in_flight", "device", "1", "I/O outstanding (/proc/diskstats)"),
+    counter(
+        "disk.over_limit_time",
+        "device:limit",
+        "s",
+        "time for which more was asked of a volume of EBS than it (`volume-iops`, `volume-throughput`) or its instance \
+         (`instance-iops`, `instance-throughput`) is provisioned for (NVMe log page 0xD0)",
+    ),
     gauge("disk.free_bytes", "role", "bytes", "free space for the role's directory (statvfs)"),
     counter("net.received_bytes", "interface", "bytes", "bytes received (/proc/net/dev)"),
+    counter(
+        "net.held_back_packets",
+        "interface:allowance",
+        "1",
+        "packets that an instance's allowance queued or dropped: `bw_in`, `bw_out`, `pps`, … (ethtool -S of the driver ena)",
+    ),
     counter("net.sent_bytes", "interface", "bytes", "bytes sent (/proc/net/dev)"),
     // The machine of a target, from its node_exporter; the same metrics as for this machine. `[[target]] telemetry`.
     counter("remote.cpu.user", "cpu", "s", "time in user code, niced or not (node_cpu_seconds_total)"),
@@ -166,6 +186,19 @@ pub const METRICS: &[Metric] = &[
         "s",
         "CPU time of backends of client sessions that are not pgdyno's (/proc/PID/stat, pg_stat_activity)",
     ),
+    counter(
+        "server.run_delay",
+        "",
+        "s",
+        "summed time that the server's processes could have run and did not, throttling by a quota included \
+         (/proc/PID/schedstat)",
+    ),
+    gauge(
+        "server.states",
+        "state",
+        "1",
+        "the server's processes by the kernel's state: `R` runs or could run, `D` is in I/O, `S` sleeps, … (/proc/PID/stat)",
+    ),
     gauge(
         "cgroup.quota",
         "party:path",
@@ -196,6 +229,24 @@ pub const METRICS: &[Metric] = &[
     // PostgreSQL's own statistics. Sessions report theirs at the end of a transaction and at most once a second (twice
     // before 15), so these lag by up to about a second; WAL position and activity do not.
     counter("server.wal_bytes", "", "bytes", "WAL written, on a standby replayed (pg_current_wal_lsn)"),
+    counter("server.archived", "", "1", "segments of WAL archived (pg_stat_archiver)"),
+    counter("server.archive_failures", "", "1", "failed attempts to archive one (pg_stat_archiver)"),
+    gauge(
+        "server.replication_lag_bytes",
+        "standby/stage",
+        "bytes",
+        "WAL that a receiver has not yet written (`write`), made durable (`flush`) or replayed (`replay`), by application_name \
+         (pg_stat_replication)",
+    ),
+    gauge(
+        "server.replication_lag",
+        "standby/stage",
+        "s",
+        "the same as time, from 10 on (write_lag, flush_lag, replay_lag)",
+    ),
+    counter("server.slru.reads", "cache", "1", "blocks read (pg_stat_slru, 13 and later); absent is 0"),
+    counter("server.slru.writes", "cache", "1", "blocks written (pg_stat_slru); absent is 0"),
+    counter("server.slru.hits", "cache", "1", "blocks found (pg_stat_slru); absent is 0"),
     counter("server.wal_records", "", "1", "WAL records (pg_stat_wal, 14 and later)"),
     counter(
         "server.wal_full_page_images",
@@ -439,6 +490,12 @@ pub const METRICS: &[Metric] = &[
     counter("database.rows_fetched", "", "1", "rows fetched by index scans (tup_fetched)"),
     counter("database.rows_inserted", "", "1", "rows inserted (tup_inserted)"),
     counter("database.rows_updated", "", "1", "rows updated (tup_updated)"),
+    counter(
+        "database.hot_updates",
+        "",
+        "1",
+        "updates that changed no index (HOT), of all tables (pg_stat_get_tuples_hot_updated)",
+    ),
     counter("database.rows_deleted", "", "1", "rows deleted (tup_deleted)"),
     counter("database.temp_files", "", "1", "temporary files (pg_stat_database)"),
     counter("database.temp_bytes", "", "bytes", "bytes in temporary files (pg_stat_database)"),
@@ -460,6 +517,12 @@ pub const METRICS: &[Metric] = &[
         "automatic analyzes that ended (pg_stat_get_autoanalyze_count), unless the log is read; absent is 0",
     ),
     gauge("database.xid_age", "", "1", "age of the oldest unfrozen transaction id (datfrozenxid)"),
+    gauge(
+        "database.table_bytes",
+        "table",
+        "bytes",
+        "size of each of the 20 largest tables with its indexes, once a minute and at the end (pg_total_relation_size)",
+    ),
     gauge("database.bytes", "", "bytes", "size of the database, once a minute (pg_database_size)"),
     counter("pgdyno.cpu", "", "s", "CPU time of pgdyno's own process, without the driver (getrusage)"),
     counter("watch.cpu", "", "s", "CPU time of `pgdyno watch` on the server's host (getrusage)"),
@@ -503,7 +566,7 @@ mod tests {
         let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
         assert_eq!(names.len(), METRICS.len());
         for metric in METRICS {
-            assert!(["s", "bytes", "1"].contains(&metric.unit), "{metric:?}");
+            assert!(["s", "bytes", "1", "Hz"].contains(&metric.unit), "{metric:?}");
             assert!(metric.name.contains('.') && !metric.name.contains('['), "{metric:?}");
             assert!(!metric.what.is_empty(), "{metric:?}");
             assert_eq!(find(metric.name).map(|found| found.name), Some(metric.name));

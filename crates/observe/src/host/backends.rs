@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn process(pid: i32, starttime: u64, cpu_s: f64) -> Process {
-        Process { pid, starttime, cpu_s }
+        Process { pid, starttime, cpu_s, state: 'S' }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! [`crate::gather::Backwards::Jitter`] absorbs that. Times come in clock ticks (10 ms) per process: a tick may be
 //! wrong by 10 ms for each living process, but sums over ticks are right.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -41,13 +42,15 @@ pub(crate) struct Process {
     /// As in [`Tree`].
     pub(crate) starttime: u64,
     pub(crate) cpu_s: f64,
+    /// The kernel's letter for its state.
+    pub(crate) state: char,
 }
 
 impl Process {
     fn of(stat: &Stat) -> Process {
         let ticks = stat.utime + stat.stime;
         let cpu_s = ticks as f64 / procfs::ticks_per_second() as f64;
-        Process { pid: stat.pid, starttime: stat.starttime, cpu_s }
+        Process { pid: stat.pid, starttime: stat.starttime, cpu_s, state: stat.state }
     }
 }
 
@@ -155,17 +158,47 @@ fn parse_io(text: &str) -> (f64, f64) {
     (field("read_bytes:").unwrap_or_default(), field("write_bytes:").unwrap_or_default())
 }
 
+/// Time that processes could have run and did not, summed since the first reading. A process that ends takes along what it
+/// waited since the last one.
+#[derive(Debug, Default)]
+pub(crate) struct RunDelays {
+    before: HashMap<(i32, u64), f64>,
+    is_begun: bool,
+    sum_s: f64,
+}
+
+impl RunDelays {
+    /// The sum so far; `None` if the kernel does not say.
+    pub(crate) fn read(&mut self, processes: &[Process]) -> Option<f64> {
+        let delay = |process: &Process| {
+            let delay_s = delay_s(&format!("/proc/{}/schedstat", process.pid))?;
+            Some(((process.pid, process.starttime), delay_s))
+        };
+        let now: HashMap<(i32, u64), f64> = processes.iter().filter_map(delay).collect();
+        if now.is_empty() {
+            return None;
+        }
+        for (key, delay_s) in &now {
+            // A process that has appeared since began with nothing.
+            let new_s = if self.is_begun { 0.0 } else { *delay_s };
+            self.sum_s += (delay_s - self.before.get(key).copied().unwrap_or(new_s)).max(0.0);
+        }
+        (self.before, self.is_begun) = (now, true);
+        Some(self.sum_s)
+    }
+}
+
+/// Fields of a `schedstat`: time on a processor, time waiting for one (ns), number of time slices.
+fn delay_s(path: &str) -> Option<f64> {
+    let text = fs::read_to_string(path).ok()?;
+    text.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok()).map(|ns| ns / 1e9)
+}
+
 /// Seconds that the current threads of a process were runnable but not running, summed.
 pub(crate) fn run_delay_s(pid: i32) -> Option<f64> {
     let directory = format!("/proc/{pid}/task");
-    let mut sum_ns: Option<f64> = None;
-    for thread in pids_in(&directory) {
-        let Ok(text) = fs::read_to_string(format!("{directory}/{thread}/schedstat")) else { continue };
-        // Fields: time on a processor, time waiting for one (ns), number of time slices.
-        let delay_ns = text.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok());
-        sum_ns = delay_ns.map_or(sum_ns, |delay_ns| Some(sum_ns.unwrap_or_default() + delay_ns));
-    }
-    sum_ns.map(|ns| ns / 1e9)
+    let delays = pids_in(&directory).filter_map(|thread| delay_s(&format!("{directory}/{thread}/schedstat")));
+    delays.reduce(|a, b| a + b)
 }
 
 #[cfg(test)]

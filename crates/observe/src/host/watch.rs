@@ -14,7 +14,8 @@ use crate::gather::{Backwards, Gather};
 use crate::host::backends::BackendTimes;
 use crate::host::cgroup::Groups;
 use crate::host::device::{self, Space};
-use crate::host::process::{self, Process, Tree};
+use crate::host::process::{self, Process, RunDelays, Tree};
+use crate::host::provisioned::{self, Provisioned};
 use crate::host::{disk, network, system};
 use crate::schedule::{Control, LATE_NS, unix_ns};
 use crate::sink::Out;
@@ -28,6 +29,9 @@ pub(crate) struct HostWatch {
     nearly_full: BTreeSet<u64>,
     tree: Option<Tree>,
     times: BackendTimes,
+    run_delays: RunDelays,
+    provisioned: Provisioned,
+    has_frequencies: bool,
     server_groups: Groups,
     driver_groups: Groups,
     /// Both clocks at the beginning.
@@ -72,6 +76,7 @@ impl HostWatch {
         }
         devices.sort();
         devices.dedup();
+        let provisioned = Provisioned::find(&devices, |what, reason| out.unavailable(what, reason));
         HostWatch {
             gather: Gather::new(Backwards::Jitter),
             out,
@@ -80,6 +85,9 @@ impl HostWatch {
             nearly_full: BTreeSet::new(),
             tree: None,
             times: BackendTimes::default(),
+            run_delays: RunDelays::default(),
+            provisioned,
+            has_frequencies: true,
             server_groups: Groups::new("server"),
             driver_groups: Groups::new("driver"),
             began: None,
@@ -131,6 +139,11 @@ impl HostWatch {
         if let Err(error) = network::read(&mut self.gather) {
             self.out.unavailable("net", format!("{error:#}"));
         }
+        self.provisioned.read(&mut self.gather, |what, reason| out.unavailable(what, reason));
+        if self.has_frequencies && !provisioned::read_frequencies(&mut self.gather) {
+            self.has_frequencies = false;
+            self.out.unavailable("host.cpu.frequency", "the machine exposes none (cpufreq)".to_string());
+        }
         self.read_space();
         self.read_server(control);
         if let Some(delay_s) = self.driver_pid.and_then(process::run_delay_s) {
@@ -147,16 +160,18 @@ impl HostWatch {
     }
 
     fn follow_server(&mut self) {
-        const METRICS: [&str; 6] = [
+        const METRICS: [&str; 7] = [
             "server.cpu.user",
             "server.cpu.system",
             "server.cpu.load",
             "server.cpu.foreign",
+            "server.run_delay",
             "server.read_bytes",
             "server.write_bytes",
         ];
         METRICS.iter().for_each(|metric| self.gather.forget(metric));
         self.times = BackendTimes::default();
+        self.run_delays = RunDelays::default();
         self.may_read_io = true;
         self.tree = None;
         match self.server_pid.map(Tree::of) {
@@ -184,6 +199,15 @@ impl HostWatch {
         };
         self.server_groups.read(&mut self.gather, processes.iter().map(|process| process.pid));
         self.read_backends(control, &processes);
+        match self.run_delays.read(&processes) {
+            Some(delay_s) => self.gather.put("server.run_delay", "", delay_s),
+            None => self.out.unavailable("server.run_delay", "the kernel has no schedstat".to_string()),
+        }
+        let mut states: BTreeMap<char, u32> = BTreeMap::new();
+        processes.iter().for_each(|process| *states.entry(process.state).or_default() += 1);
+        states
+            .iter()
+            .for_each(|(state, n)| self.gather.put("server.states", &state.to_string(), f64::from(*n)));
         if !self.may_read_io {
             return;
         }

@@ -127,6 +127,11 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
             ),
         ),
     ];
+    parts.push(part("server.archived", archiver()));
+    parts.push(part("server.replication_lag_bytes", replication(version_num)));
+    if version_num >= 130_000 {
+        parts.push(part("server.slru.reads", slru()));
+    }
     if version_num >= 140_000 {
         parts.push(part("server.wal_records", wal(version_num)));
     }
@@ -145,6 +150,8 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         );
         parts.push(part("autovacuum events", sql));
     }
+    parts.push(Part { grows: true, ..part("database.hot_updates", hot_updates(&name)) });
+    parts.push(Part { is_rare: true, ..part("database.table_bytes", table_sizes(&name)) });
     if let Some(extension) = scope.extension {
         let counts = part(statements::PART, extension.sql(scope.database));
         parts.push(Part { grows: true, ..counts });
@@ -202,12 +209,16 @@ fn autovacuums(name: &str) -> String {
     )
 }
 
+/// Functions for the difference of two positions in WAL, for the last position replayed, and for the current one.
+fn functions_of_wal(version_num: u32) -> (&'static str, &'static str, &'static str) {
+    match version_num >= 100_000 {
+        true => ("pg_wal_lsn_diff", "pg_last_wal_replay_lsn", "pg_current_wal_lsn"),
+        false => ("pg_xlog_location_diff", "pg_last_xlog_replay_location", "pg_current_xlog_location"),
+    }
+}
+
 fn wal_position(version_num: u32) -> String {
-    let (diff, replayed, current) = if version_num >= 100_000 {
-        ("pg_wal_lsn_diff", "pg_last_wal_replay_lsn", "pg_current_wal_lsn")
-    } else {
-        ("pg_xlog_location_diff", "pg_last_xlog_replay_location", "pg_current_xlog_location")
-    };
+    let (diff, replayed, current) = functions_of_wal(version_num);
     format!(
         "select 'server.wal_bytes', '', \
          {diff}(case when pg_is_in_recovery() then {replayed}() else {current}() end, '0/0')::text"
@@ -324,6 +335,58 @@ fn database_counters(name: &str, version_num: u32) -> String {
     ];
     let sql = unfold("pg_stat_database d", "v.i", &[common.as_slice(), more].concat());
     format!("{sql} and d.datname = {name}")
+}
+
+fn archiver() -> String {
+    let rows =
+        [("server.archived", "", "r.archived_count"), ("server.archive_failures", "", "r.failed_count")];
+    unfold("pg_stat_archiver r", "v.i", &rows)
+}
+
+/// Lags of receivers of WAL. Those of one name are one: the one that is furthest behind.
+fn replication(version_num: u32) -> String {
+    let is_old = version_num < 100_000;
+    let stages = ["write", "flush", "replay"].map(|stage| {
+        let lag = if is_old { "null::interval".to_string() } else { format!("r.{stage}_lag") };
+        format!("('{stage}', r.{stage}_{}, {lag})", if is_old { "location" } else { "lsn" })
+    });
+    let (diff, replayed, current) = functions_of_wal(version_num);
+    let place = format!("case when pg_is_in_recovery() then {replayed}() else {current}() end");
+    format!(
+        "select v.m, v.i, v.x::text from (select left(r.application_name, 100) || '/' || s.stage as i, \
+         max(greatest({diff}({place}, s.place), 0)) as bytes, \
+         max(extract(epoch from s.lag)::numeric) as lag from pg_stat_replication r, lateral (values {}) s(stage, place, lag) \
+         where s.place is not null group by 1 order by 1 limit 60) l, \
+         lateral (values ('server.replication_lag_bytes', l.i, l.bytes), ('server.replication_lag', l.i, l.lag)) v(m, i, x) \
+         where v.x is not null",
+        stages.join(", ")
+    )
+}
+
+fn slru() -> String {
+    let rows = [
+        ("server.slru.reads", "", "u.blks_read"),
+        ("server.slru.writes", "", "u.blks_written"),
+        ("server.slru.hits", "", "u.blks_hit"),
+    ];
+    format!("{} and v.x > 0", unfold("pg_stat_slru u", "u.name", &rows))
+}
+
+/// Only the session's own database has the counters of its tables at hand.
+fn hot_updates(name: &str) -> String {
+    format!(
+        "select 'database.hot_updates', '', coalesce(sum(pg_stat_get_tuples_hot_updated(c.oid)), 0)::text \
+         from pg_class c where c.relkind in ('r', 't', 'm') having current_database() = {name}"
+    )
+}
+
+fn table_sizes(name: &str) -> String {
+    format!(
+        "select 'database.table_bytes', t.name, pg_total_relation_size(t.oid)::text from (select c.oid, \
+         n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+         where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema') and current_database() = {name} \
+         order by c.relpages desc, 2 limit 20) t"
+    )
 }
 
 fn wal(version_num: u32) -> String {

@@ -299,7 +299,8 @@ impl ServerWatch {
             self.out.event(Event::new(end_unix_ns, EventKind::TelemetryLost, text).with("source", "server"));
         }
         // Metrics with an instance per kind of I/O: an absent value means 0.
-        values.retain(|key, value| *value != 0.0 || !key.starts_with("server.io."));
+        let may_be_absent = |key: &str| key.starts_with("server.io.") || key.starts_with("server.slru.");
+        values.retain(|key, value| *value != 0.0 || !may_be_absent(key));
         self.count_checkpoints(&values, end_unix_ns);
         self.count_autovacuums(&values, end_unix_ns);
         let length_ns = u64::try_from(at.saturating_duration_since(last_read).as_nanos()).unwrap_or(u64::MAX);

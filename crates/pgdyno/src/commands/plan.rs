@@ -115,6 +115,9 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
         if !case.wal.is_as_is() {
             writeln!(out, "          run.wal = {}", case.wal)?;
         }
+        if case.is_unobserved {
+            writeln!(out, "          run.telemetry = false")?;
+        }
     }
     writeln!(out)?;
     for run in &plan.runs {

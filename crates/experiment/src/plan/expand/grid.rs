@@ -87,11 +87,12 @@ impl Grid {
             grid.add(&format!("{DEFINES}{name}"), levels.all());
         }
         problems.take(grid.add_tpcc(workload));
-        let RunSection { ramp_up, measure, grace, wal, .. } = &experiment.run;
+        let RunSection { ramp_up, measure, grace, wal, telemetry, .. } = &experiment.run;
         grid.add("run.ramp_up", ramp_up.all());
         grid.add("run.measure", measure.all());
         grid.add("run.grace", grace.all());
         grid.add("run.wal", wal.all());
+        grid.add("run.telemetry", telemetry.all());
         for (key, levels) in experiment.prepare.steps() {
             grid.add(&format!("{PREPARE}{key}"), levels.all());
         }

@@ -150,6 +150,8 @@ fn lengths_and_steps_before_a_run_are_factors_like_others() {
     let cases: Vec<_> = plan.cases.iter().map(of).collect();
     assert_eq!(cases, [(10, true, true), (10, false, true), (30, true, true), (30, false, true)]);
     assert_eq!(plan.cases[3].label(), "prewarm false, measure 30s");
+    let unobserved = plan_of("[run]\ntelemetry = [true, false]\n").unwrap();
+    assert_eq!(unobserved.cases.iter().map(|case| case.is_unobserved).collect::<Vec<_>>(), [false, true]);
     let baseline = format!("baseline = {{prewarm = false, measure = \"30s\"}}\n{text}");
     assert_eq!(plan_of(&baseline).unwrap().baseline, 4);
     let message = plan_of("[run]\nmeasure = [\"10s\", \"1500ms\"]").unwrap_err();
