@@ -121,7 +121,7 @@ fn targets(experiment: &mut Experiment, changes: &mut Vec<Change>) {
         key: "target".to_string(),
         from: format!("{} by URL", plural(hosts.len(), "server")),
         to: "one server that pgdyno runs here, under each name".to_string(),
-        why: format!("`{}` is a placeholder; what the labels say is not so here", hosts.join("`, `")),
+        why: format!("no machine has a name such as `{}`; what the labels say is not so here", hosts[0]),
     });
     conditions(experiment, changes);
 }
