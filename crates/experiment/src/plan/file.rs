@@ -97,7 +97,12 @@ pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experimen
         Err(_) => NOTHING.parse().map_err(|_| mistakes::all(name, text))?,
     };
     let mut refused: Vec<String> = unchanged.err().map(|error| error.message).into_iter().collect();
-    for change in overrides {
+    let mut in_order: Vec<&Override> = overrides.iter().collect();
+    if overrides.iter().any(|change| change.key == "server.version") {
+        // The releases of a source are named after it, in whatever order both are given.
+        in_order.sort_by_key(|change| change.key != "server.source");
+    }
+    for change in in_order {
         // Checked one by one, so that a message can name the option.
         match with(&table, change) {
             Ok(changed) => table = changed,
@@ -150,6 +155,16 @@ fn with_section(table: &Table, change: &Override, name: &str) -> Option<String> 
     keys.find(is_known).or_else(|| (name == change.key).then(|| format!("server.settings.{name}")))
 }
 
+/// The key that stays with another one that names a server: releases are built from a source that is given with them.
+fn kept_with(key: &str, server: &Table) -> Option<&'static str> {
+    let has = |name: &str| server.contains_key(name);
+    match key {
+        "server.version" if has("source") && !has("revision") => Some("source"),
+        "server.source" if has("source") => Some("version"),
+        _ => None,
+    }
+}
+
 /// Keys that name a server exclude each other: the last one given wins.
 const SERVER_KEYS: [&str; 4] = ["server.version", "server.bin_dir", "server.source", "server.url"];
 
@@ -157,7 +172,10 @@ fn set(table: &mut Table, change: &Override) -> Result<(), FileError> {
     if SERVER_KEYS.contains(&change.key.as_str())
         && let Some(Value::Table(server)) = table.get_mut("server")
     {
-        server.retain(|key, _| !SERVER_KEYS.contains(&format!("server.{key}").as_str()) && key != "revision");
+        let kept = kept_with(&change.key, server);
+        let names_one =
+            |key: &str| SERVER_KEYS.contains(&format!("server.{key}").as_str()) || key == "revision";
+        server.retain(|key, _| !names_one(key) || Some(key) == kept);
     }
     let mut parts: Vec<&str> = change.key.split('.').collect();
     let last = parts.pop().expect("splitting gives at least one part");
@@ -211,6 +229,32 @@ mod tests {
             "{both}"
         );
         check("", "x.toml:1:1: missing field `experiment`");
+    }
+
+    #[test]
+    fn a_source_and_its_releases_stay_together() {
+        let server = |file: &str, changes: &[&str]| {
+            let text = format!("[experiment]\nname = \"x\"\n[server]\n{file}");
+            let changes: Vec<Override> = changes.iter().map(|text| Override::parse(text).unwrap()).collect();
+            let server = parse("x.toml", &text, &changes).unwrap().server;
+            let text = |given: Option<String>| given.unwrap_or_else(|| "-".to_string());
+            let version = server.version.map(|levels| levels.all()[0].to_string());
+            let source = server.source.map(|levels| levels.all()[0].clone());
+            [text(version), text(source), text(server.revision.map(|levels| levels.all()[0].clone()))]
+        };
+        let built = "source = \"/a\"\nversion = \"12.1\"";
+        assert_eq!(server(built, &["server.version=9.5.21"]), ["9.5.21", "/a", "-"]);
+        assert_eq!(server(built, &["server.source=/b"]), ["12.1", "/b", "-"]);
+        assert_eq!(server(built, &["server.bin_dir=/b"]), ["-", "-", "-"]);
+        let fetched = "version = \"18\"";
+        assert_eq!(server(fetched, &["server.source=/b"]), ["-", "/b", "-"]);
+        for both in
+            [["server.source=/b", "server.version=9.5.21"], ["server.version=9.5.21", "server.source=/b"]]
+        {
+            assert_eq!(server(fetched, &both), ["9.5.21", "/b", "-"]);
+        }
+        let revision = "source = \"/a\"\nrevision = \"master\"";
+        assert_eq!(server(revision, &["server.version=18"]), ["18", "-", "-"]);
     }
 
     #[test]

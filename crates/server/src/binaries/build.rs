@@ -50,7 +50,7 @@ const CFLAGS: &str = "-O2";
 /// but the C library: builds may not differ by the libraries that a machine happens to have.
 const OPTIONS: [&str; 3] = ["--without-readline", "--without-zlib", "--without-icu"];
 /// Extensions that pgdyno uses.
-const EXTENSIONS: [&str; 2] = ["pg_prewarm", "pg_stat_statements"];
+const EXTENSIONS: [&str; 3] = ["pg_prewarm", "pg_stat_statements", "pg_buffercache"];
 /// Variables by which somebody's shell would change the build.
 const SHELL_VARIABLES: &str = "CC CXX CPP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LIBS COPT PROFILE CLANG CONFIG_SITE CPATH \
      C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH LD_RUN_PATH COMPILER_PATH GCC_EXEC_PREFIX MAKEFLAGS MAKEOVERRIDES \
