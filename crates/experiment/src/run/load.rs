@@ -105,11 +105,6 @@ impl OneRun<'_> {
         let full = lock(&telemetry.wal).full.take();
         record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
-        if self.case.is_unobserved {
-            record
-                .telemetry_unavailable
-                .insert("telemetry".to_string(), "run.telemetry is false".to_string());
-        }
         self.conclude(record, done?, go, detail);
         if let Some(reason) = full.filter(|_| record.state == RunState::Partial) {
             record.reason = reason;
@@ -177,6 +172,11 @@ impl OneRun<'_> {
             push_phase(record, Phase::Measure, second(window.ramp_up_s), load_end);
         }
         push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
+        if self.case.is_unobserved {
+            record
+                .telemetry_unavailable
+                .insert("telemetry".to_string(), "run.telemetry is false".to_string());
+        }
         (record.state, record.reason) = outcome::of(&done, self.case);
         done.sessions.iter_mut().for_each(SessionSettings::hide_secrets);
         record.done = Some(done);
