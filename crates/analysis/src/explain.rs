@@ -10,4 +10,5 @@ pub(crate) mod study;
 pub use comparison::compare;
 pub use disturbance::judge;
 pub use duet::compare_duet;
-pub use study::study;
+pub use run::explain as explain_run;
+pub use study::{partner_of, study, study_of};

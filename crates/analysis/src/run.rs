@@ -14,10 +14,26 @@ pub(crate) mod usage;
 
 use seconds::Distributions;
 
-use crate::summary::RunSummary;
+use crate::summary::{RunSummary, Series};
 
-/// A run's summary, and its distributions, which can still be added to those of other runs.
-pub(crate) struct ExplainedRun {
+/// A run's summary, its distributions, which can still be added to those of other runs, and what cases need of its measurements.
+#[derive(Debug)]
+pub struct ExplainedRun {
     pub(crate) summary: RunSummary,
     pub(crate) distributions: Distributions,
+    /// Whether a checkpoint would have been seen: the server's statistics or log were read.
+    pub(crate) sees_checkpoints: bool,
+}
+
+impl ExplainedRun {
+    /// The run in little memory.
+    pub fn packed(mut self) -> ExplainedRun {
+        self.distributions.pack();
+        self
+    }
+
+    /// Telemetry over time alone.
+    pub fn into_series(self) -> Vec<Series> {
+        self.summary.series
+    }
 }

@@ -240,6 +240,19 @@ pub struct RunData {
     pub damage: Vec<String>,
 }
 
+impl RunData {
+    /// What is needed of a run after it has been explained: its record and its damage.
+    pub fn without_measurements(self) -> RunData {
+        RunData {
+            intervals: Vec::new(),
+            histograms: Vec::new(),
+            ticks: Vec::new(),
+            events: Vec::new(),
+            ..self
+        }
+    }
+}
+
 /// All that is stored of one experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentData {

@@ -24,8 +24,15 @@ function heading(run) {
   title.textContent = run.title;
   const about = document.createElement('p');
   about.className = 'quiet';
-  about.textContent = 'One time axis for all. Grey: load that does not count. Ctrl and wheel zooms, a double click shows all again.';
-  return run.marks.length ? [title, about, markList(run)] : [title, about];
+  about.textContent = (run.shaded ? 'One time axis for all, from the first load on. Grey: not measured.' : 'One time axis for all. Grey: load that does not count.') + ' Ctrl and wheel zooms, a double click shows all again.';
+  const parts = [title, about];
+  if (!run.is_whole) {
+    const brief = document.createElement('p');
+    brief.className = 'quiet';
+    brief.textContent = 'Only the throughput of this run is on the page, to keep it small: `pgdyno export DIR --run ' + run.run + '` prints all that was recorded.';
+    parts.push(brief);
+  }
+  return run.marks.length ? [...parts, markList(run)] : parts;
 }
 
 function markList(run) {
@@ -111,7 +118,7 @@ function timeOption(run, panel, palette, index) {
   });
   const guides = panel.guides.map((guide) => `; line at ${guide.name}`).join('');
   return {
-    ...frame(`${panel.title} of run ${run.run} over ${Math.round(end)} seconds, ${panel.unit}: ${words.join('; ')}${guides}.`),
+    ...frame(`${panel.title} of ${run.shaded ? 'all runs' : `run ${run.run}`} over ${Math.round(end)} seconds, ${panel.unit}: ${words.join('; ')}${guides}.`),
     grid: { left: 62, right: 12, top: 8, bottom: 22 },
     xAxis: {
       type: 'value', min: 0, max: end, axisLabel: { ...label(), formatter: clock, hideOverlap: true, showMinLabel: false, showMaxLabel: false },
@@ -156,6 +163,7 @@ function interval(end) {
 function areas(run, from, to, end) {
   const area = (start, stop, color) => [{ xAxis: start, itemStyle: { color } }, { xAxis: stop }];
   const found = [];
+  for (const [start, stop] of run.shaded ?? []) found.push(area(start, stop, colours.shade));
   if (from > 0) found.push(area(0, from, colours.shade));
   if (to < end) found.push(area(to, end, colours.shade));
   for (const mark of run.marks) {

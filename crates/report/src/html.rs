@@ -15,7 +15,7 @@ mod panels;
 mod scripts;
 mod tables;
 pub(crate) mod thinning;
-mod timeline;
+pub(crate) mod timeline;
 mod tpcc;
 mod variation;
 

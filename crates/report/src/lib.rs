@@ -12,6 +12,8 @@ mod markdown;
 mod prose;
 mod terminal;
 
+use std::collections::BTreeSet;
+
 use analysis::comparison::CaseComparison;
 use analysis::finding::Grade;
 use analysis::summary::Study;
@@ -35,6 +37,15 @@ pub struct Input<'a> {
 /// The whole report as one self-contained HTML page: it needs no network and no other file.
 pub fn html(input: &Input) -> String {
     html::page(input)
+}
+
+/// Most runs whose telemetry over time the page draws.
+pub const N_DRAWN_MAX: usize = html::timeline::drawn::N_DRAWN_MAX;
+
+/// The numbers of the runs whose telemetry over time ([`RunSummary::series`](analysis::summary::RunSummary::series)) the page
+/// draws; that of others is not needed for it.
+pub fn drawn(study: &Study) -> BTreeSet<u32> {
+    html::timeline::drawn::drawn(study)
 }
 
 /// The short report for an issue or a chat: headline, table of cases, findings, host and server.

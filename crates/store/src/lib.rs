@@ -20,8 +20,8 @@ mod server_log;
 pub use create::{ExperimentDir, default_path, expect_ours, write_report};
 pub use list::{Listing, Listings, list};
 pub use load::{
-    LoadError, has_intervals, is_experiment_dir, load_experiment, load_one, read_comparison, read_duet,
-    read_experiment, read_plan, read_records, read_state,
+    LoadError, Stored, has_intervals, is_experiment_dir, load_experiment, load_one, read_comparison,
+    read_duet, read_experiment, read_plan, read_records, read_state,
 };
 pub use lock::{Writer, writer_of};
 pub use run_writer::RunWriter;

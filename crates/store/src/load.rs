@@ -63,24 +63,87 @@ pub fn is_experiment_dir(path: &Path) -> bool {
     path.join(names::PLAN).is_file()
 }
 
+/// An experiment as stored, whose runs are read one at a time: all of them together may need more memory than there is.
+#[derive(Debug)]
+pub struct Stored {
+    plan: Plan,
+    experiment_toml: String,
+    state: Vec<StateLine>,
+    runs: Vec<(u32, PathBuf)>,
+}
+
+impl Stored {
+    /// Reads all but the runs.
+    ///
+    /// # Errors
+    /// When the plan is missing, damaged, or has a newer format.
+    pub fn open(path: &Path) -> Result<Stored, LoadError> {
+        // Reports only quote this file; losing it costs no numbers.
+        let experiment_toml = read_whole(&path.join(names::EXPERIMENT)).unwrap_or_default();
+        Ok(Stored {
+            plan: read_plan(path)?,
+            experiment_toml: hide_text(&String::from_utf8_lossy(&experiment_toml)).into_owned(),
+            state: read_state(path),
+            runs: run_dirs(path)?,
+        })
+    }
+
+    /// `plan.json`.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Number of the run at an index.
+    pub fn number(&self, index: usize) -> u32 {
+        self.runs[index].0
+    }
+
+    /// Directories of runs; [`Stored::run`] takes an index below it.
+    pub fn n_runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Reads one run; `None` if it has no record and the plan does not know it either. Damage is listed in
+    /// [`RunData::damage`].
+    ///
+    /// # Errors
+    /// When a file has a newer format.
+    pub fn run(&self, index: usize) -> Result<Option<RunData>, LoadError> {
+        let (run, dir) = &self.runs[index];
+        load_run(&self.plan, *run, dir)
+    }
+
+    /// Reads the record of one run alone; `None` as for [`Stored::run`].
+    ///
+    /// # Errors
+    /// When it has a newer format.
+    pub fn record(&self, index: usize) -> Result<Option<RunRecord>, LoadError> {
+        let (run, dir) = &self.runs[index];
+        read_record(&self.plan, *run, dir, &mut Damage::default())
+    }
+
+    /// The experiment without its runs.
+    pub fn experiment(&self) -> ExperimentData {
+        ExperimentData {
+            plan: self.plan.clone(),
+            experiment_toml: self.experiment_toml.clone(),
+            state: self.state.clone(),
+            runs: Vec::new(),
+        }
+    }
+}
+
 /// Reads everything that is stored about an experiment.
 ///
 /// # Errors
 /// When the plan is missing or damaged, or a file has a newer format. Other damage is listed in [`RunData::damage`].
 pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
-    let plan = read_plan(path)?;
-    // Reports only quote this file; losing it costs no numbers.
-    let experiment_toml = read_whole(&path.join(names::EXPERIMENT)).unwrap_or_default();
+    let stored = Stored::open(path)?;
     let mut runs = Vec::new();
-    for (run, dir) in run_dirs(path)? {
-        runs.extend(load_run(&plan, run, &dir)?);
+    for index in 0..stored.n_runs() {
+        runs.extend(stored.run(index)?);
     }
-    Ok(ExperimentData {
-        experiment_toml: hide_text(&String::from_utf8_lossy(&experiment_toml)).into_owned(),
-        state: read_state(path),
-        plan,
-        runs,
-    })
+    Ok(ExperimentData { runs, ..stored.experiment() })
 }
 
 /// Reads everything that is stored about one run.

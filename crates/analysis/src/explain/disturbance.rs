@@ -21,7 +21,7 @@ const TIMEOUTS: [&str; 2] = ["57014", "55P03"];
 /// Scores how much a run was disturbed, as `model::experiment::repeat` requires, and describes the evidence: why the run
 /// should be repeated. There is none for a run that is void for a reason of its own, which a repeat would have again.
 pub fn judge(data: &RunData) -> (f64, Option<String>) {
-    let run = run::explain(data, None).summary;
+    let run = run::explain(data, None, false).summary;
     let is_hopeless = is_void_by_itself(&run);
     (score(&run), run.disturbance.filter(|_| !is_hopeless).map(|disturbance| disturbance.evidence))
 }

@@ -4,6 +4,7 @@ use model::experiment::case::Think;
 use model::load::Pace;
 use model::load::drive::Done;
 use model::run::{RunData, RunRecord};
+use model::telemetry::event::EventKind;
 
 use crate::explain::disturbance;
 use crate::finding::Grade;
@@ -22,8 +23,8 @@ use crate::run::usage::{Parties, Usage};
 use crate::summary::limiter::Limiter;
 use crate::summary::{ErrorSummary, LatencySummary, Resources, RunSummary};
 
-/// Explains one run. `partner` is the other side of a duet.
-pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun {
+/// Explains one run; its telemetry over time, which takes most of the memory, only if it is wanted. `partner` is the other side of a duet ([`partner_of`](super::study::partner_of)).
+pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) -> ExplainedRun {
     let line = Timeline::of(data);
     let mut usage = Usage::new(line.place_ticks(&data.ticks), Parties::of(&data.record));
     if data.record.took_turns() {
@@ -46,6 +47,7 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
         state: record.state,
         reason: record.reason.clone(),
         course: record.course,
+        go_unix_ns: record.go_unix_ns,
         measured_s,
         counts: counted.measured,
         total: counted.total,
@@ -62,7 +64,10 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,
-        series: series::series(data, &line, &usage, driver_usage.as_ref()),
+        series: match wants_series {
+            true => series::series(data, &line, &usage, driver_usage.as_ref()),
+            false => Vec::new(),
+        },
         marks: marks::marks(data, &line),
         seconds: counted.seconds,
         phases: phases(data),
@@ -89,7 +94,14 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun
     summary.findings = found;
     summary.disturbance = disturbance;
     summary.grade = Grade::of(&summary.findings);
-    ExplainedRun { summary, distributions: counted.distributions }
+    ExplainedRun { summary, distributions: counted.distributions, sees_checkpoints: sees_checkpoints(data) }
+}
+
+/// Whether a checkpoint would have been seen: without the server's statistics or log the absence of one says nothing.
+fn sees_checkpoints(data: &RunData) -> bool {
+    let counted = |key: &String| key.starts_with("server.checkpoints");
+    data.ticks.iter().any(|tick| tick.values.keys().any(counted))
+        || data.events.iter().any(|event| event.kind == EventKind::ServerLog)
 }
 
 /// What figures of TPC-C need of a run.

@@ -1,7 +1,7 @@
 //! An experiment: its runs, its cases, and the whole.
 
 use model::experiment::plan::{RunSpec, RunState, StateLine};
-use model::run::{ExperimentData, RunData};
+use model::run::{ExperimentData, RunData, RunRecord};
 
 use super::run;
 use crate::case::scalability;
@@ -13,8 +13,16 @@ use crate::summary::{CaseSummary, Study};
 
 /// Explains an experiment in any state: nothing completed, nothing started, runs cut short.
 pub fn study(data: &ExperimentData) -> Study {
-    let explained = data.runs.iter().map(|run| (run, run::explain(run, partner_of(run, data))));
-    let mut runs: Vec<(&RunData, ExplainedRun)> = explained.collect();
+    let records: Vec<&RunRecord> = data.runs.iter().map(|run| &run.record).collect();
+    let partner = |index| partner_of(index, &records).map(|partner| &data.runs[partner]);
+    let explained = data.runs.iter().enumerate().map(|(index, run)| run::explain(run, partner(index), true));
+    study_of(data, explained.collect())
+}
+
+/// Explains an experiment whose runs were explained one by one, in the order of `data.runs`. Of those only the records and the
+/// damage are needed.
+pub fn study_of(data: &ExperimentData, explained: Vec<ExplainedRun>) -> Study {
+    let mut runs: Vec<(&RunData, ExplainedRun)> = data.runs.iter().zip(explained).collect();
     disturbance::settle(&data.plan, &mut runs);
     let cases = data.plan.cases.iter().map(|case| {
         let begun = runs.iter().filter(|(_, run)| run.summary.case == case.id);
@@ -33,17 +41,18 @@ pub fn study(data: &ExperimentData) -> Study {
     }
 }
 
-/// The other side of a duet's round: of its attempts, the one that ran at the same time.
-fn partner_of<'a>(run: &RunData, data: &'a ExperimentData) -> Option<&'a RunData> {
-    let go = run.record.go_unix_ns?;
-    let others = data.runs.iter().filter(|other| {
-        let (spec, of_other) = (&run.record.spec, &other.record.spec);
-        other.record.took_turns() && of_other.block == spec.block && of_other.case != spec.case
+/// The index of the other side of a duet's round: of its attempts, the one that ran at the same time. `None` if the run is no
+/// side of a duet.
+pub fn partner_of(index: usize, records: &[&RunRecord]) -> Option<usize> {
+    let run = records[index];
+    let go = run.go_unix_ns.filter(|_| run.took_turns())?;
+    let others = records.iter().enumerate().filter(|(_, other)| {
+        other.took_turns() && other.spec.block == run.spec.block && other.spec.case != run.spec.case
     });
     others
-        .filter_map(|other| Some((other.record.go_unix_ns?.abs_diff(go), other)))
+        .filter_map(|(index, other)| Some((other.go_unix_ns?.abs_diff(go), index)))
         .min_by_key(|(apart, _)| *apart)
-        .map(|(_, other)| other)
+        .map(|(_, index)| index)
 }
 
 /// Why the experiment is incomplete; `None` if every planned run completed.

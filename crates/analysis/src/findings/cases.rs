@@ -3,7 +3,6 @@
 use model::experiment::case::WorkloadKind;
 use model::run::host::HostRecord;
 use model::run::server::ServerRecord;
-use model::telemetry::event::EventKind;
 use model::text::units::size_bytes;
 
 use super::format::{bytes, figure, list, percent, plural};
@@ -284,23 +283,17 @@ pub(super) const NO_CHECKPOINT: Rule = Rule {
 };
 
 fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
-    let counting: Vec<_> =
-        context.runs.iter().map(|(data, run)| (data, &run.summary)).filter(|(_, run)| run.counts()).collect();
-    // Unless the server's statistics or log were read, the absence of a mark says nothing.
-    let seen = counting.iter().all(|(data, _)| {
-        let counted = |key: &String| key.starts_with("server.checkpoints");
-        data.ticks.iter().any(|tick| tick.values.keys().any(counted))
-            || data.events.iter().any(|event| event.kind == EventKind::ServerLog)
-    });
+    let counting: Vec<_> = context.runs.iter().filter(|(_, run)| run.summary.counts()).collect();
+    let seen = counting.iter().all(|(_, run)| run.sees_checkpoints);
     let checkpoint = |run: &crate::summary::RunSummary| {
         let from_s = run.seconds.iter().find(|s| s.measured).map_or(0.0, |s| f64::from(s.t));
         let span = (from_s, from_s + run.measured_s);
         run.marks.iter().any(|mark| mark.kind == marks::CHECKPOINT && marks::touches(mark, span))
     };
     let kind = context.case.workload.kind;
-    let none = !counting.is_empty() && seen && !counting.iter().any(|(_, run)| checkpoint(run));
+    let none = !counting.is_empty() && seen && !counting.iter().any(|(_, run)| checkpoint(&run.summary));
     let evidence = || {
-        let measured_s: f64 = counting.iter().map(|(_, run)| run.measured_s).sum();
+        let measured_s: f64 = counting.iter().map(|(_, run)| run.summary.measured_s).sum();
         format!(
             "no checkpoint in {measured_s:.0} measured seconds: the number is a peak, not a sustained rate"
         )

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::load::histogram::HistogramSum;
+use model::load::histogram::{Decoded, HistogramSum};
 use model::load::interval::Counts;
 use model::run::RunData;
 
@@ -57,6 +57,15 @@ impl Distributions {
                 None => drop(self.statements.insert(*key, statement.clone())),
             }
         }
+    }
+
+    /// Makes them small, to be kept.
+    pub(crate) fn pack(&mut self) {
+        [&mut self.latency, &mut self.service, &mut self.lag].into_iter().for_each(HistogramSum::pack);
+        let of_scripts =
+            self.scripts.values_mut().flat_map(|script| [&mut script.latency, &mut script.service]);
+        of_scripts.for_each(HistogramSum::pack);
+        self.statements.values_mut().for_each(|statement| statement.service.pack());
     }
 
     /// The scripts' summaries in order, for a measurement of this length.
@@ -181,7 +190,7 @@ fn add_histograms(
     stamped.sort_by_key(|stamped| stamped.t);
     for stamped in stamped {
         let Some(role) = Role::of(data, &stamped.line.tag) else { continue };
-        let one = match HistogramSum::read(&stamped.line) {
+        let one = match Decoded::of(&stamped.line) {
             Ok(one) => one,
             Err(reason) => {
                 counted.unreadable.push(format!("second {}: {reason}", stamped.t));
@@ -196,9 +205,11 @@ fn add_histograms(
             continue;
         }
         match &mut current {
-            Some((t, sum)) if *t == stamped.t => sum.add(&one),
+            Some((t, sum)) if *t == stamped.t => sum.add_decoded(&one),
             _ => {
-                let before = current.replace((stamped.t, one));
+                let mut sum = HistogramSum::new();
+                sum.add_decoded(&one);
+                let before = current.replace((stamped.t, sum));
                 by_t.extend(before.map(|(t, sum)| (t, LatencySummary::of(&sum))));
             }
         }
@@ -234,28 +245,28 @@ impl Role {
     }
 }
 
-fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &HistogramSum) {
+fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &Decoded) {
     match role {
         Role::Latency { script } => {
-            sums.latency.add(one);
+            sums.latency.add_decoded(one);
             if let Some(script) = sums.scripts.get_mut(&script) {
-                script.latency.add(one);
+                script.latency.add_decoded(one);
             }
         }
         Role::Service { script } => {
-            sums.service.add(one);
+            sums.service.add_decoded(one);
             if let Some(script) = sums.scripts.get_mut(&script) {
-                script.service.add(one);
+                script.service.add_decoded(one);
             }
         }
-        Role::Lag => sums.lag.add(one),
+        Role::Lag => sums.lag.add_decoded(one),
         Role::Statement { script, index } => {
             let statement = sums.statements.entry((script, index)).or_insert_with(|| StatementSums {
                 script: script_name(data, script),
                 label: statement_label(data, script, index),
                 service: HistogramSum::new(),
             });
-            statement.service.add(one);
+            statement.service.add_decoded(one);
         }
     }
 }

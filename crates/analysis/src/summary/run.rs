@@ -44,6 +44,9 @@ pub struct RunSummary {
     /// The resulting window, if its ends were determined while the load ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
+    /// When the load began, nanoseconds since the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub go_unix_ns: Option<u64>,
     /// Measured seconds.
     pub measured_s: f64,
     /// Counts within the measurement.
@@ -141,16 +144,9 @@ pub struct LatencySummary {
 impl LatencySummary {
     /// The figures of a distribution; `None` if it is empty.
     pub fn of(sum: &HistogramSum) -> Option<LatencySummary> {
-        Some(LatencySummary {
-            n: sum.n(),
-            mean_ns: sum.mean_ns(),
-            p50_ns: sum.quantile_ns(0.5)?,
-            p90_ns: sum.quantile_ns(0.9)?,
-            p95_ns: sum.quantile_ns(0.95)?,
-            p99_ns: sum.quantile_ns(0.99)?,
-            p999_ns: sum.quantile_ns(0.999)?,
-            max_ns: sum.largest_ns(),
-        })
+        let [p50_ns, p90_ns, p95_ns, p99_ns, p999_ns] = sum.quantiles_ns([0.5, 0.9, 0.95, 0.99, 0.999])?;
+        let (n, mean_ns, max_ns) = (sum.n(), sum.mean_ns(), sum.largest_ns());
+        Some(LatencySummary { n, mean_ns, p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, max_ns })
     }
 }
 

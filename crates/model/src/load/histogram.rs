@@ -1,16 +1,44 @@
 //! Reads, adds and writes histograms. Distributions are added, percentiles never are.
 
+mod cells;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 
 use crate::load::interval::{HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, HistogramLine};
+use cells::{Cell, Counts, cell_of, values_of};
+
+/// A stored histogram, decoded.
+#[derive(Debug, Clone)]
+pub struct Decoded {
+    /// Cells in use, in order.
+    cells: Vec<Cell>,
+    max_ns: u64,
+}
+
+impl Decoded {
+    /// Decodes a stored histogram.
+    ///
+    /// # Errors
+    /// When it is not base64 of an HdrHistogram V2.
+    pub fn of(line: &HistogramLine) -> Result<Decoded, String> {
+        let cells = cells::decode(&line.data).map_err(|error| format!("histogram `{}` {error}", line.tag))?;
+        Ok(Decoded { cells, max_ns: line.max_ns })
+    }
+
+    /// Number of recorded values.
+    pub fn n(&self) -> u64 {
+        self.cells.iter().map(|(_, n)| n).sum()
+    }
+}
 
 /// The sum of any number of histograms.
 #[derive(Debug, Clone)]
 pub struct HistogramSum {
-    histogram: Histogram<u64>,
+    counts: Counts,
+    n: u64,
     /// The largest maximum of the lines.
     max_ns: u64,
 }
@@ -24,37 +52,36 @@ impl Default for HistogramSum {
 impl HistogramSum {
     /// An empty sum.
     pub fn new() -> HistogramSum {
-        let mut histogram = Histogram::new_with_bounds(HISTOGRAM_MIN_NS, HISTOGRAM_MAX_NS, HISTOGRAM_DIGITS)
-            .expect("the bounds are constants that the library accepts");
-        // A file may contain histograms with wider bounds than ours.
-        histogram.auto(true);
-        HistogramSum { histogram, max_ns: 0 }
+        HistogramSum { counts: Counts::One(Vec::new()), n: 0, max_ns: 0 }
     }
 
     /// Reads a stored histogram.
     ///
     /// # Errors
-    /// When it is not base64 of an HdrHistogram V2.
+    /// As [`Decoded::of`].
     pub fn read(line: &HistogramLine) -> Result<HistogramSum, String> {
-        let bytes = STANDARD
-            .decode(line.data.trim())
-            .map_err(|error| format!("histogram `{}` is not base64: {error}", line.tag))?;
-        let mut histogram: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| format!("histogram `{}` cannot be decoded: {error}", line.tag))?;
-        histogram.auto(true);
-        Ok(HistogramSum { histogram, max_ns: line.max_ns })
+        let mut sum = HistogramSum::new();
+        sum.add_decoded(&Decoded::of(line)?);
+        Ok(sum)
+    }
+
+    /// Adds a stored histogram.
+    pub fn add_decoded(&mut self, other: &Decoded) {
+        self.counts.add(&other.cells);
+        self.n += other.n();
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     /// Adds another sum.
     pub fn add(&mut self, other: &HistogramSum) {
-        if self.histogram.is_empty() {
-            // Adopts the other's resolution: a coarser one would round its values.
-            self.histogram = other.histogram.clone();
-        } else {
-            self.histogram.add(&other.histogram).expect("a resizing histogram takes any other");
-        }
+        self.counts.add(&other.counts.cells());
+        self.n += other.n;
         self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Makes it small, for sums that are kept and seldom added to: some kilobytes instead of a quarter of a megabyte.
+    pub fn pack(&mut self) {
+        self.counts.pack();
     }
 
     /// The sum as a line to store.
@@ -62,16 +89,22 @@ impl HistogramSum {
     /// # Panics
     /// Never: writing to memory cannot fail.
     pub fn line(&self, tag: &str) -> HistogramLine {
+        let mut histogram: Histogram<u64> =
+            Histogram::new_with_bounds(HISTOGRAM_MIN_NS, HISTOGRAM_MAX_NS, HISTOGRAM_DIGITS)
+                .expect("the bounds are constants that the library accepts");
+        // A file may contain histograms with wider bounds than ours.
+        histogram.auto(true);
+        for &(cell, n) in self.counts.cells().iter() {
+            histogram.record_n(values_of(cell).0, n).expect("a resizing histogram takes any value");
+        }
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&self.histogram, &mut bytes)
-            .expect("writing to memory cannot fail");
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("writing to memory cannot fail");
         HistogramLine { tag: tag.to_string(), max_ns: self.max_ns, data: STANDARD.encode(bytes) }
     }
 
     /// Number of recorded values.
     pub fn n(&self) -> u64 {
-        self.histogram.len()
+        self.n
     }
 
     /// The value that the share `q` (0 to 1) of all values does not exceed; `None` if empty.
@@ -79,20 +112,47 @@ impl HistogramSum {
     /// Accurate to three significant digits of a value above the smallest distinguishable one, and never above the
     /// largest value that the lines name.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
-        if self.histogram.is_empty() {
-            return None;
-        }
-        Some(self.histogram.value_at_quantile(q).min(self.largest_ns()))
+        self.quantiles_ns([q]).map(|[value]| value)
+    }
+
+    /// [`HistogramSum::quantile_ns`] of several shares, which are in order.
+    pub fn quantiles_ns<const N: usize>(&self, shares: [f64; N]) -> Option<[u64; N]> {
+        let cells = self.counts.cells();
+        let largest_ns = self.largest_ns();
+        let (mut at, mut below) = (0, cells.first()?.1);
+        Some(shares.map(|share| {
+            // As HdrHistogram: the first value at which so many were counted, and the upper end of its cell.
+            let wanted = ((share.clamp(0.0, 1.0) * self.n as f64).ceil() as u64).clamp(1, self.n);
+            while below < wanted && at + 1 < cells.len() {
+                at += 1;
+                below += cells[at].1;
+            }
+            values_of(cells[at].0).1.min(largest_ns)
+        }))
     }
 
     /// Arithmetic mean in nanoseconds, of values rounded to three digits; 0 if empty.
     pub fn mean_ns(&self) -> f64 {
-        self.histogram.mean()
+        let middle = |&(cell, n): &Cell| {
+            let (low, high) = values_of(cell);
+            (low + (high + 1 - low) / 2) as f64 * n as f64 / self.n as f64
+        };
+        self.counts.cells().iter().map(middle).sum()
     }
 
-    /// The largest value that the lines name, exactly as the driver wrote it. For lines without one (`0`), the
-    /// histogram's own, which is the upper end of a bucket.
+    /// The largest value that the lines name, exactly as the driver wrote it. For lines without one (`0`), the upper end
+    /// of the last cell in use.
     pub fn largest_ns(&self) -> u64 {
-        if self.max_ns > 0 { self.max_ns } else { self.histogram.max() }
+        let last = || self.counts.cells().last().map_or(0, |(cell, _)| values_of(*cell).1);
+        if self.max_ns > 0 { self.max_ns } else { last() }
+    }
+
+    /// Adds one value; for tests and simulations.
+    pub fn record(&mut self, value_ns: u64) {
+        self.counts.add(&[(cell_of(value_ns), 1)]);
+        self.n += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,16 +6,15 @@ mod gauge;
 mod measure;
 pub(crate) mod page;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use analysis::comparison::{CaseComparison, Side, Verdict};
 use analysis::finding::{Grade, Severity};
-use analysis::summary::Study;
 use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
 
 use crate::commands::report::{colour, width};
-use crate::commands::why::proofs;
+use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::{CompareArgs, FailOn};
 use crate::{Exit, print_exact, say};
 
@@ -28,21 +27,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
     }
 }
 
-/// An experiment with its explanation.
-#[derive(Clone)]
-pub(crate) struct Explained {
-    pub(crate) data: ExperimentData,
-    pub(crate) study: Study,
-}
-
 impl Explained {
-    pub(crate) fn read(dir: &Path) -> Result<Explained> {
-        let data = store::load_experiment(dir)?;
-        let mut study = analysis::study(&data);
-        proofs::confirm(dir, &mut study)?;
-        Ok(Explained { data, study })
-    }
-
     fn side(&self, case: u32) -> Side<'_> {
         Side { data: &self.data, study: &self.study, case }
     }
@@ -52,7 +37,7 @@ impl Explained {
 fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
     let targets: Vec<StoredCase> =
         results.iter().map(|text| StoredCase::parse(text)).collect::<Result<_>>()?;
-    let first = Explained::read(&targets[0].dir)?;
+    let first = Explained::read(&targets[0].dir, Series::Drawn)?;
     if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
         let (a, b) = of_one(&first, only)?;
         let comparisons = [analysis::explain::compare_duet(a, b, &duet, args.margin)];
@@ -68,7 +53,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
             (first.side(a?), first.side(b?))
         }
         Some(second) => {
-            let other = Explained::read(&second.dir)?;
+            let other = Explained::read(&second.dir, Series::Drawn)?;
             let mut comparisons = compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args);
             page::write_asked(args, &comparisons, &[of_first, page::Source::of(&other, second)])?;
             if !args.json {

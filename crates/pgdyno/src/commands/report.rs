@@ -11,7 +11,8 @@ use model::text::prose::plural;
 use report::Input;
 use store::Writer;
 
-use crate::commands::compare::{self, Explained};
+use crate::commands::compare;
+use crate::commands::stored::explained::{Explained, Series};
 use crate::commands::stored::list::{ANSWER, Answer};
 use crate::front::cli::stored::{FormArgs, ReportArgs};
 use crate::front::shell;
@@ -94,7 +95,8 @@ pub(crate) fn run_again(dir: &Path) -> String {
 /// Prints the results of one directory, then writes its reports. In this order, because printing needs no disk space.
 /// The path of the page is no result: it goes to standard error.
 pub(crate) fn explain(dir: &Path, form: Form) -> Result<Study> {
-    let explained = Explained::read(dir)?;
+    let series = if form == Form::Json { Series::All } else { Series::Drawn };
+    let explained = Explained::read(dir, series)?;
     show(&explained.study, form)?;
     let html = write_reports(dir, &explained)?;
     say(&format!("report: {}", html.display()));

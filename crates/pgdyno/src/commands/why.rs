@@ -21,7 +21,8 @@ use model::text::prose::plural;
 use wire::{Conninfo, Session};
 
 use self::proofs::Proofs;
-use crate::commands::compare::{Explained, StoredCase};
+use crate::commands::compare::StoredCase;
+use crate::commands::stored::explained::{Explained, Series};
 use crate::commands::{report, run};
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::why::WhyArgs;
@@ -73,7 +74,7 @@ fn measure(args: &WhyArgs) -> Result<(Exit, Option<PathBuf>)> {
 pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     signals::stop_flag();
     store::expect_ours(&of.dir)?;
-    let explained = Explained::read(&of.dir)?;
+    let explained = Explained::read(&of.dir, Series::Drawn)?;
     let plan = hiding::put_back(&of.dir, &explained.data.plan, &ExperimentArgs::default())?;
     let explained = Explained { data: model::run::ExperimentData { plan, ..explained.data }, ..explained };
     let summary = chosen(&explained, of)?;
@@ -96,7 +97,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
         proofs: judged.collect(),
     };
     proofs::keep(&of.dir, &proofs)?;
-    let proven = Explained::read(&of.dir)?;
+    let proven = Explained::read(&of.dir, Series::Drawn)?;
     let of_case = proven.study.cases.iter().find(|case| case.case.id == proofs.case);
     show(&proofs, of_case.and_then(|case| case.limiter.as_ref()), args)?;
     let html = report::write_reports(&of.dir, &proven)?;
@@ -220,7 +221,7 @@ fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs)
     if let Err(error) = result {
         say(&format!("pgdyno: error: {error:#}"));
     }
-    let explained = Explained::read(&path)?;
+    let explained = Explained::read(&path, Series::Drawn)?;
     report::write_reports(&path, &explained)?;
     Ok(Some(Measured { dir: path, explained, is_restored, is_failed }))
 }

@@ -8,7 +8,8 @@ use super::comparison::RatioData;
 use super::factors::scalability::{self, CurveData};
 use super::factors::{self, PoolData};
 use super::panels::{self, Guide, Panel};
-use super::timeline;
+use super::timeline::across::{self, Across};
+use super::timeline::{self, drawn};
 use crate::axis::Axis;
 use crate::html::thinning::{self, Point};
 use crate::prose::phrases;
@@ -16,7 +17,16 @@ use crate::prose::phrases;
 /// Most points of a line.
 const MAX_POINTS: usize = 2000;
 /// Most points of the whole page: about ten bytes each.
-const MAX_POINTS_PAGE: usize = 400_000;
+const MAX_POINTS_PAGE: usize = 240_000;
+/// Most points of a page that also has a line for each of many other runs.
+const MAX_POINTS_PAGE_OF_MANY: usize = 110_000;
+/// Most points of the charts of all runs on one time line.
+const MAX_POINTS_ALL_RUNS: usize = 60_000;
+/// Most points of the one line of a run that is not drawn in full.
+const N_POINTS_BRIEF: usize = 20;
+
+/// The number under which the charts of all runs stand.
+pub(super) const ALL_RUNS: u32 = 0;
 
 /// The data of the page.
 pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Data {
@@ -24,14 +34,26 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
         let case = study.cases.iter().find(|case| case.case.id == run.case);
         case.map(|case| case.case.workload.n_clients)
     };
-    let drawn: Vec<(&RunSummary, Vec<Panel>)> = study
+    let drawn = drawn::drawn(study);
+    let panels: Vec<(&RunSummary, Vec<Panel>)> = study
         .runs
         .iter()
         .filter(|run| !run.seconds.is_empty())
-        .map(|run| (run, panels::of(run, n_clients(run))))
+        .map(|run| match drawn.contains(&run.run) {
+            true => (run, panels::of(run, n_clients(run))),
+            false => (run, vec![panels::throughput(run)]),
+        })
         .collect();
-    let n_lines: usize = drawn.iter().flat_map(|(_, panels)| panels).map(|panel| panel.lines.len()).sum();
-    let limit = (MAX_POINTS_PAGE / n_lines.max(1)).clamp(60, MAX_POINTS);
+    let in_full = panels.iter().filter(|(run, _)| drawn.contains(&run.run));
+    let n_lines: usize = in_full.flat_map(|(_, panels)| panels).map(|panel| panel.lines.len()).sum();
+    let budget = if panels.len() > drawn::N_DRAWN_MAX { MAX_POINTS_PAGE_OF_MANY } else { MAX_POINTS_PAGE };
+    let limit = (budget / n_lines.max(1)).clamp(40, MAX_POINTS);
+    let across = (panels.len() <= drawn::N_DRAWN_MAX).then(|| across::of(&panels)).flatten();
+    let run_data = |(run, panels): &(&RunSummary, Vec<Panel>)| {
+        let is_whole = drawn.contains(&run.run);
+        let limit = if is_whole { limit } else { N_POINTS_BRIEF };
+        RunData { is_whole, ..RunData::of(study, axis, run, panels, limit) }
+    };
     Data {
         axis: AxisData {
             title: axis.title.clone(),
@@ -41,7 +63,11 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
         },
         cases: study.cases.iter().map(|case| CaseData::of(case, axis)).collect(),
         points: study.runs.iter().filter_map(|run| RunPoint::of(study, run)).collect(),
-        runs: drawn.iter().map(|(run, panels)| RunData::of(study, axis, run, panels, limit)).collect(),
+        runs: across
+            .iter()
+            .map(|all| RunData::of_all(all, panels.len()))
+            .chain(panels.iter().map(run_data))
+            .collect(),
         first: timeline::first_choice(study),
         pools: factors::pools(study),
         capacity: capacity::data(study),
@@ -188,9 +214,31 @@ struct RunData {
     window: [f64; 3],
     panels: Vec<PanelData>,
     marks: Vec<Mark>,
+    /// Whether all its panels are here.
+    is_whole: bool,
+    /// On a time line of all runs: what is not measured. The window is then the whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shaded: Vec<[f64; 2]>,
 }
 
 impl RunData {
+    /// All runs on one time line, as run 0.
+    fn of_all(all: &Across, n_runs: usize) -> RunData {
+        let n_lines: usize = all.panels.iter().map(|panel| panel.lines.len()).sum();
+        let limit = (MAX_POINTS_ALL_RUNS / n_lines.max(1)).clamp(60, 120 * n_runs);
+        RunData {
+            run: ALL_RUNS,
+            title: format!("All {n_runs} runs on one time line"),
+            colour: 0,
+            counts: true,
+            window: [0.0, all.end_s, all.end_s],
+            panels: all.panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
+            marks: all.marks.clone(),
+            is_whole: true,
+            shaded: all.shaded.clone(),
+        }
+    }
+
     fn of(study: &Study, axis: &Axis, run: &RunSummary, panels: &[Panel], limit: usize) -> RunData {
         let case = study.cases.iter().find(|case| case.case.id == run.case);
         let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
@@ -207,6 +255,8 @@ impl RunData {
             window: [measured.first().copied().unwrap_or(end), measured.last().map_or(end, |t| t + 1.0), end],
             panels: panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
             marks: run.marks.clone(),
+            is_whole: true,
+            shaded: Vec::new(),
         }
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn of(run: &RunSummary, n_clients: Option<u32>) -> Vec<Panel> {
     panels
 }
 
-fn throughput(run: &RunSummary) -> Panel {
+pub(super) fn throughput(run: &RunSummary) -> Panel {
     Panel {
         title: "Throughput".to_string(),
         unit: "tps".to_string(),

@@ -1,7 +1,11 @@
 //! The runs over time: a sparkline of each run, which also selects the run drawn large below.
 
+pub(super) mod across;
+pub(crate) mod drawn;
+
 use analysis::summary::{RunSummary, Second, Study};
 
+use super::data::ALL_RUNS;
 use super::escape::text;
 use crate::axis::Axis;
 use crate::html::thinning;
@@ -9,6 +13,10 @@ use crate::prose::{format, headline, phrases};
 
 /// Points of a sparkline.
 const SPARK_POINTS: usize = 160;
+/// Points of all sparklines: about nine bytes each.
+const SPARK_POINTS_PAGE: usize = 40_000;
+/// Fewest points of a sparkline.
+const SPARK_POINTS_MIN: usize = 30;
 /// Size of a sparkline's coordinate system.
 const SPARK: (f64, f64) = (200.0, 44.0);
 
@@ -17,13 +25,26 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let drawn: Vec<&RunSummary> = study.runs.iter().filter(|run| !run.seconds.is_empty()).collect();
     let Some(chosen) = first_choice(study) else { return String::new() };
     let highest = highest(&drawn);
+    let n_points = (SPARK_POINTS_PAGE / drawn.len()).clamp(SPARK_POINTS_MIN, SPARK_POINTS);
     let mut html = format!(
         "<p class=\"quiet\">Throughput of each run on one scale, 0 to {} tps. Choose a run to see it below.</p>\n\
          <div class=\"strip\" role=\"group\" aria-label=\"Run\">\n",
         format::tps(highest)
     );
+    if drawn.len() <= drawn::N_DRAWN_MAX && across::is_one_line(drawn.iter().copied()) {
+        html.push_str(&format!(
+            "<button type=\"button\" data-run=\"{ALL_RUNS}\" aria-pressed=\"false\" class=\"all\"><span><b>All runs</b> on one \
+             time line</span></button>\n"
+        ));
+    }
     for run in &drawn {
-        html.push_str(&small(study, axis, run, highest.max(1e-9), run.run == chosen));
+        html.push_str(&small(
+            study,
+            axis,
+            run,
+            &Spark { highest: highest.max(1e-9), n_points },
+            run.run == chosen,
+        ));
     }
     html.push_str("</div>\n<div id=\"run\" role=\"region\" aria-label=\"Chosen run\"></div>\n");
     html.push_str(
@@ -42,17 +63,17 @@ fn highest(drawn: &[&RunSummary]) -> f64 {
 pub(super) fn first_choice(study: &Study) -> Option<u32> {
     let drawn = || study.runs.iter().filter(|run| !run.seconds.is_empty());
     let best = headline::best(study);
-    let typical = best.and_then(|case| {
-        let median = case.tps_median?;
-        let distance = |run: &&RunSummary| (run.tps.unwrap_or(f64::INFINITY) - median).abs();
-        drawn()
-            .filter(|run| run.case == case.case.id && run.counts())
-            .min_by(|a, b| distance(a).total_cmp(&distance(b)))
-    });
+    let typical = best.and_then(|case| drawn::typical_of(study, case));
     typical.or_else(|| drawn().next()).map(|run| run.run)
 }
 
-fn small(study: &Study, axis: &Axis, run: &RunSummary, highest: f64, pressed: bool) -> String {
+/// The scale of all sparklines.
+struct Spark {
+    highest: f64,
+    n_points: usize,
+}
+
+fn small(study: &Study, axis: &Axis, run: &RunSummary, spark: &Spark, pressed: bool) -> String {
     let case = study.cases.iter().find(|case| case.case.id == run.case);
     let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
     let colour = axis.places.get(&run.case).map_or(0, |place| place.colour);
@@ -76,7 +97,7 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, highest: f64, pressed: bo
         if counts { format!("c{colour}") } else { "void".to_string() },
         run.run,
         text(&label),
-        picture(run, highest)
+        picture(run, spark)
     )
 }
 
@@ -87,7 +108,8 @@ pub(super) fn under_load(run: &RunSummary) -> &[Second] {
     &run.seconds[..end]
 }
 
-fn picture(run: &RunSummary, highest: f64) -> String {
+fn picture(run: &RunSummary, spark: &Spark) -> String {
+    let Spark { highest, n_points } = *spark;
     let seconds = under_load(run);
     let end = seconds.last().map_or(1.0, |second| f64::from(second.t) + 1.0);
     let (width, height) = SPARK;
@@ -95,7 +117,7 @@ fn picture(run: &RunSummary, highest: f64) -> String {
     let points: Vec<thinning::Point> =
         seconds.iter().map(|second| (f64::from(second.t) + 0.5, Some(second.tps))).collect();
     let mut path = String::new();
-    for (t, tps) in thinning::thin(&points, SPARK_POINTS) {
+    for (t, tps) in thinning::thin(&points, n_points) {
         let y = height - tps.unwrap_or(0.0).max(0.0) / highest * (height - 2.0);
         path.push_str(&format!("{}{:.1} {y:.1}", if path.is_empty() { "M" } else { "L" }, x(t)));
     }

@@ -191,6 +191,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         disturbance: None,
         replaced_by: None,
         course: None,
+        go_unix_ns: Some(1_750_000_000_000_000_000 + u64::from(spec.run) * 400_000_000_000),
         measured_s: f64::from(shape.window.1),
         counts,
         total: counts,

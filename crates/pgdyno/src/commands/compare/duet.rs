@@ -5,9 +5,10 @@ use anyhow::Result;
 use experiment::plan::pairs::Pairs;
 use model::load::duet::Slicing;
 
+use super::finish;
 use super::measure::prepare;
-use super::{Explained, finish};
 use crate::commands::report;
+use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::CompareArgs;
 use crate::job::{Conducted, Terms};
 use crate::{Exit, say};
@@ -49,7 +50,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         }
     };
     drop(dir);
-    let explained = Explained::read(&path)?;
+    let explained = Explained::read(&path, Series::Drawn)?;
     let comparison = compare_duet(explained.side(1), explained.side(2), &duet, args.margin);
     let exit = finish(&[comparison], &explained.data, args);
     let html = report::write_reports(&path, &explained)?;

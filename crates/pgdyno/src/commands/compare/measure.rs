@@ -12,8 +12,9 @@ use model::text::prose::plural;
 use server::Cache;
 
 use super::gauge::Gauge;
-use super::{Explained, finish, floor, page};
+use super::{finish, floor, page};
 use crate::commands::report;
+use crate::commands::stored::explained::{Explained, Series};
 use crate::front::announce::{Consent, announce, ask};
 use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
 use crate::front::setup::{self, Asked};
@@ -56,7 +57,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         say("stopped before the first run");
         return Ok(Exit::Partial);
     };
-    let explained = Explained::read(&path)?;
+    let explained = Explained::read(&path, Series::Drawn)?;
     let comparisons = analysis::explain::compare(&[(explained.side(1), explained.side(2))], args.margin);
     if args.aa
         && let Some(found) = comparisons.first().and_then(|case| floor::of(case, &explained.data))

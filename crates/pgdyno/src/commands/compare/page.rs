@@ -9,8 +9,9 @@ use anyhow::{Context, Result, ensure};
 use model::experiment::comparison::ComparisonRequest;
 use model::run::ExperimentData;
 
-use super::{Explained, StoredCase, floor};
+use super::{StoredCase, floor};
 use crate::commands::report;
+use crate::commands::stored::explained::Explained;
 use crate::front::cli::CompareArgs;
 use crate::front::shell;
 use crate::say;

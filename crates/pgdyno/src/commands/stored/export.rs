@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 
-use crate::commands::compare::Explained;
+use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::stored::ExportArgs;
 use crate::{Exit, print_exact};
 
 /// Prints the seconds of all runs, or of one.
 pub(crate) fn export(args: &ExportArgs) -> Result<Exit> {
-    let Explained { study, .. } = Explained::read(&args.dir)?;
+    let Explained { study, .. } = Explained::read(&args.dir, Series::All)?;
     if let Some(number) = args.run
         && !study.runs.iter().any(|run| run.run == number)
     {

@@ -7,6 +7,7 @@ use analysis::history::{Change, History, histories};
 use anyhow::{Result, bail};
 use model::text::prose::plural;
 
+use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::stored::{HistoryArgs, RESULTS};
 use crate::{Exit, print, print_exact};
 
@@ -22,8 +23,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
     names.dedup();
     let mut experiments = Vec::new();
     for listing in listings.iter().filter(|listing| listing.name == name) {
-        let data = store::load_experiment(&listing.path)?;
-        let study = analysis::study(&data);
+        let Explained { data, study } = Explained::read(&listing.path, Series::No)?;
         experiments.push((listing.path.display().to_string(), data, study));
     }
     if experiments.is_empty() {

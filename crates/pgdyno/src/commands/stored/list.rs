@@ -8,8 +8,9 @@ use model::run::ExperimentData;
 use serde::{Deserialize, Serialize};
 use store::Listing;
 
-use crate::commands::compare::{Explained, page};
+use crate::commands::compare::page;
 use crate::commands::report::for_terminal;
+use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::stored::{ListArgs, RESULTS};
 use crate::front::setup::NOTE;
 use crate::{Exit, print, print_exact, say};
@@ -78,7 +79,7 @@ impl Answer {
         let stored = stored.and_then(|bytes| serde_json::from_slice::<Answer>(&bytes).ok());
         match stored.filter(|answer| answer.tool_version == env!("CARGO_PKG_VERSION")) {
             Some(answer) => Ok(answer),
-            None => Answer::of(dir, &Explained::read(dir)?),
+            None => Answer::of(dir, &Explained::read(dir, Series::No)?),
         }
     }
 }

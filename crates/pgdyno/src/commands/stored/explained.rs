@@ -1,0 +1,148 @@
+//! Stored results with their explanation. Runs are read, explained and dropped one by one, on all processors: the measurements of
+//! a thousand runs take gigabytes, their summaries do not.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use analysis::explain::{explain_run, partner_of, study_of};
+use analysis::run::ExplainedRun;
+use analysis::summary::Study;
+use anyhow::Result;
+use model::run::{ExperimentData, RunData, RunRecord};
+use store::{LoadError, Stored};
+
+use crate::commands::why::proofs;
+
+/// More threads than this wait for the disk and need memory.
+const THREADS_MAX: usize = 8;
+
+/// An experiment with its explanation. Of its runs, `data` has the records and the damage, no measurements.
+#[derive(Clone)]
+pub(crate) struct Explained {
+    pub(crate) data: ExperimentData,
+    pub(crate) study: Study,
+}
+
+/// Which runs keep their telemetry over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Series {
+    /// Those that a page draws.
+    Drawn,
+    /// All, as for JSON and CSV.
+    All,
+    /// None.
+    No,
+}
+
+impl Explained {
+    /// Reads and explains the results in a directory.
+    pub(crate) fn read(dir: &Path, series: Series) -> Result<Explained> {
+        let results = Results::open(dir)?;
+        let is_small = results.stored.n_runs() <= report::N_DRAWN_MAX;
+        let keeps_all = series == Series::All || (series == Series::Drawn && is_small);
+        let explained = each(results.stored.n_runs(), |index| {
+            let Some((data, run)) = results.explain(index, keeps_all)? else { return Ok(None) };
+            Ok(Some((data.without_measurements(), run.packed())))
+        })?;
+        let (runs, summaries): (Vec<RunData>, Vec<ExplainedRun>) = explained.into_iter().flatten().unzip();
+        let data = ExperimentData { runs, ..results.stored.experiment() };
+        let mut study = study_of(&data, summaries);
+        if series == Series::Drawn && !is_small {
+            results.read_series(&mut study)?;
+        }
+        proofs::confirm(dir, &mut study)?;
+        Ok(Explained { data, study })
+    }
+}
+
+/// A directory, and the records of its runs if one run explains another.
+struct Results {
+    stored: Stored,
+    /// Of a comparison, whose sides may have taken turns; otherwise none.
+    records: Vec<RunRecord>,
+    /// The indices of these.
+    at: Vec<usize>,
+}
+
+impl Results {
+    fn open(dir: &Path) -> Result<Results, LoadError> {
+        let stored = Stored::open(dir)?;
+        let n_needed = if stored.plan().is_comparison { stored.n_runs() } else { 0 };
+        let (mut records, mut at) = (Vec::new(), Vec::new());
+        for index in 0..n_needed {
+            if let Some(record) = stored.record(index)? {
+                records.push(record);
+                at.push(index);
+            }
+        }
+        Ok(Results { stored, records, at })
+    }
+
+    /// Reads one run and explains it; `None` if it was never begun.
+    fn explain(
+        &self,
+        index: usize,
+        wants_series: bool,
+    ) -> Result<Option<(RunData, ExplainedRun)>, LoadError> {
+        let Some(data) = self.stored.run(index)? else { return Ok(None) };
+        let partner = match self.partner_of(index) {
+            Some(partner) => self.stored.run(partner)?,
+            None => None,
+        };
+        let run = explain_run(&data, partner.as_ref(), wants_series);
+        Ok(Some((data, run)))
+    }
+
+    fn partner_of(&self, index: usize) -> Option<usize> {
+        let place = self.at.binary_search(&index).ok()?;
+        let records: Vec<&RunRecord> = self.records.iter().collect();
+        partner_of(place, &records).map(|partner| self.at[partner])
+    }
+
+    /// Reads the telemetry over time of those runs that the page draws in full.
+    fn read_series(&self, study: &mut Study) -> Result<(), LoadError> {
+        let drawn = report::drawn(study);
+        let indices: Vec<usize> =
+            (0..self.stored.n_runs()).filter(|index| drawn.contains(&self.stored.number(*index))).collect();
+        let explained = each(indices.len(), |nth| {
+            Ok(self.explain(indices[nth], true)?.map(|(data, run)| (data.record.spec.run, run.into_series())))
+        })?;
+        for (number, series) in explained.into_iter().flatten() {
+            if let Some(run) = study.runs.iter_mut().find(|run| run.run == number) {
+                run.series = series;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does something for each index on several threads, and returns what came of it in order, or the error of the first index that has
+/// one.
+fn each<T: Send>(
+    n: usize,
+    of: impl Fn(usize) -> Result<Option<T>, LoadError> + Sync,
+) -> Result<Vec<Option<T>>, LoadError> {
+    let n_threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX).min(n);
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(n)));
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= n {
+                return;
+            }
+            let one = of(index);
+            done.lock().expect("no thread panics while it holds the lock").push((index, one));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..n_threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut done = done.into_inner().expect("no thread panics while it holds the lock");
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, one)| one).collect()
+}

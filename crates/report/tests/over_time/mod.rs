@@ -1,0 +1,67 @@
+//! What the page draws over time: all runs on one time line, and of many runs those that say most.
+
+use serde_json::Value;
+
+use crate::synthetic::{self, Shape};
+use crate::{data_block, page};
+
+fn runs(shape: &Shape, gap_s: u64) -> (String, Vec<Value>) {
+    let (mut study, data) = synthetic::make(shape);
+    for (run, nth) in study.runs.iter_mut().zip(0..) {
+        run.go_unix_ns = Some(1_750_000_000_000_000_000 + nth * gap_s * 1_000_000_000);
+    }
+    let html = page(&(study, data));
+    let runs = data_block(&html)["runs"].as_array().unwrap().clone();
+    (html, runs)
+}
+
+fn number(run: &Value) -> u64 {
+    run["run"].as_u64().unwrap()
+}
+
+#[test]
+fn runs_back_to_back_have_a_common_time_line() {
+    let shape = Shape { clients: vec![8], window: (5, 20), repeats: 3, ..Shape::default() };
+    let (html, found) = runs(&shape, 60);
+    assert!(html.contains("data-run=\"0\""));
+    let all = &found[0];
+    assert_eq!((number(all), found.len()), (0, 4));
+    // Each load has 26 seconds, of which the sixth to the twenty-fifth are measured.
+    let shaded = serde_json::json!([[0.0, 5.0], [25.0, 65.0], [85.0, 125.0], [145.0, 146.0]]);
+    assert_eq!((&all["shaded"], &all["window"][2]), (&shaded, &serde_json::json!(146.0)));
+    let points = all["panels"][0]["lines"][0]["points"].as_array().unwrap();
+    let gaps: Vec<f64> =
+        points.iter().filter(|point| point[1].is_null()).map(|point| point[0].as_f64().unwrap()).collect();
+    assert_eq!(gaps, [26.0, 86.0, 146.0]);
+    let stacked = all["panels"].as_array().unwrap().iter().filter(|panel| panel["palette"] == "share");
+    for panel in stacked {
+        let lines = panel["lines"].as_array().unwrap();
+        let times = |line: &Value| -> Vec<Value> {
+            line["points"].as_array().unwrap().iter().map(|point| point[0].clone()).collect()
+        };
+        assert!(lines.iter().all(|line| times(line) == times(&lines[0])), "{}", panel["title"]);
+    }
+}
+
+#[test]
+fn runs_far_apart_and_single_runs_have_none() {
+    for (repeats, gap_s) in [(3, 86_400), (1, 60)] {
+        let shape = Shape { clients: vec![8], window: (5, 20), repeats, ..Shape::default() };
+        let (html, found) = runs(&shape, gap_s);
+        assert!(!html.contains("data-run=\"0\"") && number(&found[0]) == 1, "{repeats} runs");
+    }
+}
+
+#[test]
+fn of_many_runs_some_are_drawn_in_full_and_of_the_others_the_throughput() {
+    let shape = Shape { clients: vec![1, 8, 64], window: (5, 20), repeats: 30, ..Shape::default() };
+    let (html, found) = runs(&shape, 60);
+    assert!(!html.contains("data-run=\"0\""));
+    let (whole, brief): (Vec<&Value>, Vec<&Value>) = found.iter().partition(|run| run["is_whole"] == true);
+    assert_eq!((whole.len(), brief.len()), (report::N_DRAWN_MAX, 90 - report::N_DRAWN_MAX));
+    assert!(whole.iter().all(|run| run["panels"].as_array().unwrap().len() > 3));
+    assert!(brief.iter().all(|run| run["panels"].as_array().unwrap().len() == 1));
+    // The run that is shown first is drawn in full.
+    let first = data_block(&html)["first"].as_u64().unwrap();
+    assert!(whole.iter().any(|run| number(run) == first));
+}
