@@ -3,18 +3,26 @@
 
 Each situation is a throw-away server on a unix socket, in control groups (version 1) of its own and, where a disk is to
 limit, on a file system of its own in a loop device with a throttle. Everything is removed at the end, also after Ctrl-C.
-Needs root, python3, losetup and mkfs.ext4, and PostgreSQL's binaries. Nothing else may work on the machine.
+Needs root, python3, losetup, mkfs.ext4, ip and tc, PostgreSQL's server, and psql and pgbench of any version. Nothing
+else may work on the machine.
 
     cargo build --release
-    bench/limiters.py --bindir /usr/lib/postgresql/15/bin --runs 3
-    bench/limiters.py --only wal-sync,network --json-dir /tmp/studies
+    bench/limiters.py --bindir /usr/lib/postgresql/15/bin --runs 3 --keep /tmp/kept
+    bench/limiters.py --only wal-sync,network --keep /tmp/kept
+    bench/limiters.py --only mixtures --runs 1
+    bench/limiters.py --judge /tmp/kept
+
+The last one measures nothing: it judges the kept results with the present pgdyno and prints the confusion table.
 """
 
-import argparse, collections, contextlib, dataclasses, json, os, pwd, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+import argparse, collections, contextlib, dataclasses, glob, json, os, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CGROUP = "/sys/fs/cgroup"
+RAMP_UP_S = 2
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+# A command that a Ctrl-C of the terminal does not reach.
+APART = {**QUIET, "start_new_session": True}
 
 
 @dataclasses.dataclass
@@ -25,56 +33,98 @@ class Situation:
     load: list
     settings: list = dataclasses.field(default_factory=list)
     scale: int = 10
-    # Throttles of the data's device: read_iops, write_iops, read_bps, write_bps.
+    # Throttles of the device: read_iops, write_iops, read_bps, write_bps. It holds everything, only "wal", only "data", or a "standby".
     device: dict = dataclasses.field(default_factory=dict)
-    # The WAL has that device, and the data has none.
-    wal_apart: bool = False
+    device_holds: str = "everything"
     # Options of the device's mount.
     mount: str = ""
     memory_mib: int = 0
     cpu_percent: int = 0
-    # Statements after loading, a delay between driver and server, processes that use the driver's processor.
+    # A quota that begins in the middle of each measurement.
+    cpu_percent_later: int = 0
+    # Statements after loading; those of a transaction that stays open; statements after it began.
     sql: list = dataclasses.field(default_factory=list)
+    held: str = ""
+    sql_after: list = dataclasses.field(default_factory=list)
+    # A delay between driver and server; the bandwidth of a network between them; two processes that use the driver's processor.
     delay_ms: float = 0
+    mbit: int = 0
     is_driver_pinned: bool = False
+    # Options of pgdyno.
+    options: list = dataclasses.field(default_factory=list)
     # Other answers that are right as well, with the reason in METHODOLOGY.
     or_else: tuple = ()
 
 
 HELD = "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid = 1;\n\\sleep 5 ms\nend;\n"
 HOT = "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid = 1;\nselect count(*) from generate_series(1, 20000);\nend;\n"
-WIDE = "\\set n random(1, 1000000)\ninsert into wide select :n, repeat(md5(:n::text), 60);\n"
+WIDE = "\\set n random(1, 1000000)\ninsert into wide select :n, repeat(md5(:n::text), 2000);\n"
 SORT = "select count(*) from (select g from generate_series(1, 60000) g order by md5(g::text) offset 1) s;\n"
 PARTS = "\\set k random(1, 1000000)\nselect * from parts where b = :k;\n"
+CHURN = ("\\set aid random(1, 6000000)\n\\set k random(1, 1000000)\nselect abalance from pgbench_accounts where aid = :aid;\n"
+         + "".join(f"update churn{n} set n = n + 1 where id = :k;\n" for n in range(3)))
+ONE_PAGE = "\\set k random(1, 20)\nupdate one_page set n = n + 1 where id = :k;\n"
+MANY_XIDS = "select count(n) from many_xids where id = any (array(select (random() * 300000)::int from generate_series(1, 100)));\n"
+BLOBS = "select repeat('x', 1000) from generate_series(1, 10000);\n"
 ASYNC = ["synchronous_commit=off"]
+# What pgdyno does before a run was done when the data were loaded; with the throttles it would last.
+AS_LOADED = [word for what in ("vacuum", "analyze", "prewarm", "checkpoint", "settle") for word in ("--set", f"prepare.{what}=false")]
+CACHED = ["shared_buffers=512MB"]
 
 SITUATIONS = {
-    "wal-sync": Situation("wal-sync", ["-w", "tpcb", "-c", "16"], device={"write_iops": 200}, wal_apart=True),
-    "wal-volume": Situation("wal-volume", ["-f", WIDE, "-c", "8"], device={"write_bps": 4 << 20}, wal_apart=True,
-                            settings=["max_wal_size=4GB"], sql=["create table wide (a int, b text)", "alter table wide alter b set storage external"]),
+    "wal-sync": Situation("wal-sync", ["-w", "tpcb", "-c", "16"], device={"write_iops": 200}, device_holds="wal"),
+    # A device that is sold by its bandwidth: who uses it knows that, and declares it.
+    "wal-volume": Situation("wal-volume", ["-f", WIDE, "-c", "8"], device={"write_bps": 8 << 20}, device_holds="wal",
+                            settings=["max_wal_size=4GB"], options=["--set", "limits.wal_mb_s=8.4"],
+                            sql=["create table wide (a int, b text)", "alter table wide alter b set storage external"]),
     "data-read": Situation("data-read", ["-w", "tpcb-select", "-c", "16"], scale=60, memory_mib=160, device={"read_iops": 300},
                            settings=["shared_buffers=32MB"]),
-    "data-write": Situation("data-write", ["-w", "tpcb-simple", "-c", "8"], scale=30, device={"write_iops": 400}, mount="sync",
+    # Buffers for a hundred pages, and writes that last until they are on the device.
+    "data-write": Situation("data-write", ["-w", "tpcb-simple", "-c", "8"], scale=30, device={"write_iops": 400}, device_holds="data", mount="sync",
                             settings=["shared_buffers=1MB", "bgwriter_lru_maxpages=0", *ASYNC]),
-    "checkpoint": Situation("checkpoint", ["-w", "tpcb-simple", "-c", "8"], scale=40, device={"write_iops": 600},
+    "checkpoint": Situation("checkpoint", ["-w", "tpcb-simple", "-c", "8"], scale=20, device={"write_iops": 3000},
                             settings=["max_wal_size=32MB", "min_wal_size=32MB", "checkpoint_timeout=30s", "checkpoint_completion_target=0.1", "shared_buffers=1GB", *ASYNC]),
     "row-lock": Situation("row-lock", ["-f", HOT, "-c", "16"], scale=1, settings=ASYNC),
     "client-held-lock": Situation("client-held-lock", ["-f", HELD, "-c", "16"], scale=1),
     "lwlock": Situation("lwlock", ["-f", PARTS, "-c", "48"], settings=["shared_buffers=256MB", "max_locks_per_transaction=64"], sql=[
         "create table parts (a int, b int) partition by hash (a)",
         *[f"create table parts{n} partition of parts for values with (modulus 200, remainder {n})" for n in range(200)]]),
-    "server-cpu": Situation("server-cpu", ["-w", "tpcb-select", "-c", "16"], settings=["shared_buffers=512MB"]),
-    "quota": Situation("quota", ["-w", "tpcb-select", "-c", "16"], settings=["shared_buffers=512MB"], cpu_percent=40),
-    "scheduling": Situation("scheduling", ["-w", "tpcb-select", "-c", "512", "--threads", "1"], settings=["shared_buffers=512MB", "max_connections=600"],
+    "server-cpu": Situation("server-cpu", ["-w", "tpcb-select", "-c", "16"], settings=CACHED),
+    "quota": Situation("quota", ["-w", "tpcb-select", "-c", "16"], settings=CACHED, cpu_percent=40),
+    "scheduling": Situation("scheduling", ["-w", "tpcb-select", "-c", "512", "--threads", "1"], settings=["max_connections=600", *CACHED],
                             or_else=("server-cpu",)),
-    "driver": Situation("driver", ["-w", "tpcb-select", "-c", "16", "--threads", "1"], settings=["shared_buffers=512MB"], is_driver_pinned=True),
-    "network": Situation("network", ["-w", "tpcb-select", "-c", "4"], settings=["shared_buffers=512MB"], delay_ms=3),
-    "autovacuum": Situation("autovacuum", ["-w", "tpcb-simple", "-c", "4"], scale=60, device={"read_iops": 400, "write_iops": 400}, memory_mib=200, settings=[
+    "driver": Situation("driver", ["-w", "tpcb-select", "-c", "16", "--threads", "1"], settings=CACHED, is_driver_pinned=True),
+    "network": Situation("network", ["-w", "tpcb-select", "-c", "4"], settings=CACHED, delay_ms=3),
+    # Three tables, each of which a vacuum reads the whole index of again and again, from the device that the load reads from.
+    "autovacuum": Situation("autovacuum", ["-f", CHURN, "-c", "3"], scale=60, device={"read_bps": 4 << 20}, memory_mib=200, settings=[
         "autovacuum_naptime=1s", "autovacuum_vacuum_cost_delay=0", "shared_buffers=32MB", *ASYNC],
-        sql=["alter table pgbench_accounts set (autovacuum_vacuum_threshold=10, autovacuum_vacuum_scale_factor=0)", "update pgbench_accounts set abalance=1 where aid % 3 = 0"]),
+        sql=[statement for n in range(3) for statement in (
+            f"create table churn{n} (id int primary key, n int, filler text) with (fillfactor=90, vacuum_index_cleanup=on, "
+            "autovacuum_vacuum_threshold=10, autovacuum_vacuum_scale_factor=0)",
+            f"insert into churn{n} select g, 0, '' from generate_series(1, 1000000) g")]),
     "memory": Situation("memory", ["-f", SORT, "-c", "4"], settings=["work_mem=64kB", "shared_buffers=64MB"], mount="sync", device={"write_iops": 800}),
-    "offered-load": Situation("offered-load", ["-w", "tpcb-select", "-c", "8", "--pace", "200/s"], settings=["shared_buffers=512MB"]),
+    "offered-load": Situation("offered-load", ["-w", "tpcb-select", "-c", "8", "--pace", "200/s"], settings=CACHED),
 }
+
+# Two at a time, one after the other, and what has no row in the table above.
+MIXTURES = {
+    "hot-rows-slow-wal": Situation("wal-sync", ["-w", "tpcb", "-c", "16"], scale=1, device={"write_iops": 200}, device_holds="wal"),
+    "wal-buffers": Situation("wal-sync", ["-w", "tpcb-simple", "-c", "16"], device={"write_iops": 200}, device_holds="wal", settings=["wal_buffers=32kB", "wal_sync_method=open_datasync", *ASYNC]),
+    "reads-in-a-quota": Situation("data-read", ["-w", "tpcb-select", "-c", "16"], scale=60, memory_mib=160, device={"read_iops": 300},
+                                  settings=["shared_buffers=32MB"], cpu_percent=40),
+    "then-a-quota": Situation("mixed", ["-w", "tpcb-select", "-c", "16"], settings=CACHED, cpu_percent_later=40),
+    "standby": Situation("standby", ["-w", "tpcb", "-c", "16"], device={"write_iops": 100}, device_holds="standby"),
+    "archiving": Situation("server-cpu", ["-w", "tpcb-simple", "-c", "16"], settings=["archive_mode=on", "archive_command=gzip -9 < %p > /dev/null", "shared_buffers=512MB", *ASYNC]),
+    "one-page": Situation("server-cpu", ["-f", ONE_PAGE, "-c", "16"], settings=ASYNC, or_else=("row-lock",),
+                          sql=["create table one_page as select g as id, 0 as n from generate_series(1, 20) g"]),
+    "subtransactions": Situation("lwlock", ["-f", MANY_XIDS, "-c", "16"], settings=[*CACHED, *ASYNC], or_else=("server-cpu",),
+                                 sql=["create table many_xids (id int primary key, n int)", "create table held (n int)",
+                                      "create procedure fill() language plpgsql as $$ begin for i in 1..300000 loop insert into many_xids values (i, 0); commit; end loop; end $$"],
+                                 held="begin; do $$ begin for i in 1..100 loop begin insert into held values (i); exception when others then null; end; end loop; end $$;",
+                                 sql_after=["call fill()"]),
+    "narrow-network": Situation("network", ["-f", BLOBS, "-c", "4"], settings=CACHED, mbit=200),
+}
+ALL = {**SITUATIONS, **MIXTURES}
 
 
 def as_postgres(command):
@@ -86,16 +136,23 @@ def write(path, text):
         file.write(text)
 
 
+def remove_tree(path):
+    shutil.rmtree(path, ignore_errors=True)
+
+
 class Device:
     """An ext4 file system in a file, on a loop device."""
 
-    def __init__(self, directory, mib, options):
+    def __init__(self, directory, mib, options, stack):
         self.file, self.mount = os.path.join(directory, "disk"), os.path.join(directory, "mnt")
         os.makedirs(self.mount)
         with open(self.file, "wb") as file:
             file.truncate(mib << 20)
         subprocess.run(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0", self.file], check=True)
+        # By its file, so that it is found also if a signal came before its name.
+        stack.callback(self.detach)
         self.name = subprocess.run(["losetup", "--find", "--show", "--direct-io=on", self.file], check=True, capture_output=True, text=True).stdout.strip()
+        stack.callback(self.unmount)
         subprocess.run(["mount", self.name, self.mount], check=True)
         self.options = options
         os.chmod(self.mount, 0o777)
@@ -106,12 +163,16 @@ class Device:
         if self.options:
             subprocess.run(["mount", "-o", f"remount,{self.options}", self.mount], check=True)
 
-    def remove(self):
+    def unmount(self):
         for _ in range(50):
-            if subprocess.run(["umount", self.mount], **QUIET).returncode == 0:
-                break
+            if not os.path.ismount(self.mount) or subprocess.run(["umount", self.mount], **APART).returncode == 0:
+                return
             time.sleep(0.2)
-        subprocess.run(["losetup", "-d", self.name], **QUIET)
+
+    def detach(self):
+        found = subprocess.run(["losetup", "-j", self.file, "-n", "-O", "NAME"], capture_output=True, text=True, start_new_session=True)
+        for name in found.stdout.split():
+            subprocess.run(["losetup", "-d", name], **APART)
 
 
 class Groups:
@@ -123,8 +184,8 @@ class Groups:
     def path(self, controller):
         path = f"{CGROUP}/{controller}/{self.name}"
         if path not in self.made:
-            os.makedirs(path, exist_ok=True)
             self.made.append(path)
+            os.makedirs(path, exist_ok=True)
         return path
 
     def limit(self, controller, file, value):
@@ -133,9 +194,10 @@ class Groups:
     def remove(self):
         for path in self.made:
             for _ in range(50):
+                if not os.path.isdir(path):
+                    break
                 with contextlib.suppress(OSError):
                     os.rmdir(path)
-                    break
                 time.sleep(0.1)
 
 
@@ -172,56 +234,139 @@ class Delay:
         self.socket.close()
 
 
-class Server:
-    def __init__(self, args, situation, name):
-        self.args, self.situation = args, situation
-        self.dir = tempfile.mkdtemp(prefix="pgdyno-limiter-", dir=args.tmp)
-        os.chmod(self.dir, 0o755)
-        self.groups, self.device, self.process = Groups(f"pgdyno-limiter-{os.getpid()}"), None, None
+class Network:
+    """A network namespace for the server, whose only way out has a token bucket."""
 
-    def start(self):
-        sockets = os.path.join(self.dir, "sockets")
-        os.makedirs(sockets)
-        shutil.chown(sockets, "postgres", "postgres")
-        base = self.dir
-        if self.situation.device or self.situation.mount:
-            self.device = Device(self.dir, 4096, self.situation.mount)
-            base = self.device.mount
-        data = os.path.join(self.dir if self.situation.wal_apart else base, "data")
+    address = "10.87.55.2"
+
+    def __init__(self, mbit, stack):
+        self.name, near, far = f"pgdyno-{os.getpid()}", f"pgd{os.getpid()}a", f"pgd{os.getpid()}b"
+        stack.callback(subprocess.run, ["ip", "netns", "del", self.name], **APART)
+        stack.callback(subprocess.run, ["ip", "link", "del", near], **APART)
+        inside = f"ip netns exec {self.name}"
+        for command in (f"ip netns add {self.name}", f"ip link add {near} type veth peer name {far} netns {self.name}",
+                        f"ip addr add 10.87.55.1/30 dev {near}", f"ip link set {near} up",
+                        f"{inside} ip addr add {self.address}/30 dev {far}", f"{inside} ip link set {far} up", f"{inside} ip link set lo up",
+                        f"{inside} tc qdisc add dev {far} root tbf rate {mbit}mbit burst 32kbit latency 50ms"):
+            subprocess.run(command.split(), check=True)
+        self.prefix = inside.split()
+
+
+class Server:
+    """The server of a situation, with all that was made for it. `stack` takes it away again."""
+
+    def __init__(self, args, situation, stack):
+        self.args, self.situation, self.stack = args, situation, stack
+        self.dir = tempfile.mkdtemp(prefix="pgdyno-limiter-", dir=args.tmp)
+        stack.callback(remove_tree, self.dir)
+        os.chmod(self.dir, 0o755)
+        self.groups, self.device, self.network = Groups(f"pgdyno-limiter-{os.getpid()}"), None, None
+        stack.callback(self.groups.remove)
+        self.sockets = self.directory("sockets")
+
+    def directory(self, name):
+        path = os.path.join(self.dir, name)
+        os.makedirs(path)
+        shutil.chown(path, "postgres", "postgres")
+        return path
+
+    def build(self):
+        of, base, wal = self.situation, self.dir, None
+        if of.mbit:
+            self.network = Network(of.mbit, self.stack)
+        if of.device or of.mount:
+            self.device = Device(self.dir, 4096, of.mount, self.stack)
+            base = self.device.mount if of.device_holds in ("everything", "data") else self.dir
+            wal = {"wal": os.path.join(self.device.mount, "wal"), "data": os.path.join(self.dir, "wal")}.get(of.device_holds)
+        data = os.path.join(base, "data")
         os.makedirs(data)
         shutil.chown(data, "postgres", "postgres")
         initdb = [os.path.join(self.args.bindir, "initdb"), "-D", data, "-A", "trust", "-U", "postgres"]
-        if self.situation.wal_apart:
-            initdb += ["-X", os.path.join(base, "wal")]
+        if wal:
+            os.makedirs(wal)
+            shutil.chown(wal, "postgres", "postgres")
+            initdb += ["-X", wal]
         subprocess.run(as_postgres(initdb), check=True, cwd="/", **QUIET)
-        settings = ["listen_addresses=", "max_connections=200", "max_wal_size=4GB", "log_checkpoints=on", *self.situation.settings]
+        if self.network:
+            with open(os.path.join(data, "pg_hba.conf"), "a") as file:
+                file.write("host all all 10.87.55.0/30 trust\n")
+        settings = [f"listen_addresses={self.network.address if self.network else ''}", "max_connections=200", "max_wal_size=4GB", "log_checkpoints=on", *of.settings]
+        self.start("primary", data, self.sockets, settings)
+        self.load()
+        if of.device_holds == "standby":
+            self.add_standby(data, settings)
+
+    def start(self, name, data, sockets, settings):
         options = [word for setting in settings for word in ("-c", setting)]
-        log = open(os.path.join(self.dir, "log"), "w")
         command = as_postgres([os.path.join(self.args.bindir, "postgres"), "-D", data, "-k", sockets, *options])
-        controllers = ["cpu", "blkio", "memory"]
-        paths = [self.groups.path(controller) for controller in controllers]
+        paths = [self.groups.path(controller) for controller in ("cpu", "blkio", "memory")]
 
         def enter():
             for path in paths:
                 write(f"{path}/cgroup.procs", str(os.getpid()))
 
-        self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", start_new_session=True, preexec_fn=enter)
+        log_path = os.path.join(self.dir, f"{name}.log")
+        with open(log_path, "w") as log:
+            process = subprocess.Popen([*(self.network.prefix if self.network else []), *command], stdout=log, stderr=log, cwd="/",
+                                       start_new_session=True, preexec_fn=enter)
+        self.stack.callback(self.end, process)
         for _ in range(300):
-            if subprocess.run([os.path.join(self.args.bindir, "pg_isready"), "-q", "-h", sockets]).returncode == 0:
-                self.sockets = sockets
-                return
+            if subprocess.run([self.args.tool("pg_isready"), "-q", "-h", sockets]).returncode == 0:
+                return process
             time.sleep(0.1)
-        raise SystemExit(f"the server did not start: {open(log.name).read()[-2000:]}")
+        with open(log_path) as log:
+            raise SystemExit(f"the server did not start: {log.read()[-2000:]}")
+
+    def end(self, process):
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGQUIT)
+                process.wait()
+
+    def add_standby(self, data, settings):
+        """A copy of the stopped server that follows it, on the device. Commits wait for it."""
+        with open(os.path.join(data, "postmaster.pid")) as file:
+            pid = int(file.readline())
+        os.kill(pid, signal.SIGINT)
+        while os.path.exists(os.path.join(data, "postmaster.pid")):
+            time.sleep(0.1)
+        copy = os.path.join(self.device.mount, "data")
+        subprocess.run(["cp", "-a", data, copy], check=True)
+        write(os.path.join(copy, "standby.signal"), "")
+        sockets = self.directory("standby-sockets")
+        self.start("primary-again", data, self.sockets, settings)
+        self.start("standby", copy, sockets, [*settings, f"primary_conninfo=host={self.sockets} user=postgres", "hot_standby=on"])
+        self.sql("alter system set synchronous_standby_names = '*'")
+        self.sql("select pg_reload_conf()")
 
     def url(self, directory=None):
-        return f"host={directory or self.sockets} user=postgres dbname=postgres"
+        host = directory or (self.network.address if self.network else self.sockets)
+        return f"host={host} user=postgres dbname=postgres"
+
+    def psql(self, *words):
+        return [self.args.tool("psql"), "-X", "-q", "-A", "-t", "-h", self.sockets, "-U", "postgres", *words, "postgres"]
+
+    def sql(self, sql):
+        return subprocess.run(self.psql("-c", sql), check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def load(self):
-        pgbench = [os.path.join(self.args.bindir, "pgbench"), "-h", self.sockets, "-U", "postgres", "-i", "-q", "-s", str(self.situation.scale), "postgres"]
+        of = self.situation
+        pgbench = [self.args.tool("pgbench"), "-h", self.sockets, "-U", "postgres", "-i", "-q", "-s", str(of.scale), "postgres"]
         subprocess.run(pgbench, check=True, **QUIET)
-        for sql in [*self.situation.sql, "vacuum analyze", "checkpoint"]:
-            psql = [os.path.join(self.args.bindir, "psql"), "-X", "-q", "-h", self.sockets, "-U", "postgres", "-c", sql, "postgres"]
-            subprocess.run(psql, check=True)
+        for sql in of.sql:
+            self.sql(sql)
+        self.sql("vacuum analyze")
+        if of.held:
+            held = subprocess.Popen(self.psql(), stdin=subprocess.PIPE, text=True, start_new_session=True, **QUIET)
+            self.stack.callback(lambda: (held.kill(), held.wait()))
+            held.stdin.write(of.held + "\n")
+            held.stdin.flush()
+            time.sleep(1)
+        for sql in [*of.sql_after, "checkpoint"]:
+            self.sql(sql)
 
     def limit(self):
         if self.device:
@@ -236,41 +381,68 @@ class Server:
                 with contextlib.suppress(OSError):
                     self.groups.limit("memory", "memory.force_empty", 0)
                 time.sleep(0.5)
-        if self.situation.cpu_percent:
-            self.groups.limit("cpu", "cpu.cfs_quota_us", 1000 * self.situation.cpu_percent)
+        self.quota(self.situation.cpu_percent)
 
-    def stop(self):
+    def quota(self, percent):
+        self.groups.limit("cpu", "cpu.cfs_quota_us", 1000 * percent if percent else -1)
+
+    def free(self):
+        """Takes the throttles away, so that the server stops soon."""
+        self.quota(0)
         for what in self.situation.device:
             with contextlib.suppress(OSError):
                 self.groups.limit("blkio", f"blkio.throttle.{what}_device", f"{self.device.number} 0")
-        if self.device and self.situation.mount:
-            subprocess.run(["mount", "-o", "remount,async", self.device.mount], **QUIET)
-        if self.process:
-            self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(60)
-            except subprocess.TimeoutExpired:
-                self.process.send_signal(signal.SIGQUIT)
-                self.process.wait()
-        if self.device:
-            self.device.remove()
-        self.groups.remove()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        if self.situation.mount and os.path.ismount(self.device.mount):
+            subprocess.run(["mount", "-o", "remount,async", self.device.mount], **APART)
 
 
 class Hogs:
     """Two processes that never sleep, on the last processor."""
 
+    def __init__(self):
+        self.processes = []
+
     def __enter__(self):
         last = max(os.sched_getaffinity(0))
         spin = f"import os; os.sched_setaffinity(0, {{{last}}})\nwhile True: pass"
-        self.processes = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(2)]
+        for _ in range(2):
+            self.processes.append(subprocess.Popen([sys.executable, "-c", spin], start_new_session=True))
         return ["taskset", "-c", str(last)]
 
     def __exit__(self, *_):
         for process in self.processes:
             process.kill()
             process.wait()
+
+
+class Later:
+    """Sets a quota in the middle of each run's measurement, and takes it away when the run's clients are gone."""
+
+    def __init__(self, args, server):
+        self.args, self.server, self.stopped = args, server, threading.Event()
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.thread.start()
+
+    def n_clients(self):
+        return int(self.server.sql("select count(*) from pg_stat_activity where backend_type = 'client backend'"))
+
+    def wait_until(self, is_true):
+        while not self.stopped.wait(0.3) and not is_true():
+            pass
+
+    def work(self):
+        with contextlib.suppress(subprocess.CalledProcessError, OSError):
+            while not self.stopped.is_set():
+                self.wait_until(lambda: self.n_clients() > 12)
+                self.stopped.wait(RAMP_UP_S + self.args.measure / 2)
+                self.server.quota(self.server.situation.cpu_percent_later)
+                self.stopped.wait(self.args.measure / 2)
+                self.wait_until(lambda: self.n_clients() < 6)
+                self.server.quota(0)
+
+    def stop(self):
+        self.stopped.set()
+        self.thread.join()
 
 
 def measure(args, server, name):
@@ -290,60 +462,150 @@ def measure(args, server, name):
             os.chmod(directory, 0o755)
             stack.callback(Delay(directory, server.sockets, situation.delay_ms / 1e3).stop)
             url = server.url(directory)
+        if situation.cpu_percent_later:
+            stack.callback(Later(args, server).stop)
         if "-w" in load:
             load += ["-s", str(situation.scale)]
         results = os.path.join(server.dir, "results")
-        command = [*prefix, args.pgdyno, "run", "--server", url, "--no-restore", *load, "--ramp-up", "3s", "--measure", f"{args.measure}s",
-                   "--repeats", str(args.runs), "--set", "prepare.settle=false", "--json", "-q", "-y", "-o", results]
+        command = [*prefix, args.pgdyno, "run", "--server", url, "--no-restore", *load, "--ramp-up", f"{RAMP_UP_S}s", "--measure", f"{args.measure}s",
+                   "--repeats", str(args.runs), *AS_LOADED, *situation.options, "--json", "-q", "-y", "-o", results]
         done = subprocess.run(command, capture_output=True, text=True)
     if not done.stdout.startswith("{"):
         raise SystemExit(f"{name}: {done.stderr}")
     if args.keep:
-        shutil.copytree(results, os.path.join(args.keep, name), dirs_exist_ok=True)
+        kept = os.path.join(args.keep, args.version, name)
+        remove_tree(kept)
+        shutil.copytree(results, kept)
     return json.loads(done.stdout)
 
 
 def judged(study):
-    """Name, confidence and evidence of each run that counts."""
-    runs = [run["limiter"] for run in study["runs"] if run.get("limiter")]
-    return [(limiter["name"], limiter["confidence"], limiter) for limiter in runs]
+    """The limiters of the runs that have one."""
+    return [run["limiter"] for run in study["runs"] if run.get("limiter")]
+
+
+def is_right(name, limiter):
+    return limiter["name"] in (ALL[name].expected, *ALL[name].or_else)
+
+
+def show(name, study, is_verbose):
+    found = judged(study)
+    n_right = sum(is_right(name, limiter) for limiter in found)
+    tps = study["cases"][0].get("tps_median") or 0.0
+    print(f"{name:<18} {n_right}/{len(found)} right: {names(found)}  {tps:.0f} tps", flush=True)
+    for limiter in found if is_verbose else found[:1]:
+        second = limiter.get("runner_up")
+        print(f"    {limiter['evidence']}" + (f"; second {second[0]}: {second[1]}" if second else ""), flush=True)
+
+
+def names(found, mark=lambda _, words: words):
+    """`2 x wal-sync (medium), 1 x server-cpu (low)`."""
+    counted = collections.Counter((limiter["name"], limiter["confidence"]) for limiter in found)
+    return ", ".join(f"{n} x {mark(limiter, limiter)} ({confidence})" for (limiter, confidence), n in counted.most_common())
 
 
 def row(args, name):
-    situation = SITUATIONS[name]
-    server = Server(args, situation, name)
+    """Builds a situation, measures, and takes everything away again, whatever happens meanwhile."""
+    stack = contextlib.ExitStack()
     try:
-        server.start()
-        server.load()
+        server = Server(args, ALL[name], stack)
+        server.build()
+        stack.callback(server.free)
         server.limit()
-        study = measure(args, server, name)
+        return measure(args, server, name)
     finally:
-        server.stop()
-    found = judged(study)
-    names = collections.Counter(f"{limiter} ({confidence})" for limiter, confidence, _ in found)
-    right = sum(limiter == situation.expected or limiter in situation.or_else for limiter, _, _ in found)
-    case = study["cases"][0]
-    tps = (case.get("tps") or {}).get("median") if isinstance(case.get("tps"), dict) else None
-    print(f"{name:<18} {right}/{len(found)} right: {', '.join(f'{n} x {what}' for what, n in names.most_common())}  tps {tps}", flush=True)
-    for limiter, _, all_of_it in found[: 1 if not args.verbose else None]:
-        second = all_of_it.get("runner_up")
-        print(f"    {all_of_it['evidence']}" + (f"; second {second[0]}: {second[1]}" if second else ""), flush=True)
+        handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+        stack.close()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def table(studies):
+    """The confusion table in Markdown: what was built, and what was named on each version. Wrong names are bold."""
+    versions = sorted(studies, key=float)
+    lines = ["| built | right | " + " | ".join(f"named on {version}" for version in versions) + " |", "|---|---|" + "---|" * len(versions)]
+    for name in ALL:
+        if not any(name in studies[version] for version in versions):
+            continue
+        right = " or ".join(f"`{limiter}`" for limiter in (ALL[name].expected, *ALL[name].or_else))
+        mark = lambda limiter, words: f"`{words}`" if is_right(name, {"name": limiter}) else f"**`{words}`**"
+        cells = [names(judged(studies[version][name]), mark) if name in studies[version] else "" for version in versions]
+        lines.append(f"| {name} | {right} | " + " | ".join(cells) + " |")
+    for version in versions:
+        for title, group in (("of the table", SITUATIONS), ("of the mixtures", MIXTURES)):
+            known = [(name, judged(studies[version][name])) for name in group if name in studies[version]]
+            n_right = sum(2 * sum(is_right(name, one) for one in found) > len(found) for name, found in known)
+            wrong = [one["confidence"] for name, found in known for one in found if not is_right(name, one)]
+            if known:
+                sure = sum(confidence != "low" for confidence in wrong)
+                lines.append(f"\n{version}: {n_right} of {len(known)} {title} are right in most runs; {len(wrong)} of {sum(len(found) for _, found in known)} runs are wrong, "
+                             f"{sure} of them with more than low confidence.")
+    return "\n".join(lines)
+
+
+def judge(args):
+    """Judges kept results with the present pgdyno."""
+    studies = collections.defaultdict(dict)
+    for path in glob.glob(os.path.join(args.judge, "*", "*")):
+        version, name = path.split(os.sep)[-2:]
+        if name in ALL and name in args.names:
+            done = subprocess.run([args.pgdyno, "report", "--json", path], capture_output=True, text=True)
+            if not done.stdout.startswith("{"):
+                raise SystemExit(f"{path}: {done.stderr}")
+            studies[version][name] = json.loads(done.stdout)
+    for version, of in sorted(studies.items(), key=lambda item: float(item[0])):
+        print(f"version {version}")
+        for name in (name for name in ALL if name in of):
+            show(name, of[name], args.verbose)
+    return studies
+
+
+def chosen(words):
+    groups = {"table": SITUATIONS, "mixtures": MIXTURES, "all": ALL}
+    chosen = [name for word in words.split(",") for name in groups.get(word, [word])]
+    unknown = [name for name in chosen if name not in ALL]
+    if unknown:
+        raise SystemExit(f"no situation is called {', '.join(unknown)}; there are {', '.join(ALL)}, and the groups table, mixtures, all")
+    return chosen
+
+
+def tool(bindir):
+    """The path of a client program: the server's own, or that of any version."""
+    def find(name):
+        places = [os.path.join(bindir, name), *sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), reverse=True), shutil.which(name) or ""]
+        found = next((path for path in places if os.access(path, os.X_OK)), None)
+        return found or sys.exit(f"{name} is missing")
+    return find
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
+    parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin", help="directory of the server's programs")
     parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
-    parser.add_argument("--only", default=",".join(SITUATIONS))
+    parser.add_argument("--only", default="table", help="situations, or the groups table, mixtures, all (default: table)")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--measure", type=int, default=10)
+    parser.add_argument("--measure", type=int, default=10, help="seconds of each run")
     parser.add_argument("--tmp", default="/var/tmp")
-    parser.add_argument("--keep", help="directory that gets the results")
-    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--keep", help="directory that gets the results, by version and situation")
+    parser.add_argument("--judge", help="such a directory, whose results are judged again; nothing is measured")
+    parser.add_argument("--verbose", action="store_true", help="the evidence of each run, not only of the first")
     args = parser.parse_args()
-    for name in args.only.split(","):
-        row(args, name)
+    args.names, args.tool = chosen("all" if args.judge and args.only == "table" else args.only), tool(args.bindir)
+    if args.judge:
+        print(f"\n{table(judge(args))}")
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    words = subprocess.run([os.path.join(args.bindir, "postgres"), "--version"], check=True, capture_output=True, text=True).stdout.split()
+    args.version = words[2].split(".")[0] if int(words[2].split(".")[0]) >= 10 else ".".join(words[2].split(".")[:2])
+    studies = {}
+    for name in args.names:
+        studies[name] = row(args, name)
+        show(name, studies[name], args.verbose)
+    print(f"\n{table({args.version: studies})}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted; everything that was made is removed")

@@ -40,6 +40,12 @@ pub(crate) fn judge(facts: &Facts) -> Limiter {
 }
 
 fn named(facts: &Facts) -> Limiter {
+    // Who is near a limit was not kept from anything by it.
+    if facts.met_its_rate {
+        let evidence = format!("the rate that was asked for was reached; {}", seen(facts));
+        let near = candidates::all(facts).into_iter().find(|(_, score, _)| *score >= CANDIDATE);
+        return limiter((Bottleneck::OfferedLoad, 1.0, evidence), Confidence::Medium, near);
+    }
     if let Some(certain) = candidates::outside(facts) {
         return limiter(certain, Confidence::Medium, None);
     }
@@ -49,7 +55,11 @@ fn named(facts: &Facts) -> Limiter {
     };
     let second = ranked.next();
     // What is behind a limit is no second one.
-    let is_behind = matches!(first.0, Bottleneck::Checkpoint | Bottleneck::Autovacuum);
+    let is_behind = match first.0 {
+        Bottleneck::Checkpoint | Bottleneck::Autovacuum => true,
+        Bottleneck::WalVolume => second.as_ref().is_some_and(|(second, ..)| *second == Bottleneck::WalSync),
+        _ => false,
+    };
     let is_clear = is_behind || second.as_ref().is_none_or(|(_, score, _)| *score < 0.8 * first.1);
     // What was not observed may be near its limit too.
     let confidence = if first.1 >= AT_LIMIT && is_clear && facts.cpu.is_some() && facts.is_sure {
@@ -67,18 +77,7 @@ fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Optio
 
 /// What a load without a limit in sight lacks.
 fn nothing_near(facts: &Facts) -> Limiter {
-    let idle = facts.waiting();
-    let working = facts.working();
-    let busy = facts
-        .cpu
-        .map_or(String::new(), |busy| format!(", and the processors were busy {:.0} %", 100.0 * busy));
-    let seen = format!(
-        "on average {working:.1} sessions were in a statement and {idle:.1} waited for the driver{busy}"
-    );
-    if facts.met_its_rate {
-        let evidence = format!("the rate that was asked for was reached; {seen}");
-        return limiter((Bottleneck::OfferedLoad, 1.0, evidence), Confidence::Medium, None);
-    }
+    let (idle, working, seen) = (facts.waiting(), facts.working(), seen(facts));
     // Where clients never pause, what neither the server nor the driver works on is between them.
     let way = facts.on_the_way();
     let each_ms = facts.tps.filter(|tps| *tps > 0.0).map(|tps| 1e3 * way / tps);
@@ -91,6 +90,18 @@ fn nothing_near(facts: &Facts) -> Limiter {
         let is_most = way >= AT_LIMIT * facts.n_clients && facts.is_sure;
         let confidence = if is_most { Confidence::Medium } else { Confidence::Low };
         return limiter((Bottleneck::Network, 1.0, evidence), confidence, None);
+    }
+    if let Some((what, n)) = facts.elsewhere() {
+        let evidence =
+            format!("{n:.1} sessions waited for {what}, and nothing here shows what that waits for; {seen}");
+        return limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None);
+    }
+    if let Some(n) = facts.hidden_waits() {
+        let evidence = format!(
+            "{n:.1} sessions seemed to run, but few processors worked for them: they waited for what the server does \
+             not show, before version 10 for any I/O; {seen}"
+        );
+        return limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None);
     }
     if idle > working {
         let name = if facts.is_local { Bottleneck::OfferedLoad } else { Bottleneck::Network };
@@ -105,12 +116,28 @@ fn nothing_near(facts: &Facts) -> Limiter {
     limiter((name, 1.0, seen), Confidence::Low, None)
 }
 
+/// Where the clients were, in words.
+fn seen(facts: &Facts) -> String {
+    let busy = facts
+        .cpu
+        .map_or(String::new(), |busy| format!(", and the processors were busy {:.0} %", 100.0 * busy));
+    let (idle, working) = (facts.waiting(), facts.working());
+    format!("on average {working:.1} sessions were in a statement and {idle:.1} waited for the driver{busy}")
+}
+
 /// The judgement of a whole measurement, of which `thirds` were judged apart.
 pub(crate) fn over(whole: Limiter, thirds: &[Limiter]) -> Limiter {
-    // A queue for processors grows and shrinks while they are the limit.
-    let of_kind = |name| if name == Bottleneck::Scheduling { Bottleneck::ServerCpu } else { name };
+    // A queue for processors grows and shrinks while they are the limit, and what fills WAL comes and goes.
+    let of_kind = |name| match name {
+        Bottleneck::Scheduling => Bottleneck::ServerCpu,
+        Bottleneck::Checkpoint | Bottleneck::WalVolume => Bottleneck::WalSync,
+        other => other,
+    };
     let names: Vec<Bottleneck> = thirds.iter().map(|third| of_kind(third.name)).collect();
-    let are_clear = thirds.iter().all(|third| third.confidence == Confidence::Medium);
+    // The middle one has some of both where the change is in it.
+    let is_clear =
+        |third: Option<&Limiter>| third.is_some_and(|third| third.confidence == Confidence::Medium);
+    let are_clear = is_clear(thirds.first()) && is_clear(thirds.last());
     match (names.first(), names.last()) {
         (Some(first), Some(last)) if first != last && are_clear => {
             let words: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
@@ -150,8 +177,9 @@ pub(crate) fn of_run(
 ) -> Option<Limiter> {
     // Those of the whole measurement: a third may have none by chance.
     let checkpoints_per_min = facts::checkpoints_per_min(usage, span);
+    let full_pages = facts::full_pages(usage, span);
     let judged = |span| {
-        let facts = Facts { checkpoints_per_min, ..Facts::of(usage, span)? };
+        let facts = Facts { checkpoints_per_min, full_pages, ..Facts::of(usage, span)? };
         let facts = facts.with(usage, span, resources, conditions);
         Some(judge(&Facts { used: utilisation::of(usage, span, record), ..facts }))
     };

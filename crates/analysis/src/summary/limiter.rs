@@ -18,8 +18,10 @@ pub enum Bottleneck {
     Driver,
     /// Waiting until WAL is durable.
     WalSync,
-    /// Creating segments of WAL.
+    /// Creating segments of WAL, or the bytes per second that its device gives.
     WalVolume,
+    /// Waiting until a synchronous standby has a commit.
+    Standby,
     /// Reading pages of data.
     DataRead,
     /// Sessions that write pages of data themselves.
@@ -60,6 +62,7 @@ impl Bottleneck {
             Bottleneck::Driver => "driver",
             Bottleneck::WalSync => "wal-sync",
             Bottleneck::WalVolume => "wal-volume",
+            Bottleneck::Standby => "standby",
             Bottleneck::DataRead => "data-read",
             Bottleneck::DataWrite => "data-write",
             Bottleneck::Memory => "memory",
@@ -85,7 +88,8 @@ impl Bottleneck {
             Bottleneck::ForeignCpu => "other processes on the server's machine",
             Bottleneck::Driver => "a thread of the driver",
             Bottleneck::WalSync => "waiting until WAL is durable",
-            Bottleneck::WalVolume => "creating segments of WAL",
+            Bottleneck::WalVolume => "the amount of WAL",
+            Bottleneck::Standby => "waiting until a standby has the commit",
             Bottleneck::DataRead => "reading pages of data",
             Bottleneck::DataWrite => "sessions that write pages of data themselves",
             Bottleneck::Memory => "temporary files",
@@ -117,6 +121,9 @@ impl Bottleneck {
             }
             Bottleneck::WalVolume => {
                 "Try a larger min_wal_size, so that segments are reused, or wal_compression."
+            }
+            Bottleneck::Standby => {
+                "Try synchronous_commit=local, which lifts it; a faster standby, or a shorter way to it."
             }
             Bottleneck::DataRead => {
                 "Try a smaller scale or larger shared_buffers, which lift it; a faster disk for data."

@@ -68,6 +68,7 @@ impl Circumstances<'_> {
         let cannot = |reason: &str| vec![Err(reason.to_string())];
         match name {
             Bottleneck::WalSync => vec![self.without_waiting_for_wal(), self.without_fsync()],
+            Bottleneck::Standby => vec![self.without_waiting_for_standbys()],
             Bottleneck::WalVolume => vec![self.without_full_pages(), self.compressed_wal()],
             Bottleneck::Checkpoint => vec![self.fewer_checkpoints()],
             Bottleneck::DataRead | Bottleneck::DataWrite => vec![self.more_buffers()],

@@ -73,6 +73,11 @@ impl Circumstances<'_> {
         Ok(self.changed(Kind::Lift, format!("{name}={value} in the load's sessions"), side_effect, case))
     }
 
+    /// A commit waits for this server's WAL alone.
+    pub(super) fn without_waiting_for_standbys(&self) -> Change {
+        self.lifted("synchronous_commit", "local", "a standby may lack the latest commits")
+    }
+
     pub(super) fn without_waiting_for_wal(&self) -> Change {
         self.lifted("synchronous_commit", "off", "a crash loses the commits of the last moments")
     }

@@ -68,6 +68,7 @@ fn each_limiter_is_tested_by_a_change_of_its_own() {
     for (name, kind, change) in [
         (Bottleneck::WalSync, Kind::Lift, "synchronous_commit=off"),
         (Bottleneck::WalVolume, Kind::Lift, "full_page_writes=off"),
+        (Bottleneck::Standby, Kind::Lift, "synchronous_commit=local"),
         (Bottleneck::Checkpoint, Kind::Lift, "max_wal_size=8192MB checkpoint_timeout=1h"),
         (Bottleneck::DataRead, Kind::Lift, "shared_buffers=1875MB"),
         (Bottleneck::Memory, Kind::Lift, "work_mem=262144kB"),

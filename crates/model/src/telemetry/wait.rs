@@ -11,6 +11,9 @@ pub const IDLE: &str = "idle";
 /// A session within a transaction whose client has not sent the next statement.
 pub const IDLE_IN_TRANSACTION: &str = "idle in transaction";
 
+/// A session whose client has not taken all of its answer.
+pub const CLIENT_WRITE: &str = "Client:ClientWrite";
+
 /// Older names of lightweight locks, without the suffix `Lock`, and the current one.
 const LWLOCKS: [(&str, &str); 14] = [
     ("CLogControl", "XactSLRU"),
@@ -96,19 +99,22 @@ pub enum Stage {
     Spill,
     /// Reading and writing the status of transactions.
     Slru,
+    /// Waiting until a standby has received, written or applied a commit.
+    Standby,
     /// A row, a table, a transaction, or another heavyweight lock.
     Lock,
 }
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Stage; 7] = [
+    pub const ALL: [Stage; 8] = [
         Stage::WalFlush,
         Stage::WalInit,
         Stage::DataRead,
         Stage::DataWrite,
         Stage::Spill,
         Stage::Slru,
+        Stage::Standby,
         Stage::Lock,
     ];
 
@@ -121,6 +127,7 @@ impl Stage {
             Stage::DataWrite => "data-write",
             Stage::Spill => "spill",
             Stage::Slru => "slru",
+            Stage::Standby => "standby",
             Stage::Lock => "lock",
         }
     }
@@ -140,6 +147,7 @@ impl Stage {
             }
             ("IO", event) if event.starts_with("Buffile") => Stage::Spill,
             ("IO", event) if event.starts_with("Slru") => Stage::Slru,
+            ("IPC", "SyncRep") => Stage::Standby,
             ("Lock", _) => Stage::Lock,
             _ => return None,
         })
@@ -182,6 +190,7 @@ mod tests {
             ("IO:DataFileWrite", true, Some(Stage::DataWrite)),
             ("IO:DataFileWrite", false, None),
             ("IO:AioIoUringExecution", true, Some(Stage::DataRead)),
+            ("IPC:SyncRep", true, Some(Stage::Standby)),
             ("Lock:tuple", true, Some(Stage::Lock)),
             ("CPU", true, None),
         ] {

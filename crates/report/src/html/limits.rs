@@ -194,7 +194,7 @@ fn fields(limiters: &[Option<&Limiter>]) -> String {
 fn colour(name: Bottleneck) -> usize {
     match name {
         Bottleneck::DataRead | Bottleneck::DataWrite | Bottleneck::Memory => 0,
-        Bottleneck::WalSync | Bottleneck::WalVolume | Bottleneck::Checkpoint => 1,
+        Bottleneck::WalSync | Bottleneck::WalVolume | Bottleneck::Standby | Bottleneck::Checkpoint => 1,
         Bottleneck::ServerCpu
         | Bottleneck::Scheduling
         | Bottleneck::Quota

@@ -25,7 +25,7 @@ const VACUUMS_MIN: f64 = 1.0 / 3.0;
 /// Sessions per processor that could run, from which on they wait for each other's turn more than they work.
 const RUNNABLE_MIN: f64 = 8.0;
 /// Part of its ceiling from which on a resource is a candidate though no session is known to wait for it.
-const UNSEEN_MIN: f64 = 0.9;
+pub(super) const UNSEEN_MIN: f64 = 0.9;
 /// Part of its ceiling from which on it confirms what sessions wait for.
 const CONFIRMS: f64 = 0.7;
 
@@ -42,8 +42,9 @@ pub(super) fn all(facts: &Facts) -> Vec<Candidate> {
         held_up_driver(facts),
     ]
     .concat();
-    all.extend(behind(facts, &all));
-    all.retain(|(_, score, _)| *score >= HAS_ROOM);
+    let cause = behind(facts, &all);
+    all.retain(|(name, score, _)| *score >= HAS_ROOM && cause.iter().all(|(cause, ..)| cause != name));
+    all.extend(cause);
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all
 }
@@ -55,11 +56,12 @@ pub(super) fn outside(facts: &Facts) -> Option<Candidate> {
         let evidence = "a quota stopped the server's processes again and again";
         return Some((Bottleneck::Quota, 1.0, evidence.to_string()));
     }
-    if let Some(steal) = facts.steal.filter(|steal| *steal >= STEAL_MIN) {
+    let lacks_cpu = facts.wants_cpu() >= SHARE_MIN;
+    if let Some(steal) = facts.steal.filter(|steal| *steal >= STEAL_MIN && lacks_cpu) {
         let evidence = format!("the hypervisor gave {} of the processors' time to others", percent(steal));
         return Some((Bottleneck::Steal, 1.0, evidence));
     }
-    let is_busy = facts.cpu.is_some_and(|busy| busy >= AT_LIMIT);
+    let is_busy = facts.cpu.is_some_and(|busy| busy >= AT_LIMIT) && lacks_cpu;
     if let Some(foreign) = facts.foreign.filter(|foreign| is_busy && *foreign >= FOREIGN_MIN) {
         let evidence = format!(
             "other processes used {} of the processors, and nothing was left of them",
@@ -94,7 +96,8 @@ fn held_up_driver(facts: &Facts) -> Vec<Candidate> {
     vec![(Bottleneck::Driver, (busy + delay).min(1.0), evidence)]
 }
 
-/// What is behind a candidate: checkpoints that fill WAL with full pages, vacuums that use what sessions wait for.
+/// What is behind a candidate: checkpoints that fill WAL with full pages, a device that takes no more bytes of WAL, vacuums that
+/// use what sessions wait for.
 fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
     let most = candidates.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((name, score, _)) = most.filter(|(_, score, _)| *score >= HAS_ROOM) else { return Vec::new() };
@@ -109,6 +112,9 @@ fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
             100.0 * pages
         );
         return vec![(Bottleneck::Checkpoint, ahead, evidence)];
+    }
+    if let Some(most) = facts.volume_of_wal().filter(|_| *name == Bottleneck::WalSync) {
+        return vec![(Bottleneck::WalVolume, ahead, most.words())];
     }
     let stage = match name {
         Bottleneck::DataRead => Some(Stage::DataRead),
@@ -138,10 +144,9 @@ fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
 fn stages(facts: &Facts) -> Vec<Candidate> {
     let candidate = |(stage, name, words): (Stage, Bottleneck, &str)| {
         let (occupied, share) = (facts.occupied(stage), facts.share_in(stage));
-        // One flush serves many sessions; a device that reads for them serves each apart.
-        let is_for_all = stage == Stage::WalFlush;
-        let holds = share
-            + facts.roots_where(|what| Stage::of(what, true) == Some(stage)) * facts.share_in(Stage::Lock);
+        // One flush, here or on a standby, serves many sessions; a device that reads for them serves each apart.
+        let is_for_all = matches!(stage, Stage::WalFlush | Stage::Standby);
+        let holds = share + facts.roots_in(stage) * facts.share_in(Stage::Lock);
         (is_for_all && holds >= SHARE_MIN || holds >= 0.4).then(|| {
             let evidence = format!(
                 "at {:.0} % of the instants somebody was {words}, and {:.0} % of the sessions at work waited for it",
@@ -154,6 +159,7 @@ fn stages(facts: &Facts) -> Vec<Candidate> {
     let all = [
         (Stage::WalFlush, Bottleneck::WalSync, "writing or syncing WAL"),
         (Stage::WalInit, Bottleneck::WalVolume, "creating a segment of WAL"),
+        (Stage::Standby, Bottleneck::Standby, "waiting for a standby"),
         (Stage::DataRead, Bottleneck::DataRead, "reading data"),
         (Stage::DataWrite, Bottleneck::DataWrite, "writing data within a session"),
         (Stage::Spill, Bottleneck::Memory, "reading or writing a temporary file"),
@@ -195,8 +201,6 @@ fn locks(facts: &Facts) -> Vec<Candidate> {
     if share < SHARE_MIN || facts.roots.is_empty() {
         return Vec::new();
     }
-    let of_client = facts.roots_where(|what| what == wait::IDLE_IN_TRANSACTION);
-    let of_stage = facts.roots_where(|what| Stage::of(what, true).is_some_and(|stage| stage != Stage::Lock));
     let evidence = |whose: &str, part: f64| {
         format!(
             "{:.0} % of the sessions at work waited for locks, and {:.0} % of those for a holder that {whose}",
@@ -204,22 +208,21 @@ fn locks(facts: &Facts) -> Vec<Candidate> {
             100.0 * part
         )
     };
-    let at_work = (1.0 - of_client - of_stage).max(0.0);
     // Most roots must do the same; nearly all of them do where one thing limits.
     let candidate = |name, part: f64, whose| {
         (part >= 0.5).then(|| (name, occupied * (part + 0.3).min(1.0), evidence(whose, part)))
     };
     let all = [
-        candidate(Bottleneck::ClientHeldLock, of_client, "waited for its client"),
-        candidate(Bottleneck::RowLock, at_work, "was at work"),
+        candidate(Bottleneck::ClientHeldLock, facts.roots_at_client(), "waited for its client"),
+        candidate(Bottleneck::RowLock, facts.roots_at_work(), "was at work"),
     ];
     all.into_iter().flatten().collect()
 }
 
 /// The lightweight lock that most sessions wait for, other than that of WAL's flush.
 fn lwlock(facts: &Facts) -> Vec<Candidate> {
-    let is_one = |what: &str| what.starts_with("LWLock:") && Stage::of(what, true).is_none();
-    let most = facts.sessions.iter().filter(|(what, _)| is_one(what)).max_by(|a, b| a.1.total_cmp(&b.1));
+    let most =
+        facts.sessions.iter().filter(|(what, _)| facts.is_lwlock(what)).max_by(|a, b| a.1.total_cmp(&b.1));
     let working = facts.working();
     let share = |n: f64| if working > 0.0 { n / working } else { 0.0 };
     let found = most.filter(|(_, n)| share(*n) >= SHARE_MIN).map(|(what, n)| {
@@ -231,7 +234,8 @@ fn lwlock(facts: &Facts) -> Vec<Candidate> {
 }
 
 fn processors(facts: &Facts) -> Vec<Candidate> {
-    let Some(busy) = facts.cpu else { return Vec::new() };
+    // Others may keep all of them busy while the load waits for something else.
+    let Some(busy) = facts.cpu.filter(|_| facts.wants_cpu() >= SHARE_MIN) else { return Vec::new() };
     let runnable = facts.sessions_where(|what| what == wait::CPU);
     let of_server = facts.server_cpu.map_or(String::new(), |n| format!(", {n:.1} of them by the server"));
     let shared = if facts.is_local { ", with the driver on the same ones" } else { "" };

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use model::telemetry::reading::{key, split_key};
 use model::telemetry::wait::{self, Stage};
 
+use crate::run::limiter::candidates::{AT_LIMIT, UNSEEN_MIN};
 use crate::run::limiter::utilisation::Used;
 use crate::run::resources::busiest_thread;
 use crate::run::timeline::Placed;
 use crate::run::usage::Usage;
 use crate::summary::Resources;
+use crate::summary::limiter::Bottleneck;
 
 /// Samples that a judgement needs: the standard error of an occupancy of 0.8 is 0.10 with 15, and 0.07 with 30. A machine
 /// with far more sessions than processors gives the observer few.
@@ -146,7 +148,6 @@ impl Facts {
             driver_delay: driver_delay(usage, (from_s, to_s)),
             tps: usage.server_transactions(from_s, to_s),
             has_pauses: conditions.has_pauses,
-            full_pages: full_pages(usage, (from_s, to_s)),
             steal: share(split.map(|split| split.steal)),
             is_throttled: throttled.is_some_and(|share| share > 0.5),
             throttled,
@@ -170,17 +171,67 @@ impl Facts {
 
     /// Sessions of the load that wait for their client. Others at the server may be idle as well.
     pub(super) fn waiting(&self) -> f64 {
-        let idle = self.sessions_where(|what| what == wait::IDLE || what == wait::IDLE_IN_TRANSACTION);
+        let idle = self.sessions_where(is_left_to_client);
         (self.n_clients - self.working()).clamp(0.0, idle)
+    }
+
+    /// The part of the clients that processors could serve: their sessions run or wait to run, or they wait for a driver on the same
+    /// machine.
+    pub(super) fn wants_cpu(&self) -> f64 {
+        let at_driver = if self.is_local { self.waiting() } else { 0.0 };
+        let n = self.sessions_where(|what| what == wait::CPU) + at_driver;
+        if self.n_clients > 0.0 { n / self.n_clients } else { 0.0 }
     }
 
     pub(super) fn sessions_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
         self.sessions.iter().filter(|(what, _)| is_meant(what)).fold(0.0, |sum, (_, n)| sum + n)
     }
 
-    /// Sessions that are in a statement.
+    /// Sessions that are in a statement, and do not only wait until their answer has left.
     pub(super) fn working(&self) -> f64 {
-        self.sessions_where(|what| what != wait::IDLE && what != wait::IDLE_IN_TRANSACTION)
+        self.sessions_where(|what| !is_left_to_client(what))
+    }
+
+    /// The use of the WAL's bandwidth, if it is at its ceiling, and nearer to it than the number of flushes is to its own.
+    pub(super) fn volume_of_wal(&self) -> Option<&Used> {
+        let share = |used: &&Used| used.share().unwrap_or(0.0);
+        let most = |name| {
+            let of_name = self.used.iter().filter(move |used| used.name == name);
+            of_name.max_by(|a, b| share(a).total_cmp(&share(b)))
+        };
+        let flushes = most(Bottleneck::WalSync).map_or(0.0, |used| share(&used));
+        most(Bottleneck::WalVolume).filter(|used| share(used) >= UNSEEN_MIN.max(flushes))
+    }
+
+    /// What most clients' sessions wait for, if it is nothing that is known to be a stage, a lock or a pause: whatever it is, it is
+    /// somewhere else.
+    pub(super) fn elsewhere(&self) -> Option<(&str, f64)> {
+        let is_known = |what: &str| {
+            let kind = what.split_once(':').map(|(kind, _)| kind);
+            Stage::of(what, true).is_some()
+                || is_left_to_client(what)
+                || kind.is_none_or(|kind| matches!(kind, "LWLock" | "Timeout" | "Client"))
+        };
+        let most =
+            self.sessions.iter().filter(|(what, _)| !is_known(what)).max_by(|a, b| a.1.total_cmp(&b.1));
+        most.filter(|(_, n)| *n >= 0.5 * self.n_clients).map(|(what, n)| (what.as_str(), *n))
+    }
+
+    /// Sessions that seem to run, beyond those for which there were processors at work or a queue for them.
+    pub(super) fn hidden_waits(&self) -> Option<f64> {
+        let used = self.cpu? * self.n_cpus?;
+        let runnable = self.sessions_where(|what| what == wait::CPU);
+        let is_hidden =
+            self.cpu? < AT_LIMIT && runnable >= 2.0 * used + 1.0 && runnable >= 0.5 * self.n_clients;
+        is_hidden.then_some(runnable)
+    }
+
+    /// Whether a wait is one for a lightweight lock with nothing behind it. Who inserts WAL waits for the flush where its
+    /// buffers are full: then somebody is writing at nearly every instant.
+    pub(super) fn is_lwlock(&self, what: &str) -> bool {
+        let is_for_buffers = matches!(what, "LWLock:WALInsert" | "LWLock:WALBufMapping");
+        let is_flush = is_for_buffers && self.occupied(Stage::WalFlush) >= AT_LIMIT;
+        what.starts_with("LWLock:") && Stage::of(what, true).is_none() && !is_flush
     }
 
     pub(super) fn occupied(&self, stage: Stage) -> f64 {
@@ -193,9 +244,33 @@ impl Facts {
         if self.working() > 0.0 { n / self.working() } else { 0.0 }
     }
 
-    pub(super) fn roots_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
+    /// The part of the waits for locks whose holder waits for its client. Roots are looked up a moment after the states of sessions, and
+    /// who holds a lock that long has just begun: so it is bounded by what samples show, which are of one instant.
+    pub(super) fn roots_at_client(&self) -> f64 {
+        let n = self.sessions_where(|what| what == wait::IDLE_IN_TRANSACTION);
+        self.roots_where(|what| what == wait::IDLE_IN_TRANSACTION).min(n)
+    }
+
+    /// The part of the waits for locks whose holder is in a stage, bounded likewise.
+    pub(super) fn roots_in(&self, stage: Stage) -> f64 {
+        self.roots_where(|what| Stage::of(what, true) == Some(stage)).min(self.occupied(stage))
+    }
+
+    /// The part of the waits for locks whose holder is at work, or waits for what is no stage.
+    pub(super) fn roots_at_work(&self) -> f64 {
+        let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Lock);
+        let elsewhere = stages.fold(self.roots_at_client(), |sum, stage| sum + self.roots_in(stage));
+        if self.roots.is_empty() { 0.0 } else { (1.0 - elsewhere).max(0.0) }
+    }
+
+    fn roots_where(&self, is_meant: impl Fn(&str) -> bool) -> f64 {
         self.roots.iter().filter(|(what, _)| is_meant(what)).fold(0.0, |sum, (_, share)| sum + share)
     }
+}
+
+/// Whether a session waits for its client: for a statement, or until the client has taken the answer.
+fn is_left_to_client(what: &str) -> bool {
+    matches!(what, wait::IDLE | wait::IDLE_IN_TRANSACTION | wait::CLIENT_WRITE)
 }
 
 /// The largest share of periods in which a quota stopped a control group of the server.
@@ -215,7 +290,8 @@ fn driver_delay(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
     Some((usage.rate("driver.run_delay", from_s, to_s)? / n_threads as f64).clamp(0.0, 1.0))
 }
 
-fn full_pages(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+/// The part of WAL that is full pages, at most.
+pub(super) fn full_pages(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
     let images = usage.rate("server.wal_full_page_images", from_s, to_s)?;
     let bytes = usage.rate("server.wal_bytes", from_s, to_s).filter(|bytes| *bytes > 0.0)?;
     Some((images * PAGE_BYTES / bytes).min(1.0))

@@ -39,6 +39,7 @@ fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
         Bottleneck::Driver => driver(facts).into_iter().chain([for_client(facts)]).collect(),
         Bottleneck::WalSync => stage(facts, Stage::WalFlush, "writing or syncing WAL"),
         Bottleneck::WalVolume => stage(facts, Stage::WalInit, "creating a segment of WAL"),
+        Bottleneck::Standby => stage(facts, Stage::Standby, "waiting for a standby"),
         Bottleneck::DataRead => stage(facts, Stage::DataRead, "reading data"),
         Bottleneck::DataWrite => stage(facts, Stage::DataWrite, "writing data in a session"),
         Bottleneck::Memory => stage(facts, Stage::Spill, "using a temporary file"),
@@ -57,13 +58,8 @@ fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
         Bottleneck::ServerCpu | Bottleneck::Scheduling => {
             cpu(facts).into_iter().chain([running(facts)]).collect()
         }
-        Bottleneck::RowLock => locks(facts, "held at work", |what| {
-            what != wait::IDLE_IN_TRANSACTION
-                && Stage::of(what, true).is_none_or(|stage| stage == Stage::Lock)
-        }),
-        Bottleneck::ClientHeldLock => {
-            locks(facts, "held while the client pauses", |what| what == wait::IDLE_IN_TRANSACTION)
-        }
+        Bottleneck::RowLock => locks(facts, "held at work", facts.roots_at_work()),
+        Bottleneck::ClientHeldLock => locks(facts, "held while the client pauses", facts.roots_at_client()),
         Bottleneck::Lwlock => lwlock(facts).into_iter().collect(),
         Bottleneck::Network | Bottleneck::OfferedLoad => vec![for_client(facts), working(facts)],
         Bottleneck::Mixed | Bottleneck::Unknown => Vec::new(),
@@ -86,7 +82,7 @@ fn ceilings(facts: &Facts) -> impl Iterator<Item = (Bottleneck, Figure)> {
 }
 
 fn stage(facts: &Facts, stage: Stage, words: &str) -> Vec<Figure> {
-    let roots = facts.roots_where(|what| Stage::of(what, true) == Some(stage));
+    let roots = facts.roots_in(stage);
     let mut figures = vec![
         figure(format!("somebody {words}"), facts.occupied(stage), "instants"),
         figure(words, facts.share_in(stage), "sessions at work"),
@@ -97,18 +93,18 @@ fn stage(facts: &Facts, stage: Stage, words: &str) -> Vec<Figure> {
     figures
 }
 
-fn locks(facts: &Facts, words: &str, is_meant: impl Fn(&str) -> bool) -> Vec<Figure> {
+fn locks(facts: &Facts, words: &str, roots: f64) -> Vec<Figure> {
     vec![
         figure("somebody waiting for a lock", facts.occupied(Stage::Lock), "instants"),
         figure("waiting for a lock", facts.share_in(Stage::Lock), "sessions at work"),
-        figure(words, facts.roots_where(is_meant), "waits for locks"),
+        figure(words, roots, "waits for locks"),
     ]
 }
 
 /// The lightweight lock that most sessions wait for, other than that of WAL's flush.
 fn lwlock(facts: &Facts) -> Option<Figure> {
-    let is_one = |what: &str| what.starts_with("LWLock:") && Stage::of(what, true).is_none();
-    let most = facts.sessions.iter().filter(|(what, _)| is_one(what)).max_by(|a, b| a.1.total_cmp(&b.1));
+    let most =
+        facts.sessions.iter().filter(|(what, _)| facts.is_lwlock(what)).max_by(|a, b| a.1.total_cmp(&b.1));
     most.map(|(what, n)| figure(format!("waiting for {what}"), part(*n, facts.working()), "sessions at work"))
 }
 

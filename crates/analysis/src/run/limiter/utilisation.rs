@@ -242,6 +242,17 @@ fn devices(record: &RunRecord) -> Vec<Resource> {
         let bytes = declared.data_mb_s.map(|mb| mb * 1e6);
         put(reads, "I/O of the data device", Unit::Bytes, &both, None, bytes);
     }
+    // On a device of its own, whatever is written is WAL: its bytes count in whole pages, with segments that are created.
+    if let Some(device) = device("wal").filter(|wal| Some(wal) != device("data").as_ref()) {
+        all.push(Resource {
+            name: Bottleneck::WalVolume,
+            what: "writes of the WAL device",
+            unit: Unit::Bytes,
+            keys: counters(&device, &["disk.write_bytes"]),
+            measured: None,
+            declared: declared.wal_mb_s.map(|mb| mb * 1e6),
+        });
+    }
     if let Some(device) = device("wal").or_else(|| device("data")) {
         all.push(Resource {
             name: Bottleneck::WalSync,
@@ -289,6 +300,12 @@ impl Used {
         let (name, what) = (Bottleneck::WalSync, "WAL flushes");
         let measured = Some(measured);
         Used { name, what, unit: Unit::PerSecond, used, measured, declared: None, is_flat: false }
+    }
+
+    pub(crate) fn of_wal_bytes(used: f64, declared: f64) -> Used {
+        let (name, what) = (Bottleneck::WalVolume, "WAL");
+        let declared = Some(declared);
+        Used { name, what, unit: Unit::Bytes, used, measured: None, declared, is_flat: false }
     }
 }
 

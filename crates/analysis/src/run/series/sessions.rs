@@ -12,7 +12,7 @@ pub(crate) const KINDS: [&str; 7] = ["CPU", "LWLocks", "other", "idle in transac
 /// What a session with this wait does; none of an idle one.
 pub(crate) fn kind(what: &str) -> Option<&'static str> {
     Some(match Stage::of(what, true) {
-        Some(Stage::WalFlush | Stage::WalInit) => "WAL",
+        Some(Stage::WalFlush | Stage::WalInit | Stage::Standby) => "WAL",
         Some(Stage::DataRead | Stage::DataWrite | Stage::Spill | Stage::Slru) => "I/O",
         Some(Stage::Lock) => "locks",
         None => match what {
