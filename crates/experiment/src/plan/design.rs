@@ -110,7 +110,7 @@ fn words_of(selector: &Selector) -> String {
     selector.levels.iter().map(|(key, of)| format!("{key} {}", levels(of))).collect::<Vec<_>>().join(" and ")
 }
 
-fn dimension_named(place: &str, key: &str, dimensions: &[Dimension]) -> Result<usize, String> {
+pub(crate) fn dimension_named(place: &str, key: &str, dimensions: &[Dimension]) -> Result<usize, String> {
     let found: Vec<usize> = (0..dimensions.len()).filter(|&n| names(key, &dimensions[n].key)).collect();
     match found.as_slice() {
         [one] => Ok(*one),
@@ -199,31 +199,6 @@ fn spread(bundles: &[Vec<usize>], levels: &[usize], n_dimensions: usize) -> Comb
         bundle.iter().for_each(|&member| combination[member] = level);
     }
     combination
-}
-
-/// Factors that a baseline's selector names.
-pub(crate) fn factors_of(selector: Option<&Selector>, dimensions: &[Dimension]) -> Vec<String> {
-    let Some(selector) = selector else { return Vec::new() };
-    let is_named = |d: &&Dimension| d.is_factor() && selector.levels.keys().any(|key| names(key, &d.key));
-    dimensions.iter().filter(is_named).map(|d| d.key.clone()).collect()
-}
-
-/// Number of the first case that a baseline's selector matches, from 1; 0 without a selector.
-///
-/// # Errors
-/// When it names no factor, or matches nothing.
-pub(crate) fn baseline(
-    selector: Option<&Selector>,
-    dimensions: &[Dimension],
-    combinations: &[Combination],
-) -> Result<u32, String> {
-    let Some(selector) = selector else { return Ok(0) };
-    check_keys("experiment.baseline", selector, dimensions)?;
-    combinations
-        .iter()
-        .position(|combination| selector.selects(&levels_of(dimensions, combination)))
-        .map(|n| n as u32 + 1)
-        .ok_or_else(|| "experiment.baseline: no case has these levels".to_string())
 }
 
 /// The runs of `n_cases` cases in their order. Seeds follow the block order, so that a case's random streams do not
@@ -332,19 +307,5 @@ mod tests {
             let same = |other: &&RunSpec| (other.case, other.block) == (run.case, run.block);
             assert_eq!(blocks.iter().find(same).unwrap().seed, run.seed);
         }
-    }
-
-    #[test]
-    fn a_baseline_is_a_case_and_the_factors_that_chose_it() {
-        let file = "baseline = {version = \"18\"}\nzip = [[\"jit\", \"clients\"]]\n[server]\nversion = [\"12\", \"18\"]\n\
-                    settings.jit = [\"on\", \"off\"]\n[workload]\nclients = [1, 8]\n";
-        let plan = crate::plan::sample::plan(file);
-        assert_eq!((plan.cases.len(), plan.baseline), (4, 3));
-        assert_eq!(plan.baseline_factors, ["server.version"]);
-        assert_eq!(plan.cases[3].label(), "jit off, version 18, 8 clients");
-        let gone: Selector = toml::from_str("version = '9.6'").unwrap();
-        let dimensions = dimensions(&[("server.version", "12 18")]);
-        let message = baseline(Some(&gone), &dimensions, &[vec![0], vec![1]]).unwrap_err();
-        assert_eq!(message, "experiment.baseline: no case has these levels");
     }
 }

@@ -24,6 +24,7 @@ use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
 use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
+use crate::plan::targets::labels::Labels;
 use crate::plan::targets::lanes;
 use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
@@ -77,7 +78,8 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
     problems.take(experiment.limits.check());
     let grid = Grid::of(experiment, site, problems);
     let combinations = combinations(experiment, &grid, problems);
-    let baseline = design::baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
+    let labels = Labels::of(experiment);
+    let baseline = labels.baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
     let baseline = problems.take(baseline);
     let repeat_disturbed = problems.take(windows::repeat_disturbed(&experiment.run));
     let cases = cases(&grid, &combinations, experiment, site, problems)?;
@@ -108,7 +110,7 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
         servers_at_a_time: servers_at_a_time(experiment, &cases),
         lanes: lanes?,
         baseline: baseline?,
-        baseline_factors: design::factors_of(header.baseline.as_ref(), &grid.dimensions),
+        baseline_factors: labels.baseline_factors(header.baseline.as_ref(), &grid.dimensions),
         cases,
     })
 }

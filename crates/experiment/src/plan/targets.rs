@@ -1,8 +1,10 @@
 //! Checks that the targets of an experiment agree.
 
+pub(crate) mod labels;
 pub mod lanes;
 
 use model::experiment::Experiment;
+use model::experiment::target::{HOURS_PER_MONTH, TargetSection};
 
 /// The error for the host of a server that pgdyno runs.
 const OWN_SERVER_IS_HERE: &str = "a host is for a server by URL (server.url); one that pgdyno runs is on this machine, which is observed anyway";
@@ -64,9 +66,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
         }
         observe::Mapping::of(&target.exporter.metrics)
             .map_err(|error| format!("target `{name}`: exporter.metrics: {error}"))?;
-        if target.price_per_hour.is_some_and(|price| !(price > 0.0 && price.is_finite())) {
-            return Err(format!("target `{name}`: price_per_hour must be above 0"));
-        }
+        check_prices(target)?;
     }
     if n_by_url > 0 && n_by_url < targets.len() {
         return Err(
@@ -75,6 +75,22 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
         );
     }
     Ok(n_by_url == 0)
+}
+
+fn check_prices(target: &TargetSection) -> Result<(), String> {
+    let name = &target.name;
+    let prices = [("price_per_hour", target.price_per_hour), ("price_per_month", target.price_per_month)];
+    for (key, price) in prices {
+        if price.is_some_and(|price| !(price > 0.0 && price.is_finite())) {
+            return Err(format!("target `{name}`: {key} must be above 0"));
+        }
+    }
+    match prices {
+        [(_, Some(_)), (_, Some(_))] => Err(format!(
+            "target `{name}`: give price_per_hour or price_per_month, not both: a month has {HOURS_PER_MONTH} hours"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Checks a command that restarts a server.
@@ -139,6 +155,9 @@ mod tests {
         refused(lone, "target `a`: exporter: give its address as telemetry");
         let with_host = |text: &str| format!("[[target]]\nname = \"a\"\n{text}");
         let host = "host = {via = [\"ssh\", \"db1\"]}\n";
+        refused(&by_url("price_per_month = 0\n"), "target `a`: price_per_month must be above 0");
+        let both = "price_per_hour = 1\nprice_per_month = 730\n";
+        refused(&by_url(both), "target `a`: give price_per_hour or price_per_month, not both");
         refused(&with_host(host), "target `a`: a host is for a server by URL");
         refused(&format!("[server]\n{host}"), "a host is for a server by URL");
         let unnamed = "url = \"y\"\nhost = {via = []}\n";

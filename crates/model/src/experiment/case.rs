@@ -13,7 +13,7 @@ use crate::experiment::os::limits::Limits;
 use crate::experiment::os::{OsSpec, WalPolicy};
 use crate::experiment::plan::condition::Condition;
 use crate::experiment::script::{CaseData, CaseScript};
-use crate::experiment::target::TargetSpec;
+use crate::experiment::target::{self, TargetSpec};
 use crate::experiment::{Prepare, SpaceSpec};
 use crate::load::course::Adapt;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
@@ -103,6 +103,24 @@ impl Case {
     /// The condition of the study about a setting that a server has with this value, if it states one.
     pub fn states(&self, setting: &str, value: &str) -> bool {
         self.conditions.iter().any(|condition| condition.names(setting) && condition.is_met_by(value))
+    }
+
+    /// The level of a factor by its whole key, or a label of the target: `target.provider`.
+    pub fn level(&self, key: &str) -> Option<&str> {
+        let label = || {
+            let target = self.server.target.as_ref()?;
+            target.labels.get(key.strip_prefix(target::LABEL)?)
+        };
+        self.levels.get(key).or_else(label).map(String::as_str)
+    }
+
+    /// All levels by whole keys, with the labels of the target.
+    pub fn levels_and_labels(&self) -> BTreeMap<String, String> {
+        let labels = self.server.target.iter().flat_map(|target| &target.labels);
+        let mut all: BTreeMap<String, String> =
+            labels.map(|(name, value)| (format!("{}{name}", target::LABEL), value.clone())).collect();
+        all.extend(self.levels.clone());
+        all
     }
 
     /// Short name for tables: the levels that vary, or the number of clients if nothing does.

@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::driver::inventory::DriverSection;
 
+/// Before the name of a label of a target, in the keys of factors: `target.provider`.
+pub const LABEL: &str = "target.";
+/// Hours of a month: 365 days of 24 hours over 12 months, as providers reckon.
+pub const HOURS_PER_MONTH: f64 = 730.0;
+
 /// `[[target]]` of an experiment file: a server by URL, or a place on this machine where pgdyno runs one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -28,6 +33,9 @@ pub struct TargetSection {
     /// Location.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
+    /// Size of the machine, as the experiment calls it: `small`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
     /// Machine type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
@@ -41,6 +49,9 @@ pub struct TargetSection {
     /// Price of an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<f64>,
+    /// Price of a month of 730 hours, instead of that of an hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price_per_month: Option<f64>,
     /// Currency of the price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
@@ -73,10 +84,10 @@ pub struct TargetSpec {
     /// Directory for the clusters of a server run by pgdyno; by default the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// Labels: `provider`, `region`, `instance`, `disk`, `memory` and any others.
+    /// Labels: `provider`, `region`, `size`, `instance`, `disk`, `memory` and any others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Price of an hour.
+    /// Price of an hour; one of a month is divided by 730.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<f64>,
     /// Currency of the price.
@@ -171,22 +182,28 @@ impl ExporterMetric {
 }
 
 impl TargetSection {
-    /// The target as a case has it.
-    pub fn spec(&self) -> TargetSpec {
+    /// All labels by name; those with a key of their own before others of the same name.
+    pub fn all_labels(&self) -> BTreeMap<String, String> {
         let fixed = [
             ("provider", &self.provider),
             ("region", &self.region),
+            ("size", &self.size),
             ("instance", &self.instance),
             ("disk", &self.disk),
             ("memory", &self.memory),
         ];
         let mut labels = self.labels.clone();
         labels.extend(fixed.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.clone()?))));
+        labels
+    }
+
+    /// The target as a case has it.
+    pub fn spec(&self) -> TargetSpec {
         TargetSpec {
             name: self.name.clone(),
             directory: self.directory.clone(),
-            labels,
-            price_per_hour: self.price_per_hour,
+            labels: self.all_labels(),
+            price_per_hour: self.price_per_hour.or(self.price_per_month.map(|price| price / HOURS_PER_MONTH)),
             currency: self.currency.clone(),
             telemetry: self.telemetry.clone(),
             exporter: self.exporter.clone(),

@@ -278,6 +278,7 @@ fn target() -> Value {
         "directory",
         "provider",
         "region",
+        "size",
         "instance",
         "disk",
         "memory",
@@ -290,6 +291,7 @@ fn target() -> Value {
         "driver": {"type": "array", "items": driver()},
         "exporter": exporter(),
         "price_per_hour": {"type": "number"},
+        "price_per_month": {"type": "number"},
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
     });
     let mut schema = closed(&texts, more);
