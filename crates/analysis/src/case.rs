@@ -3,5 +3,7 @@
 pub mod answer;
 pub mod capacity;
 pub mod factors;
+pub mod labels;
+pub mod money;
 pub mod scalability;
 pub mod variation;

@@ -1,48 +1,88 @@
 // Charts that compare cases: throughput and latency.
 
-const groupColour = (group) => {
-  const member = data.cases.find((c) => c.group === group);
-  return data.axis.groups.length > 1 ? colours[`c${member.colour}`] : colours.c0;
-};
+const groupColour = (group) => colours[data.axis.groups[group].colour];
 
 // Groups stand side by side within the place of their level. Where lines join the levels they stand in one place:
 // lines that start side by side seem to cross.
-const sideBySide = () => data.axis.groups.length > 1 && !data.axis.numeric;
-const slot = (band) => Math.min((band * 0.62) / (sideBySide() ? data.axis.groups.length : 1), 40);
-const offset = (group, band) => (sideBySide() ? (group - (data.axis.groups.length - 1) / 2) * slot(band) : 0);
-const halfWidth = (band) => slot(band) * (data.axis.groups.length > 1 && data.axis.numeric ? 0.26 : 0.42);
+const groupsOf = (panel) => [...data.axis.groups.keys()].filter((group) => data.axis.groups[group].panel === panel);
+const sideBySide = (group) => data.axis.numeric ? [group] : groupsOf(data.axis.groups[group].panel);
+const slot = (group, band) => Math.min((band * 0.62) / sideBySide(group).length, 40);
+const offset = (group, band) => {
+  const row = sideBySide(group);
+  return (row.indexOf(group) - (row.length - 1) / 2) * slot(group, band);
+};
+const halfWidth = (group, band) => slot(group, band) * (data.axis.groups.length > 1 && data.axis.numeric ? 0.26 : 0.42);
 
-function throughputByCase() {
-  const series = [];
-  data.axis.groups.forEach((name, group) => {
+// The groups of a panel; grey lines: those of the others.
+function throughputByCase(panel, element) {
+  const series = [], ends = [];
+  const inPanel = groupsOf(panel);
+  const isCrowded = data.axis.numeric && inPanel.length > 4;
+  data.axis.groups.forEach(({ series: name }, group) => {
     const cases = data.cases.filter((c) => c.group === group && c.median !== null && c.range);
     cases.sort((a, b) => a.level - b.level);
+    if (data.axis.groups[group].panel !== panel) {
+      if (cases.length && data.axis.numeric) series.push(medianLine('', cases, group, colours.line, 0));
+      return;
+    }
     const colour = groupColour(group);
     const hasLaw = data.scalability.some((one) => one.group === group);
-    if (cases.length && data.axis.numeric && !hasLaw) series.push(medianLine(cases, group, colour));
+    const isJoined = cases.length && data.axis.numeric;
+    if (isJoined && (!hasLaw || isCrowded)) series.push(medianLine(name, cases, group, colour, 1));
     if (cases.length) series.push(boxes(name, cases, group, colour));
     series.push(dots(name, group, colour));
+    const last = cases[cases.length - 1];
+    if (isJoined) ends.push({ name, colour, level: last.level, value: last.median });
   });
-  series.push(...data.scalability.map(law));
-  if (data.axis.groups.length > 1) {
-    const element = document.querySelector('[data-chart=throughput]');
-    keys(element, data.axis.groups.map((name, group) => ({ name, colour: groupColour(group) })));
+  // Curves of many groups would cover their lines.
+  if (!isCrowded) series.push(...data.scalability.filter((one) => inPanel.includes(one.group)).map(law));
+  const named = inPanel.map((group) => ({ name: data.axis.groups[group].series, colour: groupColour(group) }));
+  const short = withoutShared(ends.map((end) => end.name));
+  ends.forEach((end, i) => { end.text = short[i]; });
+  let room = 0;
+  if (inPanel.length > 1 && data.axis.panels.length === 1) {
+    room = ends.length === inPanel.length ? endRoom(element, short) : 0;
+    if (room) keys(element, []);
+    else keyButtons(element, named);
+  } else if (inPanel.length > 1 && ends.length === inPanel.length) {
+    room = endRoom(element, short);
   }
-  const words = data.cases.filter((c) => c.median !== null).map((c) => `${c.label}: ${significant(c.median)} tps`);
+  const words = data.cases.filter((c) => inPanel.includes(c.group) && c.median !== null).map((c) => `${c.label}: ${significant(c.median)} tps`);
+  const axis = placesAxis(element);
+  const grid = { left: 62, right: 12 + room, top: 30, bottom: axis.bottom };
   return {
     ...frame(`Throughput of each case, median of its runs. ${words.join('; ')}.`),
-    grid: { left: 62, right: 12, top: 30, bottom: data.axis.title ? 52 : 30 },
-    xAxis: levelAxis(), yAxis: valueAxis({ min: 0 }), series,
+    grid, xAxis: axis.option, yAxis: valueAxis({ min: 0, ...(data.axis.panels.length > 1 ? { max: reach(measured(data.cases)) } : {}) }), series,
+    ends: room ? ends : [],
   };
 }
 
-function medianLine(cases, group, colour) {
+// An axis of names, with the room that it needs below; names that do not fit side by side are turned.
+function placesAxis(element, names = data.axis.levels, title = data.axis.title, isNumeric = data.axis.numeric) {
+  const option = { ...levelAxis(), data: names, name: title };
+  const longest = highest(names.map((name) => name.length));
+  const room = (element.clientWidth - 74) / names.length;
+  if (isNumeric || longest * 7.4 + 8 <= room) return { option, bottom: title ? 52 : 30 };
+  const shown = Math.min(longest, 22);
+  const height = Math.ceil(shown * 6.6 * Math.sin(Math.PI / 3)) + 14;
+  option.axisLabel = { ...option.axisLabel, fontSize: 12, rotate: 60, interval: 0, hideOverlap: false, width: shown * 7.8 + 6, overflow: 'truncate' };
+  option.nameGap = height + 6;
+  return { option, bottom: height + (title ? 26 : 4) };
+}
+
+function medianLine(name, cases, group, colour, weight) {
+  const isOne = data.axis.groups.length === 1;
+  const lineWidth = weight ? (isOne ? 1.5 : 2) : 1;
   return {
-    type: 'custom', silent: true, z: 1, data: [[cases[0].level, cases[0].median]],
+    type: 'custom', name, ...alone(), silent: !weight, z: weight ? 1 : 0, data: [[cases[0].level, cases[0].median]], tooltip: { show: false },
     renderItem: (params, api) => {
       const shift = offset(group, api.size([1, 0])[0]);
       const points = cases.map((c) => api.coord([c.level, c.median])).map(([x, y]) => [x + shift, y]);
-      return { type: 'polyline', shape: { points }, style: { stroke: colour, fill: 'none', lineWidth: data.axis.groups.length > 1 ? 2 : 1.5, opacity: data.axis.groups.length > 1 ? 0.75 : 0.45 } };
+      return {
+        type: 'polyline', shape: { points }, focus: 'series',
+        style: { stroke: colour, fill: 'none', lineWidth, opacity: weight && isOne ? 0.45 : 1 },
+        emphasis: { style: { lineWidth: lineWidth + 1 } },
+      };
     },
   };
 }
@@ -65,7 +105,7 @@ function law({ group, curve, peak }) {
   const ring = peak ? points[points.length - 1] : null;
   const line = points.slice(0, curve.length).filter(([place]) => place !== null);
   return {
-    type: 'custom', silent: true, z: 1, data: [[0, highest(line.map(([, tps]) => tps))]],
+    type: 'custom', name: data.axis.groups[group].series, ...alone(), z: 1, tooltip: { show: false }, data: [[0, highest(line.map(([, tps]) => tps))]],
     renderItem: (params, api) => {
       // Only whole levels have coordinates of their own.
       const at = ([place, tps]) => {
@@ -79,7 +119,7 @@ function law({ group, curve, peak }) {
         const [cx, cy] = at(ring);
         children.push({ type: 'circle', shape: { cx, cy, r: 7 }, style: { fill: 'none', stroke: colour, lineWidth: 2 } });
       }
-      return { type: 'group', children };
+      return { type: 'group', focus: 'series', children };
     },
   };
 }
@@ -87,13 +127,13 @@ function law({ group, curve, peak }) {
 // Box of the quartiles where there are enough runs, a bar at the median, a line from lowest to highest.
 function boxes(name, cases, group, colour) {
   return {
-    type: 'custom', name, z: 2, data: cases.map((c) => [c.level, c.median, c.range[0], c.range[1]]),
+    type: 'custom', name, ...alone(), z: 2, data: cases.map((c) => [c.level, c.median, c.range[0], c.range[1]]),
     encode: { x: 0, y: [1, 2, 3] },
     tooltip: { formatter: (p) => caseTip(cases[p.dataIndex]) },
     renderItem: (params, api) => {
       const item = cases[params.dataIndex];
       const band = api.size([1, 0])[0];
-      const half = halfWidth(band);
+      const half = halfWidth(group, band);
       const at = (value) => api.coord([item.level, value])[1];
       const x = api.coord([item.level, 0])[0] + offset(group, band);
       const line = (x1, y1, x2, y2, lineWidth) => ({ type: 'line', shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth } });
@@ -117,7 +157,7 @@ function boxes(name, cases, group, colour) {
           style: { text: significant(item.median), ...place, fill: colours.text, font: `600 13px ${fontFamily}` },
         });
       }
-      return { type: 'group', children };
+      return { type: 'group', focus: 'series', children };
     },
   };
 }
@@ -134,17 +174,17 @@ function dots(name, group, colour) {
     .map((p) => ({ ...p, place: data.cases.find((c) => c.id === p.case) }))
     .filter((p) => p.place.group === group);
   return {
-    type: 'custom', name, z: 3, data: points.map((p) => [p.place.level, p.tps]),
+    type: 'custom', name, ...alone(), z: 3, data: points.map((p) => [p.place.level, p.tps]),
     tooltip: { formatter: (p) => runTip(points[p.dataIndex]) },
     renderItem: (params, api) => {
       const p = points[params.dataIndex];
       const [x, y] = api.coord([p.place.level, p.tps]);
       const band = api.size([1, 0])[0];
-      const half = halfWidth(band);
+      const half = halfWidth(group, band);
       const siblings = points.filter((q) => q.case === p.case);
       const spread = siblings.length === 1 ? 0 : (siblings.indexOf(p) / (siblings.length - 1) - 0.5) * half * 1.2;
       return {
-        type: 'circle', shape: { cx: x + offset(group, band) + spread, cy: y, r: data.axis.groups.length > 1 ? 2.4 : 3.2 },
+        type: 'circle', focus: 'series', shape: { cx: x + offset(group, band) + spread, cy: y, r: data.axis.groups.length > 1 ? 2.4 : 3.2 },
         style: p.counts
           ? { fill: colour, stroke: colours.page, lineWidth: 0.8 }
           : { fill: colours.page, stroke: colours.muted, lineWidth: 1.4 },
@@ -193,7 +233,7 @@ function throughputOfRuns() {
 
 const percentileColour = { p50: 'p0', p95: 'p1', p99: 'p2', max: 'p3' };
 
-function latencyByCase(percentiles, byGroup) {
+function latencyByCase(percentiles, byGroup, element) {
   const series = [], all = [];
   data.axis.groups.forEach((group, index) => {
     const cases = data.cases.filter((c) => c.group === index && c.ms).sort((a, b) => a.level - b.level);
@@ -201,7 +241,7 @@ function latencyByCase(percentiles, byGroup) {
       const colour = byGroup ? groupColour(index) : colours[percentileColour[percentile]];
       all.push(...cases.map((c) => c.ms[percentile]));
       series.push({
-        type: data.axis.numeric ? 'line' : 'scatter', name: byGroup ? group : percentile, symbol: 'circle',
+        type: data.axis.numeric ? 'line' : 'scatter', name: byGroup ? group.series : percentile, ...(byGroup ? alone() : {}), symbol: 'circle',
         symbolSize: data.axis.numeric ? 7 : 11, color: colour, lineStyle: { width: 2 },
         data: cases.map((c) => [c.level, c.ms[percentile]]),
         tooltip: { formatter: (p) => caseLatencyTip(cases[p.dataIndex]) },
@@ -209,13 +249,13 @@ function latencyByCase(percentiles, byGroup) {
       });
     }
   });
-  const element = document.querySelector(`[data-chart="latency${byGroup ? '-' + percentiles[0] : ''}"]`);
   if (!byGroup && !data.axis.numeric) keys(element, percentiles.map((name) => ({ name, colour: colours[percentileColour[name]] })));
+  const axis = placesAxis(element);
   const words = data.cases.filter((c) => c.ms).map((c) => `${c.label}: ${percentiles.map((p) => `${p} ${significant(c.ms[p])} ms`).join(', ')}`);
   return {
     ...frame(`Latency of each case. ${words.join('; ')}.`),
-    grid: { left: 62, right: !byGroup && data.axis.numeric ? 48 : 12, top: 14, bottom: data.axis.title ? 52 : 30 },
-    xAxis: levelAxis(), yAxis: logAxis(all), series,
+    grid: { left: 62, right: !byGroup && data.axis.numeric ? 48 : 12, top: 14, bottom: axis.bottom },
+    xAxis: axis.option, yAxis: logAxis(all), series,
   };
 }
 

@@ -30,38 +30,29 @@ function niceAbove(x) {
   return [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((n) => n * power).find((n) => n >= x);
 }
 
-// What is left of the groups' names when the words that all of them share are taken away.
-function groupLabels() {
-  const words = data.axis.groups.map((name) => name.split(' '));
+// What is left of names when the words that all of them share at their start are taken away.
+function withoutShared(names) {
+  const words = names.map((name) => name.split(' '));
   let shared = 0;
-  while (words.every((w) => w.length > shared + 1 && w[shared] === words[0][shared])) shared += 1;
+  while (words.length > 1 && words.every((w) => w.length > shared + 1 && w[shared] === words[0][shared])) shared += 1;
   return words.map((w) => w.slice(shared).join(' '));
 }
 
-// Up to this many bars of a panel have their names below them, on as many lines as they need; the colours of more are
-// explained above the bars of all.
+// Up to this many bars of a panel have their names below them; the colours of more are explained above the bars of all.
 const NAMED_BARS = 6;
-// Pixels for all names of a panel, and for a letter.
-const NAMES_WIDTH = 215, LETTER_WIDTH = 7, NAME_HEIGHT = 15;
 
-function panelAxis() {
-  // Lines break at spaces.
-  const labels = groupLabels().map((name) => name.replaceAll('_', ' '));
-  const axis = { ...levelAxis(), data: labels, name: '' };
-  if (labels.length > NAMED_BARS) return [axis, 30];
-  const width = Math.floor(NAMES_WIDTH / labels.length);
-  const rows = (text) => text.split(' ').reduce((n, word) => n + Math.ceil((word.length * LETTER_WIDTH) / width), 0);
-  const most = highest(labels.map((text) => (text.length * LETTER_WIDTH <= width ? 1 : rows(text))));
-  const axisLabel = { ...label(), fontSize: 12, interval: 0, width, overflow: 'break', lineHeight: NAME_HEIGHT };
-  return [{ ...axis, axisLabel }, 15 + most * NAME_HEIGHT];
+function panelAxis(element) {
+  const labels = withoutShared(data.axis.groups.map((group) => group.name));
+  if (labels.length > NAMED_BARS) return { option: { ...levelAxis(), data: labels, name: '' }, bottom: 30 };
+  return placesAxis(element, labels, '', false);
 }
 
 // All panels have one scale, so that they can be compared.
-function barsOfLevel(level) {
+function barsOfLevel(level, element) {
   const all = measured(data.cases);
   const cases = all.filter((c) => c.level === level);
   const words = cases.map((c) => `${c.label}: ${significant(c.median)} tps`);
-  const [xAxis, bottom] = panelAxis();
+  const { option: xAxis, bottom } = panelAxis(element);
   return {
     ...frame(`Median throughput of ${data.axis.title} ${data.axis.levels[level]}. ${words.join('; ')}.`),
     grid: { left: 62, right: 8, top: 14, bottom },
@@ -78,12 +69,13 @@ function barsOfLevel(level) {
   };
 }
 
-function poolBoxes(pool) {
+function poolBoxes(pool, element) {
+  const axis = placesAxis(element, pool.levels, pool.title, pool.levels.every((level) => level.length < 5));
   const words = pool.levels.map((level, i) => `${level}: median ${significant(pool.boxes[i][2])} tps of ${pool.n[i]} runs`);
   return {
-    ...frame(`Throughput of all runs by ${pool.title}. ${words.join('; ')}.`),
-    grid: { left: 62, right: 8, top: 14, bottom: 52 },
-    xAxis: { ...levelAxis(), data: pool.levels, name: pool.title },
+    ...frame(`Throughput of all runs${pool.title ? ` by ${pool.title}` : ''}. ${words.join('; ')}.`),
+    grid: { left: 62, right: 8, top: 14, bottom: axis.bottom },
+    xAxis: axis.option,
     yAxis: valueAxis({ min: 0, max: niceAbove(highest(pool.boxes.map((b) => b[4]))) }),
     series: [{
       type: 'custom', data: pool.boxes.map((b, i) => [i, b[2]]), encode: { x: 0, y: 1 },

@@ -1,7 +1,7 @@
 // Draws the charts of the page from its data block. Words and tables are in the page already.
 //
-// The files of the script (page.js, cases.js, factors.js, capacity.js, time.js, compare.js) become one script element,
-// in this order.
+// The files of the script (page.js, lines.js, cases.js, pairs.js, factors.js, capacity.js, time.js, compare.js) become one
+// script element, in this order.
 'use strict';
 
 const problems = [];
@@ -29,7 +29,8 @@ function start() {
   let before = null;
   addEventListener('beforeprint', () => { before = document.documentElement.dataset.theme ?? ''; setTheme('light'); });
   addEventListener('afterprint', () => { if (before !== null) setTheme(before); before = null; });
-  addEventListener('resize', () => drawn.forEach((chart) => chart.resize()));
+  addEventListener('resize', () => drawn.forEach((chart) => { chart.resize(); chart.put?.(); }));
+  document.querySelectorAll('.key').forEach(lights);
   for (const button of document.querySelectorAll('.strip button')) {
     button.addEventListener('click', () => choose(Number(button.dataset.run)));
   }
@@ -61,6 +62,7 @@ function readColours() {
   const names = ['page', 'text', 'muted', 'grid', 'line', 'shade', 'soft', 'void', 'checkpoint', 'autovacuum'];
   for (let i = 0; i < 8; i++) names.push(`c${i}`);
   for (let i = 0; i < 4; i++) names.push(`p${i}`);
+  for (let i = 0; i < 12; i++) names.push(`o${i}`);
   for (const name of names) {
     element.style.color = `var(--${name})`;
     found[name] = getComputedStyle(element).color;
@@ -82,25 +84,37 @@ function draw() {
 
 function drawNamed(element, name) {
   if (name === 'throughput') {
-    place(element, data.cases.length === 1 ? throughputOfRuns() : throughputByCase());
+    place(element, data.cases.length === 1 ? throughputOfRuns() : throughputByCase(0, element));
+  } else if (name.startsWith('throughput-')) {
+    place(element, throughputByCase(Number(name.replace('throughput-', '')), element));
+  } else if (name.startsWith('pairbars-')) {
+    place(element, barsOfPair(Number(name.replace('pairbars-', '')), element));
+  } else if (name.startsWith('progress-')) {
+    place(element, progress(Number(name.replace('progress-', '')), element));
+  } else if (name === 'prices') {
+    place(element, priceChart());
   } else if (name === 'latency') {
-    place(element, data.cases.length === 1 ? latencyOfOne() : latencyByCase(['p50', 'p95', 'p99'], false));
+    place(element, data.cases.length === 1 ? latencyOfOne() : latencyByCase(['p50', 'p95', 'p99'], false, element));
   } else if (name.startsWith('multiple-')) {
-    place(element, barsOfLevel(Number(name.replace('multiple-', ''))));
+    place(element, barsOfLevel(Number(name.replace('multiple-', '')), element));
   } else if (name.startsWith('ratio-')) {
     place(element, ratioPlot(name));
   } else if (name.startsWith('spread-')) {
-    place(element, poolBoxes(data.pools[Number(name.replace('spread-', ''))]));
+    place(element, poolBoxes(data.pools[Number(name.replace('spread-', ''))], element));
   } else if (name.startsWith('probes-')) {
     place(element, probesOfRun(Number(name.replace('probes-', ''))));
   } else {
-    place(element, latencyByCase([name.replace('latency-', '')], true));
+    place(element, latencyByCase([name.replace('latency-', '')], true, element));
   }
 }
 
 function place(element, option) {
   const chart = echarts.init(element, null, { renderer: 'svg' });
-  chart.setOption(option);
+  const { ends, ...rest } = option;
+  chart.setOption(rest);
+  // Charts of groups highlight one of them together.
+  chart.lit = rest.series.some((one) => one.emphasis?.focus === 'series');
+  if (ends?.length) endLabels(chart, ends, rest.grid);
   if (!element.querySelector('svg path')) throw new Error(`chart ${element.dataset.chart} is empty`);
   drawn.push(chart);
   return chart;
@@ -198,6 +212,23 @@ function logAxis(values, fine = 2.5) {
   axis.axisLabel.customValues = marks;
   axis.axisTick.customValues = marks;
   return axis;
+}
+
+// As `keys`, for series that can be highlighted.
+function keyButtons(element, entries) {
+  keys(element, []);
+  const list = element.closest('figure').querySelector('figcaption .keys');
+  for (const { name, colour } of entries) {
+    const entry = document.createElement('button');
+    entry.type = 'button';
+    entry.className = 'key';
+    entry.dataset.series = name;
+    const mark = document.createElement('i');
+    mark.style.color = colour;
+    entry.append(mark, name);
+    lights(entry);
+    list.append(entry);
+  }
 }
 
 function keys(element, entries) {

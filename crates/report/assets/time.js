@@ -59,7 +59,7 @@ function lineColours(run, panel) {
     CPU: 'c2', WAL: 'c1', 'I/O': 'c0', locks: 'c3', LWLocks: 'c5', 'idle in transaction': 'c4', other: 'c6',
   };
   return panel.lines.map((line, i) => {
-    if (panel.palette === 'case') return run.counts ? colours[`c${run.colour}`] : colours.muted;
+    if (panel.palette === 'case') return run.counts ? colours[run.colour] : colours.muted;
     if (panel.palette === 'percentile') return colours[`p${i}`];
     if (panel.palette === 'error') return colours.void;
     if (panel.palette === 'share' && named[line.name]) return colours[named[line.name]];

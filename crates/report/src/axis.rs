@@ -1,12 +1,17 @@
-//! Where the charts draw each case: its place on the axis, its group, its colour.
+//! Where the charts draw each case: its place on the axis, its group, its panel, its colour.
+
+pub(crate) mod colour;
+pub(crate) mod pair;
+pub(crate) mod series;
 
 use std::collections::BTreeMap;
 
 use analysis::summary::Study;
 use model::experiment::case::Case;
+use model::text::units::size_bytes;
 
-/// Number of colours in the page's palette.
-pub(crate) const N_COLOURS: usize = 8;
+use self::colour::Colour;
+use self::series::Series;
 
 /// The arrangement of all cases.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +26,10 @@ pub(crate) struct Axis {
     pub(crate) groups: Vec<String>,
     /// Name of the factors that distinguish the groups.
     pub(crate) groups_title: String,
+    /// How each group is drawn.
+    pub(crate) series: Vec<Series>,
+    /// Names of the panels that share the groups; a single empty name if one panel holds them all.
+    pub(crate) panels: Vec<String>,
     /// Place of each case, by case number.
     pub(crate) places: BTreeMap<u32, AxisPlace>,
 }
@@ -32,8 +41,26 @@ pub(crate) struct AxisPlace {
     pub(crate) level: usize,
     /// Index into the groups.
     pub(crate) group: usize,
-    /// Index into the palette, the same in all charts.
-    pub(crate) colour: usize,
+    /// The same in all charts.
+    pub(crate) colour: Colour,
+}
+
+impl Axis {
+    /// The class of a case's colour in the style sheet.
+    pub(crate) fn class(&self, case: u32) -> String {
+        self.places.get(&case).map_or(Colour::FIRST, |place| place.colour).class()
+    }
+
+    /// The series by name, each once, with their colours.
+    pub(crate) fn keys(&self) -> Vec<(&str, Colour)> {
+        let mut keys: Vec<(&str, Colour)> = Vec::new();
+        for one in &self.series {
+            if !keys.iter().any(|(name, _)| *name == one.name) {
+                keys.push((&one.name, one.colour));
+            }
+        }
+        keys
+    }
 }
 
 /// Arranges the cases of a study: the number of clients goes along the axis if it varies, else the first factor with
@@ -41,41 +68,65 @@ pub(crate) struct AxisPlace {
 pub(crate) fn arrange(study: &Study) -> Axis {
     let cases: Vec<&Case> = study.cases.iter().map(|summary| &summary.case).collect();
     let Some(key) = axis_key(study, &cases) else {
-        let places = cases
-            .iter()
-            .enumerate()
-            .map(|(i, case)| (case.id, AxisPlace { level: i, group: 0, colour: i % N_COLOURS }));
+        let colours = colour::of_levels(cases.len(), false);
+        let place =
+            |(level, case): (usize, &&Case)| (case.id, AxisPlace { level, group: 0, colour: colours[level] });
         return Axis {
             title: String::new(),
             levels: study.cases.iter().map(|summary| summary.label.clone()).collect(),
             numeric: false,
             groups: vec![String::new()],
             groups_title: String::new(),
-            places: places.collect(),
+            series: vec![Series::only()],
+            panels: vec![String::new()],
+            places: cases.iter().enumerate().map(place).collect(),
         };
     };
-    let mut levels = distinct(cases.iter().map(|case| level(case, &key)));
-    let numeric = levels.iter().all(|level| number(level).is_some());
-    if numeric {
-        levels.sort_by(|a, b| number(a).partial_cmp(&number(b)).expect("parsed numbers are finite"));
-    }
-    let others: Vec<&String> = study.plan.factors.iter().filter(|factor| **factor != key).collect();
+    let levels = ordered_levels(&cases, &key);
+    let differ = |other: &&String| distinct(cases.iter().map(|case| level(case, other))).len() > 1;
+    let others: Vec<&String> =
+        study.plan.factors.iter().filter(|factor| **factor != key).filter(differ).collect();
     let groups = distinct(cases.iter().map(|case| group_name(case, &others)));
-    let position = |list: &[String], wanted: &str| list.iter().position(|item| item == wanted).unwrap_or(0);
+    let (series, panels) = series::arrange(study, &cases, &others, &groups);
+    let of_levels = colour::of_levels(levels.len(), is_ordered(&key, &levels));
     let places = cases.iter().map(|case| {
         let level = position(&levels, &level(case, &key));
         let group = position(&groups, &group_name(case, &others));
-        let colour = if groups.len() > 1 { group } else { level };
-        (case.id, AxisPlace { level, group, colour: colour % N_COLOURS })
+        let colour = if groups.len() > 1 { series[group].colour } else { of_levels[level] };
+        (case.id, AxisPlace { level, group, colour })
     });
     Axis {
         title: factor_words(&key),
         places: places.collect(),
-        numeric,
+        numeric: is_numeric(&levels),
         groups_title: others.iter().map(|key| factor_words(key)).collect::<Vec<_>>().join(", "),
         levels,
         groups,
+        series,
+        panels,
     }
+}
+
+/// The levels of a factor or label in the order of their numbers, or of the cases.
+pub(crate) fn ordered_levels(cases: &[&Case], key: &str) -> Vec<String> {
+    let mut levels = distinct(cases.iter().map(|case| level(case, key)));
+    if is_numeric(&levels) {
+        levels.sort_by(|a, b| number(a).partial_cmp(&number(b)).expect("parsed numbers are finite"));
+    }
+    levels
+}
+
+/// Whether levels follow each other: numbers, sizes, versions, and sizes of machines in the order of the file.
+fn is_ordered(key: &str, levels: &[String]) -> bool {
+    is_numeric(levels) || key == "target.size"
+}
+
+fn is_numeric(levels: &[String]) -> bool {
+    levels.iter().all(|level| number(level).is_some())
+}
+
+fn position(list: &[String], wanted: &str) -> usize {
+    list.iter().position(|item| item == wanted).unwrap_or(0)
 }
 
 /// A factor's key as people say it.
@@ -83,6 +134,8 @@ pub(crate) fn factor_words(key: &str) -> String {
     match key {
         "server.version" => "PostgreSQL version".to_string(),
         "server.bin_dir" => "binaries".to_string(),
+        "os.numa" => "NUMA".to_string(),
+        "os.huge_pages" => "huge pages".to_string(),
         _ => key.rsplit('.').next().unwrap_or(key).to_string(),
     }
 }
@@ -104,7 +157,7 @@ fn axis_key(study: &Study, cases: &[&Case]) -> Option<String> {
 }
 
 fn level(case: &Case, key: &str) -> String {
-    case.levels.get(key).cloned().unwrap_or_default()
+    case.level(key).unwrap_or_default().to_string()
 }
 
 fn group_name(case: &Case, keys: &[&String]) -> String {
@@ -112,7 +165,8 @@ fn group_name(case: &Case, keys: &[&String]) -> String {
         .iter()
         .map(|key| match key.as_str() {
             "server.version" => format!("PostgreSQL {}", level(case, key)),
-            "workload.kind" | "target" => level(case, key),
+            "workload.kind" | "target" | "target.provider" | "target.region" | "target.size"
+            | "target.disk" => level(case, key),
             _ => format!("{} {}", factor_words(key), level(case, key)),
         })
         .collect();
@@ -129,8 +183,32 @@ fn distinct(items: impl Iterator<Item = String>) -> Vec<String> {
     seen
 }
 
-/// A level as a number: `16`, `2000/s`, `constant 2000/s`, `10.5`.
-fn number(level: &str) -> Option<f64> {
+/// A level as a number: `16`, `2000/s`, `constant 2000/s`, `10.5`, `128MB`.
+pub(crate) fn number(level: &str) -> Option<f64> {
     let text = level.strip_prefix("constant").unwrap_or(level).trim();
-    text.strip_suffix("/s").unwrap_or(text).parse::<f64>().ok().filter(|x| x.is_finite())
+    let plain = text.strip_suffix("/s").unwrap_or(text).parse::<f64>().ok().filter(|x| x.is_finite());
+    plain.or_else(|| size_bytes(text, 0).filter(|bytes| *bytes > 0).map(|bytes| bytes as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_numbers_where_people_read_them_as_such() {
+        for (level, expected) in [
+            ("16", Some(16.0)),
+            ("9.6", Some(9.6)),
+            ("constant 2000/s", Some(2000.0)),
+            ("128MB", Some(134_217_728.0)),
+            ("on", None),
+            ("small", None),
+            ("inf", None),
+        ] {
+            assert_eq!(number(level), expected, "{level}");
+        }
+        assert!(is_ordered("server.settings.shared_buffers", &["1GB", "512MB"].map(str::to_string)));
+        assert!(is_ordered("target.size", &["small", "large"].map(str::to_string)));
+        assert!(!is_ordered("target.provider", &["a", "b"].map(str::to_string)));
+    }
 }

@@ -6,6 +6,7 @@ pub(crate) mod seconds;
 
 use std::borrow::Cow;
 
+use analysis::case::labels;
 use analysis::summary::{LatencySummary, RunSummary, Study};
 use model::experiment::origin;
 use model::load::interval::Counts;
@@ -40,6 +41,9 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     put("label", summary.map(|summary| summary.label.clone()).unwrap_or_default());
     for factor in &study.plan.factors {
         put(factor, summary.and_then(|s| s.case.levels.get(factor)).cloned().unwrap_or_default());
+    }
+    for key in labels::keys(&study.plan) {
+        put(&key, summary.and_then(|s| s.case.level(&key)).unwrap_or_default().to_string());
     }
     // With --by-origin it is a factor.
     if !study.plan.origins.is_empty() && !study.plan.factors.iter().any(|factor| factor == origin::FACTOR) {

@@ -28,12 +28,18 @@ use crate::prose::{conditions, format, headline};
 use crate::{ComparisonInput, Input, axis};
 pub(crate) use disclosure::not_default;
 use escape::text;
+#[cfg(test)]
+pub(crate) use factors::matrix::HEAT_STEPS;
 
 const STYLE: &str = include_str!("../assets/page.css");
 const SCRIPT: &str = concat!(
     include_str!("../assets/page.js"),
     "\n",
+    include_str!("../assets/lines.js"),
+    "\n",
     include_str!("../assets/cases.js"),
+    "\n",
+    include_str!("../assets/pairs.js"),
     "\n",
     include_str!("../assets/factors.js"),
     "\n",

@@ -87,8 +87,19 @@ fn against_baseline(study: &Study) -> String {
     let Some(Against { what, of, rows }) = factors::against(study).filter(|_| is_named) else {
         return String::new();
     };
-    let heads = ["case", what, "of baseline", "difference"];
-    format!("\n### Against a baseline\n\nIn per cent of {}.\n\n{}", escape(&of), table(heads, &rows))
+    let remark = factors::about_cycles(study).map_or_else(String::new, |why| format!("\n{why}\n"));
+    let table = match factors::is_by_label(study) {
+        true => table(&[what, "of baseline", "difference", "compared with"], &rows),
+        false => {
+            let rows = rows.into_iter().map(|Row { case, cells: [score, percent, difference, _] }| Row {
+                case,
+                cells: [score, percent, difference],
+            });
+            let rows: Vec<Row<3>> = rows.collect();
+            self::table(&[what, "of baseline", "difference"], &rows)
+        }
+    };
+    format!("\n### Against a baseline\n\nIn per cent of {}.\n\n{table}{remark}", escape(&of))
 }
 
 fn money(study: &Study) -> String {
@@ -96,16 +107,15 @@ fn money(study: &Study) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let [price, transactions, target] = factors::MONEY_HEADS;
-    let heads = ["case", price, transactions, target];
-    format!("\n### Transactions per unit of money\n\n{}", table(heads, &rows))
+    format!("\n### Throughput against price\n\n{}", table(&factors::MONEY_HEADS, &rows))
 }
 
-fn table(heads: [&str; 4], rows: &[Row<3>]) -> String {
-    let mut text = format!("| {} |\n|:---|---:|---:|---:|\n", heads.join(" | "));
+/// A table of cases; `heads` are those of the cells.
+fn table<const N: usize>(heads: &[&str; N], rows: &[Row<N>]) -> String {
+    let mut text = format!("| case | {} |\n|:---|{}\n", heads.join(" | "), "---:|".repeat(N));
     for row in rows {
-        let [first, second, third] = row.cells.each_ref().map(|cell| escape(cell));
-        text.push_str(&format!("| {} | {first} | {second} | {third} |\n", escape(&row.case.label)));
+        let cells = row.cells.each_ref().map(|cell| escape(cell));
+        text.push_str(&format!("| {} | {} |\n", escape(&row.case.label), cells.join(" | ")));
     }
     text
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+mod figures;
 mod synthetic;
 
 use analysis::finding::Grade;
@@ -125,13 +126,13 @@ fn check(name: &str, shape: &Shape) {
     draws(name, &study, &data);
 }
 
-fn draws(name: &str, study: &Study, data: &ExperimentData) {
+fn draws(name: &str, study: &Study, data: &ExperimentData) -> String {
     let commands = ["pgdyno run synthetic.toml".to_string()];
-    drawn(name, &report::html(&Input { study, data, commands: &commands, tool_version: "0.1.0" }));
+    drawn(name, &report::html(&Input { study, data, commands: &commands, tool_version: "0.1.0" }))
 }
 
-/// Every chart of a page is drawn, without an error.
-fn drawn(name: &str, page: &str) {
+/// Every chart of a page is drawn, without an error; returns the document as the browser has it.
+fn drawn(name: &str, page: &str) -> String {
     let expected = n_charts(page);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(format!("{name}.html"));
@@ -144,6 +145,7 @@ fn drawn(name: &str, page: &str) {
         attributes.contains(&format!("data-rendered=\"{expected}\"")),
         "{name}: {expected} expected: {attributes}"
     );
+    document
 }
 
 /// Charts that the page is to have: those with a place in the document, and those of the run shown first.

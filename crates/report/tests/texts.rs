@@ -425,7 +425,7 @@ fn a_baseline_and_prices_are_in_the_markdown() {
     for line in [
         "| 1 client | 1,000 | 100.0 % | baseline |",
         "| 8 clients | 1,500 | 150.0 % | +50.0 % |",
-        "| 8 clients | 0.5 EUR | 10,800,000 | disk nvme |",
+        "| 8 clients | 0.5 EUR | 365 EUR | 1,500 | 10,800,000 | 0.09259 EUR | efficient; disk nvme |",
     ] {
         assert!(told.contains(line), "{line} in\n{told}");
     }

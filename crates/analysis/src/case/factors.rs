@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use model::experiment::target::LABEL;
+
+use crate::case::labels;
 use crate::summary::{CaseSummary, Study};
 
 /// The key along which throughput first grows and then falls.
@@ -40,12 +43,38 @@ pub fn counterpart<'a>(
     if chosen.is_empty() {
         return Some(baseline);
     }
-    let mut wanted = case.case.levels.clone();
-    for key in chosen {
-        wanted.extend(baseline.case.levels.get(key).map(|level| (key.clone(), level.clone())));
-    }
-    let found = study.cases.iter().find(|other| other.case.levels == wanted && other.tps_median.is_some());
+    let found = if chosen.iter().any(|key| key.starts_with(LABEL)) {
+        by_labels(study, baseline, case)
+    } else {
+        let mut wanted = case.case.levels.clone();
+        for key in chosen {
+            wanted.extend(baseline.case.levels.get(key).map(|level| (key.clone(), level.clone())));
+        }
+        study.cases.iter().find(|other| other.case.levels == wanted && other.tps_median.is_some())
+    };
     found.or_else(|| Some(baseline).filter(|_| study.plan.baseline != 0))
+}
+
+/// The counterpart of a case where labels chose the baseline: it has the baseline's levels of what was chosen and the case's own
+/// levels of all factors but the target. Of several, the one that shares most of its other labels (a provider has regions
+/// of its own, but sizes that others have, too), then the first.
+fn by_labels<'a>(study: &'a Study, baseline: &'a CaseSummary, case: &CaseSummary) -> Option<&'a CaseSummary> {
+    let chosen = chosen(study);
+    let is_chosen = |key: &String| chosen.contains(key);
+    let fits = |other: &&CaseSummary| {
+        let of = |one: &'a CaseSummary, key: &String| one.case.level(key).map(str::to_string);
+        let own = case.case.levels.iter().filter(|(key, _)| *key != "target" && !is_chosen(key));
+        other.tps_median.is_some()
+            && chosen.iter().all(|key| other.case.level(key) == of(baseline, key).as_deref())
+            && own.into_iter().all(|(key, level)| other.case.levels.get(key) == Some(level))
+    };
+    let labels = labels::keys(&study.plan);
+    let shared = |other: &CaseSummary| {
+        let alike = |key: &&String| !is_chosen(key) && other.case.level(key) == case.case.level(key);
+        labels.iter().filter(alike).count()
+    };
+    // The first of those that share most.
+    study.cases.iter().filter(fits).rev().max_by_key(|other| shared(other))
 }
 
 /// The figure that a case is judged by: NOPM for TPC-C, else committed transactions per second.
@@ -127,20 +156,12 @@ pub struct Pool {
 pub fn pools(study: &Study, key: &str) -> Vec<Pool> {
     let mut pools: Vec<Pool> = Vec::new();
     for case in &study.cases {
-        let Some(level) = case.case.levels.get(key) else { continue };
-        match pools.iter_mut().find(|pool| pool.level == *level) {
+        let Some(level) = case.case.level(key) else { continue };
+        match pools.iter_mut().find(|pool| pool.level == level) {
             Some(pool) => pool.tps.extend(&case.tps),
-            None => pools.push(Pool { level: level.clone(), tps: case.tps.clone() }),
+            None => pools.push(Pool { level: level.to_string(), tps: case.tps.clone() }),
         }
     }
     pools.retain(|pool| !pool.tps.is_empty());
     pools
-}
-
-/// Committed transactions per unit of money, and the currency: the throughput of an hour divided by the price of an
-/// hour. `None` without a price.
-pub fn per_money(case: &CaseSummary) -> Option<(f64, &str)> {
-    let target = case.case.server.target.as_ref()?;
-    let price = target.price_per_hour?;
-    Some((case.tps_median? * 3600.0 / price, target.currency.as_deref().unwrap_or("unit of money")))
 }

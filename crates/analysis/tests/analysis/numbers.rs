@@ -1,6 +1,6 @@
 //! Numbers: what counts, what is added, what is aligned.
 
-use analysis::case::factors;
+use analysis::case::{factors, labels, money};
 use analysis::study;
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 use model::experiment::plan::RunState;
@@ -342,11 +342,83 @@ fn without_a_baseline_a_case_is_compared_with_one_of_as_many_clients() {
 #[test]
 fn transactions_have_a_price_where_the_target_has_one() {
     let mut study = two_versions();
-    assert_eq!(factors::per_money(&study.cases[0]), None);
+    assert_eq!(money::of_case(&study.cases[0]), None);
+    assert!(money::frontier(&study).is_empty());
     study.cases[1].case.server.target = Some(model::experiment::target::TargetSpec {
         price_per_hour: Some(0.5),
         currency: Some("EUR".to_string()),
         ..Default::default()
     });
-    assert_eq!(factors::per_money(&study.cases[1]), Some((800.0 * 7200.0, "EUR")));
+    let of_one = money::of_case(&study.cases[1]).unwrap();
+    assert_eq!((of_one.transactions(), of_one.currency), (800.0 * 7200.0, "EUR"));
+    assert_eq!(money::frontier(&study), [2]);
+    study.cases[2].case.server.target = Some(model::experiment::target::TargetSpec {
+        price_per_hour: Some(0.1),
+        currency: Some("USD".to_string()),
+        ..Default::default()
+    });
+    assert!(money::frontier(&study).is_empty(), "prices in two currencies do not compare");
+}
+
+#[test]
+fn labels_of_targets_choose_counterparts_pools_and_cases() {
+    let mut study = two_versions();
+    let labelled = |labels: &[(&str, &str)]| {
+        let labels = labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        Some(model::experiment::target::TargetSpec { labels, ..Default::default() })
+    };
+    let of = [
+        [("provider", "x"), ("region", "x1"), ("size", "small")],
+        [("provider", "x"), ("region", "x1"), ("size", "large")],
+        [("provider", "x"), ("region", "x2"), ("size", "large")],
+        [("provider", "y"), ("region", "y1"), ("size", "small")],
+        [("provider", "y"), ("region", "y1"), ("size", "large")],
+        [("provider", "y"), ("region", "y2"), ("size", "large")],
+    ];
+    for (n, (case, labels)) in study.cases.iter_mut().zip(of).enumerate() {
+        case.case.server.target = labelled(&labels);
+        case.case.levels = [("target".to_string(), n.to_string())].into();
+    }
+    study.plan.cases = study.cases.iter().map(|case| case.case.clone()).collect();
+    study.plan.factors = vec!["target".to_string()];
+    assert_eq!(labels::varying(&study), ["target.provider", "target.region", "target.size"]);
+    study.plan.baseline = 1;
+    study.plan.baseline_factors = vec!["target.provider".to_string()];
+    let baseline = factors::baseline(&study).unwrap();
+    let against: Vec<u32> = study
+        .cases
+        .iter()
+        .map(|case| factors::counterpart(&study, baseline, case).unwrap().case.id)
+        .collect();
+    // Regions have no counterpart, sizes have; of two large ones the first.
+    assert_eq!(against, [1, 2, 3, 1, 2, 2]);
+    let pools: Vec<(String, usize)> = factors::pools(&study, "target.size")
+        .iter()
+        .map(|pool| (pool.level.clone(), pool.tps.len()))
+        .collect();
+    assert_eq!(pools, [("small".to_string(), 4), ("large".to_string(), 8)]);
+    let select = |conditions: &[&str]| -> Result<Vec<u32>, String> {
+        let plan = study.plan.clone();
+        let conditions: Result<Vec<_>, String> =
+            conditions.iter().map(|text| labels::Condition::parse(text, &plan)).collect();
+        let mut data = model::run::ExperimentData { plan, ..quiet::experiment(1, Vec::new()) };
+        labels::select(&mut data, &conditions?)?;
+        Ok(data.plan.cases.iter().map(|case| case.id).collect())
+    };
+    assert_eq!(select(&["provider=x"]).unwrap(), [1, 2, 3]);
+    assert_eq!(select(&["provider=x", "size=large"]).unwrap(), [2, 3]);
+    assert_eq!(select(&["target.region=x2,y2"]).unwrap(), [3, 6]);
+    assert_eq!(select(&["region=x2", "region=y2"]).unwrap(), [3, 6]);
+    for (conditions, expected) in [
+        (vec!["provider"], "`provider` is not KEY=LEVEL, such as provider=aws or clients=16"),
+        (
+            vec!["clients=1"],
+            "`clients` is neither a factor nor a label of a target; this study has target, target.provider, target.region, \
+             target.size",
+        ),
+        (vec!["size=huge"], "no case has target.size `huge`; it is large or small"),
+        (vec!["provider=x", "region=y1"], "no case meets all of these conditions"),
+    ] {
+        assert_eq!(select(&conditions).unwrap_err(), expected);
+    }
 }

@@ -12,7 +12,7 @@ use report::Input;
 use store::Writer;
 
 use crate::commands::compare;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::{self, Explained, Series};
 use crate::commands::stored::list::{ANSWER, Answer};
 use crate::front::cli::stored::{FormArgs, ReportArgs};
 use crate::front::shell;
@@ -29,8 +29,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     let mut worst = Exit::Done;
     for dir in &args.dirs {
         let exit = match store::writer_of(dir) {
-            Some(writer) => so_far(dir, writer, form)?,
-            None => strict_exit(&explain(dir, form)?, args.strict),
+            Some(writer) => so_far(dir, writer, args)?,
+            None if args.conditions.is_empty() => strict_exit(&explain(dir, form)?, args.strict),
+            None => strict_exit(&explain_some(dir, form, &args.conditions)?, args.strict),
         };
         if exit != Exit::Done {
             worst = exit;
@@ -40,8 +41,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
 }
 
 /// Prints the completed runs of an experiment that another pgdyno is measuring.
-fn so_far(dir: &Path, writer: Writer, form: Form) -> Result<Exit> {
+fn so_far(dir: &Path, writer: Writer, args: &ReportArgs) -> Result<Exit> {
     let mut data = store::load_experiment(dir)?;
+    explained::select(&mut data, &args.conditions)?;
     // The run in progress would be reported as cut off, with advice to repeat it.
     data.runs.retain(|run| run.record.state != RunState::Started);
     let of_process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
@@ -52,8 +54,31 @@ fn so_far(dir: &Path, writer: Writer, form: Form) -> Result<Exit> {
         data.runs.len(),
         plural(data.plan.runs.len(), "run")
     ));
-    show(&analysis::study(&data), form)?;
+    show(&analysis::study(&data), Form::of(&args.form))?;
     Ok(Exit::Partial)
+}
+
+/// Prints the cases that `--where` asks for, and writes their report next to that of all.
+fn explain_some(dir: &Path, form: Form, conditions: &[String]) -> Result<Study> {
+    let explained = Explained::read_where(dir, form.series(), conditions)?;
+    let Explained { data, study } = &explained;
+    show(study, form)?;
+    let name = |stem: &str, end: &str| dir.join(format!("{stem}-where-{}.{end}", file_name(conditions)));
+    let commands = [run_again(dir)];
+    let input = Input { study, data, commands: &commands, tool_version: env!("CARGO_PKG_VERSION") };
+    let html = name("report", "html");
+    store::write_report(&name("runs", "csv"), report::runs_csv(study).as_bytes())?;
+    store::write_report(&name("cases", "csv"), report::cases_csv(study).as_bytes())?;
+    store::write_report(&html, report::html(&input).as_bytes())?;
+    store::write_report(&name("report", "md"), report::markdown(&input).as_bytes())?;
+    say(&format!("report: {}", html.display()));
+    Ok(explained.study)
+}
+
+/// Conditions as a part of a file's name.
+fn file_name(conditions: &[String]) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "=.-,".contains(c) { c } else { '_' };
+    conditions.join(",").chars().map(plain).take(100).collect()
 }
 
 /// Writes the reports of one directory; returns the path of the page.
@@ -95,8 +120,7 @@ pub(crate) fn run_again(dir: &Path) -> String {
 /// Prints the results of one directory, then writes its reports. In this order, because printing needs no disk space.
 /// The path of the page is no result: it goes to standard error.
 pub(crate) fn explain(dir: &Path, form: Form) -> Result<Study> {
-    let series = if form == Form::Json { Series::All } else { Series::Drawn };
-    let explained = Explained::read(dir, series)?;
+    let explained = Explained::read(dir, form.series())?;
     show(&explained.study, form)?;
     let html = write_reports(dir, &explained)?;
     say(&format!("report: {}", html.display()));
@@ -125,6 +149,11 @@ impl Form {
             (_, _, true) => Form::Full,
             _ => Form::Table,
         }
+    }
+
+    /// The runs whose telemetry it needs.
+    fn series(self) -> Series {
+        if self == Form::Json { Series::All } else { Series::Drawn }
     }
 }
 

@@ -166,11 +166,36 @@ fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_costs() {
         assert!(directory.starts_with(&place.path(name).display().to_string()), "{directory}");
     }
     let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
-    for expected in
-        ["Transactions per unit of money", "0.5 EUR", "disk disk of second", "data-chart=\"throughput\""]
-    {
+    for expected in [
+        "Transactions per unit of money",
+        "0.5 EUR",
+        "disk disk of second",
+        "Targets by disk",
+        "data-chart=\"prices\"",
+        "data-chart=\"throughput\"",
+    ] {
         assert!(page.contains(expected), "{expected}");
     }
+    let some = place.run(&["report", "out", "--where", "disk=disk of second", "--csv"]).expect(0);
+    let lines: Vec<&str> = some.stdout.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", some.stdout);
+    assert!(lines[0].starts_with("case,label,target,target.disk,verdict,"), "{}", lines[0]);
+    assert!(lines[1].starts_with("2,second,second,disk of second,"), "{}", lines[1]);
+    let apart = std::fs::read_to_string(place.path("out/report-where-disk=disk_of_second.html")).unwrap();
+    assert!(!apart.contains("disk disk of first"), "the other target is left out");
+    assert_eq!(
+        std::fs::read_to_string(place.path("out/report.html")).unwrap(),
+        page,
+        "the whole report stays"
+    );
+    let wrong = place.run(&["report", "out", "--where", "provider=x"]).expect(1);
+    assert!(
+        wrong.stderr.contains(
+            "`provider` is neither a factor nor a label of a target; this study has target, target.disk"
+        ),
+        "{}",
+        wrong.stderr
+    );
     place.expect_clean();
 }
 

@@ -1,6 +1,6 @@
 //! One row per case: its levels as columns, its figures, how far to trust them.
 
-use analysis::case::answer;
+use analysis::case::{answer, labels, money};
 use analysis::summary::{CaseSummary, Study};
 
 use super::{latency, line, number};
@@ -27,6 +27,9 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
     for factor in &study.plan.factors {
         put(factor, case.case.levels.get(factor).cloned().unwrap_or_default());
     }
+    for key in labels::keys(&study.plan) {
+        put(&key, case.case.level(&key).unwrap_or_default().to_string());
+    }
     put("verdict", case.verdict().to_string());
     put("limiter", case.limiter.as_ref().map_or(String::new(), |limiter| limiter.name.as_str().to_string()));
     let findings = || case.findings.iter().map(|finding| finding.id);
@@ -44,6 +47,14 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
     put("tps_cv", number(case.tps_cv));
     if study.cases.iter().any(|case| case.tpcc.is_some()) {
         put("nopm", number(case.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
+    }
+    let target =
+        |case: &CaseSummary| case.case.server.target.clone().filter(|target| target.price_per_hour.is_some());
+    if study.cases.iter().any(|case| target(case).is_some()) {
+        let own = target(case);
+        put("price_per_hour", number(own.as_ref().and_then(|target| target.price_per_hour)));
+        put("currency", own.and_then(|target| target.currency).unwrap_or_default());
+        put("cost_per_million", number(money::of_case(case).and_then(|money| money.per_million())));
     }
     latency(&mut row, "latency", case.latency);
     latency(&mut row, "service", case.service);

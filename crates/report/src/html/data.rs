@@ -5,12 +5,16 @@ use serde::Serialize;
 
 use super::capacity::{self, ProbesData};
 use super::comparison::RatioData;
+use super::factors::matrix::{self, PairData};
+use super::factors::prices::{self, PriceData};
 use super::factors::scalability::{self, CurveData};
 use super::factors::{self, PoolData};
 use super::panels::{self, Guide, Panel};
 use super::timeline::across::{self, Across};
 use super::timeline::{self, drawn};
 use crate::axis::Axis;
+use crate::axis::colour::Colour;
+use crate::axis::series::Series;
 use crate::html::thinning::{self, Point};
 use crate::prose::phrases;
 
@@ -59,7 +63,8 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
             title: axis.title.clone(),
             levels: axis.levels.clone(),
             numeric: axis.numeric,
-            groups: axis.groups.clone(),
+            groups: GroupData::of(axis),
+            panels: axis.panels.clone(),
         },
         cases: study.cases.iter().map(|case| CaseData::of(case, axis)).collect(),
         points: study.runs.iter().filter_map(|run| RunPoint::of(study, run)).collect(),
@@ -73,12 +78,20 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
         capacity: capacity::data(study),
         scalability: scalability::data(study, axis),
         comparisons,
+        pair: matrix::data(study),
+        prices: prices::data(study, axis),
     }
 }
 
 /// The data of a page that draws comparisons only.
 pub(super) fn of_ratios(comparisons: Vec<RatioData>) -> Data {
-    let axis = AxisData { title: String::new(), levels: Vec::new(), numeric: false, groups: Vec::new() };
+    let axis = AxisData {
+        title: String::new(),
+        levels: Vec::new(),
+        numeric: false,
+        groups: Vec::new(),
+        panels: Vec::new(),
+    };
     Data {
         axis,
         cases: Vec::new(),
@@ -89,6 +102,8 @@ pub(super) fn of_ratios(comparisons: Vec<RatioData>) -> Data {
         capacity: Vec::new(),
         scalability: Vec::new(),
         comparisons,
+        pair: None,
+        prices: None,
     }
 }
 
@@ -103,6 +118,8 @@ pub(super) struct Data {
     capacity: Vec<ProbesData>,
     scalability: Vec<CurveData>,
     comparisons: Vec<RatioData>,
+    pair: Option<PairData>,
+    prices: Option<PriceData>,
 }
 
 #[derive(Debug, Serialize)]
@@ -110,7 +127,30 @@ struct AxisData {
     title: String,
     levels: Vec<String>,
     numeric: bool,
-    groups: Vec<String>,
+    groups: Vec<GroupData>,
+    panels: Vec<String>,
+}
+
+/// A group of cases, drawn alike.
+#[derive(Debug, Serialize)]
+struct GroupData {
+    name: String,
+    /// The name that it has in its panel.
+    series: String,
+    colour: String,
+    panel: usize,
+}
+
+impl GroupData {
+    fn of(axis: &Axis) -> Vec<GroupData> {
+        let of = |(name, series): (&String, &Series)| GroupData {
+            name: name.clone(),
+            series: series.name.clone(),
+            colour: series.colour.class(),
+            panel: series.panel,
+        };
+        axis.groups.iter().zip(&axis.series).map(of).collect()
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -119,7 +159,7 @@ struct CaseData {
     label: String,
     level: usize,
     group: usize,
-    colour: usize,
+    colour: String,
     median: Option<f64>,
     /// Lowest and highest run.
     range: Option<[f64; 2]>,
@@ -136,7 +176,7 @@ impl CaseData {
             label: case.label.clone(),
             level: place.map_or(0, |p| p.level),
             group: place.map_or(0, |p| p.group),
-            colour: place.map_or(0, |p| p.colour),
+            colour: axis.class(case.case.id),
             // As in the figures in large type.
             median: case.tps_median.filter(|tps| tps.is_finite()),
             range: between(&case.tps, 0.0, 1.0),
@@ -146,7 +186,7 @@ impl CaseData {
     }
 }
 
-fn between(tps: &[f64], low: f64, high: f64) -> Option<[f64; 2]> {
+pub(super) fn between(tps: &[f64], low: f64, high: f64) -> Option<[f64; 2]> {
     let at = |q: f64| stats::quantile(tps, q).and_then(thinning::rounded);
     Some([at(low)?, at(high)?])
 }
@@ -208,7 +248,7 @@ impl RunPoint {
 struct RunData {
     run: u32,
     title: String,
-    colour: usize,
+    colour: String,
     counts: bool,
     /// First measured second, end of the measurement window, end of the load.
     window: [f64; 3],
@@ -229,7 +269,7 @@ impl RunData {
         RunData {
             run: ALL_RUNS,
             title: format!("All {n_runs} runs on one time line"),
-            colour: 0,
+            colour: Colour::FIRST.class(),
             counts: true,
             window: [0.0, all.end_s, all.end_s],
             panels: all.panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
@@ -250,7 +290,7 @@ impl RunData {
         RunData {
             run: run.run,
             title: format!("Run {}, block {}: {label} - {verdict}", run.run, run.block),
-            colour: axis.places.get(&run.case).map_or(0, |place| place.colour),
+            colour: axis.class(run.case),
             counts,
             window: [measured.first().copied().unwrap_or(end), measured.last().map_or(end, |t| t + 1.0), end],
             panels: panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),

@@ -38,14 +38,38 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
     };
     let has_law = study.scalability.iter().any(|one| one.fit.is_some());
     let law = if has_law { "; dashed: the fitted law, ring: its peak" } else { "" };
-    Figure {
-        id: "throughput",
-        title: &format!("Throughput by {by}"),
-        note: &format!("{note}{law}{}", if hollow { "; hollow: does not count" } else { "" }),
-        height: if study.cases.len() == 1 { "mid" } else { "tall" },
-        table: &table("plain", &["Case", "Median tps", "Runs, tps"], &rows),
+    let table = table("plain", &["Case", "Median tps", "Runs, tps"], &rows);
+    let lines = match axis.groups_title.as_str() {
+        "" => String::new(),
+        title => format!("; lines: {title}"),
+    };
+    let lines = if axis.numeric { lines } else { String::new() };
+    let note = format!("{note}{lines}{law}{}", if hollow { "; hollow: does not count" } else { "" });
+    let title = format!("Throughput by {by}");
+    if axis.panels.len() > 1 {
+        return panels(axis, "throughput", &title, &note) + &folded(&table);
     }
-    .html()
+    let height = if study.cases.len() == 1 { "mid" } else { "tall" };
+    Figure { id: "throughput", title: &title, note: &note, height, table: &table }.html()
+}
+
+/// Small multiples on one scale.
+fn panels(axis: &Axis, id: &str, title: &str, note: &str) -> String {
+    let mut html = format!(
+        "<h3>{}</h3><p class=\"quiet\">{}. All panels have one scale; grey: the other panels.</p>{}<div class=\"trio\">",
+        text(title),
+        text(&phrases::capital(note)),
+        group_keys(axis)
+    );
+    for (n, name) in axis.panels.iter().enumerate() {
+        let id = format!("{id}-{n}");
+        html.push_str(&Figure { id: &id, title: name, note: "", height: "mid", table: "" }.html());
+    }
+    html + "</div>\n"
+}
+
+fn folded(table: &str) -> String {
+    format!("<details class=\"data\"><summary>Table</summary>{table}</details>\n")
 }
 
 /// Percentiles of latency by case.
@@ -81,17 +105,22 @@ pub(super) fn latency(study: &Study, axis: &Axis) -> String {
             &Figure { id: &id, title: &title, note: "ms, log scale", height: "mid", table: "" }.html(),
         );
     }
-    html.push_str(&format!("</div><details class=\"data\"><summary>Table</summary>{table}</details>\n"));
-    html
+    html + "</div>" + &folded(&table)
 }
 
-/// The legend of charts that share their groups.
+/// The legend of charts that share their groups; each name lights up its lines.
 fn group_keys(axis: &Axis) -> String {
-    let colour = |group: usize| {
-        axis.places.values().find(|place| place.group == group).map_or(0, |place| place.colour)
-    };
-    let keys = axis.groups.iter().enumerate().map(|(group, name)| {
-        format!("<span><i class=\"c{}\" aria-hidden=\"true\"></i>{}</span>", colour(group), text(name))
+    let keys = axis.keys();
+    // One colour for all: it distinguishes nothing.
+    if keys.len() < 2 || keys.iter().all(|(_, colour)| *colour == keys[0].1) {
+        return String::new();
+    }
+    let keys = keys.iter().map(|(name, colour)| {
+        format!(
+            "<button type=\"button\" class=\"key\" data-series=\"{0}\"><i class=\"{1}\" aria-hidden=\"true\"></i>{0}</button>",
+            text(name),
+            colour.class()
+        )
     });
     format!("<p class=\"keys\">{}</p>", keys.collect::<String>())
 }
@@ -157,8 +186,7 @@ fn without_last(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
 
 /// The label with the case's colour.
 pub(super) fn case_name(axis: &Axis, case: &CaseSummary) -> String {
-    let colour = axis.places.get(&case.case.id).map_or(0, |place| place.colour);
-    format!("<i class=\"dot c{colour}\" aria-hidden=\"true\"></i>{}", text(&case.label))
+    format!("<i class=\"dot {}\" aria-hidden=\"true\"></i>{}", axis.class(case.case.id), text(&case.label))
 }
 
 /// Service time of each statement, in a fold per case; that of the best case is open.

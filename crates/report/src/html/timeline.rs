@@ -76,7 +76,6 @@ struct Spark {
 fn small(study: &Study, axis: &Axis, run: &RunSummary, spark: &Spark, pressed: bool) -> String {
     let case = study.cases.iter().find(|case| case.case.id == run.case);
     let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
-    let colour = axis.places.get(&run.case).map_or(0, |place| place.colour);
     let counts = run.counts();
     let wide = if label.chars().count() > 14 { " wide" } else { "" };
     // A number that does not count is not printed as if it did; the full reason is above the large charts.
@@ -94,7 +93,7 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, spark: &Spark, pressed: b
         "<button type=\"button\" data-run=\"{}\" aria-pressed=\"{pressed}\" class=\"{}{wide}\">\
          <span><b>{}</b> {}</span>{figure}{}</button>\n",
         run.run,
-        if counts { format!("c{colour}") } else { "void".to_string() },
+        if counts { axis.class(run.case) } else { "void".to_string() },
         run.run,
         text(&label),
         picture(run, spark)

@@ -1,7 +1,8 @@
 //! Effects of factors on throughput, as rows of text: cases in per cent of a baseline, and cost of transactions.
 
-use analysis::case::factors;
+use analysis::case::{factors, money as prices};
 use analysis::summary::{CaseSummary, Study};
+use model::experiment::target::LABEL;
 
 use crate::axis;
 use crate::prose::format;
@@ -19,12 +20,19 @@ pub(crate) struct Against<'a> {
     pub(crate) what: &'static str,
     /// Description of the baseline.
     pub(crate) of: String,
-    /// For each case: the score, per cent of the baseline, and the difference.
-    pub(crate) rows: Vec<Row<'a, 3>>,
+    /// For each case: the score, per cent of the baseline, the difference, and the name of the baseline.
+    pub(crate) rows: Vec<Row<'a, 4>>,
 }
 
 /// Heads of [`money`], after that of the case.
-pub(crate) const MONEY_HEADS: [&str; 3] = ["Price of an hour", "Transactions per unit of money", "Target"];
+pub(crate) const MONEY_HEADS: [&str; 6] = [
+    "Price of an hour",
+    "Price of a month",
+    "Median tps",
+    "Transactions per unit of money",
+    "Cost of a million",
+    "Target",
+];
 
 /// Each case against the baseline; `None` without one.
 pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
@@ -40,11 +48,12 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
             None => "-".to_string(),
         };
         let percent = percent.map_or("-".to_string(), |percent| format!("{percent:.1} %"));
-        Row { case, cells: [score, percent, difference] }
+        let name = base.map_or("-".to_string(), |base| base.label.clone());
+        Row { case, cells: [score, percent, difference, name] }
     };
     let chosen = factors::chosen(study)
         .iter()
-        .filter_map(|key| Some(format!("{} {}", axis::factor_words(key), baseline.case.levels.get(key)?)));
+        .filter_map(|key| Some(format!("{} {}", axis::factor_words(key), baseline.case.level(key)?)));
     let chosen: Vec<String> = chosen.collect();
     let why = match study.plan.baseline {
         0 => ", because the experiment names no baseline",
@@ -52,25 +61,65 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
     };
     let of = match chosen.as_slice() {
         [] => baseline.label.clone(),
+        chosen if is_by_label(study) => {
+            format!("the case with {} that shares most of the other levels and labels", chosen.join(", "))
+        }
         chosen => format!("the case with {} and otherwise the same levels{why}", chosen.join(", ")),
     };
     let what = if is_tpcc { "NOPM" } else { "Median tps" };
     Some(Against { what, of, rows: study.cases.iter().map(row).collect() })
 }
 
+/// Factors in which the cases differ.
+pub(crate) fn columns(study: &Study) -> Vec<String> {
+    let differ = |key: &&String| {
+        let mut levels = study.cases.iter().map(|case| case.case.level(key));
+        let first = levels.next();
+        levels.any(|level| Some(level) != first)
+    };
+    study.plan.factors.iter().filter(differ).cloned().collect()
+}
+
+/// Whether labels of targets chose the baseline, so that it is not obvious which case another is compared with.
+pub(crate) fn is_by_label(study: &Study) -> bool {
+    study.plan.baseline != 0 && factors::chosen(study).iter().any(|key| key.starts_with(LABEL))
+}
+
+/// Why there is no column of instructions per cycle next to New-Orders by placement of memory, where one would be looked for.
+pub(crate) fn about_cycles(study: &Study) -> Option<&'static str> {
+    let is_about_memory =
+        columns(study).iter().any(|key| ["os.numa", "os.huge_pages"].contains(&key.as_str()));
+    is_about_memory.then_some(
+        "There is no column of instructions per cycle: pgdyno reads no hardware counters, and no record has them.",
+    )
+}
+
 fn signed(percent: f64) -> String {
     format!("{}{:.1} %", if percent < 0.0 { "\u{2212}" } else { "+" }, percent.abs())
 }
 
-/// Transactions per unit of money, if prices are given.
-pub(crate) fn money(study: &Study) -> Vec<Row<'_, 3>> {
-    let row = |case| {
-        let (transactions, currency) = factors::per_money(case)?;
+/// Throughput against price, if prices are given.
+pub(crate) fn money(study: &Study) -> Vec<Row<'_, 6>> {
+    let frontier = prices::frontier(study);
+    let row = |case: &'_ CaseSummary| -> Option<[String; 6]> {
+        let money = prices::of_case(case)?;
         let target = case.case.server.target.as_ref()?;
-        let price = format!("{} {currency}", target.price_per_hour?);
+        let of = |amount: f64| format!("{} {}", format::price(amount), money.currency);
+        let mark = if frontier.contains(&case.case.id) && frontier.len() < study.cases.len() {
+            "efficient; "
+        } else {
+            ""
+        };
         let labels: Vec<String> =
             target.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        Some(Row { case, cells: [price, format::tps(transactions), labels.join(", ")] })
+        Some([
+            of(money.per_hour),
+            of(money.per_month()),
+            format::tps(money.tps),
+            format::tps(money.transactions()),
+            money.per_million().map_or("-".to_string(), of),
+            format!("{mark}{}", labels.join(", ")),
+        ])
     };
-    study.cases.iter().filter_map(row).collect()
+    study.cases.iter().filter_map(|case| Some(Row { case, cells: row(case)? })).collect()
 }

@@ -39,12 +39,30 @@ pub(crate) fn utc(unix_ns: u64) -> String {
     }
 }
 
+/// An amount of money, with at most four significant digits below a thousand: `0.5`, `0.09259`, `1,208`.
+pub(crate) fn price(amount: f64) -> String {
+    if amount >= 1000.0 {
+        return tps(amount);
+    }
+    let digits = 3 - amount.abs().max(1e-12).log10().floor() as i32;
+    let text = format!("{amount:.*}", digits.clamp(0, 12) as usize);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn units_are_what_people_write() {
+        for (amount, expected) in
+            [(0.5, "0.5"), (0.092_592, "0.09259"), (365.0, "365"), (1208.15, "1,208"), (20.0, "20")]
+        {
+            assert_eq!(price(amount), expected);
+        }
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(tps(4811.7), "4,812");
         assert_eq!(tps(99.5), "99.5");

@@ -6,10 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use analysis::case::labels::{self, Condition};
 use analysis::explain::{explain_run, partner_of, study_of};
 use analysis::run::ExplainedRun;
 use analysis::summary::Study;
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use model::run::{ExperimentData, RunData, RunRecord};
 use store::{LoadError, Stored};
 
@@ -39,15 +40,26 @@ pub(crate) enum Series {
 impl Explained {
     /// Reads and explains the results in a directory.
     pub(crate) fn read(dir: &Path, series: Series) -> Result<Explained> {
+        Explained::read_where(dir, series, &[])
+    }
+
+    /// [`Explained::read`] of the cases alone that meet conditions (`provider=aws`).
+    pub(crate) fn read_where(dir: &Path, series: Series, conditions: &[String]) -> Result<Explained> {
         let results = Results::open(dir)?;
+        let mut experiment = results.stored.experiment();
+        select(&mut experiment, conditions)?;
+        let is_left_out = |record: &RunRecord| experiment.plan.case(record.spec.case).is_none();
         let is_small = results.stored.n_runs() <= report::N_DRAWN_MAX;
         let keeps_all = series == Series::All || (series == Series::Drawn && is_small);
         let explained = each(results.stored.n_runs(), |index| {
+            if !conditions.is_empty() && results.stored.record(index)?.is_some_and(|one| is_left_out(&one)) {
+                return Ok(None);
+            }
             let Some((data, run)) = results.explain(index, keeps_all)? else { return Ok(None) };
             Ok(Some((data.without_measurements(), run.packed())))
         })?;
         let (runs, summaries): (Vec<RunData>, Vec<ExplainedRun>) = explained.into_iter().flatten().unzip();
-        let data = ExperimentData { runs, ..results.stored.experiment() };
+        let data = ExperimentData { runs, ..experiment };
         let mut study = study_of(&data, summaries);
         if series == Series::Drawn && !is_small {
             results.read_series(&mut study)?;
@@ -55,6 +67,21 @@ impl Explained {
         proofs::confirm(dir, &mut study)?;
         Ok(Explained { data, study })
     }
+}
+
+/// Leaves the cases that `--where` asks for, and their runs.
+pub(crate) fn select(data: &mut ExperimentData, conditions: &[String]) -> Result<()> {
+    if conditions.is_empty() {
+        return Ok(());
+    }
+    if data.plan.is_comparison {
+        bail!("--where: a comparison needs both of its sides");
+    }
+    let parsed: Result<Vec<Condition>, String> =
+        conditions.iter().map(|text| Condition::parse(text, &data.plan)).collect();
+    parsed
+        .and_then(|conditions| labels::select(data, &conditions))
+        .map_err(|error| anyhow!("--where: {error}"))
 }
 
 /// A directory, and the records of its runs if one run explains another.

@@ -29,6 +29,10 @@ pub(crate) struct ReportArgs {
     pub(crate) dirs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) form: FormArgs,
+    /// Report only the cases with this level of a factor or label of a target: provider=aws, clients=16,64. Repeatable; written
+    /// to files of their own.
+    #[arg(long = "where", value_name = "KEY=LEVEL")]
+    pub(crate) conditions: Vec<String>,
     /// Exit with 3 if a finding voids a number.
     #[arg(long)]
     pub(crate) strict: bool,

@@ -88,11 +88,18 @@ fn law(study: &Study) -> String {
     let heads = ["Factors", "λ, tps", "σ", "κ", "Peak, clients", "Peak, tps", "Explained", "Worst miss"];
     let rows: Vec<Vec<String>> =
         study.scalability.iter().filter_map(|one| Some(fit_row(one, one.fit.as_ref()?))).collect();
-    let remarks: String = study
+    // What is true of all is said once.
+    let shared = |remark: &String| study.scalability.iter().all(|one| one.remarks.contains(remark));
+    let first = study.scalability.iter().take(1).flat_map(|one| &one.remarks);
+    let of_all = first.filter(|remark| study.scalability.len() > 1 && shared(remark));
+    let of_one = study
         .scalability
         .iter()
         .flat_map(|one| one.remarks.iter().map(move |remark| (one, remark)))
-        .map(|(one, remark)| format!("<li>{}: {}</li>", text(&others(one)), text(remark)))
+        .filter(|(_, remark)| study.scalability.len() == 1 || !shared(remark));
+    let remarks: String = of_all
+        .map(|remark| format!("<li>All: {}</li>", text(remark)))
+        .chain(of_one.map(|(one, remark)| format!("<li>{}: {}</li>", text(&others(one)), text(remark))))
         .collect();
     let remarks = if remarks.is_empty() { remarks } else { format!("<ul class=\"quiet\">{remarks}</ul>\n") };
     // The chart of throughput draws the law over the medians.
