@@ -177,7 +177,11 @@ fn kind(key: &str) -> Kind {
         | "limits.wal_mb_s"
         | "limits.network_mb_s" => Kind::Number,
         "server.settings.NAME" | "workload.defines.NAME" | "factors.NAME" => SETTING,
-        "server.restart" | "hooks.before_case" | "hooks.after_case" | "hooks.before_run"
+        "experiment.conditions"
+        | "server.restart"
+        | "hooks.before_case"
+        | "hooks.after_case"
+        | "hooks.before_run"
         | "hooks.after_run" => Kind::Other(words),
         "hooks.timeout" => Kind::Span,
         "server.host" => Kind::Other(host),
