@@ -96,7 +96,7 @@ fn impossible_versions_and_settings_are_reported() {
     let check = |line: &str, expected: &[&str]| check(&place, line, expected);
     check(
         "run -o out --version 8.4",
-        &["--version 8.4: version `8.4` is older than 9.6, the oldest supported"],
+        &["--version 8.4: version `8.4` is older than 9.4, the oldest supported"],
     );
     check("run -o out --version abc", &["`abc` is not a PostgreSQL version"]);
     check("run -o out --version 19", &["no server binaries for `19`", "9.6, 10, 11", "18"]);
