@@ -217,9 +217,10 @@ fn directories_of_a_cluster_elsewhere_are_removed_with_it_even_after_a_kill_and_
     for kind in [0, 1] {
         for _ in 0..3 {
             let running = place.start(place.command(&line));
-            let end = Instant::now() + Duration::from_secs(30);
+            let end = Instant::now() + Duration::from_secs(90);
             while n_holders()[kind] == 0 {
                 assert!(Instant::now() < end, "the directory is not made");
+                std::thread::sleep(Duration::from_millis(1));
             }
             running.signal(nix::sys::signal::Signal::SIGKILL);
             running.wait();
