@@ -113,7 +113,8 @@ fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
         );
         return vec![(Bottleneck::Checkpoint, ahead, evidence)];
     }
-    if let Some(most) = facts.volume_of_wal().filter(|_| *name == Bottleneck::WalSync) {
+    let is_flush = matches!(name, Bottleneck::WalSync | Bottleneck::WalVolume);
+    if let Some(most) = facts.volume_of_wal().filter(|_| is_flush) {
         return vec![(Bottleneck::WalVolume, ahead, most.words())];
     }
     let stage = match name {
@@ -236,7 +237,7 @@ fn lwlock(facts: &Facts) -> Vec<Candidate> {
 fn processors(facts: &Facts) -> Vec<Candidate> {
     // Others may keep all of them busy while the load waits for something else.
     let Some(busy) = facts.cpu.filter(|_| facts.wants_cpu() >= SHARE_MIN) else { return Vec::new() };
-    let runnable = facts.sessions_where(|what| what == wait::CPU);
+    let runnable = facts.runnable();
     let of_server = facts.server_cpu.map_or(String::new(), |n| format!(", {n:.1} of them by the server"));
     let shared = if facts.is_local { ", with the driver on the same ones" } else { "" };
     let evidence = format!(

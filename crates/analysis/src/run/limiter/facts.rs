@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     pub(crate) n_cpus: Option<f64>,
     /// Processors that the server used.
     pub(crate) server_cpu: Option<f64>,
+    /// Processors that the server's processes waited for, on average.
+    pub(crate) server_delay: Option<f64>,
     /// Share of the server's machine that neither server nor driver used.
     pub(crate) foreign: Option<f64>,
     /// Busy share of the driver's busiest thread.
@@ -143,6 +145,7 @@ impl Facts {
             n_cpus,
             cpu: share(split.map(|split| split.busy)).or(remote),
             server_cpu: split.and_then(|split| split.server),
+            server_delay: usage.rate("server.run_delay", from_s, to_s),
             foreign: share(split.and_then(|split| split.foreign)),
             driver: busiest_thread(usage, from_s, to_s),
             driver_delay: driver_delay(usage, (from_s, to_s)),
@@ -179,7 +182,7 @@ impl Facts {
     /// machine.
     pub(super) fn wants_cpu(&self) -> f64 {
         let at_driver = if self.is_local { self.waiting() } else { 0.0 };
-        let n = self.sessions_where(|what| what == wait::CPU) + at_driver;
+        let n = self.runnable() + at_driver;
         if self.n_clients > 0.0 { n / self.n_clients } else { 0.0 }
     }
 
@@ -219,11 +222,22 @@ impl Facts {
 
     /// Sessions that seem to run, beyond those for which there were processors at work or a queue for them.
     pub(super) fn hidden_waits(&self) -> Option<f64> {
-        let used = self.cpu? * self.n_cpus?;
-        let runnable = self.sessions_where(|what| what == wait::CPU);
-        let is_hidden =
-            self.cpu? < AT_LIMIT && runnable >= 2.0 * used + 1.0 && runnable >= 0.5 * self.n_clients;
-        is_hidden.then_some(runnable)
+        let of_machine =
+            || self.cpu.filter(|busy| *busy < AT_LIMIT).zip(self.n_cpus).map(|(busy, n)| busy * n);
+        let ran = self.ran_or_could().or_else(of_machine)?;
+        let seen = self.sessions_where(|what| what == wait::CPU);
+        (seen >= 2.0 * ran + 1.0 && seen >= 0.5 * self.n_clients).then_some(seen)
+    }
+
+    /// Sessions that run or wait to run: those that wait for nothing that PostgreSQL knows of, but no more than the kernel counted.
+    pub(super) fn runnable(&self) -> f64 {
+        let seen = self.sessions_where(|what| what == wait::CPU);
+        self.ran_or_could().map_or(seen, |counted| seen.min(counted))
+    }
+
+    /// Processes of the server that ran or waited for a processor, on average, as the kernel counted them.
+    fn ran_or_could(&self) -> Option<f64> {
+        Some(self.server_cpu? + self.server_delay?)
     }
 
     /// Whether a wait is one for a lightweight lock with nothing behind it. Who inserts WAL waits for the flush where its

@@ -1,6 +1,6 @@
 //! The figures behind a judgement, as shares: what a report draws as bars next to the sentence.
 
-use model::telemetry::wait::{self, Stage};
+use model::telemetry::wait::Stage;
 
 use crate::run::limiter::facts::Facts;
 use crate::run::limiter::utilisation::Used;
@@ -113,7 +113,7 @@ fn cpu(facts: &Facts) -> Option<Figure> {
 }
 
 fn running(facts: &Facts) -> Figure {
-    let n = facts.sessions_where(|what| what == wait::CPU);
+    let n = facts.runnable();
     figure("running, or waiting to run", part(n, facts.working()), "sessions at work")
 }
 

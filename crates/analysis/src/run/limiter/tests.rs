@@ -120,6 +120,9 @@ fn a_flush_that_waits_for_bytes_is_the_volume_s() {
     let found = check(std::slice::from_ref(&full), Bottleneck::WalVolume, Confidence::Medium);
     assert_eq!(found.evidence, "WAL 8.06 MB/s of 8.40 MB/s declared");
     assert_eq!(found.runner_up.unwrap().0, Bottleneck::WalSync);
+    let mut flat = Used::of_wal_bytes(8.44e6, 8.4e6);
+    flat.is_flat = true;
+    check(&[flat], Bottleneck::WalVolume, Confidence::Medium);
     check(&[Used::of_wal_bytes(4e6, 8.4e6)], Bottleneck::WalSync, Confidence::Medium);
     // As many flushes as the device gives are nearer to a limit than the bytes are.
     check(&[full.clone(), Used::of_flushes(3890.0, 3900.0)], Bottleneck::WalSync, Confidence::Low);
@@ -154,7 +157,11 @@ fn what_waits_out_of_sight_is_no_lack_of_clients() {
     assert_eq!(found.name, Bottleneck::Unknown);
     assert!(found.evidence.starts_with("15.0 sessions seemed to run"), "{}", found.evidence);
     assert_eq!(judge(&Facts { cpu: None, ..old.clone() }).name, Bottleneck::Unknown);
-    assert_eq!(judge(&Facts { cpu: Some(0.98), ..old }).name, Bottleneck::ServerCpu);
+    assert_eq!(judge(&Facts { cpu: Some(0.98), ..old.clone() }).name, Bottleneck::ServerCpu);
+    // So it does while others use the machine; the kernel says what the server had and wanted of it.
+    let counted = |delay| Facts { server_cpu: Some(0.05), server_delay: Some(delay), ..old.clone() };
+    let alongside = |delay| judge(&Facts { cpu: Some(0.99), foreign: Some(0.95), ..counted(delay) }).name;
+    assert_eq!((alongside(0.1), alongside(12.0)), (Bottleneck::Unknown, Bottleneck::ForeignCpu));
     // A pause within a statement is a client's own.
     let pausing = facts(&[("Timeout:PgSleep", 7.0), ("idle", 1.0)], &[], &[], 0.2);
     assert_eq!(judge(&pausing).name, Bottleneck::OfferedLoad);
