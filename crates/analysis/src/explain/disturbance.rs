@@ -51,8 +51,9 @@ fn score(run: &RunSummary) -> f64 {
 pub(crate) fn of(context: &RunContext, found: &[Finding]) -> Option<Disturbance> {
     let told = found.iter().filter_map(|finding| {
         let (_, excess) = findings::DISTURBANCES.iter().find(|(id, _)| *id == finding.id)?;
-        // Beyond its threshold, or there would be no finding.
-        Some((finding, excess(context).unwrap_or(1.0).max(1.0)))
+        // Beyond its threshold, or there would be no finding; 0 where a repeat would have it again.
+        let excess = excess(context).unwrap_or(1.0);
+        (excess > 0.0).then_some((finding, excess.max(1.0)))
     });
     let told: Vec<_> = told.collect();
     let score = told.iter().map(|(_, excess)| *excess).max_by(f64::total_cmp)?;

@@ -5,6 +5,7 @@ use model::telemetry::metric::OPTIONAL;
 use model::telemetry::reading::TickSource;
 
 use super::format::{excerpt, figure, list, moment, percent};
+use super::server::route;
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
@@ -101,8 +102,12 @@ fn most(context: &RunContext, excess: impl Fn(&Machine, (f64, f64)) -> Option<f6
     machines(context).iter().filter_map(|machine| excess(machine, span)).max_by(f64::total_cmp)
 }
 
-/// How many times foreign CPU exceeds its threshold, on any machine.
+/// How many times foreign CPU exceeds its threshold, on any machine. What a pooler or proxy uses cannot be distinguished from what
+/// others do, and a repeat would have it again: with one of them in between, it is 0.
 pub(super) fn foreign_excess(context: &RunContext) -> Option<f64> {
+    if route::between(context).is_some() {
+        return Some(0.0);
+    }
     most(context, |machine, span| machine.foreign_excess(span))
 }
 
@@ -125,7 +130,8 @@ fn foreign_cpu(context: &RunContext) -> Option<Finding> {
         ))
     };
     let found: Vec<String> = machines(context).iter().filter_map(words).collect();
-    (!found.is_empty()).then(|| FOREIGN_CPU.finds(Severity::Doubt, found.join("; ")))
+    let between = route::between(context).map_or(String::new(), |what| format!("; {what} may be among them"));
+    (!found.is_empty()).then(|| FOREIGN_CPU.finds(Severity::Doubt, found.join("; ") + &between))
 }
 
 pub(super) const STEAL: Rule = Rule {

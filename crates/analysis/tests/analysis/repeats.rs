@@ -8,7 +8,7 @@ use model::experiment::repeat::Repeat;
 use model::run::{ExperimentData, RunData};
 
 use crate::capacity::find_no_rate;
-use crate::disturbances::fail_each_second;
+use crate::disturbances::{fail_each_second, route};
 use crate::quiet::{self, set_committed, set_metric};
 
 /// A run of block 1 that is an attempt at run `of`; something else used this many processors meanwhile.
@@ -62,6 +62,20 @@ fn a_run_is_judged_by_its_findings_on_the_machine() {
     let mut no_rate = attempt(spec(1, 1), None, 0.0);
     find_no_rate(&mut no_rate);
     assert_eq!(disturbance::judge(&no_rate).0, 0.0, "that no rate held is a result, and chooses no attempt");
+}
+
+#[test]
+fn what_a_pooler_uses_is_no_reason_to_repeat() {
+    let mut data = attempt(spec(1, 1), None, 0.8);
+    route(&mut data, "a:1", Some("transaction"));
+    assert_eq!(disturbance::judge(&data), (0.0, None), "a repeat would have the pooler, too");
+    let study = study(&quiet::experiment(1, vec![data]));
+    let found = study.runs[0].findings.iter().find(|finding| finding.id == "foreign-cpu").unwrap();
+    assert!(
+        found.evidence.ends_with("; a pooler in transaction mode may be among them"),
+        "{}",
+        found.evidence
+    );
 }
 
 #[test]

@@ -22,13 +22,19 @@ pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
     check: Check::Run(in_between),
 };
 
+/// The pooler or proxy that answers before the server.
+pub(in crate::findings) fn between(context: &RunContext) -> Option<String> {
+    let route = context.data.record.server.as_ref()?.route.as_ref()?;
+    match &route.pooler {
+        Some(mode) => Some(format!("a pooler in {mode} mode")),
+        None if route.is_forwarded() => Some("a proxy, or something that translates addresses,".to_string()),
+        None => None,
+    }
+}
+
 fn in_between(context: &RunContext) -> Option<Finding> {
     let route = context.data.record.server.as_ref()?.route.as_ref()?;
-    let what = match &route.pooler {
-        Some(mode) => format!("a pooler in {mode} mode"),
-        None if route.is_forwarded() => "a proxy, or something that translates addresses,".to_string(),
-        None => return None,
-    };
+    let what = between(context)?;
     let evidence =
         format!("{what} answers at {}, and the server accepts at {}", route.reached, route.answered);
     Some(IN_BETWEEN.finds(Severity::Note, evidence))
