@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""What does observing cost? The throughput of runs with telemetry over that of runs without it, in randomized pairs.
+
+The load is `tpcb-select` on data that are cached: nothing waits for a device, the driver and the server use all processors, and each
+look at the server takes its time from the load. Prints the ratio for each number of clients, with the 95 % interval of Student's t on the
+logarithms of the pairs. Pairs can be added: --keep saves the ratios and counts those that are there. Needs python3 and PostgreSQL's server.
+Nothing else may work on the machine.
+
+    cargo build --release
+    bench/telemetry_cost.py
+    bench/telemetry_cost.py --clients 64 --pairs 40 --keep /tmp/ratios.json
+"""
+
+import argparse, json, math, os, statistics, subprocess, tempfile
+
+from driver_vs_pgbench import ROOT, Server
+from trust import T
+
+
+def url(server):
+    return f"host={server.dir} user=postgres dbname=postgres"
+
+
+def measured(args, server, clients):
+    """The ratio of each pair: transactions a second with telemetry over those without."""
+    with tempfile.TemporaryDirectory() as place:
+        command = [args.pgdyno, "run", "--server", url(server), "--no-restore", "-w", "tpcb-select", "-s", "10",
+                   "-c", str(clients), "--ramp-up", "1s", "--measure", f"{args.measure}s", "--repeats", str(args.pairs),
+                   "--set", "run.telemetry=[true, false]", "--set", "run.wal=\"as-is\"", "--set", "run.repeat_disturbed=0",
+                   *(word for what in ("vacuum", "analyze", "checkpoint", "settle") for word in ("--set", f"prepare.{what}=false")),
+                   "--json", "-q", "-y", "-o", os.path.join(place, "results")]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if not done.stdout.startswith("{"):
+        raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stderr}")
+    study = json.loads(done.stdout)
+    observed = {case["case"]["id"]: "false" not in case["label"] for case in study["cases"]}
+    if sorted(observed.values()) != [False, True]:
+        raise SystemExit(f"expected a case with telemetry and one without: {[case['label'] for case in study['cases']]}")
+    blocks = {}
+    for run in study["runs"]:
+        if run["tps"]:
+            blocks.setdefault(run["block"], {})[observed[run["case"]]] = run["tps"]
+    return [pair[True] / pair[False] for pair in blocks.values() if len(pair) == 2]
+
+
+def interval(ratios):
+    logs = [math.log(ratio) for ratio in ratios]
+    mean, df = statistics.mean(logs), len(logs) - 1
+    half = T[max(known for known in T if known <= df)] * statistics.stdev(logs) / math.sqrt(len(logs))
+    return tuple(math.exp(mean + by) for by in (0, -half, half))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--clients", default="8,64,512")
+    parser.add_argument("--pairs", type=int, default=16)
+    parser.add_argument("--measure", type=int, default=4, help="seconds of each run")
+    parser.add_argument("--keep", help="file of ratios, to which these are added")
+    args = parser.parse_args()
+    kept = json.load(open(args.keep)) if args.keep and os.path.exists(args.keep) else {}
+    server = Server(args.bindir, ["shared_buffers=512MB", "max_connections=600", "fsync=off"])
+    try:
+        subprocess.run([args.pgdyno, "init", "--server", url(server), "-w", "tpcb", "-s", "10"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for clients in args.clients.split(","):
+            ratios = kept.setdefault(clients, [])
+            ratios += measured(args, server, int(clients))
+            ratio, low, high = interval(ratios)
+            print(f"{clients:>4} clients: {ratio:.3f} ({low:.3f} to {high:.3f}), {len(ratios)} pairs, median {statistics.median(ratios):.3f}", flush=True)
+    finally:
+        server.stop()
+        if args.keep:
+            json.dump(kept, open(args.keep, "w"))
+
+
+if __name__ == "__main__":
+    main()
