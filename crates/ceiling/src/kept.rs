@@ -15,6 +15,10 @@ const BYTES_MAX: u64 = 64 << 20;
 /// convention.
 pub const DAYS_MAX: u64 = 30;
 
+/// Milliseconds of each part below which a calibration does not spare a run its own: caches of devices absorb what is shorter, and
+/// one wake-up of a neighbour decides. Our convention.
+pub const PART_MS_MIN: u64 = 300;
+
 /// File with one JSON object per line, the newest last.
 fn path(cache: &Path) -> PathBuf {
     cache.join("ceilings.jsonl")
@@ -57,6 +61,11 @@ pub fn is_old(calibration: &Calibration, now_unix_ns: u64) -> bool {
     calibration.age_s(now_unix_ns) > (DAYS_MAX * 24 * 3600) as f64
 }
 
+/// Whether a run that asks for a calibration need not make it.
+pub fn spares_another(calibration: &Calibration, now_unix_ns: u64) -> bool {
+    calibration.part_ms >= PART_MS_MIN && !is_old(calibration, now_unix_ns)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -87,6 +96,12 @@ mod tests {
         let day_ns = 24 * 3600 * 1_000_000_000_u64;
         let kept = made("m", "p", 2 * day_ns);
         assert!(!is_old(&kept, (DAYS_MAX + 1) * day_ns) && is_old(&kept, (DAYS_MAX + 3) * day_ns));
+        let longer = Calibration { part_ms: PART_MS_MIN, ..kept.clone() };
+        let spares = |made: &Calibration, day: u64| spares_another(made, day * day_ns);
+        assert_eq!(
+            (spares(&longer, 3), spares(&longer, DAYS_MAX + 3), spares(&kept, 3)),
+            (true, false, false)
+        );
     }
 
     #[test]

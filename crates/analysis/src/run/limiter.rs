@@ -40,14 +40,16 @@ pub(crate) fn judge(facts: &Facts) -> Limiter {
 }
 
 fn named(facts: &Facts) -> Limiter {
+    let mut near = candidates::all(facts).into_iter().filter(|(_, score, _)| *score >= CANDIDATE);
     // Who is near a limit was not kept from anything by it.
     if facts.met_its_rate {
         let evidence = format!("the rate that was asked for was reached; {}", seen(facts));
-        let near = candidates::all(facts).into_iter().find(|(_, score, _)| *score >= CANDIDATE);
-        return limiter((Bottleneck::OfferedLoad, 1.0, evidence), Confidence::Medium, near);
+        return limiter((Bottleneck::OfferedLoad, 1.0, evidence), Confidence::Medium, near.next());
     }
     if let Some(certain) = candidates::outside(facts) {
-        return limiter(certain, Confidence::Medium, None);
+        // Nobody here can stop other processes, but what would be named without them can be tested.
+        let second = near.next().filter(|_| certain.0 == Bottleneck::ForeignCpu);
+        return limiter(certain, Confidence::Medium, second);
     }
     let mut ranked = candidates::all(facts).into_iter();
     let Some(first) = ranked.next().filter(|(_, score, _)| *score >= CANDIDATE) else {

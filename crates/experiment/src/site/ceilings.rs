@@ -18,7 +18,7 @@ use crate::site::Site;
 use crate::site::keys::clusters_dir;
 use crate::site::progress::{Progress, Watch};
 
-/// Measures what cases with `run.calibrate` need and is not known, or was measured too long ago.
+/// Measures what cases with `run.calibrate` need and is not known, or was measured too shortly or too long ago.
 ///
 /// # Errors
 /// When a device or a server cannot be measured.
@@ -27,7 +27,7 @@ pub fn measure_missing(plan: &Plan, site: &Site, watch: &mut Watch) -> Result<()
     let machine = ceiling::this_machine();
     let now = ceiling::now_unix_ns();
     let is_known = |place: &str| {
-        kept::newest(&site.cache.dir, &machine, place).is_some_and(|made| !kept::is_old(&made, now))
+        kept::newest(&site.cache.dir, &machine, place).is_some_and(|made| kept::spares_another(&made, now))
     };
     let mut seen = BTreeSet::new();
     for case in plan.cases.iter().filter(|case| case.calibrate) {
