@@ -6,6 +6,7 @@ mod headlines;
 mod limits;
 mod over_time;
 mod synthetic;
+mod used;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -279,17 +280,6 @@ fn findings_of_an_attempt_that_was_repeated_are_notes() {
     assert!(lines_of(&study)[0].starts_with("void"), "{:?}", lines_of(&study));
     study.runs[0].replaced_by = Some(2);
     assert!(lines_of(&study)[0].starts_with("note"), "{:?}", lines_of(&study));
-}
-
-#[test]
-fn the_scale_of_small_pictures_is_that_of_what_is_drawn() {
-    let (mut study, data) = synthetic::make(&Shape::default());
-    for run in &mut study.runs {
-        let mut after = run.seconds.last().unwrap().clone();
-        (after.t, after.measured, after.tps) = (after.t + 1, false, 7_654_321.0);
-        run.seconds.push(after);
-    }
-    assert!(!own_markup(&page(&(study, data))).contains("0 to 7,654,321 tps"));
 }
 
 /// Reads RFC 4180 back.

@@ -76,7 +76,12 @@ fn server(case: &Case) -> String {
     if let Some(target) = &case.server.target {
         return target.name.clone();
     }
-    let ServerSource::Url(keywords) = &case.server.source else { return case.server.source.to_string() };
+    let keywords = match &case.server.source {
+        ServerSource::Url(keywords) => keywords,
+        ServerSource::Source { .. } => return format!("PostgreSQL {}", case.server.source),
+        ServerSource::BinDir(dir) => return format!("the server in {}", dir.display()),
+        ServerSource::Version(_) => return case.server.source.to_string(),
+    };
     let of = |key: &str| keywords.get(key).cloned().unwrap_or_default();
     let host = if of("host").is_empty() { of("hostaddr") } else { of("host") };
     format!("{} at {host}:{}", of("dbname"), of("port"))
@@ -122,6 +127,10 @@ mod tests {
                 "TPC-B-like on PostgreSQL 13 to 18: throughput by version and clients",
             ),
             ("[workload]\nclients = 1", "TPC-B-like on PostgreSQL 18: throughput with 1 client"),
+            (
+                "[server]\nsource = \"/pg\"\nrevision = \"REL_12_1\"\n[workload]\nclients = 1",
+                "TPC-B-like on PostgreSQL built from `/pg` at REL_12_1: throughput with 1 client",
+            ),
             (
                 "[workload]\nkind = \"tpcc\"\n[server.settings]\nwork_mem = [\"4MB\", \"64MB\"]",
                 "TPC-C-like on PostgreSQL 18: NOPM by work_mem",

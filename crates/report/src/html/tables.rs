@@ -250,10 +250,14 @@ pub(super) fn runs(study: &Study, axis: &Axis) -> String {
         return String::new();
     }
     let phases = csv::phase_names(study);
-    let mut heads = vec!["Run", "Block", "Case", "tps", "p99 ms", "Errors", "Verdict"];
+    let used = used_most(study);
+    let mut heads = vec!["Run", "Block", "Case", "tps", "p99 ms"];
+    heads.extend(used.iter().map(|(head, ..)| *head));
+    heads.extend(["Errors", "Verdict"]);
     let phase_heads: Vec<String> = phases.iter().map(|name| format!("{} s", phrases::of_id(name))).collect();
     heads.extend(phase_heads.iter().map(String::as_str));
-    let rows: Vec<Vec<String>> = study.runs.iter().map(|run| run_row(study, axis, run, &phases)).collect();
+    let rows: Vec<Vec<String>> =
+        study.runs.iter().map(|run| run_row(study, axis, run, &used, &phases)).collect();
     let mut html = format!("{}\n", table("runs", &heads, &rows));
     html.push_str(&format!(
         "<details class=\"fold\"><summary>What each run used</summary>{}</details>\n",
@@ -266,7 +270,32 @@ pub(super) fn runs(study: &Study, axis: &Axis) -> String {
     html
 }
 
-fn run_row(study: &Study, axis: &Axis, run: &RunSummary, phases: &[String]) -> Vec<String> {
+/// A column about what a run used: its head, the value, and how it is written.
+type Used = (&'static str, fn(&RunSummary) -> Option<f64>, fn(f64) -> String);
+
+/// Columns that stand next to each run's result, of those that any run has. Operations and processors are those of the server's machine,
+/// also if only an exporter saw it.
+fn used_most(study: &Study) -> Vec<Used> {
+    let busy: fn(&RunSummary) -> Option<f64> = |run| {
+        let used = &run.resources;
+        used.remote.as_ref().map_or(used.host_busy, |remote| remote.busy)
+    };
+    let operations: fn(&RunSummary) -> Option<f64> = |run| {
+        let used = &run.resources;
+        let of_host = used.disk_reads_per_s.zip(used.disk_writes_per_s);
+        let remote = used.remote.as_ref().map(|remote| remote.disk_reads_per_s.zip(remote.disk_writes_per_s));
+        remote.unwrap_or(of_host).map(|(reads, writes)| reads + writes)
+    };
+    let all: [Used; 4] = [
+        ("Host busy", busy, format::percent),
+        ("Server CPUs", |run| run.resources.server_cpu, format::significant),
+        ("IOPS", operations, format::tps),
+        ("WAL/s", |run| run.resources.wal_bytes_per_s, format::bytes),
+    ];
+    all.into_iter().filter(|(_, of, _)| study.runs.iter().any(|run| of(run).is_some())).collect()
+}
+
+fn run_row(study: &Study, axis: &Axis, run: &RunSummary, used: &[Used], phases: &[String]) -> Vec<String> {
     let case = study.cases.iter().find(|case| case.case.id == run.case);
     let errors = run.total.failed + run.total.unknown;
     let mut row = vec![
@@ -275,9 +304,9 @@ fn run_row(study: &Study, axis: &Axis, run: &RunSummary, phases: &[String]) -> V
         case.map_or_else(|| run.case.to_string(), |case| case_name(axis, case)),
         number(run.tps, format::tps),
         number(run.latency.map(|l| l.p99_ns as f64), format::ms),
-        format::count(errors),
-        run_verdict(run),
     ];
+    row.extend(used.iter().map(|(_, of, words)| number(of(run), *words)));
+    row.extend([format::count(errors), run_verdict(run)]);
     row.extend(phases.iter().map(|name| {
         number(run.phases.iter().find(|(phase, _)| phase == name).map(|(_, s)| *s), format::seconds)
     }));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::synthetic::{self, Shape};
-use crate::{data_block, page};
+use crate::{data_block, own_markup, page};
 
 fn runs(shape: &Shape, gap_s: u64) -> (String, Vec<Value>) {
     let (mut study, data) = synthetic::make(shape);
@@ -64,4 +64,15 @@ fn of_many_runs_some_are_drawn_in_full_and_of_the_others_the_throughput() {
     // The run that is shown first is drawn in full.
     let first = data_block(&html)["first"].as_u64().unwrap();
     assert!(whole.iter().any(|run| number(run) == first));
+}
+
+#[test]
+fn the_scale_of_small_pictures_is_that_of_what_is_drawn() {
+    let (mut study, data) = synthetic::make(&Shape::default());
+    for run in &mut study.runs {
+        let mut after = run.seconds.last().unwrap().clone();
+        (after.t, after.measured, after.tps) = (after.t + 1, false, 7_654_321.0);
+        run.seconds.push(after);
+    }
+    assert!(!own_markup(&page(&(study, data))).contains("0 to 7,654,321 tps"));
 }
