@@ -1,5 +1,7 @@
 //! Findings about the machine's configuration: clocks, frequencies, quotas, memory.
 
+pub(super) mod allowance;
+
 use model::telemetry::reading::key;
 
 use super::format::percent;

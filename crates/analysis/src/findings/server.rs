@@ -1,5 +1,6 @@
 //! Findings about the server: its process, its background work, its settings.
 
+pub(super) mod archiver;
 pub(super) mod conditions;
 pub(super) mod logging;
 pub(super) mod route;

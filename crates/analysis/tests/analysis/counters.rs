@@ -1,0 +1,70 @@
+//! Findings about counters that should stand still during a measurement.
+
+use analysis::finding::{Finding, Severity};
+use analysis::study;
+use model::telemetry::reading::TickSource;
+
+use crate::quiet;
+
+/// Findings of a run in which these counters rise by so much in each tick of their source.
+fn findings_with(source: TickSource, counters: &[(&str, f64)]) -> Vec<Finding> {
+    let mut data = quiet::run(1);
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == source) {
+        tick.values.extend(counters.iter().map(|(name, n)| (name.to_string(), *n)));
+    }
+    study(&quiet::experiment(1, vec![data])).runs.remove(0).findings
+}
+
+#[test]
+fn counters_that_rise_are_findings_with_their_sums() {
+    let archiving = "30 failed attempts to archive a segment of WAL, and 60 segments archived meanwhile";
+    let volume = "nvme1n1:volume-iops was above its limit 40 % of the time";
+    let both =
+        "nvme1n1:volume-iops was above its limit 40 % of the time, 90 packets held back by ens5:bw_out";
+    for (source, counters, id, expected) in [
+        (
+            TickSource::Server,
+            &[("server.archive_failures", 1.0), ("server.archived", 2.0)][..],
+            "archiving-failed",
+            Some((Severity::Doubt, archiving)),
+        ),
+        (
+            TickSource::Server,
+            &[("server.archive_failures", 0.0), ("server.archived", 2.0)],
+            "archiving-failed",
+            None,
+        ),
+        (
+            TickSource::Host,
+            &[
+                ("disk.over_limit_time[nvme1n1:volume-iops]", 0.4),
+                ("disk.over_limit_time[nvme1n1:volume-throughput]", 0.0),
+            ],
+            "allowance-exceeded",
+            Some((Severity::Doubt, volume)),
+        ),
+        (
+            TickSource::Host,
+            &[
+                ("disk.over_limit_time[nvme1n1:volume-iops]", 0.4),
+                ("net.held_back_packets[ens5:bw_out]", 3.0),
+            ],
+            "allowance-exceeded",
+            Some((Severity::Doubt, both)),
+        ),
+        (
+            TickSource::Host,
+            &[("disk.over_limit_time[nvme1n1:volume-iops]", 0.005), ("net.held_back_packets[ens5:pps]", 1.0)],
+            "allowance-exceeded",
+            Some((Severity::Note, "30 packets held back by ens5:pps")),
+        ),
+    ] {
+        let findings = findings_with(source, counters);
+        let found = findings.iter().find(|finding| finding.id == id);
+        assert_eq!(
+            found.map(|finding| (finding.severity, finding.evidence.as_str())),
+            expected,
+            "{counters:?}"
+        );
+    }
+}
