@@ -167,6 +167,7 @@ pub const CATALOGUE: &[Rule] = &[
     server::CHECKPOINT_IN_WINDOW,
     server::AUTOVACUUM_IN_WINDOW,
     server::archiver::ARCHIVING_FAILED,
+    server::standby::WAITS_FOR_STANDBY,
     server::FOREIGN_SESSIONS,
     server::NEVER_QUIET,
     server::NOT_DURABLE,

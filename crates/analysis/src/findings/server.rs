@@ -4,6 +4,7 @@ pub(super) mod archiver;
 pub(super) mod conditions;
 pub(super) mod logging;
 pub(super) mod route;
+pub(super) mod standby;
 mod unseen;
 
 pub(crate) use logging::statement_records;

@@ -22,6 +22,7 @@ mod records;
 mod repeats;
 mod scalability;
 mod spread;
+mod standby;
 mod state;
 mod tpcc;
 mod two_drivers;

@@ -145,7 +145,7 @@ impl Facts {
             n_cpus,
             cpu: share(split.map(|split| split.busy)).or(remote),
             server_cpu: split.and_then(|split| split.server),
-            server_delay: usage.rate("server.run_delay", from_s, to_s),
+            server_delay: server_delay(usage, (from_s, to_s)),
             foreign: share(split.and_then(|split| split.foreign)),
             driver: busiest_thread(usage, from_s, to_s),
             driver_delay: driver_delay(usage, (from_s, to_s)),
@@ -296,6 +296,18 @@ fn throttled(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
     };
     let groups = usage.instances("cgroup.periods");
     groups.iter().filter(|group| group.starts_with("server")).filter_map(share).max_by(f64::total_cmp)
+}
+
+/// Processors that the server's processes waited for, without what a quota kept from them: the kernel counts both as one.
+/// Groups contain each other, so that the one that was stopped most counts, and not their sum. Where several processes wait for
+/// one stopped processor, each of them waits and the stop counts once: what remains is an upper bound.
+pub(super) fn server_delay(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
+    let delay = usage.rate("server.run_delay", from_s, to_s)?;
+    let groups = usage.instances("cgroup.throttled_time");
+    let of_server = groups.iter().filter(|group| group.starts_with("server"));
+    let stopped =
+        of_server.filter_map(|group| usage.rate_of_key(&key("cgroup.throttled_time", group), from_s, to_s));
+    Some((delay - stopped.fold(0.0, f64::max)).max(0.0))
 }
 
 /// Time that a thread of the driver waited for a processor, as a share of the time.

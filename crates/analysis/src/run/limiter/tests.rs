@@ -1,7 +1,10 @@
 //! Loads whose limit is known, as figures.
 
+use model::telemetry::reading::{Tick, TickSource};
 use model::telemetry::wait::Stage;
 
+use crate::run::timeline::Placed;
+use crate::run::usage::Parties;
 use crate::summary::limiter::Figure;
 
 use super::utilisation::Used;
@@ -372,4 +375,21 @@ fn a_driver_that_gets_no_processor_a_long_way_and_a_long_queue_are_named() {
     let found = judge(&Facts { is_sure: false, ..many.clone() });
     assert_eq!((found.name, found.confidence), (Bottleneck::Scheduling, Confidence::Low));
     assert_eq!(judge(&Facts { n_cpus: Some(32.0), ..many }).name, Bottleneck::ServerCpu);
+}
+
+#[test]
+fn what_a_quota_kept_from_the_server_is_no_queue_for_processors() {
+    let check = |delay: f64, throttled: &[(&str, f64)], expected: f64| {
+        let groups = throttled.iter().map(|(group, s)| (format!("cgroup.throttled_time[{group}]"), *s));
+        let values = groups.chain([("server.run_delay".to_string(), delay)]).collect();
+        let tick = Tick { source: TickSource::Host, end_unix_ns: 1, length_ns: 1_000_000_000, values };
+        let placed = vec![Placed { from_s: 0.0, to_s: 1.0, tick: &tick }];
+        let usage = Usage::new(placed, Parties { server: true, driver: true, pgdyno: true });
+        let found = facts::server_delay(&usage, (0.0, 1.0)).unwrap();
+        assert!((found - expected).abs() < 1e-9, "{delay} {throttled:?}: {found}");
+    };
+    check(1.19, &[], 1.19);
+    // As measured with a quota of 0.3 processors.
+    check(1.19, &[("server:/db", 1.27)], 0.0);
+    check(12.0, &[("server:/db", 1.5), ("server:/", 0.5), ("driver:/load", 3.0)], 10.5);
 }
