@@ -53,7 +53,9 @@ pub(crate) fn series(
     all.extend(draw.cores());
     all.extend(draw.disks(data));
     all.push(one("wal", "WAL written", "MiB/s", draw.rate("server.wal_bytes", MIB)));
+    all.extend(draw.archiver());
     all.extend(draw.memory());
+    all.extend(draw.frequency());
     all.extend(draw.networks("net", "net."));
     all.extend(draw.ceilings(line.measured_span(), data));
     all.extend(draw.sessions());
@@ -192,6 +194,30 @@ impl Draw<'_, '_> {
             level("dirty", "host.memory.dirty"),
             level("writeback", "host.memory.writeback"),
         ]
+    }
+
+    /// Segments of WAL archived, and failed attempts; nothing where there were none.
+    fn archiver(&self) -> Vec<Series> {
+        let rate = |name: &str, metric: &str| one("archiver", name, "per second", self.rate(metric, 1.0));
+        let mut all =
+            vec![rate("archived", "server.archived"), rate("failed attempts", "server.archive_failures")];
+        if all.iter().all(|series| series.points.iter().all(|(_, n)| *n == 0.0)) {
+            all.clear();
+        }
+        all
+    }
+
+    /// The slowest and the fastest processor at each moment.
+    fn frequency(&self) -> Vec<Series> {
+        let extreme = |name: &str, pick: fn(f64, f64) -> f64| {
+            let points = self.read("host.cpu.frequency", |placed| {
+                let of_cpus =
+                    placed.tick.values.iter().filter(|(key, _)| split_key(key).0 == "host.cpu.frequency");
+                of_cpus.map(|(_, hz)| 1e-6 * hz).fold(f64::NAN, pick)
+            });
+            one("frequency", name, "MHz", points)
+        };
+        vec![extreme("slowest", f64::min), extreme("fastest", f64::max)]
     }
 
     /// What each interface received and sent, the busiest ones.

@@ -68,3 +68,23 @@ fn counters_that_rise_are_findings_with_their_sums() {
         );
     }
 }
+
+#[test]
+fn archiving_and_frequencies_are_drawn_where_there_are_any() {
+    let drawn = |source, values: &[(&str, f64)], panel: &str| -> Vec<(String, f64)> {
+        let mut data = quiet::run(1);
+        for tick in data.ticks.iter_mut().filter(|tick| tick.source == source) {
+            tick.values.extend(values.iter().map(|(name, value)| (name.to_string(), *value)));
+        }
+        let series = study(&quiet::experiment(1, vec![data])).runs.remove(0).series;
+        let of_panel = series.into_iter().filter(|series| series.panel == panel);
+        of_panel.map(|series| (series.name, series.points[0].1)).collect()
+    };
+    let archived = |n, failed| [("server.archived", n), ("server.archive_failures", failed)];
+    let expected = [("archived".to_string(), 2.0), ("failed attempts".to_string(), 0.0)];
+    assert_eq!(drawn(TickSource::Server, &archived(2.0, 0.0), "archiver"), expected);
+    assert_eq!(drawn(TickSource::Server, &archived(0.0, 0.0), "archiver"), []);
+    let frequencies = [("host.cpu.frequency[cpu0]", 2.4e9), ("host.cpu.frequency[cpu1]", 1.2e9)];
+    let expected = [("slowest".to_string(), 1200.0), ("fastest".to_string(), 2400.0)];
+    assert_eq!(drawn(TickSource::Host, &frequencies, "frequency"), expected);
+}

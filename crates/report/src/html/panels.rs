@@ -18,14 +18,16 @@ const MAX_RESOURCES: usize = 8;
 const LIMITS: [&str; 2] = ["sessions", "ceilings"];
 
 /// The other panels from the analysis, in drawing order; others follow.
-const PANELS: [&str; 15] = [
+const PANELS: [&str; 17] = [
     "cpu",
     "disk",
     "wal",
+    "archiver",
     "waits",
     "server",
     "psi",
     "memory",
+    "frequency",
     "net",
     "remote_cpu",
     "remote_disk",
@@ -213,6 +215,8 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
         ("disk", "%") => ("Disk busy".to_string(), "plain"),
         ("disk", "ms") => ("Disk latency".to_string(), "plain"),
         ("wal", _) => ("WAL written".to_string(), "plain"),
+        ("archiver", _) => ("Archiving of WAL".to_string(), "plain"),
+        ("frequency", _) => ("Frequency of processors".to_string(), "plain"),
         ("waits", _) => ("Wait events of sessions".to_string(), "plain"),
         ("server", _) => ("Sessions".to_string(), "plain"),
         ("psi", _) => ("Pressure: time during which tasks waited".to_string(), "plain"),
@@ -309,14 +313,17 @@ mod tests {
             series("disk", "reads", "IOPS"),
             series("cpu", "server", "%"),
             series("new", "x", "1"),
+            series("frequency", "slowest", "MHz"),
+            series("archiver", "archived", "per second"),
             series("cpu", "cpu0", "%"),
             series("disk", "writes", "IOPS"),
             series("server", "active", "sessions"),
         ];
         let titles = |panels: &[Panel]| panels.iter().map(|panel| panel.title.clone()).collect::<Vec<_>>();
         let panels = telemetry(&all, &[]);
-        let others = ["Processors", "CPU by user", "Disk operations", "WAL written"];
-        assert_eq!(titles(&panels), [&others[..], &["Sessions", "New"]].concat());
+        let others = ["Processors", "CPU by user", "Disk operations", "WAL written", "Archiving of WAL"];
+        let last = ["Frequency of processors", "New"];
+        assert_eq!(titles(&panels), [&others[..], &["Sessions"], &last].concat());
         assert_eq!(panels[2].lines.len(), 2);
         // With what limited the run before all others, and in place of a count of sessions.
         all.extend([
@@ -326,7 +333,7 @@ mod tests {
         let guides = [Guide { name: "2 processors".to_string(), value: 2.0 }];
         let panels = telemetry(&all, &guides);
         let first = ["Sessions by what they do", "Use of ceilings"];
-        assert_eq!(titles(&panels), [&first[..], &others, &["New"]].concat());
+        assert_eq!(titles(&panels), [&first[..], &others, &last].concat());
         assert_eq!((panels[0].palette, panels[0].guides.as_slice()), ("share", &guides[..]));
         assert_eq!(panels[1].guides[0].value, 100.0);
         assert!(panels[2..].iter().all(|panel| panel.guides.is_empty()));
