@@ -1,6 +1,7 @@
 //! Which tables a workload uses: several workloads may share a dataset.
 
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::script::archive::Archive;
 use model::experiment::script::{CaseData, SqlFile};
 use workload::objects::marker::{Identity, Marker, is_part_mark};
 use workload::tpcc::Style;
@@ -140,11 +141,11 @@ impl Dataset {
         }
     }
 
-    /// The dataset of a case, unless the database is used as it is or the user's files create the tables.
+    /// The dataset of a case, unless the database is used as it is, or the user's files or archive create the tables.
     pub fn of(data: &CaseData) -> Option<Dataset> {
         match DataSource::of(data) {
             DataSource::Loaded(dataset) => Some(dataset),
-            DataSource::Existing | DataSource::Files(_) => None,
+            DataSource::Existing | DataSource::Files(_) | DataSource::Archive(_) => None,
         }
     }
 
@@ -231,6 +232,8 @@ pub enum DataSource<'a> {
     Existing,
     /// The user's SQL files create them.
     Files(&'a [SqlFile]),
+    /// The user's archive contains them.
+    Archive(&'a Archive),
 }
 
 impl DataSource<'_> {
@@ -242,6 +245,7 @@ impl DataSource<'_> {
             CaseData::TprocC => DataSource::Loaded(Dataset::TprocC),
             CaseData::None => DataSource::Existing,
             CaseData::Files(files) => DataSource::Files(files),
+            CaseData::Archive(archive) => DataSource::Archive(archive),
         }
     }
 }
@@ -254,6 +258,10 @@ pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
         // The output of a statement cannot be derived from its length; rows of COPY double with their headers and
         // indexes.
         DataSource::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
+        // Rows double as above; compression by gzip, pg_dump's default, makes text a third to a tenth (our convention).
+        DataSource::Archive(archive) => {
+            archive.bytes.saturating_mul(if archive.is_compressed { 8 } else { 2 })
+        }
     }
 }
 

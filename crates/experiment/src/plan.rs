@@ -1,5 +1,6 @@
 //! From an experiment file to an ordered plan: read, expand, design, pair.
 
+pub(crate) mod archive;
 pub mod builtin;
 pub(crate) mod design;
 pub mod expand;

@@ -31,6 +31,7 @@ use crate::experiment::os::limits::Limits;
 use crate::experiment::os::{OsSection, WalPolicy};
 use crate::experiment::plan::condition::Condition;
 use crate::experiment::plan::{Design, RunOrder};
+use crate::experiment::script::archive::RestoreFrom;
 use crate::experiment::script::{DataChoice, ScriptEntry};
 use crate::experiment::selector::Selector;
 use crate::experiment::target::TargetSection;
@@ -212,6 +213,9 @@ pub struct WorkloadSection {
     /// The data that the scripts run on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataChoice>,
+    /// An archive of `pg_dump -Fc` or `-Fd` that is the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore_from: Option<RestoreFrom>,
     /// The scripts of the workload `scripts`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptEntry>,
@@ -249,6 +253,7 @@ impl Default for WorkloadSection {
             schema: None,
             defines: BTreeMap::new(),
             data: None,
+            restore_from: None,
             scripts: Vec::new(),
             calls: None,
             think: None,

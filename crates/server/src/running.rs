@@ -1,5 +1,6 @@
 //! Our own server from its start to its stop.
 
+pub mod archive;
 mod certificate;
 pub mod huge_pages;
 pub mod launch;

@@ -76,6 +76,7 @@ pub(super) fn data(workload: &WorkloadSpec) -> String {
         CaseData::Files(files) => {
             or_none(files.iter().map(|file| format!("{} ({})", file.name, brief(&file.sha256))).collect())
         }
+        CaseData::Archive(archive) => format!("{}, identity {}", archive.words(), brief(&archive.identity)),
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::script::archive::RestoreFrom;
 use model::experiment::script::{
     CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile,
 };
@@ -18,6 +19,7 @@ use sha2::{Digest, Sha256};
 use workload::script::sqlfile::line_and_column;
 use workload::{Builtin, Bundle, Program, Schema, ScriptError};
 
+use crate::plan::archive;
 use crate::plan::problems::Problems;
 use dataset::kind::builtin;
 
@@ -69,6 +71,10 @@ pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> 
         let together = check_together(workload).map_err(|message| format!("workload.scripts: {message}"));
         problems.take(together.map_err(located));
     }
+    if let Some(archive) = &mut workload.restore_from {
+        let read = archive::read(archive, origin.dir);
+        problems.take(read.map_err(|message| located(format!("workload.restore_from: {message}"))));
+    }
     if let Some(DataChoice::Files(files)) = &mut workload.data {
         for (n, file) in files.iter_mut().enumerate() {
             problems.take(read_data(file, origin).map_err(|message| places.data(n, &message)));
@@ -79,6 +85,10 @@ pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> 
 
 /// Refuses keys that belong to the workload `scripts` in other workloads.
 fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
+    if workload.data.is_some() && workload.restore_from.is_some() {
+        return Err("workload.data and workload.restore_from both say where the data comes from; give one"
+            .to_string());
+    }
     if workload.kind.all().contains(&WorkloadKind::Scripts) {
         return match workload.scripts.is_empty() {
             true => Err("workload.scripts: no script is given; example: scripts = [\"a.sql@3\", \
@@ -91,6 +101,7 @@ fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
         ("scripts", !workload.scripts.is_empty()),
         ("defines", !workload.defines.is_empty()),
         ("data", workload.data.is_some()),
+        ("restore_from", workload.restore_from.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((key, _)) => Err(format!("workload.{key} needs workload.kind = \"scripts\"")),
@@ -263,6 +274,9 @@ pub(crate) fn data_of(workload: &WorkloadSection, is_adopted: bool) -> CaseData 
             text: entry.text.clone(),
         }
     };
+    if let Some(RestoreFrom::Known(archive)) = &workload.restore_from {
+        return CaseData::Archive(archive.clone());
+    }
     match &workload.data {
         Some(DataChoice::Tpcb) => CaseData::Tpcb,
         Some(DataChoice::None) => CaseData::None,

@@ -185,6 +185,9 @@ fn about_data(data: &CaseData) -> &'static str {
              workload.data = {files = [\"schema.sql\"]}"
         }
         DataSource::Files(_) => "  the files of workload.data did not create such a table",
+        DataSource::Archive(_) => {
+            "  the archive of workload.restore_from has no such table, or in a schema that is not in the search path"
+        }
     }
 }
 

@@ -101,6 +101,8 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
             // The directory's name hashes the whole key; the first letters are for people.
             vec![("workload", format!("sql-{}", &hashes.concat())), scale]
         }
+        // Its rows do not depend on the scale.
+        DataSource::Archive(archive) => vec![("workload", format!("archive-{}", archive.identity))],
     };
     let mut key: BTreeMap<String, String> =
         parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
@@ -122,6 +124,7 @@ pub fn data_words(workload: &WorkloadSpec) -> String {
         DataSource::Files(files) => {
             files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
         }
+        DataSource::Archive(archive) => archive.name.clone(),
     }
 }
 

@@ -15,7 +15,7 @@ use wire::Conninfo;
 
 use super::{LOADED, Site, data_words, labels, workspace_of};
 use crate::site::progress::{Progress, Watch};
-use crate::site::wal;
+use crate::site::{phase_limit, wal};
 use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::{os, own_data};
 
@@ -123,6 +123,12 @@ impl Embedded {
             DataSource::Files(files) => {
                 let scale = case.workload.scale;
                 let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
+                watch(Progress::Step(done));
+            }
+            DataSource::Archive(archive) => {
+                let place = own_data::Place { cluster: &self.cluster, server: self.running()?, site };
+                let done =
+                    own_data::restore_archive(&mut session, archive, place, phase_limit::of(case), watch)?;
                 watch(Progress::Step(done));
             }
         }

@@ -1,15 +1,28 @@
-//! Data from the user's own SQL files, which run once, statement by statement.
+//! Data from the user's own SQL files, which run once, statement by statement, or from an archive of `pg_dump`.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
-use dataset::sql_files;
+use anyhow::{Context, Result, anyhow, ensure};
+use dataset::own::archive::extensions;
+use dataset::own::sql_files;
 use model::experiment::script::SqlFile;
+use model::experiment::script::archive::Archive;
+use model::text::prose::bytes;
+use server::binaries::version_num;
+use server::running::archive::Restore;
+use server::{Binaries, Cluster, Server};
 use wire::session::Session;
 
-use crate::plan::scripts;
+use crate::plan::{archive, scripts};
+use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
+
+/// Why an archive is not restored into a server by URL.
+pub(crate) const ONLY_OUR_SERVER: &str = "workload.restore_from restores into a server that pgdyno runs (server.version or server.bin_dir); into this one, restore the \
+     archive with pg_restore, and use it with workload.data = \"none\"";
 
 /// Runs the files in their order in one session. The setting `pgdyno.scale` has the scale.
 ///
@@ -37,4 +50,75 @@ pub(crate) fn run_files(
     session.administer()?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     Ok(format!("{}: {n_statements} statements in {:.3} s", names.join(", "), begun.elapsed().as_secs_f64()))
+}
+
+/// Our own server that is to get the data.
+pub(crate) struct Place<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) server: &'a Server,
+    pub(crate) site: &'a Site<'a>,
+}
+
+/// Restores an archive over several sessions, then vacuums and analyzes it. Returns how long that took, in words.
+///
+/// # Errors
+/// When the archive has changed since the plan, cannot be read by the server's user, needs an extension that the server
+/// does not have, or `pg_restore` fails.
+pub(crate) fn restore_archive(
+    session: &mut Session,
+    archive: &Archive,
+    place: Place,
+    longest: Duration,
+    watch: &mut Watch,
+) -> Result<String> {
+    let begun = Instant::now();
+    archive::expect_same(archive).map_err(|message| anyhow!(message))?;
+    let n_jobs = available_parallelism().map_or(1, usize::from);
+    let restore = Restore {
+        cluster: place.cluster,
+        server: place.server,
+        archive: &archive.file,
+        n_jobs,
+        deadline: begun + longest,
+        stop: place.site.stop,
+    };
+    let (name, size) = (&archive.name, bytes(archive.bytes as f64));
+    let about = || format!("cannot restore `{name}`{}", if_newer(archive, &place.cluster.binaries));
+    let list = restore.list().with_context(about)?;
+    expect_extensions(session, &extensions(&list)).with_context(about)?;
+    watch(Progress::Step(format!("restoring `{name}` ({size}) with pg_restore --jobs={n_jobs}")));
+    restore.restore().with_context(about)?;
+    let restored_s = begun.elapsed().as_secs_f64();
+    restore.vacuum()?;
+    let vacuumed_s = begun.elapsed().as_secs_f64() - restored_s;
+    Ok(format!("{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s", archive.words()))
+}
+
+/// Advice if the archive was written by a newer `pg_dump`: it may have what this version does not know.
+fn if_newer(archive: &Archive, binaries: &Binaries) -> String {
+    let Archive { dump_version, .. } = archive;
+    let is_newer = version_num(dump_version).is_some_and(|num| num / 10_000 > binaries.major());
+    match is_newer {
+        true => format!(
+            ", which pg_dump {dump_version} made, on the older PostgreSQL {}; use a server that is at least as new, or dump \
+             again with the pg_dump of this version",
+            binaries.version
+        ),
+        false => String::new(),
+    }
+}
+
+/// Fails if the server lacks an extension that the archive creates: `pg_restore` would find out after hours.
+fn expect_extensions(session: &mut Session, wanted: &[String]) -> Result<()> {
+    let rows = session.query("select name from pg_catalog.pg_available_extensions")?;
+    let available: BTreeSet<&str> = (0..rows.len()).filter_map(|row| rows.get(row, "name")).collect();
+    let missing: Vec<&str> =
+        wanted.iter().map(String::as_str).filter(|name| !available.contains(name)).collect();
+    ensure!(
+        missing.is_empty(),
+        "the archive needs the {} {}, which this server's installation does not have; install the package, or dump without it",
+        if missing.len() == 1 { "extension" } else { "extensions" },
+        missing.join(", ")
+    );
+    Ok(())
 }

@@ -1,6 +1,8 @@
 //! The user's own scripts and their data, as an experiment file names them and as a plan records them. Crate
 //! `experiment` reads the files.
 
+pub mod archive;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
@@ -8,6 +10,8 @@ use std::path::PathBuf;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::experiment::script::archive::Archive;
 
 /// Largest weight of a script, as in pgbench.
 pub const WEIGHT_MAX: u32 = i32::MAX as u32;
@@ -264,6 +268,8 @@ pub enum CaseData {
     None,
     /// Created by these SQL files, in this order.
     Files(Vec<SqlFile>),
+    /// Restored from an archive of `pg_dump`.
+    Archive(Box<Archive>),
 }
 
 impl CaseData {

@@ -355,6 +355,7 @@ fn data(workload: &WorkloadSpec) -> String {
         CaseData::Tpcc | CaseData::TprocC => "TPC-C tables, loaded by pgdyno".to_string(),
         CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
         CaseData::Files(_) => format!("created by these files: {}", data_words(workload)),
+        CaseData::Archive(archive) => archive.words(),
     }
 }
 

@@ -204,6 +204,7 @@ fn kind(key: &str) -> Kind {
             Kind::Other(|| json!({"type": "array", "items": {"anyOf": [{"type": "string"}, script()]}}))
         }
         "workload.data" => Kind::Other(|| json!({"anyOf": [{"enum": ["tpcb", "none"]}, files()]})),
+        "workload.restore_from" => Kind::Other(|| json!({"type": ["string", "object"]})),
         "workload.calls" => Kind::Words(&["statements", "functions", "procedures"]),
         "workload.think" => Kind::Words(&["none", "spec"]),
         "workload.isolation" => Kind::Words(&["read committed", "repeatable read", "serializable"]),

@@ -9,6 +9,7 @@ mod acid;
 mod adopted;
 mod agents;
 mod announce;
+mod archives;
 mod bad_input;
 mod belongings;
 mod checkpoints;

@@ -72,5 +72,13 @@ pub(super) fn disclosed(records: &[&RunRecord]) -> Option<String> {
             .collect();
         html.push_str(&table("text", &["Data created by", "Size", "SHA-256"], &rows));
     }
+    if let CaseData::Archive(archive) = &workload.data {
+        let row = vec![
+            text(&archive.words()),
+            text(&format::bytes(archive.bytes as f64)),
+            format!("<code>{}</code>", text(&archive.identity)),
+        ];
+        html.push_str(&table("text", &["Data", "Size of the archive", "Identity"], &[row]));
+    }
     Some(html)
 }

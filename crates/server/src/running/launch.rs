@@ -202,7 +202,13 @@ impl Server {
             .context("have the server read its settings")
     }
 
-    fn port(&self) -> u16 {
+    /// Directory of its unix socket.
+    pub(crate) fn socket_dir(&self) -> &Path {
+        &self.socket.path
+    }
+
+    /// Number in the name of its unix socket.
+    pub(crate) fn port(&self) -> u16 {
         self.door.as_ref().map_or(SOCKET_PORT, Door::port)
     }
 

@@ -51,10 +51,10 @@ fn is_built_in(record: &RunRecord) -> bool {
     record.survey.is_none()
 }
 
-/// Whether pgdyno knows how the table should be. Tables that the user's own files make are the user's.
+/// Whether pgdyno knows how the table should be. Tables of the user's own files or archive are the user's.
 fn is_known(record: &RunRecord, table: &str) -> bool {
     match record.case.workload.data {
-        CaseData::Files(_) => false,
+        CaseData::Files(_) | CaseData::Archive(_) => false,
         CaseData::Tpcc | CaseData::TprocC => true,
         CaseData::Tpcb | CaseData::None => PGBENCH_TABLES.contains(&table),
     }

@@ -1,0 +1,182 @@
+//! Data that is restored from an archive of `pg_dump`: of both formats that can be restored in parallel, once, and then
+//! from a snapshot; and archives that cannot be used, each with what to do.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use model::experiment::script::CaseData;
+use model::experiment::script::archive::ArchiveFormat;
+use testbed::{Pg, Server, bin_dir};
+
+use crate::tool::{Ended, Place, expect_sound};
+
+const SHOP: &str = "\
+create role seller;
+create extension pg_trgm;
+create table items (id int primary key, name text not null, stock bigint not null);
+insert into items select i, 'item ' || i, 1000 from generate_series(1, 5000) i;
+create index on items using gin (name gin_trgm_ops);
+create table orders (id bigserial primary key, item int references items, n int);
+insert into orders (item, n) select 1 + i % 5000, i % 7 from generate_series(1, 20000) i;
+alter table orders owner to seller;
+grant select on items to seller;
+";
+
+const EXPERIMENT: &str = "\
+[experiment]
+name = \"shop\"
+repeats = 2
+seed = 5
+
+[workload]
+kind = \"scripts\"
+scripts = [\"buy.sql\"]
+restore_from = \"shop.dump\"
+clients = 2
+
+[run]
+ramp_up = \"0s\"
+measure = \"2s\"
+
+[prepare]
+settle = false
+";
+
+const BUY: &str = "\\set item random(1, 5000)\nINSERT INTO orders (item, n) VALUES (:item, 1);\n";
+
+/// A place with an experiment, and what its server is to be.
+struct Shop {
+    place: Place,
+    bin_dir: String,
+}
+
+impl Shop {
+    fn new() -> Shop {
+        let place = Place::new();
+        place.write("shop.toml", EXPERIMENT);
+        place.write("buy.sql", BUY);
+        Shop { place, bin_dir: bin_dir().display().to_string() }
+    }
+
+    fn run(&self, options: &[&str]) -> Ended {
+        self.place.run(&[&["run", "shop.toml", "--bin-dir", &self.bin_dir], options].concat())
+    }
+
+    /// Dumps a database as the server's user would; returns the archive's path.
+    fn dump(&self, pg: &Server, database: &str, name: &str, options: &[&str]) -> PathBuf {
+        // The server's user may write only there.
+        let there = pg.path(name);
+        testbed::run(pg.client("pg_dump", database).args(options).arg("--file").arg(&there));
+        let here = self.place.path(name);
+        let copied = std::process::Command::new("cp").arg("-r").arg(&there).arg(&here).status().unwrap();
+        assert!(copied.success());
+        testbed::run(std::process::Command::new("chmod").args(["-R", "a+rX"]).arg(&here));
+        here
+    }
+}
+
+/// A database with a shop in it.
+fn shop_of(pg: &Server) -> String {
+    let database = pg.database_of("postgres");
+    pg.execute(&database, "drop role if exists seller");
+    pg.execute(&database, SHOP);
+    database
+}
+
+#[test]
+fn runs_begin_from_the_rows_of_an_archive_of_either_format() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let database = shop_of(&pg);
+    shop.dump(&pg, &database, "shop.dump", &["-Fc"]);
+    shop.dump(&pg, &database, "shop.dir", &["-Fd", "--jobs=2"]);
+    let of_origin =
+        |table: &str| -> u64 { pg.ask(&database, &format!("select count(*) from {table}")).parse().unwrap() };
+
+    let plan = shop.place.run(&["plan", "shop.toml", "--bin-dir", &shop.bin_dir]).expect(0);
+    assert!(plan.stdout.contains("restored from shop.dump (pg_dump "), "{}", plan.stdout);
+    let ended = shop.run(&["-o", "custom"]).expect(0);
+    assert!(ended.stderr.contains("restoring `shop.dump`"), "{}", ended.stderr);
+    let other = ["--set", "workload.restore_from=shop.dir", "--repeats", "1", "-o", "directory"];
+    shop.run(&other).expect(0);
+    for (name, format, n_runs) in
+        [("custom", ArchiveFormat::Custom, 2), ("directory", ArchiveFormat::Directory, 1)]
+    {
+        let results = shop.place.results(name);
+        assert_eq!(results.runs.len(), n_runs);
+        for run in &results.runs {
+            expect_sound(run);
+            // The second run, too: the first one's orders are gone.
+            assert_eq!(run.record.rows_before["public.orders"], of_origin("orders"));
+            let CaseData::Archive(archive) = &run.record.case.workload.data else { panic!("no archive") };
+            assert_eq!((archive.format, archive.database.as_str()), (format, database.as_str()));
+        }
+    }
+    let page = fs::read_to_string(shop.place.path("custom/report.html")).unwrap();
+    assert!(page.contains("restored from shop.dump (pg_dump ") && page.contains("Identity"));
+
+    // A plan that is repeated later insists on the same archive.
+    pg.execute(&database, "delete from orders where id % 2 = 0");
+    fs::remove_file(pg.path("shop.dump")).unwrap();
+    fs::remove_file(shop.place.path("shop.dump")).unwrap();
+    shop.dump(&pg, &database, "shop.dump", &["-Fc"]);
+    let repeated = ["run", "custom/experiment.toml", "--bin-dir", &shop.bin_dir, "-o", "repeated"];
+    let refused = shop.place.run(&repeated);
+    assert_ne!(refused.code(), Some(0));
+    assert!(refused.stderr.contains("has changed since the plan was made"), "{}", refused.stderr);
+    shop.place.expect_clean();
+}
+
+#[test]
+fn archives_that_cannot_be_used_are_refused_with_what_to_do() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let database = shop_of(&pg);
+    let refused = |options: &[&str], expected: &[&str]| {
+        let ended = shop.run(&[options, &["-o", "out"]].concat());
+        assert!(!matches!(ended.code(), Some(0) | None), "{options:?}\n{}", ended.stderr);
+        for part in expected {
+            assert!(ended.stderr.contains(part), "{part}\n{}", ended.stderr);
+        }
+        fs::remove_dir_all(shop.place.path("out")).ok();
+    };
+    refused(&[], &["cannot read `", "shop.dump`: No such file"]);
+    shop.dump(&pg, &database, "plain.sql", &[]);
+    let plain = ["--set", "workload.restore_from=plain.sql"];
+    refused(&plain, &["is a plain SQL script", "workload.data = {files = [...]}"]);
+    let dump = shop.dump(&pg, &database, "shop.dump", &["-Fc", "--compress=0"]);
+    refused(&["--set", "workload.data=none"], &["both say where the data comes from"]);
+    let url = pg.admin_target(&database);
+    let ended = shop.place.run(&["run", "shop.toml", "--server", &url, "-o", "out"]);
+    assert_ne!(ended.code(), Some(0));
+    assert!(ended.stderr.contains("restores into a server that pgdyno runs"), "{}", ended.stderr);
+
+    let whole = fs::read(&dump).unwrap();
+    fs::write(&dump, renamed(&whole, "pg_trgm", "pg_tram")).unwrap();
+    refused(&[], &["needs the extension pg_tram", "install the package, or dump without it"]);
+    let mut newer = whole.clone();
+    newer[6] = 99;
+    // The compression is named by one byte in newer archives.
+    if whole[6] < 15 {
+        newer.drain(12..16);
+    }
+    fs::write(&dump, newer).unwrap();
+    refused(&[], &["cannot restore `shop.dump`", "unsupported version (1.99"]);
+    fs::write(&dump, &whole).unwrap();
+    if nix::unistd::geteuid().is_root() {
+        fs::set_permissions(&dump, Permissions::from_mode(0o600)).unwrap();
+        refused(&[], &["who runs pg_restore, cannot read `", "let that user read it"]);
+    }
+    shop.place.expect_clean();
+}
+
+/// The bytes with another name of the same length, as the table of contents has it.
+fn renamed(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let places: Vec<usize> =
+        (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from.as_bytes())).collect();
+    assert!(!places.is_empty() && from.len() == to.len(), "{from}");
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,192 @@
+//! Restores an archive of `pg_dump` into our own running server with the `pg_restore` of its own binaries, which knows
+//! the server's version, over several sessions.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::cluster::{Cluster, DATABASE, SUPERUSER};
+use crate::process::command::{ending, server_command, wait_unless};
+use crate::process::spawn::spawn;
+use crate::running::launch::Server;
+use crate::user::account::Account;
+use crate::user::untrusted;
+
+/// How long listing the contents of an archive may take: those of custom archives are read up to their end.
+const LIST_DEADLINE: Duration = Duration::from_secs(300);
+/// How long a program may take to end when it is asked to: it cancels its statements.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+/// Lines of a failed program's output in a message.
+const LINES_MAX: usize = 12;
+/// The first major version with options that keep replication out of a restored database.
+const NO_REPLICATION: u32 = 10;
+/// The first version whose `vacuumdb` has several sessions.
+const VACUUM_JOBS: u32 = 90_500;
+
+/// An archive, and who restores it.
+#[derive(Debug)]
+pub struct Restore<'a> {
+    /// The cluster whose server is running.
+    pub cluster: &'a Cluster,
+    /// That server.
+    pub server: &'a Server,
+    /// File or directory, by its absolute path.
+    pub archive: &'a Path,
+    /// Sessions.
+    pub n_jobs: usize,
+    /// The end of the time that each program has.
+    pub deadline: Instant,
+    /// Set to end early.
+    pub stop: &'a AtomicBool,
+}
+
+impl Restore<'_> {
+    /// The output of `pg_restore --list`.
+    ///
+    /// # Errors
+    /// When the server's user cannot read the archive, or `pg_restore` is missing or too old for it.
+    pub fn list(&self) -> Result<String> {
+        expect_readable(&self.cluster.account, self.archive)?;
+        let mut command = self.program("pg_restore")?;
+        command.arg("--list").arg(self.archive);
+        let deadline = self.deadline.min(Instant::now() + LIST_DEADLINE);
+        self.run(command, deadline)
+    }
+
+    /// Creates all objects and rows of the archive in our database. All belong to its superuser.
+    ///
+    /// # Errors
+    /// With the last lines of `pg_restore`; what it did before stays.
+    pub fn restore(&self) -> Result<()> {
+        let mut command = self.program("pg_restore")?;
+        command.args(["--no-owner", "--no-privileges", "--no-tablespaces", "--no-security-labels"]);
+        if self.cluster.binaries.major() >= NO_REPLICATION {
+            command.args(["--no-publications", "--no-subscriptions"]);
+        }
+        command.args(self.sessions()).args(["--exit-on-error", &self.jobs()]).arg(self.archive);
+        self.run(command, self.deadline).map(drop)
+    }
+
+    /// Vacuums, freezes and analyzes our database, so that no run does it first.
+    ///
+    /// # Errors
+    /// With the last lines of `vacuumdb`.
+    pub fn vacuum(&self) -> Result<()> {
+        let mut command = self.program("vacuumdb")?;
+        command.args(self.sessions()).args(["--freeze", "--analyze", "--quiet"]);
+        if self.cluster.binaries.version_num >= VACUUM_JOBS {
+            command.arg(self.jobs());
+        }
+        self.run(command, self.deadline).map(drop)
+    }
+
+    fn sessions(&self) -> Vec<String> {
+        vec![
+            format!("--host={}", self.server.socket_dir().display()),
+            format!("--port={}", self.server.port()),
+            format!("--username={SUPERUSER}"),
+            format!("--dbname={DATABASE}"),
+        ]
+    }
+
+    fn jobs(&self) -> String {
+        format!("--jobs={}", self.n_jobs)
+    }
+
+    fn program(&self, name: &str) -> Result<Command> {
+        let path = self.cluster.binaries.program(name);
+        ensure!(
+            path.exists(),
+            "`{}` has no `{name}`, which workload.restore_from needs; install the client programs of PostgreSQL {} there",
+            self.cluster.binaries.bin_dir.display(),
+            self.cluster.binaries.version
+        );
+        Ok(server_command(&path, &self.cluster.account, Path::new("/")))
+    }
+
+    fn run(&self, mut command: Command, deadline: Instant) -> Result<String> {
+        let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+        let name = program.to_string_lossy().into_owned();
+        let log_path = self.cluster.root.join("restore.log");
+        let log = untrusted::create(&log_path).with_context(|| format!("create `{}`", log_path.display()))?;
+        command.stdout(log.try_clone()?).stderr(log);
+        let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let Some(status) = wait_unless(&mut child, deadline, &is_stopped)? else {
+            end(&mut child);
+            ensure!(!is_stopped(), "stopped while `{name}` ran");
+            bail!("`{name}` did not end in time (run.phase_timeout); see `{}`", log_path.display());
+        };
+        let said = untrusted::read_output(&log_path)?;
+        ensure!(status.success(), "`{name}` failed ({}): {}", ending(status), last_lines(&said));
+        std::fs::remove_file(&log_path).ok();
+        Ok(said)
+    }
+}
+
+/// Ends a program and all processes that it started. They are in a session of their own.
+fn end(child: &mut Child) {
+    let pid = Pid::from_raw(child.id().cast_signed());
+    kill(pid, Signal::SIGTERM).ok();
+    let deadline = Instant::now() + END_PATIENCE;
+    let ended = wait_unless(child, deadline, &|| false).ok().flatten();
+    // Not after its end: the number could be another's.
+    if ended.is_none() {
+        nix::sys::signal::killpg(pid, Signal::SIGKILL).ok();
+        child.wait().ok();
+    }
+}
+
+/// The errors of a program that says a line for each object that it restores.
+fn last_lines(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("; ")
+}
+
+/// Fails if the user who runs `pg_restore` cannot read the archive.
+///
+/// # Errors
+/// Names the user and the file.
+fn expect_readable(account: &Account, archive: &Path) -> Result<()> {
+    let look = || -> std::io::Result<()> {
+        let real = archive.canonicalize()?;
+        if !real.is_dir() {
+            return files::open(&real).map(drop);
+        }
+        for entry in std::fs::read_dir(&real)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                files::open(&entry.path()).map_err(|error| {
+                    std::io::Error::new(error.kind(), format!("{}: {error}", entry.file_name().display()))
+                })?;
+            }
+        }
+        Ok(())
+    };
+    account.act(look).with_context(|| {
+        format!(
+            "user `{}`, who runs pg_restore, cannot read `{}`; let that user read it and enter the directories above it, or \
+             move it",
+            account.name,
+            archive.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_the_last_lines_of_a_long_output() {
+        let said: String = (0..100).map(|n| format!("line {n}\n\n")).collect();
+        let brief = last_lines(&said);
+        assert!(brief.starts_with("line 88; ") && brief.ends_with("line 99"), "{brief}");
+        assert_eq!(last_lines(""), "");
+    }
+}
