@@ -141,11 +141,12 @@ impl Dataset {
         }
     }
 
-    /// The dataset of a case, unless the database is used as it is, or the user's files or archive create the tables.
+    /// The dataset of a case, unless the database is used as it is, or its tables are the user's own.
     pub fn of(data: &CaseData) -> Option<Dataset> {
         match DataSource::of(data) {
             DataSource::Loaded(dataset) => Some(dataset),
-            DataSource::Existing | DataSource::Files(_) | DataSource::Archive(_) => None,
+            DataSource::Archive(archive) => archive.tables_of.and_then(Dataset::of_kind),
+            DataSource::Existing | DataSource::Files(_) => None,
         }
     }
 
@@ -258,6 +259,9 @@ pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
         // The output of a statement cannot be derived from its length; rows of COPY double with their headers and
         // indexes.
         DataSource::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
+        DataSource::Archive(archive) if archive.tables_of.is_some() => {
+            Dataset::of(&workload.data).map_or(0, |dataset| dataset.estimated_bytes(workload.scale))
+        }
         // Rows double as above; compression by gzip, pg_dump's default, makes text a third to a tenth (our convention).
         DataSource::Archive(archive) => {
             archive.bytes.saturating_mul(if archive.is_compressed { 8 } else { 2 })

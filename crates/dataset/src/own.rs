@@ -1,4 +1,5 @@
-//! Data of the user's own: files of SQL, and archives of `pg_dump`.
+//! Data of the user's own: files of SQL, and archives of `pg_dump`, which may have a workload's tables.
 
+pub mod adopt;
 pub mod archive;
 pub mod sql_files;

@@ -57,6 +57,7 @@ pub fn read_head(bytes: &[u8]) -> Result<Archive, String> {
             year.saturating_add(1900),
             month.saturating_add(1)
         ),
+        tables_of: None,
     })
 }
 

@@ -4,7 +4,11 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use dataset::kind::Dataset;
 use dataset::own::archive::{HEAD_BYTES_MAX, read_head};
+use model::experiment::WorkloadSection;
+use model::experiment::case::WorkloadKind;
+use model::experiment::script::CaseData;
 use model::experiment::script::archive::{Archive, ArchiveFormat, RestoreFrom};
 use sha2::{Digest, Sha256};
 
@@ -47,6 +51,16 @@ pub(crate) fn expect_same(known: &Archive) -> Result<(), String> {
             known.words()
         )),
     }
+}
+
+/// Data of a workload of this kind, if an archive is named. Its tables must be those of a built-in workload.
+pub(crate) fn data_of(workload: &WorkloadSection, kind: WorkloadKind) -> Option<CaseData> {
+    let Some(RestoreFrom::Known(archive)) = &workload.restore_from else { return None };
+    let tables_of = match kind {
+        WorkloadKind::Scripts => None,
+        kind => Dataset::of_kind(kind).map(Dataset::workload),
+    };
+    Some(CaseData::Archive(Box::new(Archive { tables_of, ..Archive::clone(archive) })))
 }
 
 fn look(path: &Path, name: &str) -> Result<Archive, String> {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
-use model::experiment::script::archive::RestoreFrom;
 use model::experiment::script::{
     CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile,
 };
@@ -101,7 +100,6 @@ fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
         ("scripts", !workload.scripts.is_empty()),
         ("defines", !workload.defines.is_empty()),
         ("data", workload.data.is_some()),
-        ("restore_from", workload.restore_from.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((key, _)) => Err(format!("workload.{key} needs workload.kind = \"scripts\"")),
@@ -274,8 +272,8 @@ pub(crate) fn data_of(workload: &WorkloadSection, is_adopted: bool) -> CaseData 
             text: entry.text.clone(),
         }
     };
-    if let Some(RestoreFrom::Known(archive)) = &workload.restore_from {
-        return CaseData::Archive(archive.clone());
+    if let Some(data) = archive::data_of(workload, WorkloadKind::Scripts) {
+        return data;
     }
     match &workload.data {
         Some(DataChoice::Tpcb) => CaseData::Tpcb,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use dataset::kind::DataSource;
+use dataset::kind::{DataSource, Dataset};
 use dataset::layout;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
 use server::cluster::workspace::ClusterKey;
@@ -101,12 +101,18 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
             // The directory's name hashes the whole key; the first letters are for people.
             vec![("workload", format!("sql-{}", &hashes.concat())), scale]
         }
-        // Its rows do not depend on the scale.
-        DataSource::Archive(archive) => vec![("workload", format!("archive-{}", archive.identity))],
+        DataSource::Archive(archive) => {
+            let mut parts = vec![("workload", format!("archive-{}", archive.identity))];
+            // Rows of the user's own tables do not depend on the scale.
+            if let Some(dataset) = Dataset::of(&workload.data) {
+                parts.extend([("tables", dataset.name().to_string()), scale]);
+            }
+            parts
+        }
     };
     let mut key: BTreeMap<String, String> =
         parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
-    if let DataSource::Loaded(dataset) = source {
+    if let Some(dataset) = Dataset::of(&workload.data) {
         if dataset.can_be_partitioned() {
             // The plain layout adds nothing to the key, so that clusters from before there were layouts are found again.
             key.extend(layout::layout_facts(workload.layout));

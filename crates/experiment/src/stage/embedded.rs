@@ -127,8 +127,13 @@ impl Embedded {
             }
             DataSource::Archive(archive) => {
                 let place = own_data::Place { cluster: &self.cluster, server: self.running()?, site };
-                let done =
-                    own_data::restore_archive(&mut session, archive, place, phase_limit::of(case), watch)?;
+                let done = own_data::restore_archive(
+                    &mut session,
+                    (&case.workload, archive),
+                    place,
+                    phase_limit::of(case),
+                    watch,
+                )?;
                 watch(Progress::Step(done));
             }
         }

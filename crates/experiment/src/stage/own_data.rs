@@ -6,8 +6,12 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use dataset::layout;
+use dataset::own::adopt::{Wanted, adopt};
 use dataset::own::archive::extensions;
 use dataset::own::sql_files;
+use dataset::state::Home;
+use model::experiment::case::WorkloadSpec;
 use model::experiment::script::SqlFile;
 use model::experiment::script::archive::Archive;
 use model::text::prose::bytes;
@@ -59,14 +63,15 @@ pub(crate) struct Place<'a> {
     pub(crate) site: &'a Site<'a>,
 }
 
-/// Restores an archive over several sessions, then vacuums and analyzes it. Returns how long that took, in words.
+/// Restores an archive over several sessions, vacuums and analyzes it, and verifies the tables of a built-in workload. Returns
+/// how long that took, in words.
 ///
 /// # Errors
 /// When the archive has changed since the plan, cannot be read by the server's user, needs an extension that the server
-/// does not have, or `pg_restore` fails.
+/// does not have, `pg_restore` fails, or the tables are not those that the workload needs.
 pub(crate) fn restore_archive(
     session: &mut Session,
-    archive: &Archive,
+    (workload, archive): (&WorkloadSpec, &Archive),
     place: Place,
     longest: Duration,
     watch: &mut Watch,
@@ -91,6 +96,11 @@ pub(crate) fn restore_archive(
     let restored_s = begun.elapsed().as_secs_f64();
     restore.vacuum()?;
     let vacuumed_s = begun.elapsed().as_secs_f64() - restored_s;
+    if let Some(home) = Home::of(session, workload)? {
+        watch(Progress::Step(format!("verifying {}", layout::describe(workload))));
+        let wanted = Wanted { scale: workload.scale, layout: workload.layout, at: (place.site.now)() };
+        adopt(session, &home, &wanted).with_context(|| format!("`{name}`"))?;
+    }
     Ok(format!("{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s", archive.words()))
 }
 

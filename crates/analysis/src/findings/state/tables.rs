@@ -53,8 +53,9 @@ fn is_built_in(record: &RunRecord) -> bool {
 
 /// Whether pgdyno knows how the table should be. Tables of the user's own files or archive are the user's.
 fn is_known(record: &RunRecord, table: &str) -> bool {
-    match record.case.workload.data {
-        CaseData::Files(_) | CaseData::Archive(_) => false,
+    match &record.case.workload.data {
+        CaseData::Archive(archive) => archive.tables_of.is_some(),
+        CaseData::Files(_) => false,
         CaseData::Tpcc | CaseData::TprocC => true,
         CaseData::Tpcb | CaseData::None => PGBENCH_TABLES.contains(&table),
     }

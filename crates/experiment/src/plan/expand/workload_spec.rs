@@ -17,7 +17,7 @@ use model::text::units::Scale;
 use super::Resources;
 use super::grid::DEFINES;
 use crate::plan::problems::Problems;
-use crate::plan::{inventory, scripts};
+use crate::plan::{archive, inventory, scripts};
 
 /// The workload of a case, unless a value is out of range or contradicts another.
 pub(super) fn workload_spec(
@@ -33,7 +33,7 @@ pub(super) fn workload_spec(
     let is_own = kind == WorkloadKind::Scripts;
     let data = match kind {
         WorkloadKind::Scripts => scripts::data_of(section, site.url_keywords.is_some()),
-        kind => kind.data(),
+        kind => archive::data_of(section, kind).unwrap_or_else(|| kind.data()),
     };
     if section.schema.is_some() && Dataset::of(&data).is_none() {
         problems.say(
@@ -50,6 +50,7 @@ pub(super) fn workload_spec(
     let most_clients = section.clients.all().iter().copied().max().unwrap_or(1);
     let scale = scale.and_then(|scale| {
         problems.take(match Dataset::of(&data) {
+            Some(_) if matches!(data, CaseData::Archive(_)) => archive_scale(scale),
             Some(dataset) => resolve_scale(scale, dataset, most_clients, site),
             None => own_scale(scale, &data, site),
         })
@@ -192,6 +193,16 @@ fn own_scale(scale: Scale, data: &CaseData, site: &Resources) -> Result<u32, Str
         Scale::Fit => Ok(1),
         Scale::TimesRam(_) => Err(format!(
             "workload.scale: `{scale}` needs tables of known size; give a number, which scripts see as :scale"
+        )),
+    }
+}
+
+/// The scale of built-in tables in an archive, which is verified after they are restored.
+fn archive_scale(scale: Scale) -> Result<u32, String> {
+    match scale {
+        Scale::Units(units) if units > 0 => Ok(units),
+        _ => Err(format!(
+            "workload.scale: `{scale}` is not a number; give the branches or warehouses that the archive holds"
         )),
     }
 }

@@ -8,6 +8,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::experiment::case::WorkloadKind;
+
 /// `workload.restore_from` before and after the archive was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
@@ -44,6 +46,9 @@ pub struct Archive {
     pub dump_version: String,
     /// When it was written, in the local time of the machine that wrote it: `2026-11-24 19:00:00`.
     pub made: String,
+    /// The workload whose tables it must contain, for a built-in one: `tpcb`, `tpcc` or `tproc-c`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables_of: Option<WorkloadKind>,
 }
 
 /// Formats of archives that `pg_restore` can restore over several sessions.
