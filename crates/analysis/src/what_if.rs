@@ -12,7 +12,7 @@ mod settings;
 
 use model::experiment::case::Case;
 
-pub use choose::{Circumstances, telling_run, what_ifs};
+pub use choose::{Circumstances, Groups, telling_run, what_ifs};
 pub use judge::{confirm, judge};
 pub use settings::OF_SESSIONS;
 
@@ -32,6 +32,8 @@ pub struct WhatIf {
     pub predicted: Option<f64>,
     /// Whether only a part of the limit is taken away: then it can prove, and not refute.
     pub is_partial: bool,
+    /// Whether throughput would fall with any limiter, since less is left than was used: then it can refute, and not prove.
+    pub is_forced: bool,
     /// Other effects of the change.
     pub side_effect: &'static str,
     /// The case with the change.

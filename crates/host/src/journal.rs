@@ -1,12 +1,13 @@
-//! Journal of the kernel values that we set and of their previous values: one line of JSON each, on disk before the
+//! Journal of the kernel values that we set and of their previous values, and of the control groups that we made: one line of JSON each, on disk before the
 //! kernel's file is written, and kept until the value is restored.
 //!
 //! A reboot restores everything by itself, so lines of another boot are ignored.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use model::load::hands::Undone;
@@ -15,10 +16,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel_files::Machine;
 
+/// Begin of the names of our control groups: no other is ever removed.
+pub(crate) const GROUP: &str = "pgdyno-";
+/// Current value of a group that was removed.
+pub const REMOVED: &str = "removed";
+/// How long the processes of a group may take to leave it.
+const DISBAND_MAX: Duration = Duration::from_secs(3);
+/// Pause before it is tried again.
+const PAUSE: Duration = Duration::from_millis(5);
 /// Far more than the values of one case need. Half of it is left for lines that say what was set.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// First the value that is about to be set, then the value that the kernel made of it.
+/// First the value that is about to be set, then the value that the kernel made of it; or a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
@@ -33,6 +42,14 @@ pub(crate) enum Line {
     Set {
         path: String,
         is: String,
+    },
+    /// A control group that is about to be made.
+    Group {
+        path: String,
+        /// The group to which its processes go when it is removed.
+        home: String,
+        #[serde(default)]
+        boot_id: String,
     },
 }
 
@@ -85,6 +102,11 @@ impl Journal {
         self.append(&Line::Set { path: path.to_string(), is: is.to_string() })
     }
 
+    pub(crate) fn making(&self, machine: &Machine, path: &str, home: &str) -> Result<()> {
+        let (path, home) = (path.to_string(), home.to_string());
+        self.append(&Line::Group { path, home, boot_id: machine.boot_id() })
+    }
+
     fn append(&self, line: &Line) -> Result<()> {
         let write = || -> io::Result<()> {
             let mut options = OpenOptions::new();
@@ -128,6 +150,14 @@ impl Journal {
         let mut kept: Vec<Line> = Vec::new();
         let paths = if are_of_this_boot(machine, &lines) { paths(&lines) } else { Vec::new() };
         for path in paths {
+            let of_group =
+                lines.iter().find(|line| matches!(line, Line::Group { path: of, .. } if of == path));
+            if let Some(line @ Line::Group { home, .. }) = of_group {
+                let gone = self.disbanded(machine, path, home);
+                kept.extend(gone.is_kept.then(|| line.clone()));
+                undone.push(gone);
+                continue;
+            }
             let fate = self.put_back(machine, path, &lines);
             let now = machine.read(path).unwrap_or_default();
             let is_kept = matches!(fate, Fate::Kept { .. });
@@ -164,6 +194,12 @@ impl Journal {
         })?;
         for line in &lines {
             ensure!(
+                line.may_be_disbanded(),
+                "`{}` names `{}`, which is no control group of pgdyno",
+                self.path.display(),
+                line.path()
+            );
+            ensure!(
                 is_of_kernel(line.path()),
                 "`{}` names `{}`, which is not a kernel setting",
                 self.path.display(),
@@ -188,6 +224,14 @@ impl Journal {
             files::replace(&self.path, files::PRIVATE, text?.as_bytes())
         };
         write().with_context(|| format!("write `{}`", self.path.display()))
+    }
+
+    /// Moves the processes of one of our groups to where they would be without it, and removes it.
+    fn disbanded(&self, machine: &Machine, path: &str, home: &str) -> Undone {
+        let removed = disband(machine, path, home);
+        let problem = removed.err().map(|error| format!("{error}; `{}` keeps it", self.path.display()));
+        let (is_kept, now) = (problem.is_some(), if problem.is_some() { "there" } else { REMOVED });
+        Undone { path: path.to_string(), now: now.to_string(), problem, is_kept }
     }
 
     fn put_back(&self, machine: &Machine, path: &str, lines: &[Line]) -> Fate {
@@ -229,12 +273,35 @@ impl Journal {
 impl Line {
     fn path(&self) -> &str {
         match self {
-            Line::Setting { path, .. } | Line::Set { path, .. } => path,
+            Line::Setting { path, .. } | Line::Set { path, .. } | Line::Group { path, .. } => path,
         }
+    }
+
+    /// False for a group that pgdyno would not have made.
+    fn may_be_disbanded(&self) -> bool {
+        let Line::Group { path, home, .. } = self else { return true };
+        is_of_kernel(home) && path.rsplit('/').next().is_some_and(|name| name.starts_with(GROUP))
     }
 
     fn is_setting_of(&self, path: &str) -> bool {
         matches!(self, Line::Setting { path: of, .. } if of == path)
+    }
+}
+
+/// Removes a group once it has no process. Those that end or begin meanwhile are waited for.
+fn disband(machine: &Machine, group: &str, home: &str) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        for pid in machine.words(&format!("{group}/cgroup.procs")) {
+            // One that has ended needs no group.
+            machine.write(&format!("{home}/cgroup.procs"), &pid).ok();
+        }
+        match fs::remove_dir(machine.path(group)) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if begun.elapsed() >= DISBAND_MAX => return Err(error),
+            Err(_) => std::thread::sleep(PAUSE),
+        }
     }
 }
 
@@ -256,7 +323,9 @@ fn is_of_kernel(path: &str) -> bool {
 fn are_of_this_boot(machine: &Machine, lines: &[Line]) -> bool {
     let now = machine.boot_id();
     lines.iter().all(|line| match line {
-        Line::Setting { boot_id: of, .. } => of.is_empty() || now.is_empty() || *of == now,
+        Line::Setting { boot_id: of, .. } | Line::Group { boot_id: of, .. } => {
+            of.is_empty() || now.is_empty() || *of == now
+        }
         Line::Set { .. } => true,
     })
 }
@@ -267,5 +336,6 @@ fn last_set<'a>(path: &str, lines: &'a [Line], stays: bool) -> Option<&'a str> {
     match lines.iter().rev().find(|line| line.path() == path)? {
         Line::Set { is, .. } => Some(is),
         Line::Setting { wanted, .. } => stays.then_some(wanted),
+        Line::Group { .. } => None,
     }
 }

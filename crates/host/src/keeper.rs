@@ -6,14 +6,14 @@
 //! /run/pgdyno/os-kept.jsonl  previous values of those that were set to stay
 //! ```
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::load::hands::Undone;
 
-use crate::journal::Journal;
+use crate::journal::{GROUP, Journal};
 use crate::kernel_files::Machine;
 
 const DIR: &str = "/run/pgdyno";
@@ -126,7 +126,20 @@ impl Keeper {
         Err(refused)
     }
 
-    /// Restores all values.
+    /// Makes a control group below `parent`, whose processes go to the group `home` when it is removed. Returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn make_group(&mut self, parent: &str, home: &str) -> Result<String> {
+        // A name that nobody else has: what the journal names is ours.
+        let path = format!("{parent}/{GROUP}{}", files::random_hex(8)?);
+        self.journal.making(&self.machine, &path, home)?;
+        fs::create_dir(self.machine.path(&path))
+            .with_context(|| format!("make the control group `{path}`"))?;
+        Ok(path)
+    }
+
+    /// Restores all values, and removes all groups.
     ///
     /// # Errors
     /// When the journal cannot be read or removed. The result lists single values that could not be restored.
@@ -239,7 +252,6 @@ pub fn undo_own(machine: &Machine) -> Result<Vec<Undone>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::path::Path;
 
     const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
@@ -458,6 +470,18 @@ mod tests {
         {
             fs::write(&path, planted).unwrap();
             assert!(undo_left(&machine).unwrap_err().to_string().contains("is not a kernel setting"));
+        }
+        for (path, home) in [
+            ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup"),
+            ("/sys/fs/cgroup/pgdyno-1/../x", "/sys/fs/cgroup"),
+            ("/sys/fs/cgroup/pgdyno-1", "/tmp"),
+        ] {
+            fs::write(
+                machine.path(JOURNAL),
+                format!("{{\"group\":{{\"path\":\"{path}\",\"home\":\"{home}\"}}}}\n"),
+            )
+            .unwrap();
+            assert!(undo_left(&machine).unwrap_err().to_string().contains("no control group of pgdyno"));
         }
         fs::write(&path, format!("{{}}\n{text}")).unwrap();
         assert!(undo_left(&machine).unwrap_err().to_string().contains("is damaged"));

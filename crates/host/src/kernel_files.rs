@@ -12,6 +12,17 @@ pub struct Machine {
     root: PathBuf,
 }
 
+/// Block devices below a directory that matters to the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// Role of the directory: `data`, `wal`.
+    pub role: String,
+    /// Topmost device, whose read-ahead is in force; empty if there is none.
+    pub device: String,
+    /// Devices that make up the topmost one; empty if that is a disk itself.
+    pub below: Vec<String>,
+}
+
 impl Machine {
     /// The machine that we run on.
     pub fn this() -> Machine {
@@ -32,6 +43,11 @@ impl Machine {
     pub fn read(&self, path: &str) -> Result<String> {
         let text = fs::read_to_string(self.path(path)).with_context(|| format!("read `{path}`"))?;
         Ok(chosen(text.trim()).to_string())
+    }
+
+    /// Whole text of a kernel file.
+    pub(crate) fn text(&self, path: &str) -> Result<String> {
+        fs::read_to_string(self.path(path)).with_context(|| format!("read `{path}`"))
     }
 
     pub(crate) fn exists(&self, path: &str) -> bool {

@@ -1,20 +1,10 @@
 //! Which kernel files each key of `[os]` sets, and why a machine cannot have a value.
 
-use crate::kernel_files::Machine;
+use crate::group;
+use crate::kernel_files::{Disk, Machine};
 use crate::pages::NR_HUGE_PAGES;
 
-/// Block devices below a directory that matters to the server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Disk {
-    /// Role of the directory: `data`, `wal`.
-    pub role: String,
-    /// Topmost device, whose read-ahead is in force; empty if there is none.
-    pub device: String,
-    /// Devices that make up the topmost one; empty if that is a disk itself.
-    pub below: Vec<String>,
-}
-
-/// Keys whose values are written to kernel files: all of `[os]` but huge pages and NUMA placement.
+/// Keys whose values are written to kernel files: all of `[os]` but huge pages, placement, and limits of a group.
 pub const KEYS: [&str; 8] = [
     "transparent_huge_pages",
     "swappiness",
@@ -75,6 +65,9 @@ fn governors(machine: &Machine) -> Vec<String> {
 pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Option<String> {
     if let Some(reason) = out_of_range(key, value) {
         return Some(reason);
+    }
+    if group::limited_by(key).is_some() {
+        return group::refusal(machine, key, value, disks);
     }
     let files = match key {
         "huge_pages" if value == "off" => return None,

@@ -1,13 +1,15 @@
 //! Operating system settings that an experiment asks for: whether this machine allows them, setting them, and restoring
 //! the previous values, even after a crash. What a setting does to a server is not this crate's business.
 
+pub mod group;
 mod journal;
 mod keeper;
 mod kernel_files;
 mod knob;
 pub mod pages;
 
+pub use journal::REMOVED;
 pub use keeper::{Keeper, undo_kept, undo_left, undo_left_within, undo_own};
-pub use kernel_files::Machine;
-pub use knob::{Disk, KEYS, is_of_disks, refusal, settings};
+pub use kernel_files::{Disk, Machine};
+pub use knob::{KEYS, is_of_disks, refusal, settings};
 pub use model::load::hands::Undone;

@@ -13,6 +13,7 @@ pub(crate) fn report_undone(undone: &[Undone]) {
     for value in undone {
         match experiment::stage::os::problem(value) {
             Some(problem) => say(&format!("not put back: {problem}")),
+            None if value.now == host::REMOVED => say(&format!("removed the control group `{}`", value.path)),
             None => say(&format!("put back `{}` to {}", value.path, value.now)),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod archive;
 mod certificate;
+mod groups;
 pub mod huge_pages;
 pub mod launch;
 pub mod listen;

@@ -7,18 +7,78 @@ use crate::what_if::choose::{Change, Circumstances};
 
 /// Busy share of the processors from which on none is left.
 const ALL_BUSY: f64 = 0.95;
+/// The part that a brake leaves of a resource.
+const LEFT: f64 = 0.8;
+/// Used share of a resource from which on a brake takes from what was used: below, that would cost throughput of any load.
+const NOTHING_LEFT: f64 = 0.9;
 /// What the delays of a transaction add to its time, as a share: throughput falls to four fifths where that time decides.
 const DELAY_SHARE: f64 = 0.25;
 /// Shortest and longest delay of a reply, microseconds: wake-ups of the driver are tens of microseconds late.
 const DELAY_US: std::ops::RangeInclusive<f64> = 200.0..=100_000.0;
 
+/// A resource of which a brake leaves a part.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Lowered {
+    limit: f64,
+    /// Throughput that remains if it follows what there is of the resource.
+    predicted: f64,
+    /// Whether nothing was left: then the limit is a part of what was used, else of what could have been.
+    was_all_used: bool,
+}
+
+impl Lowered {
+    /// A fifth less than there was, of which `share` was used, but no less than what was used unless nothing was left.
+    fn of(used: f64, share: f64) -> Lowered {
+        let was_all_used = share >= NOTHING_LEFT;
+        let there_was = if was_all_used { used } else { used / share };
+        let limit = if was_all_used { LEFT * used } else { used.max(LEFT * there_was) };
+        Lowered { limit, predicted: limit / there_was, was_all_used }
+    }
+
+    /// `a fifth less than the server used`.
+    fn words(&self, who: &str) -> String {
+        let what = if self.was_all_used { "used" } else { "could use" };
+        format!("{:.0} % less than {who} {what}", 100.0 * (1.0 - self.predicted))
+    }
+}
+
 impl Circumstances<'_> {
-    pub(super) fn fewer_processors(&self) -> Change {
+    /// A fifth less time of processors for the server, by the quota of a control group; the driver is not in it.
+    pub(super) fn quota(&self) -> Change {
+        let (n_cpus, used) = self.processors()?;
+        if let Some(reason) = &self.groups.no_quota {
+            return Err(reason.clone());
+        }
+        let limits = ["numa", "processors", "cpu_quota"];
+        if let Some(key) = limits.into_iter().find(|key| self.case.os.contains_key(*key)) {
+            return Err(format!("os.{key} says which processors the server has"));
+        }
+        let busy = self.busy().ok_or("how busy the processors were is not known")?;
+        let idle = (1.0 - busy).max(0.0) * f64::from(n_cpus);
+        let lowered = Lowered::of(used, if busy >= NOTHING_LEFT { 1.0 } else { used / (used + idle) });
+        let mut case = self.case.clone();
+        let quota = format!("{:.3}", lowered.limit);
+        case.os.insert("cpu_quota".to_string(), quota.clone());
+        let what_if = self.changed(
+            Kind::Brake,
+            format!("cpu_quota={quota} ({})", lowered.words("the server")),
+            "it stands still for a part of each 100 ms, and the driver has more of the processors",
+            case,
+        );
+        Ok(WhatIf { predicted: Some(lowered.predicted), ..what_if })
+    }
+
+    /// The processors of the server's machine, and how many the server used.
+    fn processors(&self) -> Result<(u32, f64), String> {
         if !self.is_own() {
             return Err("the processors of a server that pgdyno does not run are not its to take".to_string());
         }
-        let known = self.run.resources.n_cpus.zip(self.run.resources.server_cpu);
-        let (n_cpus, used) = known.ok_or("the processor time of the server is not known")?;
+        let known = self.run.resources.n_cpus.zip(self.run.resources.server_cpu.filter(|used| *used > 0.0));
+        Ok(known.ok_or("the processor time of the server is not known")?)
+    }
+
+    pub(super) fn fewer_processors(&self) -> Change {
+        let (n_cpus, used) = self.processors()?;
         let n = n_cpus / 2;
         let is_bound = self.case.os.contains_key("numa") || self.case.os.contains_key("processors");
         // Those that the server leaves to others are not missed.

@@ -7,7 +7,7 @@ use model::run::RunRecord;
 use model::text::units::size_bytes;
 
 use crate::summary::limiter::{Bottleneck, Limiter};
-use crate::summary::proof::Kind;
+use crate::summary::proof::{Kind, Outcome, Proof};
 use crate::summary::{RunSummary, Study};
 use crate::what_if::WhatIf;
 
@@ -26,6 +26,19 @@ pub struct Circumstances<'a> {
     pub allow_changes: bool,
     /// Those of [`crate::what_if::OF_SESSIONS`] that the role may set in a session of its own on a server by URL.
     pub settable: &'a BTreeSet<String>,
+    /// What control groups can do on this machine.
+    pub groups: &'a Groups,
+}
+
+/// What control groups can do on a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// Why none can limit processors.
+    pub no_quota: Option<String>,
+    /// Why none can limit reads and writes of devices.
+    pub no_throttle: Option<String>,
+    /// Whether writes that the kernel does later are outside of all groups.
+    pub is_writeback_free: bool,
 }
 
 /// A change, or why it cannot be made.
@@ -58,7 +71,11 @@ pub fn what_ifs(of: Circumstances) -> (Vec<WhatIf>, Vec<(Bottleneck, String)>) {
 
 impl Circumstances<'_> {
     fn what_if(&self, name: Bottleneck) -> Change {
-        let what_if = first(self.changes(name))?;
+        let is_refuted = |what_if: &WhatIf| {
+            let of = |proof: &&Proof| (proof.limiter, &proof.change) == (name, &what_if.change);
+            self.limiter.proofs.iter().find(of).is_some_and(|proof| proof.outcome == Outcome::Refuted)
+        };
+        let what_if = first(self.changes(name), is_refuted)?;
         let predicted = what_if.predicted.or_else(|| self.most_gained(name, what_if.kind));
         Ok(WhatIf { limiter: name, predicted, ..what_if })
     }
@@ -75,8 +92,8 @@ impl Circumstances<'_> {
             Bottleneck::Memory => vec![self.more_work_mem()],
             Bottleneck::Autovacuum => vec![self.without_autovacuum()],
             Bottleneck::RowLock => vec![self.more_rows()],
-            Bottleneck::ServerCpu => vec![self.fewer_processors(), self.huge_pages()],
-            Bottleneck::Scheduling => vec![self.clients_of(self.n_clients() / 4, Kind::Lift)],
+            Bottleneck::ServerCpu => vec![self.quota(), self.fewer_processors(), self.huge_pages()],
+            Bottleneck::Scheduling => vec![self.clients_of(self.n_clients() / 4, Kind::Lift), self.quota()],
             Bottleneck::ClientHeldLock => {
                 vec![
                     self.functions(),
@@ -148,21 +165,24 @@ impl Circumstances<'_> {
             change,
             predicted: None,
             is_partial: false,
+            is_forced: false,
             side_effect,
             case,
         }
     }
 }
 
-/// The first change that can be made; if none can, all reasons.
-fn first(changes: Vec<Change>) -> Change {
-    let mut reasons: Vec<String> = Vec::new();
+/// The first change that can be made and that no earlier what-if has refuted; if there is none, one that was; if none can be made, all
+/// reasons.
+fn first(changes: Vec<Change>, is_refuted: impl Fn(&WhatIf) -> bool) -> Change {
+    let (mut reasons, mut refuted): (Vec<String>, Option<WhatIf>) = (Vec::new(), None);
     for change in changes {
         match change {
+            Ok(what_if) if is_refuted(&what_if) => refuted = refuted.or(Some(what_if)),
             Ok(what_if) => return Ok(what_if),
             Err(reason) if reasons.contains(&reason) => {}
             Err(reason) => reasons.push(reason),
         }
     }
-    Err(reasons.join("; "))
+    refuted.ok_or_else(|| reasons.join("; "))
 }

@@ -26,7 +26,8 @@ pub fn judge(data: &ExperimentData, study: &Study, (without, with): (u32, u32), 
     let outcome = estimate.map_or(Outcome::Undecided, |estimate| {
         outcome(what_if.kind, what_if.predicted, estimate.point, [estimate.low, estimate.high], fell)
     });
-    let is_silent = what_if.is_partial && outcome == Outcome::Refuted;
+    let is_silent = (what_if.is_partial && outcome == Outcome::Refuted)
+        || (what_if.is_forced && outcome == Outcome::Proven);
     let overruled = overruled(data, with);
     let outcome = if is_silent || overruled.is_some() { Outcome::Undecided } else { outcome };
     Proof {

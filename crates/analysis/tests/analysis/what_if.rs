@@ -4,7 +4,7 @@ use analysis::finding::Grade;
 use analysis::summary::Resources;
 use analysis::summary::limiter::{Bottleneck, Confidence, Limiter};
 use analysis::summary::proof::{Kind, Outcome, Proof};
-use analysis::what_if::{Circumstances, WhatIf, confirm, judge, telling_run, what_ifs};
+use analysis::what_if::{Circumstances, Groups, WhatIf, confirm, judge, telling_run, what_ifs};
 use model::experiment::case::{Case, ServerSource, WorkloadKind};
 use model::experiment::plan::RunSpec;
 use model::load::sessions::{SessionSetting, SessionSettings};
@@ -50,6 +50,7 @@ fn chosen_where(
     run.resources =
         Resources { n_cpus: Some(4), host_busy: Some(busy), server_cpu: Some(3.0), ..Resources::default() };
     let settable = settable.iter().map(|name| name.to_string()).collect();
+    let groups = Groups { no_quota: Some("no quota here".to_string()), ..Groups::default() };
     let (mut all, untested) = what_ifs(Circumstances {
         case,
         limiter: &limiter,
@@ -57,8 +58,76 @@ fn chosen_where(
         run: &run,
         allow_changes,
         settable: &settable,
+        groups: &groups,
     });
     all.pop().ok_or_else(|| untested[0].1.clone())
+}
+
+/// The change for a limiter where control groups are to be had.
+fn chosen_with_groups(limiter: &Limiter, case: &Case, resources: &Resources) -> Result<WhatIf, String> {
+    let mut run = analysis::study(&experiment(1, vec![quiet::run(1)])).runs.remove(0);
+    run.resources = resources.clone();
+    let (record, settable, groups) = (record(&[]), Default::default(), Groups::default());
+    let of = Circumstances {
+        case,
+        limiter,
+        record: &record,
+        run: &run,
+        allow_changes: false,
+        settable: &settable,
+        groups: &groups,
+    };
+    let (mut all, untested) = what_ifs(of);
+    all.pop().ok_or_else(|| untested[0].1.clone())
+}
+
+#[test]
+fn a_quota_takes_from_what_was_used_only_where_nothing_was_left() {
+    let case = quiet::case(1);
+    let with = |busy, used| Resources {
+        n_cpus: Some(4),
+        host_busy: Some(busy),
+        server_cpu: Some(used),
+        ..Resources::default()
+    };
+    let of_cpu = limiter(Bottleneck::ServerCpu, None);
+    for (busy, used, quota, predicted, words) in [
+        (0.98, 3.0, "2.400", 0.8, "20 % less than the server used"),
+        // Of 3.5 processors that it could have used, it used 3.
+        (0.875, 3.0, "3.000", 3.0 / 3.5, "14 % less than the server could use"),
+        (0.5, 1.0, "2.400", 0.8, "20 % less than the server could use"),
+    ] {
+        let what_if = chosen_with_groups(&of_cpu, &case, &with(busy, used)).unwrap();
+        assert_eq!(what_if.change, format!("cpu_quota={quota} ({words})"));
+        assert_eq!(what_if.case.os["cpu_quota"], quota);
+        assert!((what_if.predicted.unwrap() - predicted).abs() < 1e-9, "{what_if:?}");
+    }
+    let mut bound = case.clone();
+    bound.os.insert("processors".to_string(), "2".to_string());
+    let reason = chosen_with_groups(&of_cpu, &bound, &with(0.98, 2.0)).unwrap_err();
+    assert!(reason.starts_with("os.processors says which processors the server has"), "{reason}");
+    // A queue for processors is tested by fewer clients first; what that has refuted, the quota tests.
+    let queue = limiter(Bottleneck::Scheduling, None);
+    let lift = chosen_with_groups(&queue, &case, &with(0.98, 3.0)).unwrap();
+    assert_eq!(lift.change, "clients=2");
+    let refuted = Proof {
+        limiter: Bottleneck::Scheduling,
+        kind: lift.kind,
+        change: lift.change,
+        side_effect: String::new(),
+        predicted: None,
+        ratio: None,
+        elasticity: None,
+        interval: None,
+        n_pairs: 4,
+        share: None,
+        outcome: Outcome::Refuted,
+        overruled: None,
+        next: None,
+    };
+    let queue = Limiter { proofs: vec![refuted], ..queue };
+    let next = chosen_with_groups(&queue, &case, &with(0.98, 3.0)).unwrap();
+    assert_eq!(next.change, "cpu_quota=2.400 (20 % less than the server used)");
 }
 
 #[test]
@@ -115,7 +184,7 @@ fn what_cannot_be_tested_is_named_with_the_reason() {
     check(Bottleneck::WalSync, &case, &both, "synchronous_commit is off already; fsync is off already");
     check(Bottleneck::DataRead, &case, &[("shared_buffers", "6GB")], "most of the memory");
     let room = chosen_of(Bottleneck::ServerCpu, &case, &[], 0.72).unwrap_err();
-    assert!(room.starts_with("the processors had room; no huge pages are reserved"), "{room}");
+    assert!(room.starts_with("no quota here; the processors had room; no huge pages are reserved"), "{room}");
     let mut by_url = case.clone();
     by_url.server.source = ServerSource::Url(Default::default());
     check(Bottleneck::WalSync, &by_url, &[], "synchronous_commit may not be set in a session by this role");
@@ -244,6 +313,7 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
         change: "synchronous_commit=off".to_string(),
         predicted: Some(4.0),
         is_partial: false,
+        is_forced: false,
         side_effect: "",
         case: quiet::case(2),
     };
@@ -306,6 +376,7 @@ fn a_setting_that_the_sessions_did_not_have_tests_nothing() {
         change: "synchronous_commit=off in the load's sessions".to_string(),
         predicted: None,
         is_partial: false,
+        is_forced: false,
         side_effect: "",
         case: case.clone(),
     };

@@ -9,7 +9,6 @@ use dataset::{layout, schema, session};
 use model::experiment::case::{Case, ServerSpec, Tls};
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
-use server::running::numa::Binding;
 use server::{Binaries, Cluster, InitOptions, Listen, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
@@ -111,7 +110,7 @@ impl Embedded {
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
         let settings = self.settings_of(case, site, Adding::Everything)?;
-        self.start(settings, None, None)?;
+        self.start(StartOptions { settings, ..StartOptions::default() })?;
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
         match DataSource::of(&case.workload.data) {
@@ -184,7 +183,8 @@ impl Embedded {
         detail.extend(applied.detail);
         self.is_fresh = false;
         let listen = listen(&case.server)?;
-        self.start(settings, applied.binding, listen)?;
+        let (binding, groups) = (applied.binding, applied.groups);
+        self.start(StartOptions { settings, binding, groups, listen, ..StartOptions::default() })?;
         if case.prepare.restore {
             self.expect_whole(case, site)?;
         }
@@ -256,15 +256,9 @@ impl Embedded {
         Ok(settings)
     }
 
-    pub(super) fn start(
-        &mut self,
-        settings: BTreeMap<String, String>,
-        binding: Option<Binding>,
-        listen: Option<Listen>,
-    ) -> Result<()> {
-        let options = StartOptions { settings: settings.clone(), binding, listen, ..StartOptions::default() };
+    pub(super) fn start(&mut self, options: StartOptions) -> Result<()> {
         self.server = Some(Server::start_with(&self.cluster, &options)?);
-        self.settings = settings;
+        self.settings = options.settings;
         Ok(())
     }
 

@@ -72,7 +72,7 @@ pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refu
 }
 
 fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option<String> {
-    let needs_start = key == "huge_pages" || BINDS.contains(&key);
+    let needs_start = key == "huge_pages" || BINDS.contains(&key) || host::group::limited_by(key).is_some();
     match (place, key) {
         (ServerPlace::Away, _) => Some(
             "the server is on another machine; pgdyno sets values there if `host` names the way (--host ssh:HOST, \
@@ -125,6 +125,8 @@ pub(crate) struct Applied {
     /// Each value with the previous one, for the record.
     pub(crate) detail: Detail,
     pub(crate) binding: Option<Binding>,
+    /// Control groups that the server is to be in: the files that take the ids of processes.
+    pub(crate) groups: Vec<PathBuf>,
 }
 
 /// Sets a case's values for the server of `cluster`, which is stopped; changes its `settings` if a value requires it.
@@ -171,6 +173,9 @@ fn set(
             applied.detail.insert(path, format!("{value} (was {before})"));
         }
     }
+    let groups = host::group::make(&machine, &mut keeper, &case.os, &disks)?;
+    applied.groups = groups.procs;
+    applied.detail.extend(groups.detail);
     // After all others, which affect where memory is found.
     if let (Some(wanted), Some(cluster), Some(settings)) =
         (case.os.get("huge_pages"), cluster, settings.as_mut())

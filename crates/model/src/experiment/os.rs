@@ -48,6 +48,27 @@ pub struct OsSection {
     /// Number of processors that the server's processes may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<Levels<u32>>,
+    /// Processors whose time the server may use, by a control group: 1.5 is one and a half.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_quota: Option<Levels<f64>>,
+    /// Reads per second that the server may do on the device of the data directory, by a control group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_read_iops: Option<Levels<f64>>,
+    /// Writes per second there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_write_iops: Option<Levels<f64>>,
+    /// MB (10^6 bytes) per second that it may read there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_read_mb_s: Option<Levels<f64>>,
+    /// MB per second that it may write there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_write_mb_s: Option<Levels<f64>>,
+    /// Writes per second that the server may do on the device of the WAL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_write_iops: Option<Levels<f64>>,
+    /// MB per second that it may write there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_write_mb_s: Option<Levels<f64>>,
 }
 
 impl OsSection {
@@ -68,6 +89,13 @@ impl OsSection {
             ("cpu_governor", texts(&self.cpu_governor)),
             ("numa", texts(&self.numa)),
             ("processors", texts(&self.processors)),
+            ("cpu_quota", texts(&self.cpu_quota)),
+            ("data_read_iops", texts(&self.data_read_iops)),
+            ("data_write_iops", texts(&self.data_write_iops)),
+            ("data_read_mb_s", texts(&self.data_read_mb_s)),
+            ("data_write_mb_s", texts(&self.data_write_mb_s)),
+            ("wal_write_iops", texts(&self.wal_write_iops)),
+            ("wal_write_mb_s", texts(&self.wal_write_mb_s)),
         ];
         all.into_iter().filter(|(_, levels)| !levels.is_empty()).collect()
     }

@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use analysis::summary::CaseSummary;
 use analysis::summary::limiter::Limiter;
 use analysis::summary::proof::Proof;
-use analysis::what_if::{self, Circumstances, WhatIf};
+use analysis::what_if::{self, Circumstances, Groups, WhatIf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use experiment::forecast::outlook::AROUND_LOAD_S;
 use experiment::plan::pairs::what_ifs::{self, Extent};
 use experiment::schedule::conduct;
+use host::Machine;
+use host::group::{self, Resource};
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::load::Window;
@@ -146,6 +148,16 @@ fn settable(explained: &Explained, summary: &CaseSummary, servers: &[Conninfo]) 
     })
 }
 
+/// What control groups can do on this machine.
+fn groups() -> Groups {
+    let machine = Machine::this();
+    Groups {
+        no_quota: group::obstacle(&machine, Resource::Processors),
+        no_throttle: group::obstacle(&machine, Resource::Devices),
+        is_writeback_free: group::is_writeback_free(&machine),
+    }
+}
+
 /// The what-ifs of a case; says what they test, and what nothing can test.
 fn choose(
     explained: &Explained,
@@ -158,7 +170,8 @@ fn choose(
     let record = explained.data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run);
     let case = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
     let record = record.context("the run has no record")?;
-    let of = Circumstances { case, limiter, record, run, allow_changes, settable };
+    let groups = groups();
+    let of = Circumstances { case, limiter, record, run, allow_changes, settable, groups: &groups };
     let (what_ifs, untested) = what_if::what_ifs(of);
     say(&format!(
         "{}: {} ({} confidence): {}",

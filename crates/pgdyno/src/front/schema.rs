@@ -221,6 +221,8 @@ fn kind(key: &str) -> Kind {
         "os.swappiness" => Kind::Whole(0, 200),
         "os.overcommit_memory" => Kind::Whole(0, 2),
         "os.read_ahead_kb" | "os.somaxconn" | "os.max_map_count" | "os.processors" => U32,
+        "os.cpu_quota" | "os.data_read_iops" | "os.data_write_iops" | "os.data_read_mb_s"
+        | "os.data_write_mb_s" | "os.wal_write_iops" | "os.wal_write_mb_s" => Kind::Number,
         _ => Kind::Text,
     }
 }

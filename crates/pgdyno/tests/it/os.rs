@@ -168,6 +168,45 @@ fn a_killed_pgdyno_leaves_neither_values_nor_processes() {
     place.expect_clean();
 }
 
+/// Directories of control groups that pgdyno made.
+fn groups() -> Vec<PathBuf> {
+    let found = Command::new("find").args(["/sys/fs/cgroup", "-name", "pgdyno-*"]).output().unwrap();
+    String::from_utf8(found.stdout).unwrap().lines().map(PathBuf::from).collect()
+}
+
+#[test]
+fn a_killed_pgdyno_leaves_no_control_group() {
+    let Some(_values) = may_set() else { return };
+    let place = Place::new();
+    let run = args(&["--set", "os.cpu_quota=0.5", "--measure", "30s", "-o", "killed"]);
+    let mut plan = run.clone();
+    plan[0] = "plan";
+    if place.run(&plan).stderr.contains("os.cpu_quota = 0.5: no control group") {
+        tell("skipped: no control group of this machine limits processors");
+        return;
+    }
+    let others = groups();
+    let killed = place.start(command(&place, &run));
+    place.wait_for_load("killed", 1);
+    let ours: Vec<PathBuf> = groups().into_iter().filter(|group| !others.contains(group)).collect();
+    assert_eq!(ours.len(), 1, "{ours:?}");
+    let inside = fs::read_to_string(ours[0].join("cgroup.procs")).unwrap();
+    let inside: Vec<&str> = inside.lines().collect();
+    // Postmaster, its helpers and a backend for each client; neither pgdyno nor its driver.
+    assert!(inside.len() >= 5, "{inside:?}");
+    for pid in inside {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        assert!(name.is_empty() || name.starts_with("postgres"), "{name}");
+    }
+    killed.signal(Signal::SIGKILL);
+    wait_until("the end of all processes", || place.processes().is_empty());
+    assert!(!ours[0].exists());
+    assert!(!journal(&place).join("os-undo.jsonl").exists());
+    killed.wait();
+    clean(&place).expect(0);
+    place.expect_clean();
+}
+
 fn clean(place: &Place) -> Ended {
     place.start(command(place, &["clean"])).wait()
 }

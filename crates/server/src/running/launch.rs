@@ -23,6 +23,7 @@ use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
 use crate::process::command::{ending, server_command, wait_until};
 use crate::process::socket::SocketDir;
 use crate::process::start_error::{self, StartError, StartFault};
+use crate::running::groups;
 use crate::running::listen::{Door, Listen};
 use crate::running::numa::Binding;
 use crate::settings::defaults::log_line_prefix;
@@ -54,11 +55,19 @@ pub struct StartOptions {
     pub deadline: Duration,
     /// NUMA placement of its processes and memory; `None` leaves it to the kernel.
     pub binding: Option<Binding>,
+    /// Control groups that its processes are in: the files that take their ids.
+    pub groups: Vec<PathBuf>,
 }
 
 impl Default for StartOptions {
     fn default() -> StartOptions {
-        StartOptions { settings: BTreeMap::new(), listen: None, deadline: START_DEADLINE, binding: None }
+        StartOptions {
+            settings: BTreeMap::new(),
+            listen: None,
+            deadline: START_DEADLINE,
+            binding: None,
+            groups: Vec::new(),
+        }
     }
 }
 
@@ -110,6 +119,7 @@ impl Server {
             let mut server = Server::launch(cluster, options).map_err(before)?;
             match server.wait_until_ready(options.deadline) {
                 Ok(()) => {
+                    server.enter(&options.groups).map_err(before)?;
                     server.prepare_door().map_err(before)?;
                     return Ok(server);
                 }
@@ -272,7 +282,16 @@ impl Server {
         let child =
             crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
         let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
-        Ok(Server { child, socket, data_dir, account: cluster.account.clone(), log_path, door })
+        let server = Server { child, socket, data_dir, account: cluster.account.clone(), log_path, door };
+        // Before it has started any process, which is then in its groups.
+        groups::enter(&options.groups, server.pid())?;
+        Ok(server)
+    }
+
+    /// Moves whatever was started before the postmaster was in its groups.
+    fn enter(&self, groups: &[PathBuf]) -> Result<()> {
+        let postmaster = Pid::from_raw(self.child.id() as i32);
+        groups::expect_inside(groups, || children_of(postmaster))
     }
 
     fn wait_until_ready(&mut self, deadline: Duration) -> Result<(), StartError> {

@@ -133,6 +133,13 @@ fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
         cpu_governor,
         numa,
         processors,
+        cpu_quota,
+        data_read_iops,
+        data_write_iops,
+        data_read_mb_s,
+        data_write_mb_s,
+        wal_write_iops,
+        wal_write_mb_s,
     } = os;
     keep("huge_pages", huge_pages, is_kept);
     keep("transparent_huge_pages", transparent_huge_pages, is_kept);
@@ -145,6 +152,13 @@ fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
     keep("cpu_governor", cpu_governor, is_kept);
     keep("numa", numa, is_kept);
     keep("processors", processors, is_kept);
+    keep("cpu_quota", cpu_quota, is_kept);
+    keep("data_read_iops", data_read_iops, is_kept);
+    keep("data_write_iops", data_write_iops, is_kept);
+    keep("data_read_mb_s", data_read_mb_s, is_kept);
+    keep("data_write_mb_s", data_write_mb_s, is_kept);
+    keep("wal_write_iops", wal_write_iops, is_kept);
+    keep("wal_write_mb_s", wal_write_mb_s, is_kept);
 }
 
 /// Keeps at most `n` levels of each `[os]` key.
