@@ -368,7 +368,16 @@ pub const METRICS: &[Metric] = &[
         "class/state",
         "1",
         "processes, summed over samples, by class (`client`, `walwriter`, …) and wait event, `CPU`, `idle` or `idle in \
-         transaction`; idle background processes are left out; absent is 0",
+         transaction`; `Kernel:…` is I/O without a wait event, as `waits.kernel` has it; idle background processes are left out; absent is 0",
+    ),
+    gauge(
+        "waits.kernel",
+        "place",
+        "1",
+        "processes without a wait event, summed over samples, by where the kernel had them a moment later: `running` (or waiting \
+         for a processor); in I/O `data-read`, `data-write`, `wal-flush`, `wal-init`, `temporary-file`, `slru`, `page-fault`, \
+         `journal`, `io`; `socket`, `semaphore`, `pipe`, `timer`, `other`; only of a server on this machine; absent is 0 \
+         (/proc/PID/stat, syscall, fd, wchan)",
     ),
     gauge("waits.instants", "type:event", "1", "samples with at least one process in this wait; absent is 0"),
     gauge(

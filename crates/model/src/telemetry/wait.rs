@@ -3,8 +3,8 @@
 //! Names are those of PostgreSQL 18's documentation. Before 13, lightweight locks were named by their variable or tranche, and
 //! before 17, events of I/O had other capitals.
 
-/// A session that waits for nothing that PostgreSQL knows of: it runs, or waits for a processor. Before 10, it may also
-/// wait for I/O.
+/// A session that waits for nothing that PostgreSQL knows of: it runs, or waits for a processor. Where its process was not looked
+/// at, it may also be in I/O that the server has no wait event for, before 10 in any. Where it was, its I/O is a wait of type `Kernel`.
 pub const CPU: &str = "CPU";
 /// A session between transactions.
 pub const IDLE: &str = "idle";
@@ -147,6 +147,12 @@ impl Stage {
             }
             ("IO", event) if event.starts_with("Buffile") => Stage::Spill,
             ("IO", event) if event.starts_with("Slru") => Stage::Slru,
+            ("Kernel", "WalFlush") => Stage::WalFlush,
+            ("Kernel", "WalInit") => Stage::WalInit,
+            ("Kernel", "DataRead") => Stage::DataRead,
+            ("Kernel", "DataWrite") if is_client => Stage::DataWrite,
+            ("Kernel", "TemporaryFile") => Stage::Spill,
+            ("Kernel", "Slru") => Stage::Slru,
             ("IPC", "SyncRep") => Stage::Standby,
             ("Lock", _) => Stage::Lock,
             _ => return None,
@@ -192,6 +198,9 @@ mod tests {
             ("IO:AioIoUringExecution", true, Some(Stage::DataRead)),
             ("IPC:SyncRep", true, Some(Stage::Standby)),
             ("Lock:tuple", true, Some(Stage::Lock)),
+            ("Kernel:WalFlush", true, Some(Stage::WalFlush)),
+            ("Kernel:DataWrite", false, None),
+            ("Kernel:PageFault", true, None),
             ("CPU", true, None),
         ] {
             assert_eq!(Stage::of(wait, is_client), expected, "{wait}");

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use wire::{Session, SessionError};
 
+use crate::host::place::Place;
 use crate::schedule::unix_ns;
 use crate::server::statements::{self, Names};
 use crate::server::statistics;
-use crate::server::waits::{self, Rhythm, Tally};
+use crate::server::waits::{self, Kernel, Rhythm, Tally};
 use crate::server::watch::{is_fatal, prepare};
 
 /// Samples that may fail in a row, and the pause after one that did.
@@ -30,6 +31,7 @@ pub(crate) struct Sampling {
     /// Takes a sample with the statements; `None`: this server rejects it.
     statements: Option<String>,
     statements_due: Instant,
+    has_io_events: bool,
 }
 
 impl Sampling {
@@ -56,6 +58,7 @@ impl Sampling {
             roots_due: Instant::now(),
             statements: Some(statements),
             statements_due: Instant::now(),
+            has_io_events: version_num >= 100_000,
         }
     }
 
@@ -69,8 +72,13 @@ impl Sampling {
         self.n_failed >= FAILED_MAX
     }
 
-    /// Takes a sample.
-    pub(crate) fn take(&mut self, session: &mut Session, names: &mut Names) -> Result<(), SessionError> {
+    /// Takes a sample. The server's processes are looked at if its first one is on this machine.
+    pub(crate) fn take(
+        &mut self,
+        session: &mut Session,
+        names: &mut Names,
+        server_pid: Option<i32>,
+    ) -> Result<(), SessionError> {
         let begin = Instant::now();
         self.next = begin + FAILED_PAUSE;
         self.n_failed += 1;
@@ -91,19 +99,21 @@ impl Sampling {
         if names.is_some() {
             self.statements_due = begin + statements::PAUSE;
         }
-        let seen = self.tally.add(&rows.rows, took, names);
+        let look = |pid| Place::of(pid, server_pid?);
+        let kernel = Kernel { look: &look, has_io_events: self.has_io_events };
+        let seen = self.tally.add(&rows.rows, &kernel, took, names);
         if seen.has_lock_waits && begin >= self.roots_due {
-            self.look_for_roots(session)?;
+            self.look_for_roots(session, &kernel)?;
         }
-        self.next = Instant::now() + self.rhythm.pause(seen.n_processes, took);
+        self.next = Instant::now() + self.rhythm.pause(seen, took);
         Ok(())
     }
 
-    fn look_for_roots(&mut self, session: &mut Session) -> Result<(), SessionError> {
+    fn look_for_roots(&mut self, session: &mut Session, kernel: &Kernel) -> Result<(), SessionError> {
         let Some(sql) = &self.roots else { return Ok(()) };
         let begin = Instant::now();
         match session.query(sql) {
-            Ok(rows) => self.tally.add_roots(&rows.rows, begin.elapsed()),
+            Ok(rows) => self.tally.add_roots(&rows.rows, kernel, begin.elapsed()),
             Err(error) if is_fatal(&error) => return Err(error),
             // Samples are worth having without it.
             Err(_) => self.roots = None,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use model::telemetry::wait::{self, Stage};
 
 use crate::gather::Gather;
+use crate::host::place::Place;
 use crate::server::statements::{self, Names, Sampled};
 
 /// Most samples a second.
@@ -20,6 +21,10 @@ const CPU_SHARE: f64 = 0.01;
 /// What a sample costs the server: measured with version 15 at 64 and 512 sessions (0.37 and 1.4 ms of CPU time).
 const COST_S: f64 = 0.000_3;
 const COST_PER_SESSION_S: f64 = 0.000_002_2;
+/// What a look at a process costs the machine, measured.
+const COST_PER_LOOK_S: f64 = 0.000_02;
+/// Processes that a sample looks at.
+const LOOKED_MAX: usize = 1000;
 /// Pause between two looks for the roots of lock queues, which lock the lock manager.
 pub(crate) const ROOTS_PAUSE: Duration = Duration::from_millis(900);
 /// Waiting sessions whose root is looked for: each costs a look into the lock manager. Those that have waited longest are
@@ -30,7 +35,8 @@ const CHAIN_MAX: usize = 64;
 /// The class of sessions of the load and of others.
 const CLIENT: &str = "client";
 
-/// A sample: class, state, wait event with its type, number of processes. Idle background processes are left out.
+/// A sample: class, state, wait event with its type, number of processes, and the ids of those that wait for nothing. Idle background
+/// processes are left out.
 pub(crate) fn sample_sql() -> String {
     sample_of("", "a", "1, 2, 3, 4")
 }
@@ -45,7 +51,9 @@ pub(crate) fn sample_statements_sql(database: &str) -> String {
 fn sample_of(more: &str, from: &str, by: &str) -> String {
     format!(
         "select case when kind = 'client backend' then '{CLIENT}' else kind end, coalesce(state, ''), \
-         coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)::text{more} from {from} \
+         coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)::text, \
+         coalesce(string_agg(case when wait_event_type is null and coalesce(state, '') not like 'idle%' then pid::text end, ' '), '')\
+         {more} from {from} \
          where kind is not null and (kind = 'client backend' or coalesce(wait_event_type, '') <> 'Activity') \
          group by {by}"
     )
@@ -68,6 +76,8 @@ pub(crate) struct Tally {
     n_samples: u32,
     /// Processes by class and wait, summed over samples.
     processes: BTreeMap<String, f64>,
+    /// Processes without a wait event by where the kernel had them, summed over samples.
+    places: BTreeMap<Place, f64>,
     /// Samples with at least one process in it, by wait.
     instants: BTreeMap<String, u32>,
     /// The same by stage.
@@ -83,16 +93,37 @@ pub(crate) struct Tally {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) n_processes: u32,
+    pub(crate) n_looked: u32,
     pub(crate) has_lock_waits: bool,
 }
 
 type Row = [Option<String>];
+
+/// A look at processes of the server that wait for nothing that it knows of.
+pub(crate) struct Kernel<'a> {
+    /// Where the process with this id is, if it is on this machine.
+    pub(crate) look: &'a dyn Fn(i32) -> Option<Place>,
+    /// Whether the server has wait events for I/O: from 10 on.
+    pub(crate) has_io_events: bool,
+}
+
+impl Kernel<'_> {
+    fn place(&self, pid: &str) -> Option<Place> {
+        (self.look)(pid.parse().ok()?)
+    }
+
+    /// What a process does that waits for nothing the server knows of.
+    fn what(&self, place: Option<Place>) -> &'static str {
+        place.and_then(|place| place.wait(self.has_io_events)).unwrap_or(wait::CPU)
+    }
+}
 
 impl Tally {
     /// Adds the rows of [`sample_sql`], which took this long, or of [`sample_statements_sql`] with the names of statements.
     pub(crate) fn add(
         &mut self,
         rows: &[Vec<Option<String>>],
+        kernel: &Kernel,
         took: Duration,
         mut names: Option<&mut Names>,
     ) -> Seen {
@@ -103,16 +134,20 @@ impl Tally {
         for row in rows {
             let Some((class, what, n)) = process(row) else { continue };
             seen.n_processes = seen.n_processes.saturating_add(n);
-            *self.processes.entry(format!("{class}/{what}")).or_default() += f64::from(n);
-            if let Some(stage) = Stage::of(&what, class == CLIENT) {
-                seen.has_lock_waits |= stage == Stage::Lock;
-                stages.insert(stage);
-            }
-            if let (Some(names), [.., Some(id), Some(text)]) = (&mut names, &row[5..]) {
-                self.statements.add(&names.of(id, text), &what, n);
-            }
-            if what.contains(':') {
-                waits.insert(what);
+            let (more, n_looked) = self.look(&what, n, row, kernel);
+            seen.n_looked += n_looked;
+            for (what, n) in more {
+                *self.processes.entry(format!("{class}/{what}")).or_default() += f64::from(n);
+                if let Some(stage) = Stage::of(&what, class == CLIENT) {
+                    seen.has_lock_waits |= stage == Stage::Lock;
+                    stages.insert(stage);
+                }
+                if let (Some(names), Some([.., Some(id), Some(text)])) = (&mut names, row.get(6..)) {
+                    self.statements.add(&names.of(id, text), &what, n);
+                }
+                if what.contains(':') {
+                    waits.insert(what);
+                }
             }
         }
         waits.into_iter().for_each(|what| *self.instants.entry(what).or_default() += 1);
@@ -123,9 +158,24 @@ impl Tally {
         seen
     }
 
+    /// What `n` processes of a row do, apart for those that the kernel has in I/O, and how many were looked at.
+    fn look(&mut self, what: &str, n: u32, row: &Row, kernel: &Kernel) -> (BTreeMap<String, u32>, u32) {
+        let pids = row.get(5).and_then(Option::as_deref).filter(|_| what == wait::CPU).unwrap_or_default();
+        let (mut by, mut n_looked) = (BTreeMap::new(), 0);
+        for place in pids.split(' ').take(LOOKED_MAX.min(n as usize)).filter_map(|pid| kernel.place(pid)) {
+            n_looked += 1;
+            *self.places.entry(place).or_default() += 1.0;
+            *by.entry(kernel.what(Some(place)).to_string()).or_default() += 1;
+        }
+        if n > n_looked {
+            *by.entry(what.to_string()).or_default() += n - n_looked;
+        }
+        (by, n_looked)
+    }
+
     /// Adds the rows of [`roots_sql`].
-    pub(crate) fn add_roots(&mut self, rows: &[Vec<Option<String>>], took: Duration) {
-        for root in roots(rows) {
+    pub(crate) fn add_roots(&mut self, rows: &[Vec<Option<String>>], kernel: &Kernel, took: Duration) {
+        for root in roots(rows, kernel) {
             *self.roots.entry(root).or_default() += 1.0;
         }
         self.n_queries += 1;
@@ -134,7 +184,7 @@ impl Tally {
 
     /// Hands over the tick's readings, and starts the next tick.
     pub(crate) fn put(&mut self, gather: &mut Gather) {
-        let Tally { n_samples, processes, instants, stages, roots, n_queries, took, statements } =
+        let Tally { n_samples, processes, places, instants, stages, roots, n_queries, took, statements } =
             std::mem::take(self);
         if n_samples == 0 {
             return;
@@ -143,6 +193,7 @@ impl Tally {
         gather.put("waits.queries", "", f64::from(n_queries));
         gather.put("waits.time", "", took.as_secs_f64());
         processes.iter().for_each(|(key, n)| gather.put_said("waits.processes", key, *n));
+        places.iter().for_each(|(place, n)| gather.put("waits.kernel", place.as_str(), *n));
         instants.iter().for_each(|(key, n)| gather.put_said("waits.instants", key, f64::from(*n)));
         // A stage that nobody was in was observed all the same.
         for stage in Stage::ALL {
@@ -173,7 +224,7 @@ fn what(is_client: bool, state: &str, kind: &str, event: &str) -> String {
 }
 
 /// What the root of each waiting session's queue does; `gone` if it has ended meanwhile.
-fn roots(rows: &[Vec<Option<String>>]) -> Vec<String> {
+fn roots(rows: &[Vec<Option<String>>], kernel: &Kernel) -> Vec<String> {
     let (mut waiting, mut others) = (HashMap::<&str, &str>::new(), HashMap::<&str, (&str, &str)>::new());
     for row in rows {
         match row.as_slice() {
@@ -187,7 +238,7 @@ fn roots(rows: &[Vec<Option<String>>]) -> Vec<String> {
     let doing = |pid: &str| match others.get(pid) {
         Some(("idle", _)) => wait::IDLE_IN_TRANSACTION.to_string(),
         Some(("Client", "ClientRead")) => wait::IDLE_IN_TRANSACTION.to_string(),
-        Some(("", _)) => wait::CPU.to_string(),
+        Some(("", _)) => kernel.what(kernel.place(pid)).to_string(),
         Some((kind, event)) => wait::name(kind, event),
         None => "gone".to_string(),
     };
@@ -218,9 +269,10 @@ impl Rhythm {
         Rhythm { state: seed | 1 }
     }
 
-    /// The pause before the next sample, of a server with this many processes, after one that took `took`.
-    pub(crate) fn pause(&mut self, n_processes: u32, took: Duration) -> Duration {
-        let cost = COST_S + COST_PER_SESSION_S * f64::from(n_processes);
+    /// The pause after a sample that took `took`.
+    pub(crate) fn pause(&mut self, seen: Seen, took: Duration) -> Duration {
+        let looks = COST_PER_LOOK_S * f64::from(seen.n_looked);
+        let cost = COST_S + COST_PER_SESSION_S * f64::from(seen.n_processes) + looks;
         let mean = (1.0 / RATE_MAX).max(cost / CPU_SHARE);
         // A server that answers slowly is asked less often.
         let mean = mean.max(4.0 * took.as_secs_f64()).min(1.0);
@@ -238,6 +290,17 @@ mod tests {
     use super::*;
     use crate::gather::Backwards;
 
+    /// Processes 1 and 2 run, 3 flushes WAL, 4 sleeps for a page of its memory; others are elsewhere.
+    fn kernel(has_io_events: bool) -> Kernel<'static> {
+        let look = &|pid| match pid {
+            1 | 2 => Some(Place::Running),
+            3 => Some(Place::WalFlush),
+            4 => Some(Place::PageFault),
+            _ => None,
+        };
+        Kernel { look, has_io_events }
+    }
+
     fn row(texts: [&str; 5]) -> Vec<Option<String>> {
         texts.map(|text| Some(text.to_string())).to_vec()
     }
@@ -254,10 +317,10 @@ mod tests {
             row(["walwriter", "", "IO", "WALSync", "1"]),
             row(["client", "", "", "", "1"]),
         ];
-        let seen = tally.add(&first, Duration::from_millis(1), None);
-        assert_eq!(seen, Seen { n_processes: 18, has_lock_waits: true });
+        let seen = tally.add(&first, &kernel(true), Duration::from_millis(1), None);
+        assert_eq!(seen, Seen { n_processes: 18, n_looked: 0, has_lock_waits: true });
         let second = [row(["client", "idle in transaction", "Client", "ClientRead", "1"])];
-        assert!(!tally.add(&second, Duration::from_millis(1), None).has_lock_waits);
+        assert!(!tally.add(&second, &kernel(true), Duration::from_millis(1), None).has_lock_waits);
         let mut gather = Gather::new(Backwards::Reset);
         tally.put(&mut gather);
         let values = gather.take().0;
@@ -272,6 +335,34 @@ mod tests {
         assert_eq!(of("waits.processes[client/hidden]"), Some(1.0));
         tally.put(&mut gather);
         assert!(gather.take().0.is_empty(), "a tick without samples has no readings of them");
+    }
+
+    #[test]
+    fn who_waits_for_nothing_is_looked_at_in_the_kernel() {
+        let nulls = |pids: &str, n: &str| {
+            [&row(["client", "active", "", "", n])[..], &[Some(pids.to_string())]].concat()
+        };
+        let readings = |has_io_events| {
+            let mut tally = Tally::default();
+            let rows = [nulls("1 2 3 4 5", "5"), row(["client", "active", "LWLock", "WALWrite", "3"])];
+            let seen = tally.add(&rows, &kernel(has_io_events), Duration::from_millis(1), None);
+            assert_eq!((seen.n_processes, seen.n_looked), (8, 4));
+            let mut gather = Gather::new(Backwards::Reset);
+            tally.put(&mut gather);
+            gather.take().0
+        };
+        let old = readings(false);
+        assert_eq!(old["waits.processes[client/CPU]"], 3.0);
+        assert_eq!(old["waits.processes[client/Kernel:WalFlush]"], 1.0);
+        assert_eq!(old["waits.processes[client/Kernel:PageFault]"], 1.0);
+        assert_eq!(old["waits.kernel[running]"], 2.0);
+        assert_eq!(old["waits.kernel[wal-flush]"], 1.0);
+        assert_eq!(old["waits.instants[Kernel:WalFlush]"], 1.0);
+        // Version 10 and later would show a flush: this one began after the answer.
+        let new = readings(true);
+        assert_eq!(new["waits.processes[client/CPU]"], 4.0);
+        assert_eq!(new["waits.processes[client/Kernel:PageFault]"], 1.0);
+        assert_eq!(new["waits.kernel[wal-flush]"], 1.0);
     }
 
     #[test]
@@ -292,21 +383,27 @@ mod tests {
             other("1", "IO", "WALSync"),
             other("4", "idle", "ClientRead"),
         ];
-        let mut found = roots(&rows);
+        let mut found = roots(&rows, &kernel(true));
         found.sort();
         assert_eq!(found, ["IO:WalSync", "IO:WalSync", "gone", "gone", "idle in transaction"]);
+        let rows = [waiting("8", "3"), waiting("9", "2"), other("2", "", ""), other("3", "", "")];
+        let mut found = roots(&rows, &kernel(false));
+        found.sort();
+        assert_eq!(found, ["CPU", "Kernel:WalFlush"]);
     }
 
     #[test]
     fn many_sessions_are_sampled_less_often_and_never_in_step() {
         let mut rhythm = Rhythm::new(7);
-        let mut mean = |n, took| (0..1000).map(|_| rhythm.pause(n, took).as_secs_f64()).sum::<f64>() / 1000.0;
+        let of = |n_processes| Seen { n_processes, ..Seen::default() };
+        let mut mean =
+            |n, took| (0..1000).map(|_| rhythm.pause(of(n), took).as_secs_f64()).sum::<f64>() / 1000.0;
         let fast = Duration::from_micros(500);
         assert!((mean(8, fast) - 0.05).abs() < 0.002);
         assert!((mean(512, fast) - 0.143).abs() < 0.005);
         assert!((mean(8, Duration::from_millis(50)) - 0.2).abs() < 0.01);
         assert!(mean(1, Duration::from_secs(9)) <= 1.05);
-        let mut pauses: Vec<Duration> = (0..10).map(|_| rhythm.pause(8, fast)).collect();
+        let mut pauses: Vec<Duration> = (0..10).map(|_| rhythm.pause(of(8), fast)).collect();
         pauses.dedup();
         assert_eq!(pauses.len(), 10);
     }

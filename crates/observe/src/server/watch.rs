@@ -151,7 +151,7 @@ impl ServerWatch {
         loop {
             let (_, end) = ends.next(control.get().align_unix_ns);
             let Some((meant_ns, stop)) = control.sleep_tick_or(&mut ends, self.next_sample(end)) else {
-                self.sample();
+                self.sample(control.get().server_pid);
                 continue;
             };
             // The end of a run is not the time to wait for a server that is gone.
@@ -192,10 +192,10 @@ impl ServerWatch {
     }
 
     /// Samples what all processes wait for.
-    fn sample(&mut self) {
+    fn sample(&mut self, server_pid: Option<i32>) {
         let Some(asking) = self.session.as_mut() else { return };
         let Some(sampling) = asking.sampling.as_mut() else { return };
-        let Err(error) = sampling.take(&mut asking.session, &mut self.names) else {
+        let Err(error) = sampling.take(&mut asking.session, &mut self.names, server_pid) else {
             return self.tell_names();
         };
         if asking.session.is_lost() || is_fatal(&error) {

@@ -56,7 +56,7 @@ fn behind(facts: &Facts, name: Bottleneck) -> Vec<Figure> {
             cpu(facts).into_iter().chain(stage(facts, Stage::DataRead, "reading data")).collect()
         }
         Bottleneck::ServerCpu | Bottleneck::Scheduling => {
-            cpu(facts).into_iter().chain([running(facts)]).collect()
+            cpu(facts).into_iter().chain([running(facts)]).chain(queued(facts)).collect()
         }
         Bottleneck::RowLock => locks(facts, "held at work", facts.roots_at_work()),
         Bottleneck::ClientHeldLock => locks(facts, "held while the client pauses", facts.roots_at_client()),
@@ -115,6 +115,12 @@ fn cpu(facts: &Facts) -> Option<Figure> {
 fn running(facts: &Facts) -> Figure {
     let n = facts.runnable();
     figure("running, or waiting to run", part(n, facts.working()), "sessions at work")
+}
+
+/// Those of the running ones that only wait for a processor, as the kernel counted them.
+fn queued(facts: &Facts) -> Option<Figure> {
+    let n = facts.server_delay?.min(facts.runnable());
+    Some(figure("waiting for a processor", part(n, facts.working()), "sessions at work"))
 }
 
 fn working(facts: &Facts) -> Figure {

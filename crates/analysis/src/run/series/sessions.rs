@@ -20,7 +20,7 @@ pub(crate) fn kind(what: &str) -> Option<&'static str> {
             wait::IDLE_IN_TRANSACTION => "idle in transaction",
             wait::CPU => "CPU",
             _ if what.starts_with("LWLock:") => "LWLocks",
-            _ if what.starts_with("IO:") => "I/O",
+            _ if what.starts_with("IO:") || what.starts_with("Kernel:") => "I/O",
             _ => "other",
         },
     })
@@ -63,6 +63,8 @@ mod tests {
             ("IPC:BufferIo", Some("I/O")),
             ("IO:BuffileWrite", Some("I/O")),
             ("IO:CopyFileRead", Some("I/O")),
+            ("Kernel:WalFlush", Some("WAL")),
+            ("Kernel:PageFault", Some("I/O")),
             ("Lock:transactionid", Some("locks")),
             ("Timeout:SpinDelay", Some("other")),
             ("hidden", Some("other")),
