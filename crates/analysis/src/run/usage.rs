@@ -1,6 +1,6 @@
 //! Adds up ticks over spans of time: rates of counters, levels of gauges, and users of the processors.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
 use model::run::RunRecord;
@@ -16,11 +16,12 @@ const MIN_COVERAGE: f64 = 0.5;
 pub(crate) struct Usage<'a> {
     /// Ticks in the order of their ends.
     ticks: Vec<Placed<'a>>,
+    /// Numbers of the ticks that have a metric, with or without instances, in order; of the metrics of a machine, only
+    /// those of the machine in question. Rules ask for hundreds of metrics second by second.
+    by_metric: HashMap<&'a str, Vec<usize>>,
     /// Length of the longest tick.
     longest_s: f64,
     parties: Parties,
-    /// Whose ticks describe the machine: of [`TickSource::Host`] or of [`TickSource::DriverHost`].
-    machine: TickSource,
     partner: Partner<'a>,
 }
 
@@ -81,8 +82,14 @@ pub(crate) struct CpuSplit {
 impl<'a> Usage<'a> {
     /// The ticks of a run, in the order of their ends.
     pub(crate) fn new(ticks: Vec<Placed<'a>>, parties: Parties) -> Usage<'a> {
+        Usage::of_machine(ticks, parties, TickSource::Host)
+    }
+
+    /// The machine's ticks are of [`TickSource::Host`] or of [`TickSource::DriverHost`].
+    fn of_machine(ticks: Vec<Placed<'a>>, parties: Parties, machine: TickSource) -> Usage<'a> {
         let longest_s = ticks.iter().map(Placed::length_s).fold(0.0, f64::max);
-        Usage { ticks, longest_s, parties, machine: TickSource::Host, partner: Partner::None }
+        let by_metric = by_metric(&ticks, machine);
+        Usage { ticks, by_metric, longest_s, parties, partner: Partner::None }
     }
 
     /// The machine of the driver alone, where that of the server was observed too.
@@ -91,7 +98,7 @@ impl<'a> Usage<'a> {
             |placed: &&Placed| matches!(placed.tick.source, TickSource::DriverHost | TickSource::Driver);
         let ticks: Vec<Placed<'a>> = self.ticks.iter().filter(of_it).copied().collect();
         let parties = Parties { server: false, driver: true, pgdyno: true };
-        let usage = Usage { machine: TickSource::DriverHost, ..Usage::new(ticks, parties) };
+        let usage = Usage::of_machine(ticks, parties, TickSource::DriverHost);
         let is_observed = usage.with_metric("host.cpu.user").next().is_some();
         is_observed.then_some(usage)
     }
@@ -105,17 +112,23 @@ impl<'a> Usage<'a> {
 
     /// The ticks with a metric, with or without instances.
     pub(crate) fn with_metric(&self, metric: &str) -> impl Iterator<Item = &Placed<'a>> {
-        self.ticks.iter().filter(move |placed| self.holds(placed, metric))
+        self.numbers(metric).iter().map(|number| &self.ticks[*number])
+    }
+
+    fn numbers(&self, metric: &str) -> &[usize] {
+        self.by_metric.get(metric).map_or(&[], Vec::as_slice)
     }
 
     /// The ticks with a metric that overlap a span.
     fn overlapping(&self, metric: &str, from_s: f64, to_s: f64) -> impl Iterator<Item = &Placed<'a>> {
-        let first = self.ticks.partition_point(|placed| placed.to_s <= from_s);
+        let numbers = self.numbers(metric);
+        let first = numbers.partition_point(|number| self.ticks[*number].to_s <= from_s);
         let after = to_s + self.longest_s;
-        self.ticks[first..]
+        numbers[first..]
             .iter()
+            .map(|number| &self.ticks[*number])
             .take_while(move |placed| placed.to_s <= after)
-            .filter(move |placed| placed.from_s < to_s && self.holds(placed, metric))
+            .filter(move |placed| placed.from_s < to_s)
     }
 
     /// The ticks with a key.
@@ -124,22 +137,10 @@ impl<'a> Usage<'a> {
             .filter_map(move |placed| Some((placed, *placed.tick.values.get(key)?)))
     }
 
-    /// Whether a tick has a metric; of the metrics of a machine, only those of the one in question count.
-    fn holds(&self, placed: &Placed, metric: &str) -> bool {
-        let is_of_other =
-            placed.tick.source != self.machine && OF_MACHINE.iter().any(|prefix| metric.starts_with(prefix));
-        !is_of_other && from_metric(placed, metric).next().is_some_and(|(key, _)| split_key(key).0 == metric)
-    }
-
     /// Instances of a metric in any tick, in order.
     pub(crate) fn instances(&self, metric: &str) -> Vec<String> {
-        let keys = self.with_metric(metric).flat_map(|placed| placed.tick.values.keys());
-        let instances: BTreeSet<&str> = keys
-            .filter_map(|key| match split_key(key) {
-                (name, Some(instance)) if name == metric => Some(instance),
-                _ => None,
-            })
-            .collect();
+        let keys = self.with_metric(metric).flat_map(|placed| of_metric(placed, metric));
+        let instances: BTreeSet<&str> = keys.filter_map(|(key, _)| split_key(key).1).collect();
         let mut instances: Vec<String> = instances.into_iter().map(String::from).collect();
         // cpu2 before cpu10.
         instances.sort_by_key(|name| (name.len(), name.clone()));
@@ -250,13 +251,35 @@ impl<'a> Usage<'a> {
     }
 }
 
-/// Values of a tick from a metric's name on, in the order of the keys.
-fn from_metric<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = (&'a String, &'a f64)> {
-    placed.tick.values.range::<str, _>((Bound::Included(metric), Bound::Unbounded))
+/// The index of [`Usage::by_metric`].
+fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, Vec<usize>> {
+    let mut index: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (number, placed) in ticks.iter().enumerate() {
+        let is_of_other = placed.tick.source != machine;
+        let mut last = "";
+        for key in placed.tick.values.keys() {
+            let metric = split_key(key).0;
+            let is_skipped = is_of_other && OF_MACHINE.iter().any(|prefix| metric.starts_with(prefix));
+            // Instances of a metric follow each other.
+            if metric != last && !is_skipped {
+                index.entry(metric).or_default().push(number);
+            }
+            last = metric;
+        }
+    }
+    index.values_mut().for_each(Vec::dedup);
+    index
+}
+
+/// Values of a metric in a tick, in the order of their keys.
+fn of_metric<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = (&'a String, &'a f64)> {
+    let from_it = placed.tick.values.range::<str, _>((Bound::Included(metric), Bound::Unbounded));
+    // `host.cpu.user-x` would lie between `host.cpu.user` and `host.cpu.user[…]`.
+    let begins = from_it.take_while(move |(key, _)| key.starts_with(metric));
+    begins.filter(move |(key, _)| split_key(key).0 == metric)
 }
 
 /// Sum of a metric's value over its instances. (`Iterator::sum` of nothing would be -0.0.)
 pub(crate) fn sum_of(placed: &Placed, metric: &str) -> f64 {
-    let of_metric = from_metric(placed, metric).take_while(|(key, _)| split_key(key).0 == metric);
-    of_metric.map(|(_, value)| value).fold(0.0, |sum, value| sum + value)
+    of_metric(placed, metric).map(|(_, value)| value).fold(0.0, |sum, value| sum + value)
 }

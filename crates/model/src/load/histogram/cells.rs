@@ -72,19 +72,25 @@ fn own(bytes: &[u8]) -> Option<Vec<Cell>> {
 }
 
 /// Reads counts, and lengths of rows of empty cells as negative numbers: zigzag, in groups of seven bits, the ninth byte whole.
-fn cells_of(mut counts: &[u8]) -> Option<Vec<Cell>> {
-    let mut cells = Vec::with_capacity(counts.len() / 2);
-    let mut at: usize = 0;
-    while !counts.is_empty() {
-        let number = varint(&mut counts)?;
-        let value = (number >> 1) as i64 ^ -((number & 1) as i64);
-        match u64::try_from(value) {
-            Ok(0) => at += 1,
-            Ok(count) => {
-                cells.push((u32::try_from(at).ok()?, count));
-                at += 1;
+fn cells_of(counts: &[u8]) -> Option<Vec<Cell>> {
+    let mut cells = Vec::with_capacity(counts.len());
+    let (mut at, mut left) = (0_usize, counts);
+    while let Some((first, rest)) = left.split_first() {
+        // Most numbers take one byte.
+        let number = if *first < 0x80 {
+            left = rest;
+            u64::from(*first)
+        } else {
+            varint(&mut left)?
+        };
+        let size = number >> 1;
+        if number & 1 == 1 {
+            at = at.checked_add(usize::try_from(size).ok()?)?.checked_add(1)?;
+        } else {
+            if size > 0 {
+                cells.push((u32::try_from(at).ok()?, size));
             }
-            Err(_) => at = at.checked_add(usize::try_from(value.unsigned_abs()).ok()?)?,
+            at += 1;
         }
         if at > N_CELLS_MAX {
             return None;
@@ -93,20 +99,13 @@ fn cells_of(mut counts: &[u8]) -> Option<Vec<Cell>> {
     Some(cells)
 }
 
-#[inline]
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    // Most numbers are small.
-    if let [byte @ ..0x80, rest @ ..] = *bytes {
-        *bytes = rest;
-        return Some(u64::from(*byte));
-    }
     let mut value = 0;
-    for i in 0..9 {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
+    for (i, byte) in bytes.iter().take(9).enumerate() {
         let (bits, is_last) = if i == 8 { (*byte, true) } else { (byte & 0x7f, byte & 0x80 == 0) };
         value |= u64::from(bits) << (7 * i);
         if is_last {
+            *bytes = &bytes[i + 1..];
             return Some(value);
         }
     }
