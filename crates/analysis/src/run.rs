@@ -1,6 +1,7 @@
 //! One run in figures: its seconds, its resource usage, and its marks.
 
 pub mod capacity;
+pub(crate) mod counters;
 pub(crate) mod limiter;
 pub mod marks;
 pub(crate) mod resources;

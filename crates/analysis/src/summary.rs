@@ -4,6 +4,7 @@
 
 pub mod capacity;
 mod case;
+mod counters;
 pub mod limiter;
 pub mod proof;
 mod resources;
@@ -15,6 +16,7 @@ pub mod tpcc;
 pub mod variation;
 
 pub use case::CaseSummary;
+pub use counters::{Counters, EventCount};
 pub use resources::{DriverHostResources, RemoteResources, Resources};
 pub use run::{
     Disturbance, ErrorSummary, LatencySummary, Mark, RunSummary, ScriptSummary, Second, Series,

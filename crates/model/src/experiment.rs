@@ -291,6 +291,9 @@ pub struct RunSection {
     pub wal: Levels<WalPolicy>,
     /// Whether host and server are observed while the load runs.
     pub telemetry: Levels<bool>,
+    /// Whether counters of processor and kernel are read over the server's processes.
+    #[serde(skip_serializing_if = "is_only_off")]
+    pub counters: Levels<bool>,
     /// Whether the ceilings of devices, processors and network are measured before the first run, unless they are known.
     pub calibrate: bool,
     /// How many servers run by pgdyno may have their data on disk at the same time: 1, or all.
@@ -314,6 +317,7 @@ impl Default for RunSection {
             max_failed: None,
             wal: Levels::one(WalPolicy::AsIs),
             telemetry: Levels::one(true),
+            counters: Levels::one(false),
             calibrate: false,
             servers_at_a_time: None,
             parallel_targets: false,
@@ -334,6 +338,10 @@ impl RunSection {
 /// How long `auto` waits for a steady load by default: longer than most caches take to fill, short enough to wait in
 /// every run.
 const RAMP_UP_MAX: Span = Span::from_s(120);
+
+fn is_only_off(levels: &Levels<bool>) -> bool {
+    *levels == Levels::one(false)
+}
 
 fn is_zero(span: &Span) -> bool {
     span.ms == 0

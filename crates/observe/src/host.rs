@@ -2,6 +2,7 @@
 
 pub(crate) mod backends;
 pub(crate) mod cgroup;
+pub mod counters;
 pub(crate) mod device;
 pub(crate) mod disk;
 pub mod facts;
@@ -9,6 +10,7 @@ pub(crate) mod network;
 pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod provisioned;
+pub(crate) mod resctrl;
 pub(crate) mod service;
 pub(crate) mod stack;
 pub(crate) mod system;

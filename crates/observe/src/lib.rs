@@ -26,6 +26,7 @@ use model::telemetry::reading::Tick;
 use model::telemetry::watch::Backends;
 use wire::Conninfo;
 
+use crate::host::counters::Counters;
 use crate::host::watch::HostWatch;
 pub use crate::remote::exposition::Mapping;
 use crate::remote::watch::RemoteWatch;
@@ -66,7 +67,6 @@ pub enum Sample {
 }
 
 /// Specification of what to observe.
-#[derive(Clone)]
 pub struct ObserveSpec {
     /// The server to query; `None` leaves its statistics out.
     pub server: Option<Conninfo>,
@@ -74,6 +74,8 @@ pub struct ObserveSpec {
     pub database: String,
     /// Process id of the postmaster, if the server runs on this machine.
     pub server_pid: Option<i32>,
+    /// Counters that are attached to the server already, so that none of its later processes escapes them.
+    pub counters: Option<Counters>,
     /// Process id of the load driver, once it runs.
     pub driver_pid: Option<i32>,
     /// Backends of the load and of pgdyno's other sessions; `None` if unknown: then foreign sessions are not distinguished.
@@ -122,6 +124,7 @@ impl ObserveSpec {
             server: None,
             database: String::new(),
             server_pid: None,
+            counters: None,
             driver_pid: None,
             backends: None,
             dirs: BTreeMap::new(),
@@ -180,7 +183,8 @@ impl Observer {
             return Ok(observer);
         }
         let tick_ns = spec.tick_ns;
-        let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone());
+        let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone())
+            .with_counters(spec.counters);
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
         let has_log = spec.log_path.is_some() || spec.is_log_followed;
         if let Some(conninfo) = spec.server {
@@ -288,6 +292,7 @@ impl fmt::Debug for ObserveSpec {
             .field("server", &self.server.as_ref().map(Conninfo::keywords))
             .field("database", &self.database)
             .field("server_pid", &self.server_pid)
+            .field("counters", &self.counters)
             .field("driver_pid", &self.driver_pid)
             .field("backends", &self.backends)
             .field("dirs", &self.dirs)

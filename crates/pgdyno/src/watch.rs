@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use driver::far::{Begin, Commands, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox};
 use model::load::drive::DriverLine;
 use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watched, Watching};
+use observe::host::counters::Counters;
 use observe::{ObserveSpec, Observer, Sample};
 use server::database::target::{postmaster_of, wal_of};
 
@@ -38,6 +39,8 @@ fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String
         return Err(format!("the order has format {}, this pgdyno knows {}", order.format, model::FORMAT));
     }
     let place = Place::of(&order);
+    // Before the load connects: its backends are then counted from their beginning.
+    let counters = place.pid().filter(|_| order.counters).map(Counters::attach);
     let said = outbox.say(&DriverLine::Watching(Box::new(place.describe())));
     said.map_err(|error| error.to_string())?;
     let mut backends = Backends::default();
@@ -47,8 +50,11 @@ fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String
     // its pings.
     let shift_ns = wall.less(WallClock::read());
     order.spot_notice.iter().for_each(|url| spot::poll_for_other(url, wall, outbox));
-    let spec =
-        ObserveSpec { align_unix_ns: go.saturating_add_signed(shift_ns.saturating_neg()), ..place.observe() };
+    let spec = ObserveSpec {
+        align_unix_ns: go.saturating_add_signed(shift_ns.saturating_neg()),
+        counters,
+        ..place.observe()
+    };
     let sink = sink(outbox.clone(), shift_ns, Arc::clone(&n_ticks));
     let observer = Observer::start(spec, sink).map_err(|error| format!("{error:#}"))?;
     observer.set_backends(backends);
@@ -149,10 +155,14 @@ impl Place {
         }
     }
 
+    fn pid(&self) -> Option<i32> {
+        self.postmaster_pid.and_then(|pid| i32::try_from(pid).ok())
+    }
+
     fn observe(&self) -> ObserveSpec {
         let length = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());
         ObserveSpec {
-            server_pid: self.postmaster_pid.and_then(|pid| i32::try_from(pid).ok()),
+            server_pid: self.pid(),
             dirs: self.dirs.clone(),
             may_observe_all_disks: true,
             log_offset: self.log_path.as_ref().map_or(0, length),

@@ -7,7 +7,7 @@ pub(crate) mod seconds;
 use std::borrow::Cow;
 
 use analysis::case::labels;
-use analysis::summary::{LatencySummary, RunSummary, Study};
+use analysis::summary::{Counters, LatencySummary, RunSummary, Study};
 use model::experiment::origin;
 use model::load::interval::Counts;
 use model::text::visible::visible;
@@ -86,6 +86,7 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     latency(&mut row, "lag", run.lag);
     row.push(("fairness".to_string(), number(run.fairness)));
     resources(&mut row, run);
+    counters(study, &mut row, run.counters.as_ref());
     remote(study, &mut row, run);
     driver_host(study, &mut row, run);
     for phase in phases {
@@ -150,6 +151,23 @@ fn resources(row: &mut Vec<(String, String)>, run: &RunSummary) {
     ] {
         row.push((name.to_string(), number(value)));
     }
+}
+
+/// Counters of processor and kernel, if any run has them.
+fn counters(study: &Study, row: &mut Vec<(String, String)>, counters: Option<&Counters>) {
+    if study.runs.iter().all(|run| run.counters.is_none()) {
+        return;
+    }
+    row.push(("ipc".to_string(), number(counters.and_then(|one| one.ipc))));
+    row.push(("cache_miss".to_string(), number(counters.and_then(|one| one.cache_miss))));
+    for name in crate::prose::counters::names(study) {
+        let event = counters.and_then(|one| one.event(name));
+        let unit = if name == "task_clock" { "_s" } else { "" };
+        row.push((format!("{name}{unit}"), number(event.map(|event| event.total))));
+        let each = event.and_then(|event| event.per_transaction);
+        row.push((format!("{name}{unit}_per_transaction"), number(each)));
+    }
+    row.push(("memory_bytes_per_s".to_string(), number(counters.and_then(|one| one.memory_bytes_per_s))));
 }
 
 /// The machines of targets with exporters, if any run has one.

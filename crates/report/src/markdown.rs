@@ -84,21 +84,22 @@ fn cases(input: &Input) -> String {
 /// Cases in per cent of a baseline, if the experiment names one.
 fn against_baseline(study: &Study) -> String {
     let is_named = study.plan.baseline != 0;
-    let Some(Against { what, of, rows }) = factors::against(study).filter(|_| is_named) else {
+    let Some(Against { what, of, rows, ipc }) = factors::against(study).filter(|_| is_named) else {
         return String::new();
     };
     let remark = factors::about_cycles(study).map_or_else(String::new, |why| format!("\n{why}\n"));
-    let table = match factors::is_by_label(study) {
-        true => table(&[what, "of baseline", "difference", "compared with"], &rows),
-        false => {
-            let rows = rows.into_iter().map(|Row { case, cells: [score, percent, difference, _] }| Row {
-                case,
-                cells: [score, percent, difference],
-            });
-            let rows: Vec<Row<3>> = rows.collect();
-            self::table(&[what, "of baseline", "difference"], &rows)
-        }
+    let by_label = factors::is_by_label(study);
+    let mut heads = vec![what, "of baseline", "difference"];
+    heads.extend(by_label.then_some("compared with"));
+    if !ipc.is_empty() {
+        heads.extend(factors::IPC_HEADS);
+    }
+    let n = if by_label { 4 } else { 3 };
+    let cells = |(n_row, row): (usize, &Row<4>)| {
+        let ipc = ipc.get(n_row).into_iter().flatten().cloned();
+        (row.case.label.clone(), row.cells[..n].iter().cloned().chain(ipc).collect())
     };
+    let table = self::table(&heads, rows.iter().enumerate().map(cells));
     format!("\n### Against a baseline\n\nIn per cent of {}.\n\n{table}{remark}", escape(&of))
 }
 
@@ -107,15 +108,21 @@ fn money(study: &Study) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("\n### Throughput against price\n\n{}", table(&factors::MONEY_HEADS, &rows))
+    format!(
+        "\n### Throughput against price\n\n{}",
+        table(
+            &factors::MONEY_HEADS,
+            rows.into_iter().map(|row| (row.case.label.clone(), row.cells.to_vec()))
+        )
+    )
 }
 
 /// A table of cases; `heads` are those of the cells.
-fn table<const N: usize>(heads: &[&str; N], rows: &[Row<N>]) -> String {
-    let mut text = format!("| case | {} |\n|:---|{}\n", heads.join(" | "), "---:|".repeat(N));
-    for row in rows {
-        let cells = row.cells.each_ref().map(|cell| escape(cell));
-        text.push_str(&format!("| {} | {} |\n", escape(&row.case.label), cells.join(" | ")));
+fn table(heads: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> String {
+    let mut text = format!("| case | {} |\n|:---|{}\n", heads.join(" | "), "---:|".repeat(heads.len()));
+    for (label, cells) in rows {
+        let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+        text.push_str(&format!("| {} | {} |\n", escape(&label), cells.join(" | ")));
     }
     text
 }

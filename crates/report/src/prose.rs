@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod capacity;
 pub(crate) mod condense;
 pub(crate) mod conditions;
+pub(crate) mod counters;
 pub(crate) mod factors;
 pub(crate) mod format;
 pub(crate) mod headline;

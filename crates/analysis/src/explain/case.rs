@@ -7,6 +7,7 @@ use crate::case::variation;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, CaseContext};
 use crate::run::ExplainedRun;
+use crate::run::counters;
 use crate::run::limiter;
 use crate::run::seconds::Distributions;
 use crate::run::top_statements;
@@ -54,6 +55,9 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
         capacity,
         limiter: limiter::of_case(
             &summaries.iter().filter_map(|run| run.limiter.as_ref()).collect::<Vec<_>>(),
+        ),
+        counters: counters::of_case(
+            &summaries.iter().filter_map(|run| run.counters.as_ref()).collect::<Vec<_>>(),
         ),
         top_statements: top_statements::of_case(
             &summaries.iter().map(|run| run.top_statements.as_slice()).collect::<Vec<_>>(),

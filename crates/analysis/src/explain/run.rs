@@ -11,6 +11,7 @@ use crate::finding::Grade;
 use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
 use crate::run::capacity;
+use crate::run::counters;
 use crate::run::limiter::{self, Conditions};
 use crate::run::marks;
 use crate::run::resources;
@@ -21,7 +22,7 @@ use crate::run::top_statements;
 use crate::run::tpcc;
 use crate::run::usage::{Parties, Usage};
 use crate::summary::limiter::Limiter;
-use crate::summary::{ErrorSummary, LatencySummary, Resources, RunSummary};
+use crate::summary::{ErrorSummary, LatencySummary, Resources, RunSummary, Series};
 
 /// Explains one run; its telemetry over time, which takes most of the memory, only if it is wanted. `partner` is the other side of a duet ([`partner_of`](super::study::partner_of)).
 pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) -> ExplainedRun {
@@ -64,10 +65,8 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,
-        series: match wants_series {
-            true => series::series(data, &line, &usage, driver_usage.as_ref()),
-            false => Vec::new(),
-        },
+        counters: counters::of_run(data, &line, &usage, counted.measured),
+        series: series_of(data, &line, (&usage, driver_usage.as_ref()), wants_series),
         marks: marks::marks(data, &line),
         seconds: counted.seconds,
         phases: phases(data),
@@ -95,6 +94,15 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
     summary.disturbance = disturbance;
     summary.grade = Grade::of(&summary.findings);
     ExplainedRun { summary, distributions: counted.distributions, sees_checkpoints: sees_checkpoints(data) }
+}
+
+fn series_of(
+    data: &RunData,
+    line: &Timeline,
+    (usage, driver_usage): (&Usage, Option<&Usage>),
+    are_wanted: bool,
+) -> Vec<Series> {
+    if are_wanted { series::series(data, line, usage, driver_usage) } else { Vec::new() }
 }
 
 /// Whether a checkpoint would have been seen: without the server's statistics or log the absence of one says nothing.

@@ -56,6 +56,7 @@ pub(crate) fn series(
     all.extend(draw.archiver());
     all.extend(draw.memory());
     all.extend(draw.frequency());
+    all.extend(draw.counters());
     all.extend(draw.networks("net", "net."));
     all.extend(draw.ceilings(line.measured_span(), data));
     all.extend(draw.sessions());
@@ -218,6 +219,20 @@ impl Draw<'_, '_> {
             one("frequency", name, "MHz", points)
         };
         vec![extreme("slowest", f64::min), extreme("fastest", f64::max)]
+    }
+
+    /// Instructions per cycle of the server's processes, and the bytes between each last-level cache and memory.
+    fn counters(&self) -> Vec<Series> {
+        let ipc = self.each("counters.instructions", |placed| {
+            let cycles = sum_of(placed, "counters.cycles");
+            (cycles > 0.0).then(|| sum_of(placed, "counters.instructions") / cycles)
+        });
+        let domains = self.usage.instances("counters.memory_bytes");
+        let bandwidth = domains.iter().map(|domain| {
+            let points = self.rate_of_key(&key("counters.memory_bytes", domain), MIB);
+            one("memory_bandwidth", domain, "MiB/s", points)
+        });
+        [one("ipc", "server", "per cycle", ipc)].into_iter().chain(bandwidth).collect()
     }
 
     /// What each interface received and sent, the busiest ones.

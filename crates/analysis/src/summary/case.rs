@@ -4,6 +4,7 @@ use model::experiment::case::Case;
 use serde::Serialize;
 
 use super::capacity::CaseCapacity;
+use super::counters::Counters;
 use super::limiter::Limiter;
 use super::run::{LatencySummary, ScriptSummary, StatementSummary};
 use super::top_statement::TopStatement;
@@ -45,6 +46,9 @@ pub struct CaseSummary {
     /// The highest rate that meets a latency target, if there was a search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CaseCapacity>,
+    /// Counters of processor and kernel over its runs that count, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
     /// What limited its runs that count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,

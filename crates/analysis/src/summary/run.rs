@@ -8,6 +8,7 @@ use model::load::interval::Counts;
 use serde::Serialize;
 
 use super::capacity::{Capacity, Outcome, ProbeVerdict};
+use super::counters::Counters;
 use super::limiter::Limiter;
 use super::resources::Resources;
 use super::top_statement::TopStatement;
@@ -78,6 +79,9 @@ pub struct RunSummary {
     pub seconds: Vec<Second>,
     /// Resource usage over the measurement.
     pub resources: Resources,
+    /// Counters of processor and kernel over the measurement, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
     /// Per-second values of telemetry, aligned with `seconds` by time.
     pub series: Vec<Series>,
     /// Marks on the time line (checkpoints, autovacuum, lost connections).

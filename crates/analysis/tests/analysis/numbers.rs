@@ -9,6 +9,7 @@ use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
 use model::run::RunData;
 use model::telemetry::event::EventKind;
+use model::telemetry::reading::TickSource;
 
 use crate::quiet::{self, S, event, histogram, latencies_ns, set_metric, tps};
 
@@ -421,4 +422,37 @@ fn labels_of_targets_choose_counterparts_pools_and_cases() {
     ] {
         assert_eq!(select(&conditions).unwrap_err(), expected);
     }
+}
+
+#[test]
+fn counters_are_instructions_per_cycle_and_numbers_per_transaction() {
+    let counted = |instructions: f64, share: Option<f64>| {
+        let mut data = quiet::run(1);
+        data.record.case.counters = true;
+        data.record.telemetry_unavailable.insert("counters.dtlb_misses".to_string(), "no PMU".to_string());
+        for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Host) {
+            let mut put = |name: &str, value: f64| tick.values.insert(name.to_string(), value);
+            put("counters.instructions", instructions);
+            put("counters.cycles", 4e9);
+            put("counters.cache_references", 1e7);
+            put("counters.cache_misses", 1e6);
+            put("counters.task_clock", 1.5);
+            share.map(|share| put("counters.share[cycles]", share));
+        }
+        data
+    };
+    assert!(summary_of(quiet::run(1)).counters.is_none(), "nobody asked");
+    let summary = summary_of(counted(3e9, Some(0.5)));
+    let (counters, n) = (summary.counters.unwrap(), summary.counts.ended() as f64);
+    close(counters.ipc, 0.75);
+    close(counters.cache_miss, 0.1);
+    let event = |name: &str| counters.event(name).unwrap();
+    close(Some(event("instructions").total), 3e9 * 30.0);
+    close(event("instructions").per_transaction, 3e9 * 30.0 / n);
+    close(event("task_clock").per_transaction, 1.5 * 30.0 / n);
+    assert_eq!((event("cycles").share, event("instructions").share), (0.5, 1.0));
+    assert!(counters.event("page_faults").is_none());
+    assert_eq!(counters.missing["counters.dtlb_misses"], "no PMU");
+    let study = study(&quiet::experiment(2, vec![counted(3e9, None), counted(1e9, None)]));
+    close(study.cases[0].counters.as_ref().unwrap().ipc, 0.5);
 }

@@ -265,10 +265,7 @@ fn case(
     {
         problems.say(reason);
     }
-    let is_unobserved = values["run.telemetry"] == "false";
-    if let Some(wal) = wal.filter(|wal| is_unobserved && !wal.is_as_is()) {
-        problems.say(format!("run.wal = \"{wal}\" measures the WAL; leave run.telemetry on"));
-    }
+    let (is_unobserved, counters) = observed(&values, wal, problems);
     let adapt = workload.as_ref().zip(window.zip(wal));
     let adapt = adapt
         .and_then(|(workload, course)| windows::adapt(&values, &experiment.run, course, workload, problems));
@@ -300,10 +297,24 @@ fn case(
         phase_timeout_s: phase_timeout_s?,
         limits: experiment.limits,
         is_unobserved,
+        counters,
         calibrate: experiment.run.calibrate,
         max_failed: experiment.run.max_failed,
         conditions: experiment.experiment.conditions.clone(),
     })
+}
+
+/// Whether host and server are left unobserved, and whether counters are read.
+fn observed(values: &BTreeMap<&str, &str>, wal: Option<WalPolicy>, problems: &mut Problems) -> (bool, bool) {
+    let is_unobserved = values["run.telemetry"] == "false";
+    if let Some(wal) = wal.filter(|wal| is_unobserved && !wal.is_as_is()) {
+        problems.say(format!("run.wal = \"{wal}\" measures the WAL; leave run.telemetry on"));
+    }
+    let counters = values["run.counters"] == "true";
+    if counters && is_unobserved {
+        problems.say("run.counters is part of what is observed; leave run.telemetry on".to_string());
+    }
+    (is_unobserved, counters)
 }
 
 /// Checks that the settings of a case do not contradict a condition of the study. A condition sets nothing.

@@ -31,6 +31,7 @@ impl OneRun<'_> {
             data_directory: data_directory(session),
             log_path: log_path(session),
             backend: backend_of(session),
+            counters: self.case.counters,
             spot_notice: self.site.spot.map(|spot| spot.url.clone()),
         };
         let eyes = Eyes::open(host, order, self.program.to_path_buf(), self.site.stop)

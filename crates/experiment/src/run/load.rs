@@ -15,6 +15,7 @@ use model::load::sessions::SessionSettings;
 use model::run::RunRecord;
 use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
+use observe::host::counters::Counters;
 use observe::{ObserveSpec, Observer, OurBackends};
 use wire::Conninfo;
 
@@ -44,6 +45,7 @@ impl OneRun<'_> {
         let Live { stage, writer, eyes, .. } = ground;
         let eyes = eyes.take();
         let Found { conninfo, place, .. } = ground.found.as_ref().context("the server is not described")?;
+        let counters = self.counters(place, eyes.is_some(), record);
         watch(Progress::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
         let (mut fleet, ready) = self.connect_clients(stage, place, record)?;
@@ -68,6 +70,7 @@ impl OneRun<'_> {
             driver_pid: fleet.pids_here().first().map(|&pid| pid as i32),
             backends: Some(OurBackends { load: load_backends, others, word: word()?.to_string() }),
             align_unix_ns: go,
+            counters,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
             ..self.observe(place, conninfo)?
         };
@@ -110,6 +113,18 @@ impl OneRun<'_> {
             record.reason = reason;
         }
         Ok(())
+    }
+
+    /// Attaches counters to the server, before the load's backends are there; eyes on its host do so themselves.
+    fn counters(&self, place: &ServerPlace, has_eyes: bool, record: &mut RunRecord) -> Option<Counters> {
+        if !self.case.counters || has_eyes {
+            return None;
+        }
+        if place.postmaster_pid.is_none() {
+            let reason = "the server is on another host, or its processes are not seen here; `--host` observes it there";
+            record.telemetry_unavailable.insert("counters.".to_string(), reason.to_string());
+        }
+        place.postmaster_pid.map(Counters::attach)
     }
 
     /// Starts the drivers and waits until their clients are connected. Records the load, and how it came to the server.

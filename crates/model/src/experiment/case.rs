@@ -64,6 +64,9 @@ pub struct Case {
     /// Whether host and server are not observed while the load runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unobserved: bool,
+    /// Whether counters of processor and kernel are read over the server's processes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counters: bool,
     /// Whether ceilings that are not known are measured before the first run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calibrate: bool,
@@ -94,6 +97,7 @@ impl Case {
             phase_timeout_s: None,
             limits: Limits::default(),
             is_unobserved: false,
+            counters: false,
             calibrate: false,
             max_failed: None,
             conditions: Vec::new(),

@@ -44,8 +44,8 @@ const fn gauge(name: &'static str, instance: &'static str, unit: &'static str, w
 
 /// Beginnings of what many servers and machines lack, and what no rule is silent without: it is recorded why it is not there, but
 /// that is no finding.
-pub const OPTIONAL: [&str; 4] =
-    ["statements.", "disk.over_limit_time", "net.held_back_packets", "host.cpu.frequency"];
+pub const OPTIONAL: [&str; 5] =
+    ["statements.", "disk.over_limit_time", "net.held_back_packets", "host.cpu.frequency", "counters."];
 
 /// Every metric that pgdyno records.
 pub const METRICS: &[Metric] = &[
@@ -217,6 +217,24 @@ pub const METRICS: &[Metric] = &[
         "party:path",
         "s",
         "time for which the group's processes were throttled, summed over processors (cpu.stat)",
+    ),
+    // Of the server's processes, those that have ended included, with `run.counters` (perf_event_open). Of an event that shared a
+    // counter with others, the count is extended to all of its time.
+    counter("counters.instructions", "", "1", "instructions of the server's processes (perf_event_open)"),
+    counter("counters.cycles", "", "1", "cycles of processors (perf_event_open)"),
+    counter("counters.cache_references", "", "1", "references to the last-level cache (perf_event_open)"),
+    counter("counters.cache_misses", "", "1", "those that missed it (perf_event_open)"),
+    counter("counters.dtlb_misses", "", "1", "loads that missed the data TLB (perf_event_open)"),
+    counter("counters.page_faults", "", "1", "page faults (perf_event_open)"),
+    counter("counters.context_switches", "", "1", "context switches (perf_event_open)"),
+    counter("counters.cpu_migrations", "", "1", "moves to another processor (perf_event_open)"),
+    counter("counters.task_clock", "", "s", "time on a processor (perf_event_open)"),
+    gauge("counters.share", "event", "1", "share of its time for which an event had a counter, if below 1"),
+    counter(
+        "counters.memory_bytes",
+        "domain",
+        "bytes",
+        "bytes between a last-level cache and memory, of all that runs there (/sys/fs/resctrl mbm_total_bytes)",
     ),
     gauge("server.processes", "", "1", "processes of the server"),
     counter(
@@ -565,20 +583,4 @@ pub const METRICS: &[Metric] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_units_are_few() {
-        let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
-        assert_eq!(names.len(), METRICS.len());
-        for metric in METRICS {
-            assert!(["s", "bytes", "1", "Hz"].contains(&metric.unit), "{metric:?}");
-            assert!(metric.name.contains('.') && !metric.name.contains('['), "{metric:?}");
-            assert!(!metric.what.is_empty(), "{metric:?}");
-            assert_eq!(find(metric.name).map(|found| found.name), Some(metric.name));
-        }
-    }
-}
+mod tests;

@@ -22,6 +22,9 @@ pub struct WatchOrder {
     pub data_directory: Option<PathBuf>,
     /// The server's log, if the server says where it is.
     pub log_path: Option<PathBuf>,
+    /// Whether counters of processor and kernel are read over the server's processes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counters: bool,
     /// Where the host's cloud says that it will take the host away, if that is to be asked from `go` on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spot_notice: Option<String>,

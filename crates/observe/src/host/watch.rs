@@ -13,10 +13,11 @@ use nix::sys::time::TimeValLike;
 use crate::gather::{Backwards, Gather};
 use crate::host::backends::BackendTimes;
 use crate::host::cgroup::Groups;
+use crate::host::counters::Counters;
 use crate::host::device::{self, Space};
 use crate::host::process::{self, Process, RunDelays, Tree};
 use crate::host::provisioned::{self, Provisioned};
-use crate::host::{disk, network, system};
+use crate::host::{disk, network, resctrl, system};
 use crate::schedule::{Control, LATE_NS, unix_ns};
 use crate::sink::Out;
 
@@ -30,6 +31,9 @@ pub(crate) struct HostWatch {
     tree: Option<Tree>,
     times: BackendTimes,
     run_delays: RunDelays,
+    counters: Option<Counters>,
+    /// Whether memory bandwidth is read: only with counters, and until it turns out not to be there.
+    has_bandwidth: bool,
     provisioned: Provisioned,
     has_frequencies: bool,
     server_groups: Groups,
@@ -86,6 +90,8 @@ impl HostWatch {
             tree: None,
             times: BackendTimes::default(),
             run_delays: RunDelays::default(),
+            counters: None,
+            has_bandwidth: false,
             provisioned,
             has_frequencies: true,
             server_groups: Groups::new("server"),
@@ -95,6 +101,15 @@ impl HostWatch {
             may_read_io: true,
             driver_pid: None,
         }
+    }
+
+    /// Reads these counters, too.
+    pub(crate) fn with_counters(mut self, counters: Option<Counters>) -> HostWatch {
+        for (what, reason) in counters.iter().flat_map(Counters::missing) {
+            self.out.unavailable(what, reason.clone());
+        }
+        self.has_bandwidth = counters.is_some();
+        HostWatch { counters, ..self }
     }
 
     /// Observes until it is stopped, and then once more.
@@ -146,6 +161,7 @@ impl HostWatch {
         }
         self.read_space();
         self.read_server(control);
+        self.read_counters();
         if let Some(delay_s) = self.driver_pid.and_then(process::run_delay_s) {
             self.gather.put("driver.run_delay", "", delay_s);
         }
@@ -220,6 +236,21 @@ impl HostWatch {
                 self.may_read_io = false;
                 self.out.unavailable("server.read_bytes, server.write_bytes", format!("{error:#}"));
             }
+        }
+    }
+
+    /// Counters of the server that is observed; those of an earlier one count nothing any more.
+    fn read_counters(&mut self) {
+        if let Some(counters) = &mut self.counters
+            && self.server_pid == Some(counters.postmaster_pid())
+        {
+            counters.read(&mut self.gather);
+        }
+        if self.has_bandwidth
+            && let Err(reason) = resctrl::read(&mut self.gather, Path::new(resctrl::ROOT))
+        {
+            self.has_bandwidth = false;
+            self.out.unavailable("counters.memory_bytes", reason);
         }
     }
 

@@ -118,6 +118,9 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
         if case.is_unobserved {
             writeln!(out, "          run.telemetry = false")?;
         }
+        if case.counters {
+            writeln!(out, "          run.counters = true")?;
+        }
     }
     writeln!(out)?;
     for run in &plan.runs {

@@ -141,7 +141,7 @@ const U32: Kind = Kind::Whole(0, u32::MAX as u64);
 const SETTING: Kind = Kind::Or(&[Kind::Text, Kind::Number, Kind::Flag]);
 
 /// Keys that are on or off.
-const FLAGS: [&str; 13] = [
+const FLAGS: [&str; 14] = [
     "server.data_checksums",
     "workload.all_warehouses",
     "prepare.restore",
@@ -153,6 +153,7 @@ const FLAGS: [&str; 13] = [
     "prepare.settle",
     "prepare.snapshot",
     "run.telemetry",
+    "run.counters",
     "run.calibrate",
     "run.parallel_targets",
 ];

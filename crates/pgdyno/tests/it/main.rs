@@ -16,6 +16,7 @@ mod checkpoints;
 mod clusters;
 mod compare;
 mod consent;
+mod counters;
 mod course;
 mod doctor;
 mod drivers;

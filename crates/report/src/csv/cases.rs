@@ -3,7 +3,7 @@
 use analysis::case::{answer, labels, money};
 use analysis::summary::{CaseSummary, Study};
 
-use super::{latency, line, number};
+use super::{counters, latency, line, number};
 
 /// The whole table. All cases have the same columns.
 pub(crate) fn table(study: &Study) -> String {
@@ -56,6 +56,7 @@ fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
         put("currency", own.and_then(|target| target.currency).unwrap_or_default());
         put("cost_per_million", number(money::of_case(case).and_then(|money| money.per_million())));
     }
+    counters(study, &mut row, case.counters.as_ref());
     latency(&mut row, "latency", case.latency);
     latency(&mut row, "service", case.service);
     row

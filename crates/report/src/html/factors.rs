@@ -57,7 +57,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 
 /// Each case against the baseline: its levels, so that a crossed pair of factors reads as one, or its name.
 fn percentages(study: &Study, axis: &Axis) -> String {
-    let Some(Against { what, of, rows }) = told::against(study) else { return String::new() };
+    let Some(Against { what, of, rows, ipc }) = told::against(study) else { return String::new() };
     let factors = told::columns(study);
     let by_label = told::is_by_label(study);
     let names: Vec<String> = match factors.as_slice() {
@@ -67,18 +67,22 @@ fn percentages(study: &Study, axis: &Axis) -> String {
     let mut heads: Vec<&str> = names.iter().map(String::as_str).collect();
     heads.extend([what, "Of baseline", "Difference"]);
     heads.extend(by_label.then_some("Compared with"));
-    let row = |row: &Row<4>| {
+    if !ipc.is_empty() {
+        heads.extend(told::IPC_HEADS);
+    }
+    let row = |(n_row, row): (usize, &Row<4>)| {
         let mut cells: Vec<String> = match factors.as_slice() {
             [] | [_] => vec![case_name(axis, row.case)],
             several => several.iter().map(|key| text(row.case.case.level(key).unwrap_or("-"))).collect(),
         };
         let n = if by_label { 4 } else { 3 };
         cells.extend(row.cells[..n].iter().map(|cell| text(cell)));
+        cells.extend(ipc.get(n_row).into_iter().flatten().map(|cell| text(cell)));
         cells
     };
-    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = rows.iter().enumerate().map(row).collect();
     let remark = told::about_cycles(study)
-        .map_or_else(String::new, |why| format!("<p class=\"quiet\">{}</p>", text(why)));
+        .map_or_else(String::new, |why| format!("<p class=\"quiet\">{}</p>", text(&why)));
     let class = match (names.len(), by_label) {
         (1, false) => "plain",
         (1, true) => "plain by-label",

@@ -18,7 +18,7 @@ const MAX_RESOURCES: usize = 8;
 const LIMITS: [&str; 2] = ["sessions", "ceilings"];
 
 /// The other panels from the analysis, in drawing order; others follow.
-const PANELS: [&str; 17] = [
+const PANELS: [&str; 19] = [
     "cpu",
     "disk",
     "wal",
@@ -28,6 +28,8 @@ const PANELS: [&str; 17] = [
     "psi",
     "memory",
     "frequency",
+    "ipc",
+    "memory_bandwidth",
     "net",
     "remote_cpu",
     "remote_disk",
@@ -217,6 +219,8 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
         ("wal", _) => ("WAL written".to_string(), "plain"),
         ("archiver", _) => ("Archiving of WAL".to_string(), "plain"),
         ("frequency", _) => ("Frequency of processors".to_string(), "plain"),
+        ("ipc", _) => ("Instructions of the server per cycle".to_string(), "plain"),
+        ("memory_bandwidth", _) => ("Memory bandwidth".to_string(), "plain"),
         ("waits", _) => ("Wait events of sessions".to_string(), "plain"),
         ("server", _) => ("Sessions".to_string(), "plain"),
         ("psi", _) => ("Pressure: time during which tasks waited".to_string(), "plain"),

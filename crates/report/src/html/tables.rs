@@ -7,6 +7,7 @@ use super::lead::{badge, badge_of};
 use super::{Figure, table};
 use crate::axis::Axis;
 use crate::csv;
+use crate::prose::counters as told;
 use crate::prose::{condense, format, headline, phrases};
 
 /// Placeholder for a missing number.
@@ -136,6 +137,7 @@ fn percentiles(latency: Option<LatencySummary>) -> Vec<String> {
 
 /// One row per case with the figures that people quote.
 pub(super) fn cases(study: &Study, axis: &Axis) -> String {
+    let has_ipc = told::have_ipc(study);
     let best = headline::best(study).map(|case| case.case.id);
     let rows: Vec<Vec<String>> = study
         .cases
@@ -150,7 +152,7 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
             } else {
                 median
             };
-            vec![
+            let mut row = vec![
                 case_name(axis, case),
                 badge_of(case.grade, case.verdict()),
                 case.n_runs.to_string(),
@@ -159,11 +161,15 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
                 ms(|l| l.p50_ns),
                 ms(|l| l.p95_ns),
                 ms(|l| l.p99_ns),
-                why(&condense::reasons(study, case)),
-            ]
+            ];
+            row.extend(has_ipc.then(|| number(told::ipc(case), format::ratio)));
+            row.push(why(&condense::reasons(study, case)));
+            row
         })
         .collect();
-    let heads = ["Case", "Verdict", "Runs", "Median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "Why"];
+    let mut heads = vec!["Case", "Verdict", "Runs", "Median tps", "CV", "p50 ms", "p95 ms", "p99 ms"];
+    heads.extend(has_ipc.then_some("IPC"));
+    heads.push("Why");
     let all_plain = rows.iter().all(|row| row.last().is_none_or(String::is_empty));
     let (rows, heads) =
         if all_plain { (without_last(rows), &heads[..heads.len() - 1]) } else { (rows, &heads[..]) };
@@ -263,6 +269,7 @@ pub(super) fn runs(study: &Study, axis: &Axis) -> String {
         "<details class=\"fold\"><summary>What each run used</summary>{}</details>\n",
         resources(study)
     ));
+    html.push_str(&counters(study));
     let errors = errors(study);
     if !errors.is_empty() {
         html.push_str(&format!("<details class=\"fold\"><summary>Errors</summary>{errors}</details>\n"));
@@ -286,11 +293,12 @@ fn used_most(study: &Study) -> Vec<Used> {
         let remote = used.remote.as_ref().map(|remote| remote.disk_reads_per_s.zip(remote.disk_writes_per_s));
         remote.unwrap_or(of_host).map(|(reads, writes)| reads + writes)
     };
-    let all: [Used; 4] = [
+    let all: [Used; 5] = [
         ("Host busy", busy, format::percent),
         ("Server CPUs", |run| run.resources.server_cpu, format::significant),
         ("IOPS", operations, format::tps),
         ("WAL/s", |run| run.resources.wal_bytes_per_s, format::bytes),
+        ("IPC", told::ipc_of_run, format::ratio),
     ];
     all.into_iter().filter(|(_, of, _)| study.runs.iter().any(|run| of(run).is_some())).collect()
 }
@@ -384,6 +392,43 @@ fn resources(study: &Study) -> String {
         })
         .collect();
     table("plain", &heads, &rows) + &driver_host(study) + &remote(study)
+}
+
+/// Counters of processor and kernel, per transaction, and what could not be counted.
+fn counters(study: &Study) -> String {
+    let names = told::names(study);
+    let all: [Used; 3] = [
+        ("IPC", told::ipc_of_run, format::ratio),
+        ("LLC misses of references", |run| run.counters.as_ref()?.cache_miss, format::percent),
+        ("Memory/s", |run| run.counters.as_ref()?.memory_bytes_per_s, format::bytes),
+    ];
+    let ratios: Vec<Used> =
+        all.into_iter().filter(|(_, of, _)| study.runs.iter().any(|run| of(run).is_some())).collect();
+    let mut heads = vec!["Run".to_string()];
+    heads.extend(ratios.iter().map(|(head, ..)| head.to_string()));
+    heads.extend(names.iter().map(|name| told::words(name)));
+    let row = |run: &RunSummary| {
+        let counters = run.counters.as_ref()?;
+        let mut row = vec![run.run.to_string()];
+        row.extend(ratios.iter().map(|(_, of, words)| number(of(run), *words)));
+        row.extend(
+            names.iter().map(|name| number(told::per_transaction(counters, name), format::significant)),
+        );
+        Some(row)
+    };
+    let rows: Vec<Vec<String>> = study.runs.iter().filter_map(row).collect();
+    let remarks: String = told::remarks(study)
+        .iter()
+        .map(|remark| format!("<p class=\"quiet\">{}</p>\n", text(remark)))
+        .collect();
+    if rows.is_empty() {
+        return remarks;
+    }
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    format!(
+        "<details class=\"fold\"><summary>Counters of the server's processes, per transaction</summary>{}</details>\n{remarks}",
+        table("plain", &heads, &rows)
+    )
 }
 
 /// The machine of pgdyno and its driver, where the server's was observed on its own.

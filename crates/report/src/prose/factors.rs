@@ -5,7 +5,7 @@ use analysis::summary::{CaseSummary, Study};
 use model::experiment::target::LABEL;
 
 use crate::axis;
-use crate::prose::format;
+use crate::prose::{counters, format};
 
 /// A row about one case.
 pub(crate) struct Row<'a, const N: usize> {
@@ -22,6 +22,8 @@ pub(crate) struct Against<'a> {
     pub(crate) of: String,
     /// For each case: the score, per cent of the baseline, the difference, and the name of the baseline.
     pub(crate) rows: Vec<Row<'a, 4>>,
+    /// For each case its instructions per cycle, and these in per cent of the baseline's; empty where no case has any.
+    pub(crate) ipc: Vec<[String; 2]>,
 }
 
 /// Heads of [`money`], after that of the case.
@@ -67,7 +69,7 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
         chosen => format!("the case with {} and otherwise the same levels{why}", chosen.join(", ")),
     };
     let what = if is_tpcc { "NOPM" } else { "Median tps" };
-    Some(Against { what, of, rows: study.cases.iter().map(row).collect() })
+    Some(Against { what, of, rows: study.cases.iter().map(row).collect(), ipc: ipc(study, baseline) })
 }
 
 /// Factors in which the cases differ.
@@ -85,13 +87,34 @@ pub(crate) fn is_by_label(study: &Study) -> bool {
     study.plan.baseline != 0 && factors::chosen(study).iter().any(|key| key.starts_with(LABEL))
 }
 
+/// Heads of the columns of [`Against::ipc`].
+pub(crate) const IPC_HEADS: [&str; 2] = ["IPC", "IPC of baseline"];
+
+fn ipc(study: &Study, baseline: &CaseSummary) -> Vec<[String; 2]> {
+    if !counters::have_ipc(study) {
+        return Vec::new();
+    }
+    let row = |case: &CaseSummary| {
+        let own = counters::ipc(case);
+        let base = factors::counterpart(study, baseline, case).and_then(counters::ipc);
+        let percent = own.zip(base).filter(|(_, base)| *base > 0.0).map(|(own, base)| 100.0 * own / base);
+        [
+            own.map_or("-".to_string(), format::ratio),
+            percent.map_or("-".to_string(), |percent| format!("{percent:.1} %")),
+        ]
+    };
+    study.cases.iter().map(row).collect()
+}
+
 /// Why there is no column of instructions per cycle next to New-Orders by placement of memory, where one would be looked for.
-pub(crate) fn about_cycles(study: &Study) -> Option<&'static str> {
+pub(crate) fn about_cycles(study: &Study) -> Option<String> {
     let is_about_memory =
         columns(study).iter().any(|key| ["os.numa", "os.huge_pages"].contains(&key.as_str()));
-    is_about_memory.then_some(
-        "There is no column of instructions per cycle: pgdyno reads no hardware counters, and no record has them.",
-    )
+    let is_asked_for = study.cases.iter().any(|case| case.case.counters);
+    if counters::have_ipc(study) || is_asked_for || !is_about_memory {
+        return None;
+    }
+    Some("There is no column of instructions per cycle: `run.counters = true` records them.".to_string())
 }
 
 fn signed(percent: f64) -> String {

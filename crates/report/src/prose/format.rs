@@ -39,6 +39,11 @@ pub(crate) fn utc(unix_ns: u64) -> String {
     }
 }
 
+/// A plain ratio, as instructions per cycle: `0.75`.
+pub(crate) fn ratio(x: f64) -> String {
+    format!("{x:.2}")
+}
+
 /// An amount of money, with at most four significant digits below a thousand: `0.5`, `0.09259`, `1,208`.
 pub(crate) fn price(amount: f64) -> String {
     if amount >= 1000.0 {

@@ -87,12 +87,7 @@ impl Grid {
             grid.add(&format!("{DEFINES}{name}"), levels.all());
         }
         problems.take(grid.add_tpcc(workload));
-        let RunSection { ramp_up, measure, grace, wal, telemetry, .. } = &experiment.run;
-        grid.add("run.ramp_up", ramp_up.all());
-        grid.add("run.measure", measure.all());
-        grid.add("run.grace", grace.all());
-        grid.add("run.wal", wal.all());
-        grid.add("run.telemetry", telemetry.all());
+        grid.add_run(&experiment.run);
         for (key, levels) in experiment.prepare.steps() {
             grid.add(&format!("{PREPARE}{key}"), levels.all());
         }
@@ -102,6 +97,17 @@ impl Grid {
         }
         problems.take(grid.add_factors(experiment));
         grid
+    }
+
+    /// Adds the course of a run and what is seen of it.
+    fn add_run(&mut self, run: &RunSection) {
+        let RunSection { ramp_up, measure, grace, wal, telemetry, counters, .. } = run;
+        self.add("run.ramp_up", ramp_up.all());
+        self.add("run.measure", measure.all());
+        self.add("run.grace", grace.all());
+        self.add("run.wal", wal.all());
+        self.add("run.telemetry", telemetry.all());
+        self.add("run.counters", counters.all());
     }
 
     /// Adds what only hooks know.

@@ -186,6 +186,7 @@ fn order(session: &mut Session) -> WatchOrder {
         data_directory: data_directory(session),
         log_path: log_path(session),
         backend: backend_of(session),
+        counters: false,
         spot_notice: None,
     }
 }

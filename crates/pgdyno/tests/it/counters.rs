@@ -1,0 +1,46 @@
+//! Counters of processor and kernel over a real server's processes.
+
+use std::fs;
+
+use crate::tool::{Place, expect_sound};
+
+#[test]
+fn what_the_kernel_counts_agrees_with_proc_and_what_is_missing_has_a_reason() {
+    let place = Place::with_binaries(&["18"]);
+    let args = "run --scale 1 -c 2 --workload tpcb-select --measure 3s --ramp-up 1s --repeats 1 -o out --json \
+                --set run.counters=true --set run.repeat_disturbed=0";
+    let ended = place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(0);
+    let run = place.first_run("out");
+    expect_sound(&run);
+    let study: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let counters = &study["runs"][0]["counters"];
+    let missing = &run.record.telemetry_unavailable;
+    if let Some((_, reason)) = missing.iter().find(|(what, _)| what.contains("counters.task_clock")) {
+        println!("skipped: the kernel refuses to count: {reason}");
+        return;
+    }
+    let event = |name: &str| {
+        let events = counters["events"].as_array().unwrap();
+        let event = events.iter().find(|event| event["name"] == name);
+        event.unwrap_or_else(|| panic!("{name}: {counters}"))["total"].as_f64().unwrap()
+    };
+    // Another clock counts the same processes, in steps of 10 ms, and with interrupts that hit them.
+    let used = &study["runs"][0]["resources"]["server_cpu"].as_f64().unwrap();
+    let measured_s = study["runs"][0]["measured_s"].as_f64().unwrap();
+    let ratio = event("task_clock") / (used * measured_s);
+    assert!((0.7..1.3).contains(&ratio), "{ratio}: {counters}");
+    let committed = study["runs"][0]["counts"]["committed"].as_f64().unwrap();
+    assert!(event("context_switches") > 0.5 * committed, "each transaction waits for its client: {counters}");
+    let has_pmu = counters["ipc"].as_f64();
+    if let Some(ipc) = has_pmu {
+        assert!((0.01..20.0).contains(&ipc), "{ipc}");
+    } else {
+        let (_, reason) = missing.iter().find(|(what, _)| what.contains("counters.cycles")).unwrap();
+        assert!(reason.contains("PMU") || reason.contains("perf_event_paranoid"), "{reason}");
+    }
+    let csv = fs::read_to_string(place.path("out/runs.csv")).unwrap();
+    assert!(csv.lines().next().unwrap().contains("task_clock_s_per_transaction"), "{csv}");
+    let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert_eq!(page.matches("Not counted (instructions").count(), usize::from(has_pmu.is_none()));
+    place.expect_clean();
+}
