@@ -30,6 +30,8 @@ pub struct WhatIf {
     pub change: String,
     /// Throughput with the change over throughput without it that the limiter would explain: at most for a lift.
     pub predicted: Option<f64>,
+    /// The next resource, in words, if that bounds what a lift can give.
+    pub bound: Option<String>,
     /// Whether only a part of the limit is taken away: then it can prove, and not refute.
     pub is_partial: bool,
     /// Whether throughput would fall with any limiter, since less is left than was used: then it can refute, and not prove.

@@ -36,7 +36,8 @@ pub(crate) fn judge(facts: &Facts) -> Limiter {
     let judged = named(facts);
     let second = judged.runner_up.as_ref().map(|(name, _)| *name);
     let charged = charged::charged(facts, judged.name);
-    Limiter { figures: figures::of(facts, judged.name, second), charged, ..judged }
+    let firsts = figures::firsts(facts);
+    Limiter { figures: figures::of(facts, judged.name, second), firsts, charged, ..judged }
 }
 
 fn named(facts: &Facts) -> Limiter {
@@ -183,6 +184,7 @@ pub(crate) fn of_run(
     let judged = |span| {
         let facts = Facts { checkpoints_per_min, full_pages, ..Facts::of(usage, span)? };
         let facts = facts.with(usage, span, resources, conditions);
+        let facts = if delays_commits(record) { facts.with_commit_delay() } else { facts };
         Some(judge(&Facts { used: utilisation::of(usage, span, record), ..facts }))
     };
     let whole = judged(span)?;
@@ -193,6 +195,12 @@ pub(crate) fn of_run(
     let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();
     let next = if is_left_to_server { MORE_PROCESSORS } else { limiter.next };
     Some(Limiter { next, ..limiter })
+}
+
+/// Whether commits pause before they flush WAL, so that others join.
+fn delays_commits(record: &RunRecord) -> bool {
+    let setting = record.server.as_ref().and_then(|server| server.setting("commit_delay"));
+    setting.is_some_and(|value| !matches!(value, "" | "0"))
 }
 
 #[cfg(test)]

@@ -187,6 +187,9 @@ pub struct Limiter {
     pub evidence: String,
     /// The same as shares: of what limits, of what was second, and of processors, clients and driver in any case.
     pub figures: Vec<Figure>,
+    /// The first figure of each stage, whether it limits or not: what a lift is to lower.
+    #[serde(skip)]
+    pub firsts: Vec<Figure>,
     /// The part of the clients' time that it held up, 0 to 1: lifting it gives at most 1 / (1 - charged) of the throughput (Amdahl
     /// 1967). `None` for what no session waits in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,6 +212,7 @@ impl Limiter {
             confidence,
             evidence: evidence.into(),
             figures: Vec::new(),
+            firsts: Vec::new(),
             charged: None,
             runner_up: None,
             next: name.advice(),

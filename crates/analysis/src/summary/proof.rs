@@ -47,6 +47,9 @@ pub struct Proof {
     /// Throughput with the change over that without it, as predicted: at most for a lift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted: Option<f64>,
+    /// The next resource, in words, if that bounds what a lift can give, and not the rest of the clients' time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<String>,
     /// The measured ratio, the geometric mean over pairs; `None` below two pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
@@ -87,6 +90,9 @@ impl Proof {
                 Kind::Brake | Kind::FewerClients => "predicted",
             };
             write!(text, ", {words} {predicted:.2}x").ok();
+            if let Some(bound) = &self.bound {
+                write!(text, " by {bound}").ok();
+            }
         }
         if let Some(elasticity) = self.elasticity {
             write!(text, ", elasticity {elasticity:.2}").ok();

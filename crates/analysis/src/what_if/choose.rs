@@ -76,8 +76,11 @@ impl Circumstances<'_> {
             self.limiter.proofs.iter().find(of).is_some_and(|proof| proof.outcome == Outcome::Refuted)
         };
         let what_if = first(self.changes(name), is_refuted)?;
-        let predicted = what_if.predicted.or_else(|| self.most_gained(name, what_if.kind));
-        Ok(WhatIf { limiter: name, predicted, ..what_if })
+        let what_if = WhatIf { limiter: name, ..what_if };
+        Ok(match self.most_gained(name, what_if.kind).filter(|_| what_if.predicted.is_none()) {
+            Some((most, bound)) => WhatIf { predicted: Some(most), bound, ..what_if },
+            None => what_if,
+        })
     }
 
     /// The changes that test a limiter, the most telling one first.
@@ -116,12 +119,24 @@ impl Circumstances<'_> {
         }
     }
 
-    /// What lifting a limit gives at most: the rest of the clients' time remains, and processors are not used beyond all of them.
-    fn most_gained(&self, name: Bottleneck, kind: Kind) -> Option<f64> {
+    /// What lifting a limit gives at most: the rest of the clients' time remains, and no other resource is used beyond all of it. If
+    /// one of these comes first, with its name.
+    fn most_gained(&self, name: Bottleneck, kind: Kind) -> Option<(f64, Option<String>)> {
         let charged = self.limiter.charged.filter(|_| kind == Kind::Lift && name == self.limiter.name)?;
-        let of_processors = self.busy().map_or(f64::INFINITY, |busy| 1.0 / busy);
-        let most = (1.0 / (1.0 - charged.min(0.99))).min(of_processors);
-        (most > 1.0).then_some(most)
+        let of_time = 1.0 / (1.0 - charged.min(0.99));
+        let processors = self.busy().map(|busy| (busy, "the processors".to_string()));
+        let others = self.limiter.figures.iter().filter(|figure| figure.speaks_for != Some(name));
+        let others = others.filter_map(|figure| match figure.of {
+            "the ceiling" => Some((figure.share, figure.label.clone())),
+            "time" => Some((figure.share, "the driver's busiest thread".to_string())),
+            _ => None,
+        });
+        let next = processors.into_iter().chain(others).max_by(|a, b| a.0.total_cmp(&b.0));
+        let (most, bound) = match next.filter(|(used, _)| 1.0 / used < of_time) {
+            Some((used, what)) => (1.0 / used, Some(what)),
+            None => (of_time, None),
+        };
+        (most > 1.0).then_some((most, bound))
     }
 
     pub(super) fn is_own(&self) -> bool {
@@ -164,6 +179,7 @@ impl Circumstances<'_> {
             kind,
             change,
             predicted: None,
+            bound: None,
             is_partial: false,
             is_forced: false,
             side_effect,

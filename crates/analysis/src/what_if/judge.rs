@@ -12,6 +12,8 @@ use crate::what_if::WhatIf;
 const LEVEL: f64 = 0.95;
 /// A lift must give more than this beyond chance.
 const LIFT_MIN: f64 = 1.1;
+/// A lift that surely gives this much took away what held the load up, whatever comes next.
+const MUCH: f64 = 2.0;
 /// A brake must take more than this beyond chance.
 const BRAKE_MAX: f64 = 0.95;
 
@@ -36,6 +38,7 @@ pub fn judge(data: &ExperimentData, study: &Study, (without, with): (u32, u32), 
         change: what_if.change.clone(),
         side_effect: what_if.side_effect.to_string(),
         predicted: what_if.predicted,
+        bound: what_if.bound.clone(),
         ratio: estimate.map(|estimate| estimate.point),
         elasticity: estimate.and_then(|estimate| elasticity(what_if, estimate.point)),
         interval: estimate.map(|estimate| [estimate.low, estimate.high]),
@@ -94,22 +97,22 @@ fn share(
     let figures = &before.limiter.as_ref()?.figures;
     let figure = figures.iter().find(|figure| figure.speaks_for == Some(limiter))?;
     let after = after.and_then(|after| after.limiter.as_ref()).and_then(|limiter| {
-        let same =
-            limiter.figures.iter().find(|other| (&other.label, other.of) == (&figure.label, figure.of));
+        let mut all = limiter.figures.iter().chain(&limiter.firsts);
+        let same = all.find(|other| (&other.label, other.of) == (&figure.label, figure.of));
         same.map(|figure| figure.share)
     });
     Some((format!("{} ({})", figure.label, figure.of), figure.share, after))
 }
 
-/// The thresholds: a lift proves if it surely gives more than a tenth, at least half of what was predicted, and what limited is less
-/// occupied; a brake, if at least half of the predicted loss is there. Fewer clients that do as much queue for something, which proves no name.
+/// The thresholds: a lift proves if it surely gives more than a tenth, at least half of what was predicted or surely twice as much, and what
+/// limited is less occupied: where most of the time was held up, a prediction is as uncertain as the little that is left; a brake, if at least half of the predicted loss is there. Fewer clients that do as much queue for something, which proves no name.
 fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2], fell: bool) -> Outcome {
     match kind {
         Kind::Lift => {
             let half = predicted.map_or(LIFT_MIN, |most| 1.0 + 0.5 * (most - 1.0));
             match () {
-                () if low > LIFT_MIN && ratio >= half && fell => Outcome::Proven,
-                () if high < half => Outcome::Refuted,
+                () if low > LIFT_MIN && (ratio >= half || low >= MUCH) && fell => Outcome::Proven,
+                () if high < half.min(MUCH) => Outcome::Refuted,
                 () => Outcome::Undecided,
             }
         }
@@ -161,6 +164,8 @@ mod tests {
         // The WAL device with 200 writes a second, and the hot row that is held by its client.
         check(Kind::Lift, Some(6.0), 8.9, [8.1, 9.6], Outcome::Proven);
         check(Kind::Lift, Some(3.0), 1.12, [1.05, 1.2], Outcome::Refuted);
+        check(Kind::Lift, Some(25.0), 6.1, [5.4, 6.9], Outcome::Proven);
+        check(Kind::Lift, Some(25.0), 1.4, [1.2, 1.7], Outcome::Refuted);
         check(Kind::Lift, Some(3.0), 1.9, [0.9, 4.0], Outcome::Undecided);
         check(Kind::Lift, None, 1.3, [1.2, 1.4], Outcome::Proven);
         check(Kind::Lift, None, 1.0, [0.97, 1.03], Outcome::Refuted);
@@ -181,6 +186,7 @@ mod tests {
             change: "synchronous_commit=off".to_string(),
             side_effect: String::new(),
             predicted: Some(6.0),
+            bound: Some("the processors".to_string()),
             ratio: Some(8.9),
             interval: Some([8.1, 9.6]),
             elasticity: None,
@@ -192,7 +198,7 @@ mod tests {
         };
         assert_eq!(
             proof.sentence(),
-            "synchronous_commit=off gives 8.90x (8.10x to 9.60x), predicted at most 6.00x: wal-sync limits it. \
+            "synchronous_commit=off gives 8.90x (8.10x to 9.60x), predicted at most 6.00x by the processors: wal-sync limits it. \
              Next: row-lock."
         );
         let refuted = Proof { outcome: Outcome::Refuted, ..proof };

@@ -116,6 +116,7 @@ fn a_quota_takes_from_what_was_used_only_where_nothing_was_left() {
         change: lift.change,
         side_effect: String::new(),
         predicted: None,
+        bound: None,
         ratio: None,
         elasticity: None,
         interval: None,
@@ -312,21 +313,23 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
         kind: Kind::Lift,
         change: "synchronous_commit=off".to_string(),
         predicted: Some(4.0),
+        bound: None,
         is_partial: false,
         is_forced: false,
         side_effect: "",
         case: quiet::case(2),
     };
-    let judge = |what_if: &WhatIf| judge(&data, &study, (1, 2), what_if);
-    let proof = judge(&what_if);
+    let judge = |pair, what_if: &WhatIf| judge(&data, &study, pair, what_if);
+    let proof = judge((1, 2), &what_if);
     assert_eq!((proof.n_pairs, proof.outcome), (4, Outcome::Proven), "{proof:?}");
     assert!((proof.ratio.unwrap() - 3.0).abs() < 0.01);
     let little = WhatIf { predicted: Some(9.0), ..what_if };
-    let refuted = judge(&little);
-    assert_eq!(refuted.outcome, Outcome::Refuted, "less than half of what was predicted");
-    assert_eq!(judge(&WhatIf { is_partial: true, ..little.clone() }).outcome, Outcome::Undecided);
+    assert_eq!(judge((1, 2), &little).outcome, Outcome::Proven, "three times as much is proof enough");
+    let refuted = judge((2, 1), &little);
+    assert_eq!(refuted.outcome, Outcome::Refuted, "a third is less than half of what was predicted");
+    assert_eq!(judge((2, 1), &WhatIf { is_partial: true, ..little.clone() }).outcome, Outcome::Undecided);
     let brake = WhatIf { kind: Kind::Brake, predicted: Some(0.5), ..little };
-    assert!((judge(&brake).elasticity.unwrap() + 3.0_f64.log2()).abs() < 0.01);
+    assert!((judge((1, 2), &brake).elasticity.unwrap() + 3.0_f64.log2()).abs() < 0.01);
     let second = (Bottleneck::RowLock, "a queue".to_string());
     let claim = Limiter { runner_up: Some(second), ..limiter(Bottleneck::WalSync, Some(0.5)) };
     study.cases[0].limiter = Some(claim);
@@ -375,6 +378,7 @@ fn a_setting_that_the_sessions_did_not_have_tests_nothing() {
         kind: Kind::Lift,
         change: "synchronous_commit=off in the load's sessions".to_string(),
         predicted: None,
+        bound: None,
         is_partial: false,
         is_forced: false,
         side_effect: "",

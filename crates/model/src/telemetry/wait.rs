@@ -14,6 +14,12 @@ pub const IDLE_IN_TRANSACTION: &str = "idle in transaction";
 /// A session whose client has not taken all of its answer.
 pub const CLIENT_WRITE: &str = "Client:ClientWrite";
 
+/// A session whose commit waits before it flushes WAL for all (`commit_delay`). Versions without this event show nothing.
+pub const COMMIT_DELAY: &str = "Timeout:CommitDelay";
+/// A session that the kernel has in a pause, and the server in no wait: before `commit_delay` has its event, or between
+/// two attempts at a spinlock.
+pub const KERNEL_SLEEP: &str = "Kernel:Sleep";
+
 /// Older names of lightweight locks, without the suffix `Lock`, and the current one.
 const LWLOCKS: [(&str, &str); 14] = [
     ("CLogControl", "XactSLRU"),
@@ -136,7 +142,9 @@ impl Stage {
     pub fn of(wait: &str, is_client: bool) -> Option<Stage> {
         let (kind, event) = wait.split_once(':')?;
         Some(match (kind, event) {
-            ("IO", "WalSync" | "WalWrite") | ("LWLock", "WALWrite") => Stage::WalFlush,
+            ("IO", "WalSync" | "WalWrite") | ("LWLock", "WALWrite") | ("Timeout", "CommitDelay") => {
+                Stage::WalFlush
+            }
             ("IO", "WalInitSync" | "WalInitWrite") => Stage::WalInit,
             ("IO", "DataFileRead" | "DataFilePrefetch" | "AioIoCompletion") | ("IPC", "BufferIo") => {
                 Stage::DataRead
@@ -198,6 +206,7 @@ mod tests {
             ("IO:AioIoUringExecution", true, Some(Stage::DataRead)),
             ("IPC:SyncRep", true, Some(Stage::Standby)),
             ("Lock:tuple", true, Some(Stage::Lock)),
+            (COMMIT_DELAY, true, Some(Stage::WalFlush)),
             ("Kernel:WalFlush", true, Some(Stage::WalFlush)),
             ("Kernel:DataWrite", false, None),
             ("Kernel:PageFault", true, None),

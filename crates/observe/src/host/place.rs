@@ -6,6 +6,7 @@
 
 use std::fs;
 
+use model::telemetry::wait;
 use nix::libc;
 
 /// Where a process is.
@@ -59,12 +60,14 @@ impl Place {
         }
     }
 
-    /// The wait that stands for it. Whoever sleeps for something else than I/O has gone on since the server answered. So has, on a
+    /// The wait that stands for it. Whoever sleeps for neither I/O nor a time has gone on since the server answered. So has, on a
     /// server that has wait events for I/O (from 10 on), whoever is in I/O of a kind that has one.
     pub(crate) fn wait(self, has_io_events: bool) -> Option<&'static str> {
         match self {
             Place::PageFault => Some("Kernel:PageFault"),
             Place::Io => Some("Kernel:Io"),
+            // Pauses that have an event are not the kernel's timers.
+            Place::Timer => Some(wait::KERNEL_SLEEP),
             _ if has_io_events => None,
             Place::DataRead => Some("Kernel:DataRead"),
             Place::DataWrite => Some("Kernel:DataWrite"),
@@ -74,9 +77,7 @@ impl Place {
             Place::Slru => Some("Kernel:Slru"),
             // Sessions of 9.6 sync little else than WAL.
             Place::Journal => Some("Kernel:WalFlush"),
-            Place::Running | Place::Socket | Place::Semaphore | Place::Pipe | Place::Timer | Place::Other => {
-                None
-            }
+            Place::Running | Place::Socket | Place::Semaphore | Place::Pipe | Place::Other => None,
         }
     }
 

@@ -20,6 +20,21 @@ pub(super) fn of(facts: &Facts, first: Bottleneck, second: Option<Bottleneck>) -
     kept
 }
 
+/// The first figure of each stage that may limit, whatever does: what a lift of it is to lower.
+pub(super) fn firsts(facts: &Facts) -> Vec<Figure> {
+    const STAGES: [Bottleneck; 8] = [
+        Bottleneck::WalSync,
+        Bottleneck::WalVolume,
+        Bottleneck::Checkpoint,
+        Bottleneck::Standby,
+        Bottleneck::DataRead,
+        Bottleneck::DataWrite,
+        Bottleneck::Memory,
+        Bottleneck::RowLock,
+    ];
+    STAGES.into_iter().filter_map(|name| behind(facts, name).into_iter().next()).collect()
+}
+
 fn figure(label: impl Into<String>, share: f64, of: &'static str) -> Figure {
     Figure { label: label.into(), share: share.clamp(0.0, 1.0), of, speaks_for: None }
 }

@@ -198,6 +198,33 @@ fn io_that_only_the_kernel_knows_is_charged_to_its_stage() {
 }
 
 #[test]
+fn commits_that_pause_before_they_flush_are_the_flush() {
+    // Version 15, commit_delay: who pauses holds the row that the others queue for, and no wait event shows it.
+    let sessions = [("Lock:transactionid", 1.6), ("LWLock:WALWrite", 1.3), ("CPU", 1.0), ("idle", 0.1)];
+    let roots = [("CPU", 0.9), ("LWLock:WALWrite", 0.1)];
+    let paused = facts(&sessions, &[(Stage::WalFlush, 0.7), (Stage::Lock, 0.8)], &roots, 0.06);
+    let paused = Facts { server_cpu: Some(0.08), server_delay: Some(0.01), ..paused };
+    let before = judge(&paused).charged;
+    let found = judge(&paused.clone().with_commit_delay());
+    assert_eq!((found.name, found.confidence), (Bottleneck::WalSync, Confidence::Medium), "{found:?}");
+    assert!(
+        before.is_none_or(|charged| charged < 0.5) && found.charged.unwrap() > 0.85,
+        "{before:?} {found:?}"
+    );
+    // The same where the kernel was looked at.
+    let sessions =
+        [("Lock:transactionid", 1.6), ("LWLock:WALWrite", 1.3), ("Kernel:Sleep", 0.9), ("CPU", 0.1)];
+    let roots = [("Kernel:Sleep", 0.9), ("LWLock:WALWrite", 0.1)];
+    let known = facts(&sessions, &[(Stage::WalFlush, 0.7), (Stage::Lock, 0.8)], &roots, 0.06);
+    let found = judge(&known.with_commit_delay());
+    assert!(found.charged.unwrap() > 0.85, "{found:?}");
+    // What its share is when something else limits is known as well.
+    let after = judge(&facts(&[("CPU", 4.0)], &[(Stage::WalFlush, 0.12)], &[], 0.97));
+    let first = after.firsts.iter().find(|figure| figure.speaks_for == Some(Bottleneck::WalSync)).unwrap();
+    assert_eq!((first.label.as_str(), first.share), ("somebody writing or syncing WAL", 0.12));
+}
+
+#[test]
 fn who_waits_until_an_answer_has_left_is_not_at_work() {
     // Answers of 10 MB over 25 MB/s.
     let sending = facts(&[("Client:ClientWrite", 3.8), ("CPU", 0.2)], &[], &[], 0.3);
