@@ -13,7 +13,7 @@ use model::text::visible::is_hidden;
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::factors::{self, Against, Row};
-use crate::prose::{conditions, format, headline, limiter, phrases, scripts, variation};
+use crate::prose::{conditions, format, headline, limiter, phrases, scripts, statements, variation};
 use crate::{Input, terminal};
 
 pub(crate) fn text(input: &Input) -> String {
@@ -40,6 +40,11 @@ pub(crate) fn text(input: &Input) -> String {
     if !limits.is_empty() {
         text.push_str("\n### Limited by\n\n");
         limits.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
+    }
+    let statements = statements::lines(study);
+    if !statements.is_empty() {
+        text.push_str("\n### Top statements\n\n");
+        statements.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
     }
     text.push_str(&findings(study));
     text.push_str(&against_baseline(input.study));

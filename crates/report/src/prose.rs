@@ -12,4 +12,5 @@ pub(crate) mod limiter;
 pub(crate) mod phrases;
 pub(crate) mod scalability;
 pub(crate) mod scripts;
+pub(crate) mod statements;
 pub(crate) mod variation;

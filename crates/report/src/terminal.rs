@@ -5,7 +5,7 @@ use analysis::summary::{CaseSummary, Study};
 use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::{conditions, format, headline, limiter, phrases, scripts, variation};
+use crate::prose::{conditions, format, headline, limiter, phrases, scripts, statements, variation};
 
 /// Below this width the terminal wraps lines itself.
 pub(crate) const MIN_WIDTH: usize = 60;
@@ -54,6 +54,11 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
     if !limits.is_empty() {
         text.push_str(&format!("\n{}\n", paint.on("limited by", Style::Bold)));
         limits.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
+    }
+    let statements = statements::lines(study);
+    if !statements.is_empty() {
+        text.push_str(&format!("\n{}\n", paint.on("top statements", Style::Bold)));
+        statements.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
     }
     findings(&mut text, study, width, &paint, detail);
     let scalability = crate::prose::scalability::lines(study);
