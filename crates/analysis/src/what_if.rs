@@ -6,8 +6,10 @@
 
 mod brakes;
 mod choose;
+mod devices;
 mod judge;
 mod load;
+mod lowered;
 mod settings;
 
 use model::experiment::case::Case;

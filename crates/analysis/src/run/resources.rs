@@ -39,6 +39,8 @@ pub(crate) fn resources(
     let us_each = |cpu: Option<f64>| Some(cpu? * line.measured_s() * 1e6 / ended?);
     let rate = |metric: &str| usage.rate(metric, from_s, to_s);
     let disk = |metric: &str| usage.rate_of_key(&key(metric, device(data, "data")?), from_s, to_s);
+    let wal_device = device(data, "wal").or_else(|| device(data, "data"));
+    let wal = |metric: &str| usage.rate_of_key(&key(metric, wal_device?), from_s, to_s);
     let server_cpu = cpu.and_then(|cpu| cpu.server);
     let driver_cpu = cpu
         .and_then(|cpu| cpu.driver)
@@ -66,6 +68,8 @@ pub(crate) fn resources(
         disk_reads_per_s: disk("disk.reads"),
         disk_writes_per_s: disk("disk.writes"),
         disk_busy: disk("disk.busy_time").map(|share| share.clamp(0.0, 1.0)),
+        wal_device_writes_per_s: wal("disk.writes"),
+        wal_device_write_bytes_per_s: wal("disk.write_bytes"),
         net_received_bytes_per_s: rate("net.received_bytes"),
         net_sent_bytes_per_s: rate("net.sent_bytes"),
         watch_cpu: rate("watch.cpu"),

@@ -41,6 +41,12 @@ pub struct Resources {
     pub disk_writes_per_s: Option<f64>,
     /// Share of time the data device was busy, 0 to 1.
     pub disk_busy: Option<f64>,
+    /// Writes per second to the WAL's device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_device_writes_per_s: Option<f64>,
+    /// Bytes written per second to the WAL's device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_device_write_bytes_per_s: Option<f64>,
     /// Bytes received per second over all interfaces of the host.
     pub net_received_bytes_per_s: Option<f64>,
     /// Bytes sent per second over all interfaces of the host.

@@ -4,43 +4,14 @@ use crate::summary::limiter::Bottleneck;
 use crate::summary::proof::Kind;
 use crate::what_if::WhatIf;
 use crate::what_if::choose::{Change, Circumstances};
+use crate::what_if::lowered::{Lowered, NOTHING_LEFT};
 
 /// Busy share of the processors from which on none is left.
 const ALL_BUSY: f64 = 0.95;
-/// The part that a brake leaves of a resource.
-const LEFT: f64 = 0.8;
-/// Used share of a resource from which on a brake takes from what was used: below, that would cost throughput of any load.
-const NOTHING_LEFT: f64 = 0.9;
 /// What the delays of a transaction add to its time, as a share: throughput falls to four fifths where that time decides.
 const DELAY_SHARE: f64 = 0.25;
 /// Shortest and longest delay of a reply, microseconds: wake-ups of the driver are tens of microseconds late.
 const DELAY_US: std::ops::RangeInclusive<f64> = 200.0..=100_000.0;
-
-/// A resource of which a brake leaves a part.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Lowered {
-    limit: f64,
-    /// Throughput that remains if it follows what there is of the resource.
-    predicted: f64,
-    /// Whether nothing was left: then the limit is a part of what was used, else of what could have been.
-    was_all_used: bool,
-}
-
-impl Lowered {
-    /// A fifth less than there was, of which `share` was used, but no less than what was used unless nothing was left.
-    fn of(used: f64, share: f64) -> Lowered {
-        let was_all_used = share >= NOTHING_LEFT;
-        let there_was = if was_all_used { used } else { used / share };
-        let limit = if was_all_used { LEFT * used } else { used.max(LEFT * there_was) };
-        Lowered { limit, predicted: limit / there_was, was_all_used }
-    }
-
-    /// `a fifth less than the server used`.
-    fn words(&self, who: &str) -> String {
-        let what = if self.was_all_used { "used" } else { "could use" };
-        format!("{:.0} % less than {who} {what}", 100.0 * (1.0 - self.predicted))
-    }
-}
 
 impl Circumstances<'_> {
     /// A fifth less time of processors for the server, by the quota of a control group; the driver is not in it.

@@ -87,16 +87,22 @@ impl Circumstances<'_> {
     fn changes(&self, name: Bottleneck) -> Vec<Change> {
         let cannot = |reason: &str| vec![Err(reason.to_string())];
         match name {
-            Bottleneck::WalSync => vec![self.without_waiting_for_wal(), self.without_fsync()],
+            Bottleneck::WalSync => {
+                vec![self.without_waiting_for_wal(), self.without_fsync(), self.throttled(name)]
+            }
             Bottleneck::Standby => vec![self.without_waiting_for_standbys()],
-            Bottleneck::WalVolume => vec![self.without_full_pages(), self.compressed_wal()],
+            Bottleneck::WalVolume => {
+                vec![self.without_full_pages(), self.compressed_wal(), self.throttled(name)]
+            }
             Bottleneck::Checkpoint => vec![self.fewer_checkpoints()],
-            Bottleneck::DataRead | Bottleneck::DataWrite => vec![self.more_buffers()],
+            Bottleneck::DataRead | Bottleneck::DataWrite => vec![self.more_buffers(), self.throttled(name)],
             Bottleneck::Memory => vec![self.more_work_mem()],
             Bottleneck::Autovacuum => vec![self.without_autovacuum()],
             Bottleneck::RowLock => vec![self.more_rows()],
             Bottleneck::ServerCpu => vec![self.quota(), self.fewer_processors(), self.huge_pages()],
-            Bottleneck::Scheduling => vec![self.clients_of(self.n_clients() / 4, Kind::Lift), self.quota()],
+            Bottleneck::Scheduling => {
+                vec![self.clients_of(self.n_clients() / 4, Kind::Lift), self.driver_apart(), self.quota()]
+            }
             Bottleneck::ClientHeldLock => {
                 vec![
                     self.functions(),
@@ -110,7 +116,7 @@ impl Circumstances<'_> {
             Bottleneck::Network => {
                 vec![self.functions(), self.delayed(name), self.clients_of(2 * self.n_clients(), Kind::Lift)]
             }
-            Bottleneck::Driver => vec![self.more_threads()],
+            Bottleneck::Driver => vec![self.more_threads(), self.driver_apart()],
             Bottleneck::Quota => cannot("raise the quota, and measure again"),
             Bottleneck::Steal => cannot("nothing here can give back what the hypervisor took"),
             Bottleneck::ForeignCpu => cannot("stop what else runs there, and measure again"),

@@ -8,6 +8,9 @@ use crate::what_if::WhatIf;
 use crate::what_if::choose::{Change, Circumstances};
 use crate::what_if::settings::LARGER;
 
+/// How much more than it used a party may need of processors of its own.
+const ROOM: f64 = 1.1;
+
 impl Circumstances<'_> {
     pub(super) fn more_rows(&self) -> Change {
         let workload = &self.case.workload;
@@ -66,6 +69,34 @@ impl Circumstances<'_> {
             "latency excludes the wait for a due time",
             case,
         ))
+    }
+
+    /// The server is bound to some processors, no fewer than it used, so that the others are left to the driver.
+    pub(super) fn driver_apart(&self) -> Change {
+        if !self.is_own() || self.record.is_driven_from_elsewhere() {
+            return Err("driver and server are on machines of their own, or pgdyno does not run the server"
+                .to_string());
+        }
+        if self.case.os.contains_key("numa") || self.case.os.contains_key("processors") {
+            return Err("os says which processors the server has".to_string());
+        }
+        let resources = &self.run.resources;
+        let known = resources.n_cpus.zip(resources.server_cpu).zip(resources.driver_cpu);
+        let ((n_cpus, of_server), of_driver) =
+            known.ok_or("the processors of server and driver are not known")?;
+        // Neither may have fewer than it used: that would be a brake.
+        let whole = |used: f64| (ROOM * used).ceil().max(1.0) as u32;
+        if whole(of_server) + whole(of_driver) > n_cpus {
+            return Err(format!(
+                "the server used {of_server:.1} and the driver {of_driver:.1} of {n_cpus} processors: with some of its own, one of \
+                 them would have fewer"
+            ));
+        }
+        let n = n_cpus - whole(of_driver);
+        let mut case = self.case.clone();
+        case.os.insert("processors".to_string(), n.to_string());
+        let change = format!("processors={n} (the others are left to the driver)");
+        Ok(self.changed(Kind::Lift, change, "the server has fewer processors to choose from", case))
     }
 
     pub(super) fn more_threads(&self) -> Change {

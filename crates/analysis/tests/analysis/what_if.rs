@@ -2,7 +2,7 @@
 
 use analysis::finding::Grade;
 use analysis::summary::Resources;
-use analysis::summary::limiter::{Bottleneck, Confidence, Limiter};
+use analysis::summary::limiter::{Bottleneck, Confidence, Figure, Limiter};
 use analysis::summary::proof::{Kind, Outcome, Proof};
 use analysis::what_if::{Circumstances, Groups, WhatIf, confirm, judge, telling_run, what_ifs};
 use model::experiment::case::{Case, ServerSource, WorkloadKind};
@@ -65,18 +65,19 @@ fn chosen_where(
 
 /// The change for a limiter where control groups are to be had.
 fn chosen_with_groups(limiter: &Limiter, case: &Case, resources: &Resources) -> Result<WhatIf, String> {
+    chosen_on((limiter, &record(&[]), &Groups::default()), case, resources)
+}
+
+fn chosen_on(
+    (limiter, record, groups): (&Limiter, &RunRecord, &Groups),
+    case: &Case,
+    resources: &Resources,
+) -> Result<WhatIf, String> {
     let mut run = analysis::study(&experiment(1, vec![quiet::run(1)])).runs.remove(0);
     run.resources = resources.clone();
-    let (record, settable, groups) = (record(&[]), Default::default(), Groups::default());
-    let of = Circumstances {
-        case,
-        limiter,
-        record: &record,
-        run: &run,
-        allow_changes: false,
-        settable: &settable,
-        groups: &groups,
-    };
+    let settable = Default::default();
+    let of =
+        Circumstances { case, limiter, record, run: &run, allow_changes: false, settable: &settable, groups };
     let (mut all, untested) = what_ifs(of);
     all.pop().ok_or_else(|| untested[0].1.clone())
 }
@@ -110,23 +111,7 @@ fn a_quota_takes_from_what_was_used_only_where_nothing_was_left() {
     let queue = limiter(Bottleneck::Scheduling, None);
     let lift = chosen_with_groups(&queue, &case, &with(0.98, 3.0)).unwrap();
     assert_eq!(lift.change, "clients=2");
-    let refuted = Proof {
-        limiter: Bottleneck::Scheduling,
-        kind: lift.kind,
-        change: lift.change,
-        side_effect: String::new(),
-        predicted: None,
-        bound: None,
-        ratio: None,
-        elasticity: None,
-        interval: None,
-        n_pairs: 4,
-        share: None,
-        outcome: Outcome::Refuted,
-        overruled: None,
-        next: None,
-    };
-    let queue = Limiter { proofs: vec![refuted], ..queue };
+    let queue = Limiter { proofs: vec![refuted(Bottleneck::Scheduling, &lift.change)], ..queue };
     let next = chosen_with_groups(&queue, &case, &with(0.98, 3.0)).unwrap();
     assert_eq!(next.change, "cpu_quota=2.400 (20 % less than the server used)");
 }
@@ -157,6 +142,112 @@ fn each_limiter_is_tested_by_a_change_of_its_own() {
     // 80 % of the clients' time is charged to it; the processors have room for 2.5 times as much.
     assert_eq!(chosen(Bottleneck::WalSync, &case, &[]).unwrap().predicted, Some(2.5));
     assert_eq!(chosen(Bottleneck::ServerCpu, &case, &[]).unwrap().predicted, Some(2.0 / 3.0));
+}
+
+fn refuted(limiter: Bottleneck, change: &str) -> Proof {
+    Proof {
+        limiter,
+        kind: Kind::Lift,
+        change: change.to_string(),
+        side_effect: String::new(),
+        predicted: None,
+        bound: None,
+        ratio: None,
+        elasticity: None,
+        interval: None,
+        n_pairs: 4,
+        share: None,
+        outcome: Outcome::Refuted,
+        overruled: None,
+        next: None,
+    }
+}
+
+#[test]
+fn a_device_is_braked_below_its_use_only_where_nothing_else_is_known_to_be_left() {
+    let case = quiet::case(1);
+    let resources = Resources {
+        disk_read_bytes_per_s: Some(50e6),
+        disk_write_bytes_per_s: Some(20e6),
+        wal_device_writes_per_s: Some(400.0),
+        wal_device_write_bytes_per_s: Some(8e6),
+        ..Resources::default()
+    };
+    // No lift is left for any of them.
+    let settings = [
+        ("synchronous_commit", "off"),
+        ("fsync", "off"),
+        ("full_page_writes", "off"),
+        ("wal_compression", "on"),
+        ("shared_buffers", "6GB"),
+    ];
+    let record = record(&settings);
+    let figure = |name, of, share| Figure { label: "seen".to_string(), share, of, speaks_for: Some(name) };
+    let check =
+        |name, figures: &[Figure], is_writeback_free, expected: Result<(&str, f64, bool, bool), &str>| {
+            let limiter = Limiter { figures: figures.to_vec(), ..limiter(name, None) };
+            let groups = Groups { is_writeback_free, ..Groups::default() };
+            match (chosen_on((&limiter, &record, &groups), &case, &resources), expected) {
+                (Ok(what_if), Ok((change, predicted, is_partial, is_forced))) => {
+                    assert_eq!(what_if.change, change);
+                    let key = change.split('=').next().unwrap();
+                    assert!(change.contains(what_if.case.os[key].as_str()), "{what_if:?}");
+                    assert!((what_if.predicted.unwrap() - predicted).abs() < 1e-9, "{what_if:?}");
+                    assert_eq!((what_if.is_partial, what_if.is_forced), (is_partial, is_forced), "{change}");
+                }
+                (Err(reason), Err(part)) => assert!(reason.contains(part), "{reason}"),
+                (found, _) => panic!("{found:?} instead of {expected:?}"),
+            }
+        };
+    let sync = |share| figure(Bottleneck::WalSync, "instants", share);
+    let used = "20 % less than the device used";
+    let wal = format!("wal_write_iops=320.000 ({used})");
+    check(Bottleneck::WalSync, &[sync(0.97)], true, Ok((&wal, 0.8, false, false)));
+    let room = "wal_write_iops=640.000 (20 % less than the device could use)";
+    check(Bottleneck::WalSync, &[sync(0.5)], true, Ok((room, 0.8, false, false)));
+    // Somebody reads at every instant, on a device that could serve many at once.
+    let reads = |of, share| figure(Bottleneck::DataRead, of, share);
+    let read = format!("data_read_mb_s=40.000 ({used})");
+    check(Bottleneck::DataRead, &[reads("instants", 0.99)], true, Ok((&read, 0.8, false, true)));
+    let near = [reads("instants", 0.99), reads("the ceiling", 0.95)];
+    check(Bottleneck::DataRead, &near, true, Ok((&read, 0.8, false, false)));
+    let volume = format!("wal_write_mb_s=6.400 ({used})");
+    check(Bottleneck::WalVolume, &[], false, Ok((&volume, 0.8, false, true)));
+    let written = format!("data_write_mb_s=16.000 ({used})");
+    let writes = [figure(Bottleneck::DataWrite, "the ceiling", 0.92)];
+    check(Bottleneck::DataWrite, &writes, true, Ok((&written, 0.8, true, false)));
+    check(Bottleneck::DataWrite, &[], false, Ok((&written, 0.8, false, true)));
+    check(Bottleneck::DataWrite, &[], true, Err("what the kernel writes later is in no control group"));
+    let groups = Groups { no_throttle: Some("only root".to_string()), ..Groups::default() };
+    let of = limiter(Bottleneck::WalSync, None);
+    let reason = chosen_on((&of, &record, &groups), &case, &resources).unwrap_err();
+    assert_eq!(reason, "synchronous_commit is off already; fsync is off already; only root");
+    // A brake that no ceiling justifies takes from any load.
+    let sync_off = Limiter { proofs: vec![refuted(Bottleneck::WalSync, "synchronous_commit=off")], ..of };
+    let on = quiet::run(1).record;
+    let next = chosen_on((&sync_off, &on, &Groups::default()), &case, &resources).unwrap();
+    assert_eq!(next.change, "fsync=off");
+}
+
+#[test]
+fn a_driver_is_left_processors_of_its_own_where_there_are_enough() {
+    let mut case = quiet::case(1);
+    case.workload.n_threads = case.workload.n_clients;
+    let with = |n_cpus, server, driver| Resources {
+        n_cpus: Some(n_cpus),
+        server_cpu: Some(server),
+        driver_cpu: Some(driver),
+        ..Resources::default()
+    };
+    let of_driver = limiter(Bottleneck::Driver, None);
+    let lift = chosen_with_groups(&of_driver, &case, &with(8, 3.5, 1.2)).unwrap();
+    assert_eq!(
+        (lift.kind, lift.change.as_str()),
+        (Kind::Lift, "processors=6 (the others are left to the driver)")
+    );
+    assert_eq!(lift.case.os["processors"], "6");
+    let reason = chosen_with_groups(&of_driver, &case, &with(2, 1.3, 0.6)).unwrap_err();
+    assert!(reason.contains("the server used 1.3 and the driver 0.6 of 2 processors"), "{reason}");
 }
 
 #[test]
@@ -210,7 +301,8 @@ fn what_the_first_change_cannot_lift_the_next_one_does() {
     check(Bottleneck::WalVolume, &[("full_page_writes", "off")], "wal_compression=on", true);
     let both = [("full_page_writes", "off"), ("wal_compression", "lz4")];
     let reason = chosen(Bottleneck::WalVolume, &case, &both).unwrap_err();
-    assert_eq!(reason, "full_page_writes is off already; wal_compression is on already");
+    let lifts = "full_page_writes is off already; wal_compression is on already; ";
+    assert_eq!(reason, format!("{lifts}the wal directory's device had hardly anything to do"));
     let mut reserved = record(&[("shared_buffers", "128MB")]);
     let facts = &mut reserved.host.as_mut().unwrap().facts;
     facts.extend(
@@ -330,6 +422,9 @@ fn pairs_of_a_block_decide_and_a_proof_raises_the_confidence() {
     assert_eq!(judge((2, 1), &WhatIf { is_partial: true, ..little.clone() }).outcome, Outcome::Undecided);
     let brake = WhatIf { kind: Kind::Brake, predicted: Some(0.5), ..little };
     assert!((judge((1, 2), &brake).elasticity.unwrap() + 3.0_f64.log2()).abs() < 0.01);
+    // The other way round it is a third: less than was used costs that much whatever limits.
+    let fell = |is_forced| judge((2, 1), &WhatIf { is_forced, ..brake.clone() }).outcome;
+    assert_eq!((fell(false), fell(true)), (Outcome::Proven, Outcome::Undecided));
     let second = (Bottleneck::RowLock, "a queue".to_string());
     let claim = Limiter { runner_up: Some(second), ..limiter(Bottleneck::WalSync, Some(0.5)) };
     study.cases[0].limiter = Some(claim);

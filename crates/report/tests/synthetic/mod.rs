@@ -339,6 +339,8 @@ fn resources(shape: &Shape, tps: f64, clients: f64) -> Resources {
         disk_reads_per_s: Some(290.0),
         disk_writes_per_s: Some(tps * 0.4),
         disk_busy: None,
+        wal_device_writes_per_s: None,
+        wal_device_write_bytes_per_s: None,
         net_received_bytes_per_s: None,
         net_sent_bytes_per_s: None,
         watch_cpu: None,
