@@ -99,6 +99,26 @@ fn work_of_others_on_a_server_by_url_is_noticed_and_our_own_is_not() {
 }
 
 #[test]
+fn wal_that_cannot_be_archived_is_noticed() {
+    let place = Place::new();
+    let update = "update pgbench_branches set bbalance = bbalance + 1 where bid = 1;\n";
+    let updates = place.write("update.sql", update);
+    let switches = place.write("switch.sql", &format!("{update}select pg_switch_wal();\n"));
+    let (updates, switches) = (format!("{}@50", updates.display()), format!("{}@1", switches.display()));
+    let bin_dir = bin_dir().display().to_string();
+    let archiving =
+        ["archive_mode=on", "archive_command=/bin/false"].map(|set| format!("server.settings.{set}"));
+    let args = ["run", "-f", &updates, "-f", &switches, "--bin-dir", &bin_dir];
+    let set = ["--set", &archiving[0], "--set", &archiving[1], "--set", "workload.data=tpcb"];
+    let more =
+        "--set prepare.settle=false --scale 1 -c 1 --pace 100/s --ramp-up 1s --measure 4s --repeats 1 -o out";
+    let args: Vec<&str> = args.into_iter().chain(set).chain(more.split_whitespace()).collect();
+    place.run(&args).expect(0);
+    expect(&runs(&place, "out")[&1], "archiving-failed", &["failed attempt", "0 segments archived"]);
+    place.expect_clean();
+}
+
+#[test]
 fn foreign_work_on_our_server_is_noticed() {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();
