@@ -63,6 +63,7 @@ function readColours() {
   for (let i = 0; i < 8; i++) names.push(`c${i}`);
   for (let i = 0; i < 4; i++) names.push(`p${i}`);
   for (let i = 0; i < 12; i++) names.push(`o${i}`);
+  for (let i = 0; i < 9; i++) names.push(`h${i}`);
   for (const name of names) {
     element.style.color = `var(--${name})`;
     found[name] = getComputedStyle(element).color;

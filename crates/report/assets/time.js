@@ -77,15 +77,16 @@ function timeChart(holder, run, panel, index) {
   unit.textContent = panel.unit + (panel.log ? ', log scale' : '');
   caption.append(title, ' ', unit);
   const element = document.createElement('div');
+  const isHeat = panel.palette === 'heat';
   element.className = panel.guides.length && panel.palette === 'share' ? 'chart stack' : 'chart low';
   element.dataset.chart = `run-${panel.title}`;
   figure.append(caption, element, timeTable(panel));
   holder.append(figure);
 
   const palette = lineColours(run, panel);
-  const entries = panel.lines.map((line, i) => ({ name: panel.lines.length > 1 ? line.name : '', colour: palette[i], area: panel.palette === 'share' }));
+  const entries = isHeat ? heatKeys() : panel.lines.map((line, i) => ({ name: panel.lines.length > 1 ? line.name : '', colour: palette[i], area: panel.palette === 'share' }));
   const values = keys(element, index === 0 ? [...entries, ...markKeys(run)] : entries);
-  const chart = place(element, timeOption(run, panel, palette, index));
+  const chart = place(element, isHeat ? heatOption(run, panel) : timeOption(run, panel, palette, index));
   return { chart, panel, values: values.slice(0, entries.length) };
 }
 
@@ -152,7 +153,7 @@ function limit(panel, values) {
 
 // Not by Math.max(...values): the number of arguments is limited.
 const highest = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
-const lowest = (values) => values.reduce((a, b) => Math.min(a, b), 0);
+const lowest = (values, most = 0) => values.reduce((a, b) => Math.min(a, b), most);
 
 // Whole steps of a clock, about eight of them.
 function interval(end) {
@@ -197,9 +198,14 @@ function together(charts) {
     charts.forEach((other) => { if (other !== origin) act(other); });
     busy = false;
   };
-  const read = (at) => charts.forEach(({ panel, values }) => panel.lines.forEach((line, i) => {
-    values[i].textContent = at === null ? '' : significant(nearest(line.points, at));
-  }));
+  const read = (at) => charts.forEach(({ panel, values }) => {
+    let found = at === null ? [] : panel.lines.map((line) => nearest(line.points, at));
+    if (panel.palette === 'heat') {
+      const known = found.filter((v) => v !== null);
+      found = known.length ? [lowest(known, Infinity), highest(known)] : [];
+    }
+    values.forEach((value, i) => { value.textContent = at === null ? '' : significant(found[i] ?? null); });
+  });
   for (const origin of charts) {
     origin.chart.getZr().on('mousemove', (event) => {
       if (!origin.chart.containPixel('grid', [event.offsetX, event.offsetY])) return;

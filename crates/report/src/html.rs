@@ -47,6 +47,8 @@ const SCRIPT: &str = concat!(
     "\n",
     include_str!("../assets/time.js"),
     "\n",
+    include_str!("../assets/heat.js"),
+    "\n",
     include_str!("../assets/compare.js")
 );
 const ECHARTS: &str = include_str!("../assets/echarts/echarts.min.js");

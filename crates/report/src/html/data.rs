@@ -49,7 +49,7 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
         })
         .collect();
     let in_full = panels.iter().filter(|(run, _)| drawn.contains(&run.run));
-    let n_lines: usize = in_full.flat_map(|(_, panels)| panels).map(|panel| panel.lines.len()).sum();
+    let n_lines = n_lines(in_full.flat_map(|(_, panels)| panels));
     let budget = if panels.len() > drawn::N_DRAWN_MAX { MAX_POINTS_PAGE_OF_MANY } else { MAX_POINTS_PAGE };
     let limit = (budget / n_lines.max(1)).clamp(40, MAX_POINTS);
     let across = (panels.len() <= drawn::N_DRAWN_MAX).then(|| across::of(&panels)).flatten();
@@ -243,6 +243,11 @@ impl RunPoint {
     }
 }
 
+/// Lines whose number of points is limited together; a heat map has a limit of its own.
+fn n_lines<'a>(panels: impl Iterator<Item = &'a Panel>) -> usize {
+    panels.filter(|panel| panel.palette != panels::HEAT).map(|panel| panel.lines.len()).sum()
+}
+
 /// A run over time.
 #[derive(Debug, Serialize)]
 struct RunData {
@@ -264,7 +269,7 @@ struct RunData {
 impl RunData {
     /// All runs on one time line, as run 0.
     fn of_all(all: &Across, n_runs: usize) -> RunData {
-        let n_lines: usize = all.panels.iter().map(|panel| panel.lines.len()).sum();
+        let n_lines = n_lines(all.panels.iter());
         let limit = (MAX_POINTS_ALL_RUNS / n_lines.max(1)).clamp(60, 120 * n_runs);
         RunData {
             run: ALL_RUNS,
@@ -315,6 +320,7 @@ impl PanelData {
     fn of(panel: &Panel, limit: usize) -> PanelData {
         let thinned: Vec<Vec<Point>> = match panel.palette {
             "share" => panels::thin_together(&panel.lines, limit),
+            panels::HEAT => panels::rows_of_cells(&panel.lines),
             _ => panel.lines.iter().map(|line| thinning::thin(&line.points, limit)).collect(),
         };
         let lines = panel.lines.iter().zip(thinned).map(|(line, points)| LineData {

@@ -40,6 +40,13 @@ const PANELS: [&str; 19] = [
     "driver_host_net",
 ];
 
+/// The palette of a heat map.
+pub(super) const HEAT: &str = "heat";
+/// Most cells of a heat map.
+const CELLS_MAX: usize = 4000;
+/// Most cells of a row, and the fewest.
+const CELLS_OF_ROW: (usize, usize) = (240, 24);
+
 /// One chart of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Panel {
@@ -49,7 +56,8 @@ pub(super) struct Panel {
     pub(super) unit: String,
     /// Whether the value axis is logarithmic.
     pub(super) log: bool,
-    /// How colours are chosen: `case`, `percentile`, `error`, `cores`, `share` (stacked) or `plain`.
+    /// How colours are chosen: `case`, `percentile`, `error`, `cores`, `share` (stacked), `heat` (a row for each
+    /// line) or `plain`.
     pub(super) palette: &'static str,
     pub(super) lines: Vec<Line>,
     /// What the lines are compared with.
@@ -157,6 +165,7 @@ fn telemetry(series: &[Series], guides: &[Guide]) -> Vec<Panel> {
     let of_limits = |wanted: &&str| keys.iter().find(|(panel, _)| panel == wanted).map(of_key);
     let mut panels: Vec<Panel> = LIMITS.iter().filter_map(of_limits).collect();
     panels.extend(processors(&cores));
+    panels.extend(heat_map(&cores));
     panels.extend(keys.iter().filter(|(panel, _)| !LIMITS.contains(panel)).map(of_key));
     panels
 }
@@ -169,6 +178,19 @@ fn processors(cores: &[&Series]) -> Option<Panel> {
         log: false,
         palette: if is_many { "percentile" } else { "cores" },
         lines: if is_many { range_of(cores) } else { cores.iter().map(|s| line(s)).collect() },
+        guides: Vec::new(),
+    })
+}
+
+/// Each processor as a row of cells; one processor is its line.
+fn heat_map(cores: &[&Series]) -> Option<Panel> {
+    let is_drawn = cores.len() > 1;
+    is_drawn.then(|| Panel {
+        title: "Each processor".to_string(),
+        unit: cores[0].unit.clone(),
+        log: false,
+        palette: HEAT,
+        lines: cores.iter().map(|s| line(s)).collect(),
         guides: Vec::new(),
     })
 }
@@ -264,6 +286,23 @@ pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<Point>> {
     lines.iter().map(|line| kept.iter().map(|(i, _)| line.points[*i as usize]).collect()).collect()
 }
 
+/// Makes rows of a heat map of lines: the mean of each stretch, because extremes of two neighbours would look like change.
+pub(super) fn rows_of_cells(lines: &[Line]) -> Vec<Vec<Point>> {
+    let (most, fewest) = CELLS_OF_ROW;
+    let n_cells = (CELLS_MAX / lines.len().max(1)).clamp(fewest, most);
+    let mean = |stretch: &[Point]| {
+        let known: Vec<f64> = stretch.iter().filter_map(|(_, value)| *value).collect();
+        let middle = stretch.iter().map(|(t, _)| t).sum::<f64>() / stretch.len() as f64;
+        let value = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+        (middle, value.map(f64::round))
+    };
+    let row = |line: &Line| {
+        let length = line.points.len().div_ceil(n_cells).max(1);
+        line.points.chunks(length).map(mean).collect()
+    };
+    lines.iter().map(row).collect()
+}
+
 /// Many processors as three lines: the least busy, the median and the busiest at each moment.
 fn range_of(cores: &[&Series]) -> Vec<Line> {
     let n_points = cores.iter().map(|core| core.points.len()).min().unwrap_or(0);
@@ -298,10 +337,29 @@ mod tests {
             })
             .collect();
         let panels = telemetry(&cores, &[]);
-        assert_eq!(panels.len(), 1);
+        assert_eq!(panels.len(), 2);
         let names: Vec<&str> = panels[0].lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!(names, ["idlest of 16", "middle of 16", "busiest of 16"]);
         assert_eq!(panels[0].lines[2].points, [(0.5, Some(15.0)), (1.5, Some(30.0))]);
+        assert_eq!((panels[1].palette, panels[1].lines.len()), (HEAT, 16));
+    }
+
+    #[test]
+    fn a_heat_map_has_a_bounded_number_of_cells_which_are_means() {
+        let points =
+            (0..1000).map(|t| (f64::from(t), Some(f64::from(t % 2) * 100.0))).collect::<Vec<Point>>();
+        let lines: Vec<Line> =
+            (0..128).map(|i| Line { name: format!("cpu{i}"), points: points.clone() }).collect();
+        let rows = rows_of_cells(&lines);
+        assert_eq!((rows.len(), rows[0].len()), (128, 31));
+        assert!(
+            rows[5][..30].iter().all(|(_, value)| (48.0..=52.0).contains(&value.unwrap())),
+            "{:?}",
+            rows[5]
+        );
+        assert_eq!(rows_of_cells(&lines[..1])[0].len(), 200);
+        let gap = [Line { name: "cpu0".to_string(), points: vec![(0.0, None), (1.0, Some(7.4))] }];
+        assert_eq!(rows_of_cells(&gap), [[(0.0, None), (1.0, Some(7.0))]]);
     }
 
     #[test]
