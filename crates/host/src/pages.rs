@@ -7,8 +7,10 @@ use crate::kernel_files::Machine;
 
 pub(crate) const NR_HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
-/// The kernel reserves what it finds in one go; after compaction it may find more.
-const N_ATTEMPTS: u32 = 5;
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+/// Attempts before and after clean pages of the page cache are dropped. The kernel reserves what it finds in one go, and may find
+/// more after compaction; a page cache that fills the memory leaves it no whole huge pages.
+const N_ATTEMPTS: [u32; 2] = [3, 3];
 
 /// Numbers of huge pages and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +49,17 @@ pub fn reserve(machine: &Machine, keeper: &mut Keeper, n_pages: u64) -> Result<(
     if present.total >= wanted {
         return Ok(());
     }
-    for _ in 0..N_ATTEMPTS {
-        keeper.try_set(NR_HUGE_PAGES, &wanted.to_string())?;
-        if look(machine)?.free >= n_pages {
-            return Ok(());
+    for n_attempts in N_ATTEMPTS {
+        for _ in 0..n_attempts {
+            keeper.try_set(NR_HUGE_PAGES, &wanted.to_string())?;
+            if look(machine)?.free >= n_pages {
+                return Ok(());
+            }
+            // The file may be missing, and compaction may not help.
+            machine.write(COMPACT, "1").ok();
         }
-        // The file may be missing, and compaction may not help.
-        machine.write(COMPACT, "1").ok();
+        // Nothing is lost: each run reads its data into memory again, and what is not written yet stays.
+        machine.write(DROP_CACHES, "1").ok();
     }
     let found = look(machine)?;
     bail!(
