@@ -1,5 +1,7 @@
 //! Everything behind the numbers: host, server, data, driver, steps, commands, and what could not be observed.
 
+mod os_values;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::Prepare;
@@ -28,6 +30,9 @@ pub(super) fn section(input: &Input) -> String {
     let records: Vec<&RunRecord> = input.data.runs.iter().map(|run| &run.record).collect();
     let mut html = String::new();
     hosts(&mut html, &records);
+    if let Some(body) = os_values::disclosed(&records) {
+        part(&mut html, "Values of the operating system", &body);
+    }
     servers(&mut html, &records);
     called(&mut html, &records);
     data(&mut html, &records);
