@@ -2,6 +2,7 @@
 
 pub mod capacity;
 pub(crate) mod counters;
+pub mod imports;
 pub(crate) mod limiter;
 pub mod marks;
 pub(crate) mod resources;

@@ -5,6 +5,7 @@
 pub mod capacity;
 mod case;
 mod counters;
+mod imported;
 pub mod limiter;
 pub mod proof;
 mod resources;
@@ -17,6 +18,7 @@ pub mod variation;
 
 pub use case::CaseSummary;
 pub use counters::{Counters, EventCount};
+pub use imported::ImportedSummary;
 pub use resources::{DriverHostResources, RemoteResources, Resources};
 pub use run::{
     Disturbance, ErrorSummary, LatencySummary, Mark, RunSummary, ScriptSummary, Second, Series,

@@ -37,6 +37,7 @@ use crate::experiment::selector::Selector;
 use crate::experiment::target::TargetSection;
 use crate::load::course::RampUp;
 use crate::load::{Pace, PollerChoice, Protocol};
+use crate::telemetry::import::Import;
 use crate::text::share::Share;
 use crate::text::units::{PgVersion, Scale, SettingValue, Span};
 pub use prepare::{Prepare, PrepareSection, RestoreBy, SpaceSpec};
@@ -80,6 +81,9 @@ pub struct Experiment {
     /// Commands before and after cases and runs.
     #[serde(default, skip_serializing_if = "HooksSection::is_empty")]
     pub hooks: HooksSection,
+    /// Series that something else measures, which are taken into each run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub import: Vec<Import>,
 }
 
 /// `[experiment]`.

@@ -236,6 +236,8 @@ pub struct RunData {
     pub ticks: Vec<crate::telemetry::reading::Tick>,
     /// `events.jsonl`.
     pub events: Vec<crate::telemetry::event::Event>,
+    /// `imports.jsonl`.
+    pub imports: Vec<crate::telemetry::import::Imported>,
     /// What could not be read (the torn last line of a run that was cut off is not damage).
     pub damage: Vec<String>,
 }
@@ -248,6 +250,7 @@ impl RunData {
             histograms: Vec::new(),
             ticks: Vec::new(),
             events: Vec::new(),
+            imports: Vec::new(),
             ..self
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod event;
 pub mod host;
+pub mod import;
 pub mod metric;
 pub mod reading;
 pub mod wait;

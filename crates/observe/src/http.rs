@@ -87,15 +87,31 @@ impl Address {
         &self,
         tls: Option<&Arc<ClientConfig>>,
         method: &str,
+        what: (&str, &str),
+        bytes_max: u64,
+    ) -> Result<Answer> {
+        self.request_within(TIMEOUT, tls, method, what, bytes_max)
+    }
+
+    /// The same for an answer that may take longer to make.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn request_within(
+        &self,
+        longest: Duration,
+        tls: Option<&Arc<ClientConfig>>,
+        method: &str,
         (path, header): (&str, &str),
         bytes_max: u64,
     ) -> Result<Answer> {
         let host = &self.host;
         let places =
             host.to_socket_addrs().with_context(|| format!("cannot resolve the host name of `{host}`"))?;
-        let end = Instant::now() + TIMEOUT;
+        let end = End { at: Instant::now() + longest, longest };
         // A name may have several addresses, and the server may not listen on all of them.
-        let mut streams = places.filter_map(|place| TcpStream::connect_timeout(&place, left(end).ok()?).ok());
+        let mut streams =
+            places.filter_map(|place| TcpStream::connect_timeout(&place, end.left().ok()?).ok());
         let stream = streams.next().with_context(|| format!("cannot connect to `{host}`"))?;
         let mut stream = Timed { stream, end };
         // Version 1.0: the answer is not chunked and ends when the connection closes.
@@ -116,23 +132,39 @@ impl Address {
     }
 }
 
-/// A connection that is given up at `end`. A limit per read would let a server that sends one byte a second block us
+/// A connection that is given up at its end. A limit per read would let a server that sends one byte a second block us
 /// forever.
 struct Timed {
     stream: TcpStream,
-    end: Instant,
+    end: End,
+}
+
+/// The end of a request, and the time that it had.
+#[derive(Clone, Copy)]
+struct End {
+    at: Instant,
+    longest: Duration,
+}
+
+impl End {
+    /// Time left; an error if none is left.
+    fn left(self) -> io::Result<Duration> {
+        let left = self.at.saturating_duration_since(Instant::now());
+        let late = || io::Error::new(ErrorKind::TimedOut, format!("not within {} s", self.longest.as_secs()));
+        (!left.is_zero()).then_some(left).ok_or_else(late)
+    }
 }
 
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(left(self.end)?))?;
+        self.stream.set_read_timeout(Some(self.end.left()?))?;
         self.stream.read(buffer)
     }
 }
 
 impl Write for Timed {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(left(self.end)?))?;
+        self.stream.set_write_timeout(Some(self.end.left()?))?;
         self.stream.write(buffer)
     }
 
@@ -155,13 +187,6 @@ fn exchange(stream: &mut (impl Read + Write), head: &str, bytes_max: u64) -> io:
         }
     }
     Ok(text)
-}
-
-/// Time left until `end`; an error if none is left.
-fn left(end: Instant) -> io::Result<Duration> {
-    let left = end.saturating_duration_since(Instant::now());
-    let late = || io::Error::new(ErrorKind::TimedOut, format!("not within {} s", TIMEOUT.as_secs()));
-    (!left.is_zero()).then_some(left).ok_or_else(late)
 }
 
 impl fmt::Display for Address {

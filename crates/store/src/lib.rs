@@ -58,12 +58,14 @@ pub mod names {
     pub const REMOTE_ZST: &str = "remote.prom.zst";
     /// Events of a run.
     pub const EVENTS: &str = "events.jsonl";
+    /// Series that others measured during a run.
+    pub const IMPORTS: &str = "imports.jsonl";
     /// The server's log during a run.
     pub const SERVER_LOG: &str = "server.log";
 
     /// What is measured in a run: all its files but the record.
-    pub const MEASUREMENTS: [&str; 8] =
-        [INTERVALS, LATENCY, READINGS, READINGS_ZST, REMOTE, REMOTE_ZST, EVENTS, SERVER_LOG];
+    pub const MEASUREMENTS: [&str; 9] =
+        [INTERVALS, LATENCY, READINGS, READINGS_ZST, REMOTE, REMOTE_ZST, EVENTS, IMPORTS, SERVER_LOG];
 
     /// Directory name of a run.
     pub fn run_dir(run: u32) -> String {

@@ -311,7 +311,9 @@ fn load_run(plan: &Plan, run: u32, dir: &Path) -> Result<Option<RunData>, LoadEr
     let readings = if plain.exists() { plain } else { dir.join(names::READINGS_ZST) };
     let ticks = read_json_lines(&readings, &mut damage);
     let events = read_json_lines(&dir.join(names::EVENTS), &mut damage);
-    Ok(Some(RunData { record, intervals, histograms, ticks, events, damage: damage.found }))
+    let imports = dir.join(names::IMPORTS);
+    let imports = if imports.exists() { read_json_lines(&imports, &mut damage) } else { Vec::new() };
+    Ok(Some(RunData { record, intervals, histograms, ticks, events, imports, damage: damage.found }))
 }
 
 /// Reads `run.json`, or derives a record from the plan so that the other files of the run are not lost.

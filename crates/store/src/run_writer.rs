@@ -10,6 +10,7 @@ use model::load::interval::{HistogramLine, Interval};
 use model::run::RunRecord;
 use model::secret::hide_text;
 use model::telemetry::event::Event;
+use model::telemetry::import::Imported;
 use model::telemetry::reading::Tick;
 
 use crate::records::{self, LineFile};
@@ -147,6 +148,13 @@ impl RunWriter {
         let Remote::Open(file) = &mut *remote else { return Err(self.is_finished()) };
         let end = if text.ends_with('\n') { "" } else { "\n" };
         file.append(format!("# pgdyno {end_unix_ns}\n{}{end}", hide_text(text)).as_bytes())
+    }
+
+    /// Appends to `imports.jsonl`, which most runs do not have; it is on disk when this returns.
+    pub fn import(&self, imported: &Imported) -> Result<()> {
+        let mut file = LineFile::open(&self.files.dir.join(names::IMPORTS))?;
+        file.append_json(imported)?;
+        file.sync()
     }
 
     /// Finishes the run's files: all are on disk, and the readings are compressed. Later appends fail; a second call

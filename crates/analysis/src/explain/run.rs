@@ -12,6 +12,7 @@ use crate::findings::{self, RunContext};
 use crate::run::ExplainedRun;
 use crate::run::capacity;
 use crate::run::counters;
+use crate::run::imports;
 use crate::run::limiter::{self, Conditions};
 use crate::run::marks;
 use crate::run::resources;
@@ -67,6 +68,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         resources,
         counters: counters::of_run(data, &line, &usage, counted.measured),
         series: series_of(data, &line, (&usage, driver_usage.as_ref()), wants_series),
+        imported: imports::summaries(data, &line),
         marks: marks::marks(data, &line),
         seconds: counted.seconds,
         phases: phases(data),

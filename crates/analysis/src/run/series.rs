@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use model::run::RunData;
 use model::telemetry::reading::{key, split_key};
 
+use crate::run::imports;
 use crate::run::limiter::utilisation;
 use crate::run::resources;
 use crate::run::timeline::{Placed, Timeline};
@@ -68,6 +69,7 @@ pub(crate) fn series(
         let n_cpus = resources::n_cpus(data.record.driver_host.as_ref(), usage);
         all.extend(Draw { usage, from_s, to_s }.driver_host(n_cpus));
     }
+    all.extend(imports::series(data, line, (from_s, to_s)));
     all.retain(|series| !series.points.is_empty());
     all
 }

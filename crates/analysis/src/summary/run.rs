@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::capacity::{Capacity, Outcome, ProbeVerdict};
 use super::counters::Counters;
+use super::imported::ImportedSummary;
 use super::limiter::Limiter;
 use super::resources::Resources;
 use super::top_statement::TopStatement;
@@ -84,6 +85,9 @@ pub struct RunSummary {
     pub counters: Option<Counters>,
     /// Per-second values of telemetry, aligned with `seconds` by time.
     pub series: Vec<Series>,
+    /// What was measured elsewhere, over the measurement.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub imported: Vec<ImportedSummary>,
     /// Marks on the time line (checkpoints, autovacuum, lost connections).
     pub marks: Vec<Mark>,
     /// Length of each phase in seconds, in order: name and seconds.

@@ -71,6 +71,14 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
         let exporter = case.server.target.as_ref().map(|target| exporter::of(target, site.stop));
         found.take(&[case], exporter.transpose().map(|_| Vec::new()));
     }
+    if let Some(case) = plan.cases.first() {
+        for import in &case.imports {
+            let Some(address) = &import.prometheus else { continue };
+            let service = exporter::prometheus(address, import, site.stop);
+            let service = service.with_context(|| format!("import `{}`", import.name));
+            found.take(&[case], service.map(|_| Vec::new()));
+        }
+    }
     Look { obstacles: found.obstacles, peak }
 }
 

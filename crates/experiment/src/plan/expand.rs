@@ -17,6 +17,7 @@ use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, Prepare, PrepareSection, SpaceSpec};
 use model::load::Window;
 use model::load::capacity::Probing;
+use model::telemetry::import::Import;
 use model::text::units::PgVersion;
 
 use self::grid::{FACTORS, Grid, OS, PREPARE, RESTORE_BY};
@@ -76,6 +77,7 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
     }
     problems.take(check_name(&header.name));
     problems.take(experiment.limits.check());
+    problems.take(Import::check_all(&experiment.import));
     let grid = Grid::of(experiment, site, problems);
     let combinations = combinations(experiment, &grid, problems);
     let labels = Labels::of(experiment);
@@ -301,6 +303,7 @@ fn case(
         calibrate: experiment.run.calibrate,
         max_failed: experiment.run.max_failed,
         conditions: experiment.experiment.conditions.clone(),
+        imports: experiment.import.clone(),
     })
 }
 

@@ -47,6 +47,10 @@ pub struct Origin<'a> {
 /// In words, with file, line and column, one problem a line: unreadable files, scripts that do not compile, wrong hashes.
 pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> {
     let mut problems = Problems::default();
+    for file in experiment.import.iter_mut().filter_map(|import| import.csv.as_mut()) {
+        // Read after each load, from wherever that is conducted.
+        *file = std::path::absolute(origin.dir.join(&*file)).map_err(|error| error.to_string())?;
+    }
     let workload = &mut experiment.workload;
     let located = |message: String| format!("{}: {message}", origin.name);
     problems.take(check_kind(workload).map_err(located));

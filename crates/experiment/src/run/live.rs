@@ -33,6 +33,7 @@ use crate::run::meeting::Side;
 use crate::run::phases::{self, Detail, Ground};
 use crate::run::place::{ServerPlace, c_load, tables};
 use crate::run::survey;
+use crate::run::telemetry::import;
 use crate::site::progress::Watch;
 use crate::site::{Site, ceilings, phase_limit};
 use crate::stage::{Stage, connections};
@@ -314,6 +315,10 @@ impl Ground for Live<'_> {
     fn count(&mut self, record: &RunRecord) -> Result<After> {
         let Found { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
         count::count_rows_after(conninfo, self.home(), &self.tables(record), self.run.site.stop)
+    }
+
+    fn import(&mut self, record: &mut RunRecord) -> Result<()> {
+        import::take(record, self.writer, self.run.site.stop)
     }
 
     /// Only for a server of our own: the log of another server is not ours to store.

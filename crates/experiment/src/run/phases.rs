@@ -40,6 +40,8 @@ pub(crate) trait Ground {
     fn load(&mut self, record: &mut RunRecord, watch: &mut Watch) -> Result<()>;
     /// Counts rows after the load.
     fn count(&mut self, record: &RunRecord) -> Result<After>;
+    /// Takes in what others measured during the load.
+    fn import(&mut self, record: &mut RunRecord) -> Result<()>;
     /// Stores the server's log with the run.
     fn keep_log(&mut self) -> Result<()>;
     /// Writes the current record.
@@ -84,7 +86,7 @@ fn take_all(
     ground.write(record)?;
     ground.load(record, watch)?;
     count_after(ground, record);
-    Ok(())
+    ground.import(record)
 }
 
 /// Steps between restore and load, each only if the case asks for it.

@@ -1,5 +1,7 @@
 //! Passes samples of the observer to the files of a run.
 
+pub(crate) mod import;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

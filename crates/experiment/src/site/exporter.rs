@@ -1,12 +1,14 @@
-//! The exporter of a target with the secrets that it asks for, read from where the experiment file says they are.
+//! Services by HTTP with the secrets that they ask for, read from where the experiment file says they are: the exporter of a
+//! target, the Prometheus server of an import.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use model::experiment::target::{ExporterSection, TargetSpec};
+use model::telemetry::import::Import;
 use observe::http::Address;
-use observe::{Exporter, Identity, Mapping};
+use observe::{Exporter, Identity, Mapping, Service};
 
 /// Longest password or token.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
@@ -23,16 +25,50 @@ pub(crate) fn of(target: &TargetSpec, stop: &AtomicBool) -> Result<Option<Export
 
 fn make(address: &str, section: &ExporterSection, stop: &AtomicBool) -> Result<Exporter> {
     let ExporterSection { ca, user, password_env, password_file, token_env, token_file, metrics } = section;
-    let password = secret(("password", password_env.as_deref(), password_file.as_deref()), stop)?;
-    let token = secret(("token", token_env.as_deref(), token_file.as_deref()), stop)?;
-    let identity = match (user, &password, &token) {
-        (None, None, None) => Identity::None,
-        (Some(user), Some(password), None) => Identity::Password { user, password },
-        (None, None, Some(token)) => Identity::Token(token),
-        _ => bail!("give user with password_env or password_file, or token_env or token_file alone"),
+    let secrets = Secrets {
+        ca: ca.as_deref(),
+        user: user.as_deref(),
+        password: (password_env.as_deref(), password_file.as_deref()),
+        token: (token_env.as_deref(), token_file.as_deref()),
     };
     let mapping = Mapping::of(metrics).map_err(|error| anyhow::anyhow!("metrics: {error}"))?;
-    Exporter::new(Address::parse(address)?, ca.as_deref(), &identity, mapping)
+    Ok(Exporter::new(secrets.service(address, stop)?, mapping))
+}
+
+/// The Prometheus server of an import.
+///
+/// # Errors
+/// As [`of`].
+pub(crate) fn prometheus(address: &str, import: &Import, stop: &AtomicBool) -> Result<Service> {
+    let secrets = Secrets {
+        ca: import.ca.as_deref(),
+        user: import.user.as_deref(),
+        password: (import.password_env.as_deref(), import.password_file.as_deref()),
+        token: (import.token_env.as_deref(), import.token_file.as_deref()),
+    };
+    secrets.service(address, stop)
+}
+
+/// Where the secrets for a service are: each in a variable or a file.
+struct Secrets<'a> {
+    ca: Option<&'a Path>,
+    user: Option<&'a str>,
+    password: (Option<&'a str>, Option<&'a Path>),
+    token: (Option<&'a str>, Option<&'a Path>),
+}
+
+impl Secrets<'_> {
+    fn service(&self, address: &str, stop: &AtomicBool) -> Result<Service> {
+        let password = secret(("password", self.password.0, self.password.1), stop)?;
+        let token = secret(("token", self.token.0, self.token.1), stop)?;
+        let identity = match (self.user, &password, &token) {
+            (None, None, None) => Identity::None,
+            (Some(user), Some(password), None) => Identity::Password { user, password },
+            (None, None, Some(token)) => Identity::Token(token),
+            _ => bail!("give user with password_env or password_file, or token_env or token_file alone"),
+        };
+        Service::new(Address::parse(address)?, self.ca, &identity)
+    }
 }
 
 /// A secret from an environment variable or a file, without the newline at its end.

@@ -17,6 +17,7 @@ use crate::experiment::target::{self, TargetSpec};
 use crate::experiment::{Prepare, SpaceSpec};
 use crate::load::course::Adapt;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
+use crate::telemetry::import::Import;
 use crate::text::prose::plural;
 use crate::text::share::Share;
 use crate::text::units::PgVersion;
@@ -76,6 +77,9 @@ pub struct Case {
     /// Conditions of the study, which are no doubts about its numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// Series that something else measures, which are taken into each run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<Import>,
 }
 
 impl Case {
@@ -101,6 +105,7 @@ impl Case {
             calibrate: false,
             max_failed: None,
             conditions: Vec::new(),
+            imports: Vec::new(),
         }
     }
 

@@ -1,21 +1,15 @@
 //! The thread that scrapes an exporter on the database's machine: the verbatim text, and a tick of source `Remote`.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use model::telemetry::reading::{Tick, TickSource};
-use rustls::ClientConfig;
 
 use crate::Sample;
 use crate::gather::{Backwards, Gather, INSTANCE_BYTES_MAX};
-use crate::http::Address;
 use crate::remote::exposition::{self, CounterReading, Mapping};
+use crate::remote::service::Service;
 use crate::schedule::{Control, unix_ns};
 use crate::sink::Out;
 
@@ -26,70 +20,17 @@ const SCRAPE_BYTES_MAX: u64 = 8 << 20;
 /// More devices than a machine has.
 const SUMS_MAX: usize = 10_000;
 
-/// An exporter, and who asks it.
-#[derive(Clone)]
+/// An exporter, and how its metrics are named.
+#[derive(Debug, Clone)]
 pub struct Exporter {
-    address: Address,
-    tls: Option<Arc<ClientConfig>>,
-    /// Lines of the request, with a password or a token.
-    header: String,
+    service: Service,
     mapping: Mapping,
 }
 
-/// The address alone: the header has secrets.
-impl fmt::Debug for Exporter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.address)
-    }
-}
-
-/// How the asker of an exporter proves its identity.
-pub enum Identity<'a> {
-    /// It need not.
-    None,
-    /// HTTP's basic authentication (RFC 7617).
-    #[allow(missing_docs, reason = "the names say it")]
-    Password { user: &'a str, password: &'a str },
-    /// A bearer token (RFC 6750).
-    Token(&'a str),
-}
-
 impl Exporter {
-    /// An exporter whose certificate must come from the authorities of the file `ca`, else from those of the system.
-    ///
-    /// # Errors
-    /// When certificates cannot be read, or a secret would go over a network as plain text. No error shows a secret.
-    pub fn new(
-        address: Address,
-        ca: Option<&Path>,
-        identity: &Identity,
-        mapping: Mapping,
-    ) -> Result<Exporter> {
-        let tls = match address.is_tls {
-            true => Some(wire::tls::verified(ca).map_err(anyhow::Error::msg)?),
-            false => None,
-        };
-        let is_plain = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_control());
-        let header = match identity {
-            Identity::None => String::new(),
-            Identity::Password { user, password } => {
-                ensure!(
-                    is_plain(user) && is_plain(password) && !user.contains(':'),
-                    "the user or the password is empty or has characters that HTTP does not allow there"
-                );
-                format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{user}:{password}")))
-            }
-            Identity::Token(token) => {
-                let is_token = is_plain(token) && token.is_ascii() && !token.contains(' ');
-                ensure!(is_token, "the token is empty or has characters that HTTP does not allow there");
-                format!("Authorization: Bearer {token}\r\n")
-            }
-        };
-        ensure!(
-            header.is_empty() || address.is_private(),
-            "`{address}` would carry a password or a token over the network as plain text; use https://"
-        );
-        Ok(Exporter { address, tls, header: format!("Accept: text/plain\r\n{header}"), mapping })
+    /// An exporter under its address.
+    pub fn new(service: Service, mapping: Mapping) -> Exporter {
+        Exporter { service, mapping }
     }
 }
 
@@ -140,15 +81,15 @@ impl RemoteWatch {
         match self.scrape() {
             Ok(()) => true,
             Err(error) => {
-                self.out.unavailable(SOURCE, format!("{}: {error:#}", self.exporter.address));
+                self.out.unavailable(SOURCE, format!("{}: {error:#}", self.exporter.service));
                 false
             }
         }
     }
 
     fn scrape(&mut self) -> Result<()> {
-        let Exporter { address, tls, header, mapping } = &self.exporter;
-        let answer = address.request(tls.as_ref(), "GET", (&address.path, header), SCRAPE_BYTES_MAX)?;
+        let Exporter { service, mapping } = &self.exporter;
+        let answer = service.scrape(SCRAPE_BYTES_MAX)?;
         let hint = match answer.status {
             401 | 403 => ": it wants another user, password or token ([target.exporter])",
             _ => "",
@@ -183,6 +124,8 @@ impl RemoteWatch {
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::path::Path;
+    use std::sync::Arc;
 
     use model::experiment::target::ExporterMetric;
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -191,6 +134,8 @@ mod tests {
     use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
     use super::*;
+    use crate::http::Address;
+    use crate::remote::service::Identity;
 
     /// Serves HTTPS on 127.0.0.1 with a certificate for that address, to whoever says `u:s3cret`. Returns its port and its
     /// authority's certificate.
@@ -252,7 +197,8 @@ mod tests {
         let scrape = |host: &str, ca: Option<&Path>, password: &str| {
             let address = Address::parse(&format!("https://{host}:{port}/metrics")).unwrap();
             let identity = Identity::Password { user: "u", password };
-            let exporter = Exporter::new(address, ca, &identity, mapping.clone()).unwrap();
+            let service = Service::new(address, ca, &identity).unwrap();
+            let exporter = Exporter::new(service, mapping.clone());
             let mut watch = RemoteWatch::new(exporter, Out::new(Box::new(|_| {})));
             watch.scrape().map(|()| watch.gather.take().0).map_err(|error| format!("{error:#}"))
         };

@@ -59,6 +59,10 @@ pub(crate) fn schema() -> Value {
         "driver".to_string(),
         json!({"type": "array", "items": driver(), "description": "drivers on other machines"}),
     );
+    sections.insert(
+        "import".to_string(),
+        json!({"type": "array", "items": import(), "description": "series that something else measures"}),
+    );
     sections.insert("agents".to_string(), agents());
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -205,7 +209,7 @@ fn kind(key: &str) -> Kind {
             Kind::Other(|| json!({"type": "array", "items": {"anyOf": [{"type": "string"}, script()]}}))
         }
         "workload.data" => Kind::Other(|| json!({"anyOf": [{"enum": ["tpcb", "none"]}, files()]})),
-        "workload.restore_from" => Kind::Other(|| json!({"type": ["string", "object"]})),
+        "workload.restore_from" => Kind::Other(|| json!({"anyOf": [{"type": "string"}, {"type": "object"}]})),
         "workload.calls" => Kind::Words(&["statements", "functions", "procedures"]),
         "workload.think" => Kind::Words(&["none", "spec"]),
         "workload.isolation" => Kind::Words(&["read committed", "repeatable read", "serializable"]),
@@ -317,6 +321,16 @@ fn exporter() -> Value {
     let metric = json!({"anyOf": [{"type": "string"}, closed(&["name", "instance"], samples)]});
     let texts = ["ca", "user", "password_env", "password_file", "token_env", "token_file"];
     closed(&texts, json!({"metrics": {"type": "object", "additionalProperties": metric}}))
+}
+
+/// `[[import]]`.
+fn import() -> Value {
+    let source = ["name", "unit", "prometheus", "query", "csv", "time_column", "value_column"];
+    let access = ["ca", "user", "password_env", "password_file", "token_env", "token_file"];
+    let texts = [&source[..], &access].concat();
+    let mut schema = closed(&texts, json!({"clock_offset_s": {"type": "number"}}));
+    schema["required"] = json!(["name"]);
+    schema
 }
 
 /// An object with these keys of text, these others, and no more.

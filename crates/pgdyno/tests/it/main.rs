@@ -27,6 +27,7 @@ mod faults;
 mod hands;
 mod harm;
 mod hooks;
+mod imports;
 mod judge;
 mod lanes;
 mod leftovers;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use analysis::run::imports::PANEL;
 use analysis::summary::{Resources, RunSummary, Second, Series};
 use serde::Serialize;
 
@@ -221,6 +222,9 @@ fn is_core(name: &str) -> bool {
 }
 
 fn describe(panel: &str, unit: &str) -> (String, &'static str) {
+    if let Some(name) = panel.strip_prefix(PANEL) {
+        return (format!("{} (imported)", phrases::capital(name)), "plain");
+    }
     match (panel, unit) {
         ("sessions", _) => ("Sessions by what they do".to_string(), "share"),
         ("ceilings", _) => ("Use of ceilings".to_string(), "plain"),

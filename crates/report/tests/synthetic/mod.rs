@@ -181,6 +181,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
     )];
     RunSummary {
         limiter: Some(limiter(case.workload.n_clients)),
+        imported: Vec::new(),
         top_statements: top_statements(case.workload.n_clients),
         run: spec.run,
         block: spec.block,

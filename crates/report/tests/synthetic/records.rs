@@ -93,6 +93,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         histograms: Vec::new(),
         ticks: Vec::new(),
         events: Vec::new(),
+        imports: Vec::new(),
         damage: Vec::new(),
     }
 }

@@ -76,6 +76,10 @@ impl Ground for Fake<'_> {
         Ok(After { rows: [("history".to_string(), 7)].into(), violations: BTreeMap::new() })
     }
 
+    fn import(&mut self, _: &mut RunRecord) -> Result<()> {
+        Ok(())
+    }
+
     fn keep_log(&mut self) -> Result<()> {
         self.take("keep log").map(drop)
     }

@@ -68,10 +68,14 @@ fn json_of(toml: &str) -> Value {
     serde_json::to_value(toml.parse::<toml::Table>().unwrap()).unwrap()
 }
 
+fn is_list(section: &str) -> bool {
+    ["target", "import"].contains(&section)
+}
+
 /// The keys that the code names when it meets one that it does not know.
 fn keys_of(section: &str) -> BTreeSet<String> {
     let head = if section == "experiment" { "" } else { "[experiment]\nname = \"x\"\n" };
-    let open = if section == "target" { "[[target]]".to_string() } else { format!("[{section}]") };
+    let open = if is_list(section) { format!("[[{section}]]") } else { format!("[{section}]") };
     let error = toml::from_str::<Experiment>(&format!("{head}{open}\nno_such_key = 1\n")).unwrap_err();
     let (_, listed) = error.message().split_once("expected one of ").unwrap_or_else(|| panic!("{error}"));
     listed.split('`').skip(1).step_by(2).map(str::to_string).collect()
@@ -80,9 +84,9 @@ fn keys_of(section: &str) -> BTreeSet<String> {
 #[test]
 fn the_schema_has_the_keys_that_the_code_reads() {
     let schema = schema();
-    for section in ["experiment", "server", "workload", "run", "prepare", "os", "hooks", "target"] {
+    for section in ["experiment", "server", "workload", "run", "prepare", "os", "hooks", "target", "import"] {
         let of = &schema["properties"][section];
-        let properties = if section == "target" { &of["items"]["properties"] } else { &of["properties"] };
+        let properties = if is_list(section) { &of["items"]["properties"] } else { &of["properties"] };
         let described: BTreeSet<String> = properties.as_object().unwrap().keys().cloned().collect();
         assert_eq!(described, keys_of(section), "{section}");
     }
