@@ -11,6 +11,7 @@ pub mod explain;
 pub mod finding;
 pub mod findings;
 pub mod history;
+pub mod profile;
 pub mod run;
 pub mod summary;
 pub mod what_if;

@@ -298,6 +298,9 @@ pub struct RunSection {
     /// Whether counters of processor and kernel are read over the server's processes.
     #[serde(skip_serializing_if = "is_only_off")]
     pub counters: Levels<bool>,
+    /// Whether an extra run of each case, which does not count, records where the server spends its processor time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub perf: bool,
     /// Whether the ceilings of devices, processors and network are measured before the first run, unless they are known.
     pub calibrate: bool,
     /// How many servers run by pgdyno may have their data on disk at the same time: 1, or all.
@@ -322,6 +325,7 @@ impl Default for RunSection {
             wal: Levels::one(WalPolicy::AsIs),
             telemetry: Levels::one(true),
             counters: Levels::one(false),
+            perf: false,
             calibrate: false,
             servers_at_a_time: None,
             parallel_targets: false,

@@ -8,6 +8,7 @@ pub mod fingerprint;
 pub mod hooks;
 pub use crate::telemetry::host;
 pub mod phase;
+pub mod profile;
 pub mod residency;
 pub mod rights;
 pub mod server;
@@ -267,4 +268,6 @@ pub struct ExperimentData {
     pub state: Vec<crate::experiment::plan::StateLine>,
     /// The runs that were started, in order.
     pub runs: Vec<RunData>,
+    /// Profiles of cases, by extra runs that are not among `runs`.
+    pub profiles: Vec<crate::run::profile::Profile>,
 }

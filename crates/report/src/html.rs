@@ -209,6 +209,11 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
     let is_one = study.cases.len() == 1;
     vec![
         Section { id: "limits", name: "What limited it", body: limits::section(study, axis) },
+        Section {
+            id: "profile",
+            name: "Where the processor time went",
+            body: limits::profile::section(study, &input.data.profiles),
+        },
         cases(!is_one),
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
         Section { id: "capacity", name: "Highest rate", body: capacity::section(study, axis) },

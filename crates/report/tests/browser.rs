@@ -9,6 +9,7 @@ use analysis::finding::Grade;
 use analysis::summary::Study;
 use analysis::summary::capacity::{Capacity, CaseCapacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
 use model::run::ExperimentData;
+use model::run::profile::{Profile, ProfileRecord, unfold};
 use report::Input;
 use synthetic::Shape;
 
@@ -31,6 +32,41 @@ fn two_factors_are_drawn() {
 fn levels_that_are_not_numbers_are_drawn() {
     let versions = ["sixteen", "eighteen"].map(str::to_string).to_vec();
     check("words", &Shape { versions, clients: vec![8], ..Shape::default() });
+}
+
+#[test]
+fn profiles_of_two_levels_are_drawn() {
+    let versions = ["16", "18"].map(str::to_string).to_vec();
+    let (study, mut data) = synthetic::make(&Shape { versions, clients: vec![8], ..Shape::default() });
+    let profile = |case, stacks: &str| Profile {
+        record: ProfileRecord {
+            case,
+            event: "cycles".to_string(),
+            n_samples: 1000,
+            ..ProfileRecord::default()
+        },
+        stacks: unfold(stacks),
+    };
+    let name = "</title><script>alert(3)</script>";
+    data.profiles = vec![
+        profile(1, &format!("main;PostgresMain;XLogFlush 300\nmain;PostgresMain;{name} 700\n")),
+        profile(2, "main;BackendMain;PostgresMain;XLogFlush 900\nmain;BackendMain;PostgresMain;f_[k] 100\n"),
+    ];
+    let page = draws("profiles", &study, &data);
+    assert_eq!(
+        page.matches("<svg class=\"flame\"").count(),
+        4,
+        "one of each, and both with their difference"
+    );
+    assert!(
+        page.contains("<title>XLogFlush: 90.0 %, itself 90.0 %, +60.0 points</title><rect class=\"d-up3\"")
+    );
+    assert!(
+        page.contains(
+            "<title>PostgresMain: 100.0 %, itself 0.0 %, +0.0 points</title><rect class=\"d-same\""
+        )
+    );
+    assert!(page.contains("From version 16 to version 18") && !page.contains("<script>alert(3)"));
 }
 
 #[test]

@@ -89,6 +89,7 @@ impl ExperimentDir {
         let ExperimentDir { path, made, state, _lock: lock } = self;
         drop(state);
         let _ = fs::remove_dir_all(path.join(names::RUNS));
+        let _ = fs::remove_dir_all(path.join(names::PROFILES));
         clear(&path);
         drop(lock);
         for dir in made.iter().rev() {
@@ -169,6 +170,23 @@ impl ExperimentDir {
             if dir.exists() {
                 let aside = (1..).map(|n: u32| dir.with_extension(format!("cut-{n}"))).find(|p| !p.exists());
                 fs::rename(&dir, aside.expect("numbers do not run out before names do"))?;
+            }
+            files::create_private_dir_all(&dir)?;
+            files::sync_parent(&dir)
+        };
+        make().with_context(|| format!("cannot create directory `{}`", dir.display()))?;
+        RunWriter::in_dir(&dir)
+    }
+
+    /// Creates the directory of the run that profiles a case. That of an earlier attempt is removed.
+    ///
+    /// # Errors
+    /// When it is not writable.
+    pub fn begin_profile(&self, case: u32) -> Result<RunWriter> {
+        let dir = self.path().join(names::PROFILES).join(names::run_dir(case));
+        let make = || -> std::io::Result<()> {
+            if dir.exists() {
+                fs::remove_dir_all(&dir)?;
             }
             files::create_private_dir_all(&dir)?;
             files::sync_parent(&dir)

@@ -11,6 +11,7 @@ mod hostile;
 mod list;
 mod load;
 mod lock;
+mod profiles;
 mod records;
 mod run_writer;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use load::{
     read_duet, read_experiment, read_plan, read_records, read_state,
 };
 pub use lock::{Writer, writer_of};
+pub use profiles::{profiled_cases, read_profiles};
 pub use run_writer::RunWriter;
 
 /// File names in the directories of an experiment and of a run.
@@ -42,6 +44,12 @@ pub mod names {
     pub const RUNS: &str = "runs";
     /// Present while a process writes to the directory.
     pub const LOCK: &str = "lock";
+    /// Directory of the runs that were made for profiles, by case.
+    pub const PROFILES: &str = "profiles";
+    /// How a profile was made.
+    pub const PROFILE: &str = "profile.json";
+    /// Stacks of a profile, folded.
+    pub const STACKS: &str = "stacks.folded";
     /// The record of a run.
     pub const RUN: &str = "run.json";
     /// Counts per script per second.

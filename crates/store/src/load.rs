@@ -14,11 +14,13 @@ use model::experiment::comparison::ComparisonRequest;
 use model::experiment::plan::{Plan, RunState, StateLine};
 use model::load::duet::Duet;
 use model::load::interval::Interval;
+use model::run::profile::Profile;
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use model::secret::{hide_json, hide_text};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::profiles::read_profiles;
 use crate::{hlog, names};
 
 /// Largest plan or record that is accepted; one of 1,000 runs has some megabytes.
@@ -70,6 +72,7 @@ pub struct Stored {
     experiment_toml: String,
     state: Vec<StateLine>,
     runs: Vec<(u32, PathBuf)>,
+    profiles: Vec<Profile>,
 }
 
 impl Stored {
@@ -85,6 +88,7 @@ impl Stored {
             experiment_toml: hide_text(&String::from_utf8_lossy(&experiment_toml)).into_owned(),
             state: read_state(path),
             runs: run_dirs(path)?,
+            profiles: read_profiles(path),
         })
     }
 
@@ -129,6 +133,7 @@ impl Stored {
             experiment_toml: self.experiment_toml.clone(),
             state: self.state.clone(),
             runs: Vec::new(),
+            profiles: self.profiles.clone(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result, anyhow};
 use model::load::interval::{HistogramLine, Interval};
 use model::run::RunRecord;
+use model::run::profile::{ProfileRecord, Stack, fold};
 use model::secret::hide_text;
 use model::telemetry::event::Event;
 use model::telemetry::import::Imported;
@@ -90,6 +91,15 @@ impl RunWriter {
     pub fn write_record(&self, record: &RunRecord) -> Result<()> {
         let _one_at_a_time = locked(&self.files.record);
         records::write_record(&self.files.dir.join(names::RUN), record)
+    }
+
+    /// Stores a profile; its presence says that the case has one.
+    ///
+    /// # Errors
+    /// When the directory is not writable.
+    pub fn keep_profile(&self, record: &ProfileRecord, stacks: &[Stack]) -> Result<()> {
+        records::write_whole(&self.files.dir.join(names::STACKS), fold(stacks).as_bytes())?;
+        records::write_record(&self.files.dir.join(names::PROFILE), record)
     }
 
     /// Appends to `intervals.jsonl`.

@@ -324,6 +324,7 @@ pub(crate) fn set_committed(data: &mut RunData, seconds: std::ops::Range<u32>, n
 pub(crate) fn experiment(repeats: u32, runs: Vec<RunData>) -> ExperimentData {
     let spec = |run| RunSpec { run, block: run, case: 1, seed: 42 };
     ExperimentData {
+        profiles: Vec::new(),
         plan: Plan {
             format: model::FORMAT,
             name: "test".to_string(),

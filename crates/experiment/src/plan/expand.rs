@@ -300,6 +300,7 @@ fn case(
         limits: experiment.limits,
         is_unobserved,
         counters,
+        perf: experiment.run.perf,
         calibrate: experiment.run.calibrate,
         max_failed: experiment.run.max_failed,
         conditions: experiment.experiment.conditions.clone(),

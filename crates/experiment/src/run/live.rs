@@ -29,6 +29,7 @@ use wire::session::Session;
 
 use crate::run::eyes;
 use crate::run::hooks::{self, Occasion};
+use crate::run::load::profile::Profiler;
 use crate::run::meeting::Side;
 use crate::run::phases::{self, Detail, Ground};
 use crate::run::place::{ServerPlace, c_load, tables};
@@ -54,6 +55,8 @@ pub(crate) struct OneRun<'a> {
     pub(crate) tool_version: &'a str,
     /// Set where the run is one side of a duet.
     pub(crate) side: Option<Side<'a>>,
+    /// Set where the run is made for a profile of the server.
+    pub(crate) profiler: Option<&'a Profiler>,
     /// The user's commands that were called before the case, ahead of this run.
     pub(crate) hooks: Vec<HookRecord>,
 }

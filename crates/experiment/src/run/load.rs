@@ -1,5 +1,7 @@
 //! Ramp-up, measurement and drain of a run, with telemetry from before to after.
 
+pub(crate) mod profile;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,13 +101,13 @@ impl OneRun<'_> {
             end.store(is_over, Ordering::Relaxed);
             Ok(())
         };
-        let done = fleet::conduct(&mut fleet, go, adapt.longest(*window), &mut on_line, &end);
+        let conduct = || fleet::conduct(&mut fleet, go, adapt.longest(*window), &mut on_line, &end);
+        let done = profile::during(self.profiler, place, (go, *window), writer.dir(), conduct);
         observer.stop();
         eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
         record.course = follow.judge.course();
-        let detail = keep.detail;
-        let full = lock(&telemetry.wal).full.take();
+        let (detail, full) = (keep.detail, lock(&telemetry.wal).full.take());
         record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
         self.conclude(record, done?, go, detail);

@@ -228,6 +228,7 @@ fn run_side(
         program,
         results_dir,
         tool_version,
+        profiler: None,
         side: Some(side),
         hooks: Vec::new(),
     };

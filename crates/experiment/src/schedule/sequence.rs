@@ -10,10 +10,12 @@ use model::experiment::repeat::Repeat;
 use model::load::interval::Counts;
 use model::run::RunRecord;
 use model::run::hooks::HookRecord;
+use model::run::profile::ProfileRecord;
 use store::ExperimentDir;
 
 use crate::run::hooks as user_hooks;
 use crate::run::live::OneRun;
+use crate::run::load::profile::Profiler;
 use crate::schedule::agenda::{After, Agenda, Next, Repeats};
 use crate::schedule::case_hooks::CaseHooks;
 use crate::schedule::conduct::{Order, make_run, measured_tps};
@@ -76,7 +78,7 @@ impl<'a> Sequence<'a> {
 
     /// Makes all runs, and stops the servers. The result is an error when continuing is pointless.
     pub(crate) fn conduct(mut self, watch: &mut Watch) -> (Tally, Result<()>) {
-        let result = self.make_all(watch);
+        let result = self.make_all(watch).and_then(|()| self.profile_all(watch));
         // Also after an error: pgdyno leaves none of its servers running. None uses what the last command puts back.
         let result = result.and(self.stages.stand_down());
         let result = result.and(self.hooks.leave(watch));
@@ -96,6 +98,64 @@ impl<'a> Sequence<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Makes one more run of each case that asks for a profile, and has none. None of them counts.
+    fn profile_all(&mut self, watch: &mut Watch) -> Result<()> {
+        let Order { plan, dir, .. } = self.order;
+        let profiled = store::profiled_cases(dir.path());
+        let wanted = |case: &&Case| {
+            case.perf && !profiled.contains(&case.id) && plan.runs.iter().any(|spec| spec.case == case.id)
+        };
+        for case in plan.cases.iter().filter(wanted) {
+            if self.is_closing() || self.is_stopped() || self.n_failed_in_row > 0 {
+                break;
+            }
+            self.profile(case, watch)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the run that profiles a case. That it fails is noted, and costs no result.
+    fn profile(&mut self, case: &'a Case, watch: &mut Watch) -> Result<()> {
+        let Order { plan, dir, site, program, tool_version, .. } = self.order;
+        let Some(spec) = plan.runs.iter().find(|spec| spec.case == case.id) else { return Ok(()) };
+        let called = self.hooks.enter(case, spec.run, watch)?;
+        if let Some(reason) = user_hooks::failure(&called) {
+            watch(Progress::Note(format!("no profile of {}: {reason}", case.label())));
+            return Ok(());
+        }
+        let stage = self.stages.for_case(case, site, watch)?;
+        watch(Progress::Step(format!(
+            "an extra run of {}, which does not count, for a profile",
+            case.label()
+        )));
+        let (profiler, results_dir) = (Profiler::default(), dir.path().to_path_buf());
+        let run = OneRun {
+            spec,
+            repeat: None,
+            case,
+            site,
+            program,
+            results_dir,
+            tool_version,
+            side: None,
+            profiler: Some(&profiler),
+            hooks: called,
+        };
+        let writer = dir.begin_profile(case.id)?;
+        let record = run.conduct(stage, &writer, watch);
+        writer.finish()?;
+        writer.write_record(&record)?;
+        let (profile, stacks) = profiler.into_profile();
+        let reason = if record.reason.is_empty() { profile.reason } else { record.reason.clone() };
+        let tps = measured_tps(&record);
+        let profile = ProfileRecord { case: case.id, reason, tps, ..profile };
+        if !profile.reason.is_empty() {
+            watch(Progress::Note(format!("no profile of {}: {}", case.label(), profile.reason)));
+        }
+        writer.keep_profile(&profile, &stacks)?;
+        self.clear_away(&record, case)
     }
 
     /// Whether another lane has failed.
@@ -221,8 +281,18 @@ fn make_next(
 ) -> Result<RunRecord> {
     let Order { dir, site, program, tool_version, .. } = *order;
     let results_dir = dir.path().to_path_buf();
-    let run =
-        OneRun { spec, repeat, case, site, program, results_dir, tool_version, side: None, hooks: called };
+    let run = OneRun {
+        spec,
+        repeat,
+        case,
+        site,
+        program,
+        results_dir,
+        tool_version,
+        side: None,
+        profiler: None,
+        hooks: called,
+    };
     let seat: Option<Seat> = site.seat;
     make_run(spec.run, dir, |writer| {
         seat.iter().for_each(|seat| seat.begin(spec, case));

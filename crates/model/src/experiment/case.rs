@@ -68,6 +68,9 @@ pub struct Case {
     /// Whether counters of processor and kernel are read over the server's processes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counters: bool,
+    /// Whether an extra run of the case records where the server spends its processor time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub perf: bool,
     /// Whether ceilings that are not known are measured before the first run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calibrate: bool,
@@ -102,6 +105,7 @@ impl Case {
             limits: Limits::default(),
             is_unobserved: false,
             counters: false,
+            perf: false,
             calibrate: false,
             max_failed: None,
             conditions: Vec::new(),

@@ -112,15 +112,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
         if let Some(share) = case.max_failed {
             writeln!(out, "          run.max_failed = {share}")?;
         }
-        if !case.wal.is_as_is() {
-            writeln!(out, "          run.wal = {}", case.wal)?;
-        }
-        if case.is_unobserved {
-            writeln!(out, "          run.telemetry = false")?;
-        }
-        if case.counters {
-            writeln!(out, "          run.counters = true")?;
-        }
+        observation(&mut out, case)?;
     }
     writeln!(out)?;
     for run in &plan.runs {
@@ -131,6 +123,23 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
     lanes(&mut out, plan)?;
     needs(&mut out, plan, peak)?;
     Ok(out)
+}
+
+/// What is seen of the runs of a case, and what they ask of checkpoints.
+fn observation(out: &mut String, case: &Case) -> Result<()> {
+    if !case.wal.is_as_is() {
+        writeln!(out, "          run.wal = {}", case.wal)?;
+    }
+    if case.is_unobserved {
+        writeln!(out, "          run.telemetry = false")?;
+    }
+    if case.perf {
+        writeln!(out, "          run.perf = true")?;
+    }
+    if case.counters {
+        writeln!(out, "          run.counters = true")?;
+    }
+    Ok(())
 }
 
 /// Prints what only the user's commands set, and those commands.

@@ -254,6 +254,9 @@ pub(crate) struct ExperimentArgs {
     /// Measure what devices, processors and network give at most before the first run, unless that is known.
     #[arg(long)]
     pub(crate) calibrate: bool,
+    /// Record where the server spends its processor time, in an extra run of each case that does not count; needs the program perf.
+    #[arg(long)]
+    pub(crate) perf: bool,
     /// What one side of a comparison changes.
     #[arg(skip)]
     pub(crate) side: SideChanges,
@@ -554,8 +557,7 @@ pub(crate) struct CheckArgs {
     /// Schema of the tables [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
-    /// Also run TPC-C's tests of atomicity, consistency, isolation and durability, whose transactions change the
-    /// tables.
+    /// Also run TPC-C's tests of atomicity, consistency, isolation and durability, which change the tables.
     #[arg(long)]
     pub(crate) acid: bool,
     /// How long orders are entered before the embedded server is killed: 10s, 5min.

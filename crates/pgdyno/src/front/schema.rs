@@ -145,7 +145,7 @@ const U32: Kind = Kind::Whole(0, u32::MAX as u64);
 const SETTING: Kind = Kind::Or(&[Kind::Text, Kind::Number, Kind::Flag]);
 
 /// Keys that are on or off.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 15] = [
     "server.data_checksums",
     "workload.all_warehouses",
     "prepare.restore",
@@ -158,6 +158,7 @@ const FLAGS: [&str; 14] = [
     "prepare.snapshot",
     "run.telemetry",
     "run.counters",
+    "run.perf",
     "run.calibrate",
     "run.parallel_targets",
 ];

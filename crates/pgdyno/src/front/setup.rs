@@ -415,6 +415,10 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let origin = "--calibrate".to_string();
         changes.push(Override { key: "run.calibrate".into(), value: Value::Boolean(true), origin });
     }
+    if args.perf {
+        let origin = "--perf".to_string();
+        changes.push(Override { key: "run.perf".into(), value: Value::Boolean(true), origin });
+    }
     if let Some(n) = args.repeats {
         let origin = format!("--repeats {n}");
         changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });

@@ -1,4 +1,4 @@
-//! Counters of processor and kernel over a real server's processes.
+//! Counters of processor and kernel over a real server's processes, and profiles of it.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn what_the_kernel_counts_agrees_with_proc_and_what_is_missing_has_a_reason() {
     let counters = &study["runs"][0]["counters"];
     let missing = &run.record.telemetry_unavailable;
     if let Some((_, reason)) = missing.iter().find(|(what, _)| what.contains("counters.task_clock")) {
-        println!("skipped: the kernel refuses to count: {reason}");
+        eprintln!("skipped: the kernel refuses to count: {reason}");
         return;
     }
     let event = |name: &str| {
@@ -42,5 +42,39 @@ fn what_the_kernel_counts_agrees_with_proc_and_what_is_missing_has_a_reason() {
     assert!(csv.lines().next().unwrap().contains("task_clock_s_per_transaction"), "{csv}");
     let page = fs::read_to_string(place.path("out/report.html")).unwrap();
     assert_eq!(page.matches("Not counted (instructions").count(), usize::from(has_pmu.is_none()));
+    place.expect_clean();
+}
+
+#[test]
+fn a_profile_of_a_real_server_is_drawn_and_does_not_count() {
+    let place = Place::with_binaries(&["18"]);
+    let args = "run --scale 1 -c 2 --workload tpcb-select --measure 3s --ramp-up 1s --repeats 1 -o out --perf \
+                --set run.repeat_disturbed=0 --set prepare.settle=false";
+    let ended = place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(0);
+    let data = place.results("out");
+    assert_eq!((data.plan.runs.len(), data.runs.len()), (1, 1), "the extra run is none of the results");
+    expect_sound(&data.runs[0]);
+    let [profile] = &data.profiles[..] else { panic!("{:?}", data.profiles.len()) };
+    let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+    let record = &profile.record;
+    if !record.reason.is_empty() {
+        assert!(page.contains("No profile of"), "the reason is said");
+        assert!(ended.stderr.contains("no profile of"), "{}", ended.stderr);
+        eprintln!("skipped: {}", record.reason);
+        return;
+    }
+    assert!(record.n_samples > 50, "{record:?}");
+    assert_eq!(record.n_samples, profile.stacks.iter().map(|stack| stack.n).sum::<u64>());
+    let has = |name: &str| profile.stacks.iter().any(|stack| stack.frames.iter().any(|frame| frame == name));
+    assert!(has("PostgresMain") && has("PortalRun"), "callers are known: {:?}", &profile.stacks[..3]);
+    assert!(record.n_without_symbol * 2 < record.n_samples, "{record:?}");
+    assert!(record.tps.is_some_and(|tps| tps > 0.0), "{record:?}");
+    let written = fs::read_to_string(place.path("out/profiles/0001/stacks.folded")).unwrap();
+    assert_eq!(written.lines().count(), profile.stacks.len());
+    assert!(!place.path("out/profiles/0001/perf.data").exists(), "the recording is removed");
+    assert!(page.contains("<svg class=\"flame\"") && page.contains("<title>PostgresMain: "), "no graph");
+    // A resumed experiment with everything there makes no further run.
+    let resumed = place.run(&["run", "--resume", "out"]).expect(0);
+    assert!(!resumed.stderr.contains("an extra run"), "{}", resumed.stderr);
     place.expect_clean();
 }

@@ -1,6 +1,8 @@
 //! What limited the cases: the judgement of the best case with its evidence as bars, a strip of limiters along the axis, and
 //! the evidence of every case.
 
+mod flame;
+pub(in crate::html) mod profile;
 mod top_statements;
 
 use analysis::summary::limiter::{Bottleneck, Figure, Limiter};

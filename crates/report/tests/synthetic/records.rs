@@ -16,6 +16,7 @@ use super::Shape;
 
 pub(super) fn of(shape: &Shape, plan: &Plan, runs: &[RunSummary]) -> ExperimentData {
     ExperimentData {
+        profiles: Vec::new(),
         plan: plan.clone(),
         experiment_toml: format!(
             "[experiment]\nname = \"synthetic\"\ntitle = {:?}\nseed = {}\n\n[server]\nversion = {:?}\nsettings.shared_buffers = \"4GB\"\n\n\
