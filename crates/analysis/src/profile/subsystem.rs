@@ -112,7 +112,7 @@ const TABLE: [(Subsystem, &str, &str); 8] = [
         Subsystem::Tables,
         "access/heap, access/nbtree, access/index, access/common and other index methods",
         "heap_ heapam_ heapgettup heapgetpage heap_page RelationPutHeapTuple RelationGetBufferForTuple HeapTuple HeapDetermine \
-         HeapSatisfies table_ _bt_ bt btree index_ systable_ toast_ detoast_ hash_ _hash_ gin gist brin spg nocachegetattr \
+         HeapSatisfies table_ _bt_ bt btree index_ systable_ toast_ detoast_ _hash_ hashgettuple hashinsert hashbeginscan gin gist brin spg nocachegetattr \
          slot_deform heap_deform heap_form fill_val simple_heap compute_new_xmax UpdateXmaxHintBits tuple_lock \
          lazy_ vacuum_ pgstat_count_heap vac_",
     ),
@@ -123,7 +123,7 @@ const TABLE: [(Subsystem, &str, &str); 8] = [
          CreateExecutorState FreeExecutorState CreateExprContext FreeExprContext ReScanExprContext EvalPlanQual tts_ slot_ \
          MakeTupleTableSlot tuplesort_ tuplestore_ tuplehash_ agg_ advance_ finalize_ Interpret fmgr_ FunctionCall \
          DirectFunctionCall OidFunctionCall InputFunctionCall OutputFunctionCall SPI_ _SPI plpgsql_ ri_ RI_ AfterTrigger \
-         int2 int4 int8 float4 float8 numeric_ add_var mul_var text bpchar varchar date_ timestamp hash_any hash_bytes pg_lltoa \
+         int2 int4 int8 float4 float8 numeric_ add_var mul_var text bpchar varchar date_ timestamp pg_lltoa \
          pg_ltoa pg_ultoa pg_strtoint CreateQueryDesc FreeQueryDesc ScanQuery IndexNext SeqNext BitmapHeap MJ MultiExec \
          UpdateActiveSnapshot CreateDestReceiver ExplainOne InstrStartNode InstrStopNode index_getnext_slot_exec llvm",
     ),
@@ -135,9 +135,9 @@ const TABLE: [(Subsystem, &str, &str); 8] = [
          AcquireRewriteLocks choose_custom_plan RevalidateCachedQuery GetCachedPlan ReleaseCachedPlan BuildCachedPlan \
          CheckCachedPlan AcquireExecutorLocks scanner_ ScanKeyword expression_ eval_const simplify_ preprocess_ set_plan_ \
          set_rel set_base set_cheapest set_append get_relation_info relation_excluded match_ clause estimate_ SS_ find_ \
-         extract_ restriction generate_ deconstruct_ distribute_ examine_ get_ fix_ func_get coerce_ addRTE addRange \
+         extract_ restriction generate_ deconstruct_ distribute_ examine_ get_op get_func get_typ get_sort get_cheapest get_parameterized get_join get_eclass fix_ func_get coerce_ addRTE addRange \
          _copy copyObject equal _equal query_tree expand_ is_parallel max_parallel pull_ contain_ optimize_ flatten_ \
-         makeVar makeNode lappend list_ bms_ nodeToString",
+         makeVar makeNode nodeToString",
     ),
     (
         Subsystem::Network,
@@ -192,6 +192,12 @@ mod tests {
             ("PostgresMain;PortalRun;ExecInterpExpr;int4pl", Subsystem::Executor),
             // An allocation is the time of whoever asked for it.
             ("PostgresMain;pg_plan_queries;standard_planner;palloc;AllocSetAlloc", Subsystem::Planner),
+            // So is a look into a hash table.
+            (
+                "PortalRun;ExecScan;ReadBuffer_common;BufTableLookup;hash_search_with_hash_value;hash_bytes",
+                Subsystem::Buffers,
+            ),
+            ("PostgresMain;LockAcquire;get_hash_value;uint32_hash", Subsystem::Locks),
             ("PostgresMain;socket_flush;secure_write;__memcpy_avx", Subsystem::Network),
             ("PostgresMain;secure_read;epoll_wait;do_epoll_wait_[k]", Subsystem::Kernel),
             ("main;PostmasterMain", Subsystem::Other),

@@ -156,8 +156,13 @@ fn subsystems(profiled: &[(&CaseSummary, &Profile)]) -> String {
 
 /// A change in percentage points.
 fn points(change: f64) -> String {
-    let sign = if change < 0.0 { "\u{2212}" } else { "+" };
-    format!("{sign}{:.1} points", 100.0 * change.abs())
+    let tenths = (1000.0 * change).round();
+    let sign = match tenths {
+        0.0 => "",
+        less if less < 0.0 => "\u{2212}",
+        _ => "+",
+    };
+    format!("{sign}{:.1} points", tenths.abs() / 10.0)
 }
 
 /// Both graphs side by side, coloured by what changed from the first to the second.
