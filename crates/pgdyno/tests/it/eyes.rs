@@ -16,7 +16,7 @@ const RUN: &str = "-c 2 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=
 /// Starts a run against a server by URL whose host is reached by this command.
 fn start(place: &Place, server: &str, via: &[&str], program: &str, measure: &str) -> Running {
     let text = format!(
-        "[experiment]\nname = \"eyes\"\n[server]\nhost = {{name = \"db1\", via = {via:?}, program = \"{program}\"}}\n"
+        "[experiment]\nname = \"eyes\"\n[server]\nhost = {{name = \"db1\", via = {via:?}, program = \"{program}\"}}\n[run]\ncounters = true\n"
     );
     let file = place.write("eyes.toml", &text).display().to_string();
     let fixed = ["run", file.as_str(), "--server", server, "--measure", measure];
@@ -73,6 +73,10 @@ fn a_host_elsewhere_is_observed_as_if_the_server_were_here() {
         assert!(has(TickSource::DriverHost, key), "{key}");
     }
     assert!(!has(TickSource::DriverHost, "server.cpu.user"));
+    // Counted there, or the kernel there refuses and the record says so.
+    let refused = &record.telemetry_unavailable;
+    let is_refused = refused.keys().any(|what| what.contains("counters.task_clock"));
+    assert_eq!(has(TickSource::Host, "counters.task_clock"), !is_refused, "{refused:?}");
     let study = analysis::study(&place.results("out"));
     let used = &study.runs[0].resources;
     assert!(used.server_cpu.unwrap() > 0.0 && used.driver_cpu.unwrap() > 0.0 && used.watch_cpu.is_some());
