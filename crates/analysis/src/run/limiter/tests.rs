@@ -172,25 +172,39 @@ fn what_waits_out_of_sight_is_no_lack_of_clients() {
 
 #[test]
 fn io_that_only_the_kernel_knows_is_charged_to_its_stage() {
-    // As recorded of version 9.6 on a device with 300 reads a second, and with 200 writes a second below WAL.
-    let reading =
-        facts(&[("Kernel:DataRead", 14.6), ("CPU", 0.3), ("idle", 1.1)], &[(Stage::DataRead, 1.0)], &[], 0.1);
+    // Means over a measurement of version 9.6 with 16 clients: on a device with 300 reads a second, and with 200 writes a second
+    // below WAL.
+    let reading = facts(
+        &[("Kernel:DataRead", 15.932), ("CPU", 0.026), ("idle", 1.043)],
+        &[(Stage::DataRead, 1.0)],
+        &[],
+        0.026,
+    );
     let found = judge(&reading);
     assert_eq!((found.name, found.confidence), (Bottleneck::DataRead, Confidence::Medium), "{found:?}");
     let flushing = facts(
-        &[("Lock:transactionid", 10.2), ("LWLock:WALWrite", 3.9), ("Kernel:WalFlush", 1.0), ("CPU", 0.2)],
-        &[(Stage::WalFlush, 0.99), (Stage::Lock, 0.99)],
-        &[("Kernel:WalFlush", 0.6), ("LWLock:WALWrite", 0.35), ("CPU", 0.05)],
-        0.1,
+        &[
+            ("Lock:transactionid", 7.209),
+            ("LWLock:WALWrite", 6.133),
+            ("Lock:tuple", 1.43),
+            ("Kernel:WalFlush", 0.975),
+            ("idle in transaction", 0.184),
+            ("CPU", 0.013),
+            ("LWLock:LockManager", 0.006),
+            ("idle", 1.051),
+        ],
+        &[(Stage::WalFlush, 0.987), (Stage::Lock, 1.0)],
+        &[("LWLock:WALWrite", 0.818), ("Kernel:WalFlush", 0.167), ("idle in transaction", 0.015)],
+        0.066,
     );
     let found = judge(&flushing);
     assert_eq!((found.name, found.confidence), (Bottleneck::WalSync, Confidence::Medium), "{found:?}");
-    // I/O of no known kind is named as what it is.
+    // Invented figures: I/O of no known kind is named as what it is.
     let faulting = facts(&[("Kernel:PageFault", 14.0), ("CPU", 1.0)], &[], &[], 0.1);
     let found = judge(&faulting);
     assert_eq!(found.name, Bottleneck::Unknown);
     assert!(found.evidence.starts_with("14.0 sessions waited for Kernel:PageFault"), "{}", found.evidence);
-    // Of busy processors, what the kernel counted as waiting for one is a figure of its own.
+    // Invented as well: of busy processors, what the kernel counted as waiting for one is a figure of its own.
     let busy = facts(&[("CPU", 12.0), ("idle", 4.0)], &[], &[], 0.99);
     let found = judge(&Facts { server_cpu: Some(1.9), server_delay: Some(9.0), ..busy });
     let queued = found.figures.iter().find(|figure| figure.label == "waiting for a processor");
