@@ -16,13 +16,11 @@ use crate::server::statements::{self, Names, Sampled};
 
 /// Most samples a second.
 const RATE_MAX: f64 = 20.0;
-/// Share of one processor of the server that sampling may use.
+/// Share of one processor of the server that sampling may use, looks at its processes included.
 const CPU_SHARE: f64 = 0.01;
 /// What a sample costs the server: measured with version 15 at 64 and 512 sessions (0.37 and 1.4 ms of CPU time).
 const COST_S: f64 = 0.000_3;
 const COST_PER_SESSION_S: f64 = 0.000_002_2;
-/// What a look at a process costs the machine, measured.
-const COST_PER_LOOK_S: f64 = 0.000_02;
 /// Processes that a sample looks at.
 const LOOKED_MAX: usize = 1000;
 /// Pause between two looks for the roots of lock queues, which lock the lock manager.
@@ -93,7 +91,6 @@ pub(crate) struct Tally {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) n_processes: u32,
-    pub(crate) n_looked: u32,
     pub(crate) has_lock_waits: bool,
 }
 
@@ -134,9 +131,7 @@ impl Tally {
         for row in rows {
             let Some((class, what, n)) = process(row) else { continue };
             seen.n_processes = seen.n_processes.saturating_add(n);
-            let (more, n_looked) = self.look(&what, n, row, kernel);
-            seen.n_looked += n_looked;
-            for (what, n) in more {
+            for (what, n) in self.look(&what, n, row, kernel) {
                 *self.processes.entry(format!("{class}/{what}")).or_default() += f64::from(n);
                 if let Some(stage) = Stage::of(&what, class == CLIENT) {
                     seen.has_lock_waits |= stage == Stage::Lock;
@@ -158,8 +153,8 @@ impl Tally {
         seen
     }
 
-    /// What `n` processes of a row do, apart for those that the kernel has in I/O, and how many were looked at.
-    fn look(&mut self, what: &str, n: u32, row: &Row, kernel: &Kernel) -> (BTreeMap<String, u32>, u32) {
+    /// What `n` processes of a row do, apart for those that the kernel has in I/O.
+    fn look(&mut self, what: &str, n: u32, row: &Row, kernel: &Kernel) -> BTreeMap<String, u32> {
         let pids = row.get(5).and_then(Option::as_deref).filter(|_| what == wait::CPU).unwrap_or_default();
         let (mut by, mut n_looked) = (BTreeMap::new(), 0);
         for place in pids.split(' ').take(LOOKED_MAX.min(n as usize)).filter_map(|pid| kernel.place(pid)) {
@@ -170,7 +165,7 @@ impl Tally {
         if n > n_looked {
             *by.entry(what.to_string()).or_default() += n - n_looked;
         }
-        (by, n_looked)
+        by
     }
 
     /// Adds the rows of [`roots_sql`].
@@ -269,10 +264,9 @@ impl Rhythm {
         Rhythm { state: seed | 1 }
     }
 
-    /// The pause after a sample that took `took`.
-    pub(crate) fn pause(&mut self, seen: Seen, took: Duration) -> Duration {
-        let looks = COST_PER_LOOK_S * f64::from(seen.n_looked);
-        let cost = COST_S + COST_PER_SESSION_S * f64::from(seen.n_processes) + looks;
+    /// The pause after a sample that took `took`, and whose looks into the kernel used `looks` of CPU time.
+    pub(crate) fn pause(&mut self, seen: Seen, took: Duration, looks: Duration) -> Duration {
+        let cost = COST_S + COST_PER_SESSION_S * f64::from(seen.n_processes) + looks.as_secs_f64();
         let mean = (1.0 / RATE_MAX).max(cost / CPU_SHARE);
         // A server that answers slowly is asked less often.
         let mean = mean.max(4.0 * took.as_secs_f64()).min(1.0);
@@ -318,7 +312,7 @@ mod tests {
             row(["client", "", "", "", "1"]),
         ];
         let seen = tally.add(&first, &kernel(true), Duration::from_millis(1), None);
-        assert_eq!(seen, Seen { n_processes: 18, n_looked: 0, has_lock_waits: true });
+        assert_eq!(seen, Seen { n_processes: 18, has_lock_waits: true });
         let second = [row(["client", "idle in transaction", "Client", "ClientRead", "1"])];
         assert!(!tally.add(&second, &kernel(true), Duration::from_millis(1), None).has_lock_waits);
         let mut gather = Gather::new(Backwards::Reset);
@@ -346,7 +340,7 @@ mod tests {
             let mut tally = Tally::default();
             let rows = [nulls("1 2 3 4 5", "5"), row(["client", "active", "LWLock", "WALWrite", "3"])];
             let seen = tally.add(&rows, &kernel(has_io_events), Duration::from_millis(1), None);
-            assert_eq!((seen.n_processes, seen.n_looked), (8, 4));
+            assert_eq!(seen.n_processes, 8);
             let mut gather = Gather::new(Backwards::Reset);
             tally.put(&mut gather);
             gather.take().0
@@ -396,14 +390,16 @@ mod tests {
     fn many_sessions_are_sampled_less_often_and_never_in_step() {
         let mut rhythm = Rhythm::new(7);
         let of = |n_processes| Seen { n_processes, ..Seen::default() };
-        let mut mean =
-            |n, took| (0..1000).map(|_| rhythm.pause(of(n), took).as_secs_f64()).sum::<f64>() / 1000.0;
-        let fast = Duration::from_micros(500);
-        assert!((mean(8, fast) - 0.05).abs() < 0.002);
-        assert!((mean(512, fast) - 0.143).abs() < 0.005);
-        assert!((mean(8, Duration::from_millis(50)) - 0.2).abs() < 0.01);
-        assert!(mean(1, Duration::from_secs(9)) <= 1.05);
-        let mut pauses: Vec<Duration> = (0..10).map(|_| rhythm.pause(of(8), fast)).collect();
+        let mut mean = |n, took, looks| {
+            (0..1000).map(|_| rhythm.pause(of(n), took, looks).as_secs_f64()).sum::<f64>() / 1000.0
+        };
+        let (fast, none) = (Duration::from_micros(500), Duration::ZERO);
+        assert!((mean(8, fast, none) - 0.05).abs() < 0.002);
+        assert!((mean(512, fast, none) - 0.143).abs() < 0.005);
+        assert!((mean(8, Duration::from_millis(50), none) - 0.2).abs() < 0.01);
+        assert!((mean(8, fast, Duration::from_millis(2)) - 0.232).abs() < 0.01);
+        assert!(mean(1, Duration::from_secs(9), none) <= 1.05);
+        let mut pauses: Vec<Duration> = (0..10).map(|_| rhythm.pause(of(8), fast, none)).collect();
         pauses.dedup();
         assert_eq!(pauses.len(), 10);
     }
