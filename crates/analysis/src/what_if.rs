@@ -30,9 +30,9 @@ pub struct WhatIf {
     pub kind: Kind,
     /// The change as a user would write it: `synchronous_commit=off`.
     pub change: String,
-    /// Throughput with the change over throughput without it that the limiter would explain: at most for a lift.
+    /// Throughput with the change over throughput without it that the limiter would explain.
     pub predicted: Option<f64>,
-    /// The next resource, in words, if that bounds what a lift can give.
+    /// The next resource, in words, if that bounds the prediction of a lift.
     pub bound: Option<String>,
     /// Whether only a part of the limit is taken away: then it can prove, and not refute.
     pub is_partial: bool,

@@ -9,6 +9,9 @@ use super::limiter::Bottleneck;
 /// With half of the clients, at least this part of the throughput remains where they queue for something.
 pub(crate) const QUEUE_MIN: f64 = 0.85;
 
+/// The processors, as what bounds a lift.
+pub(crate) const PROCESSORS: &str = "the processors";
+
 /// How a what-if tests a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,7 +47,7 @@ pub struct Proof {
     pub change: String,
     /// Other effects of the change.
     pub side_effect: String,
-    /// Throughput with the change over that without it, as predicted: at most for a lift.
+    /// Throughput with the change over that without it, as predicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted: Option<f64>,
     /// The next resource, in words, if that bounds what a lift can give, and not the rest of the clients' time.
@@ -59,6 +62,9 @@ pub struct Proof {
     /// Of a brake with a prediction: logarithm of the ratio over that of the predicted one. 1 marks what limits, 0 exonerates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elasticity: Option<f64>,
+    /// The server's CPU time per transaction without and with the change, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu_us: Option<[f64; 2]>,
     /// Pairs of runs in which both count.
     pub n_pairs: usize,
     /// What the limiter's first figure counts, and its share without and with the change.
@@ -85,13 +91,18 @@ impl Proof {
         }
         let mut text = format!("{} gives {ratio:.2}x ({low:.2}x to {high:.2}x)", self.change);
         if let Some(predicted) = self.predicted {
-            let words = match self.kind {
-                Kind::Lift => "predicted at most",
-                Kind::Brake | Kind::FewerClients => "predicted",
-            };
+            let is_more = self.kind == Kind::Lift && low > predicted;
+            let words = if is_more { "more than the predicted" } else { "predicted" };
             write!(text, ", {words} {predicted:.2}x").ok();
             if let Some(bound) = &self.bound {
-                write!(text, " by {bound}").ok();
+                write!(text, " (limited by {bound} at the use per transaction without it)").ok();
+            }
+            if let Some([before, after]) = self.server_cpu_us.filter(|_| is_more && self.has_cheaper_work()) {
+                write!(
+                    text,
+                    " because the server's CPU time per transaction fell from {before:.0} to {after:.0} µs"
+                )
+                .ok();
             }
         }
         if let Some(elasticity) = self.elasticity {
@@ -111,6 +122,12 @@ impl Proof {
             write!(text, " Next: {}.", next.as_str()).ok();
         }
         text
+    }
+
+    /// Whether transactions need less of the processors with the change, where the prediction took that as constant.
+    fn has_cheaper_work(&self) -> bool {
+        self.bound.as_deref() == Some(PROCESSORS)
+            && self.server_cpu_us.is_some_and(|[before, after]| after < before)
     }
 
     /// The result, and what became of the limiter's first figure.

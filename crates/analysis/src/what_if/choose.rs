@@ -7,7 +7,7 @@ use model::run::RunRecord;
 use model::text::units::size_bytes;
 
 use crate::summary::limiter::{Bottleneck, Limiter};
-use crate::summary::proof::{Kind, Outcome, Proof};
+use crate::summary::proof::{Kind, Outcome, PROCESSORS, Proof};
 use crate::summary::{RunSummary, Study};
 use crate::what_if::WhatIf;
 
@@ -77,7 +77,7 @@ impl Circumstances<'_> {
         };
         let what_if = first(self.changes(name), is_refuted)?;
         let what_if = WhatIf { limiter: name, ..what_if };
-        Ok(match self.most_gained(name, what_if.kind).filter(|_| what_if.predicted.is_none()) {
+        Ok(match self.gain(name, what_if.kind).filter(|_| what_if.predicted.is_none()) {
             Some((most, bound)) => WhatIf { predicted: Some(most), bound, ..what_if },
             None => what_if,
         })
@@ -125,12 +125,13 @@ impl Circumstances<'_> {
         }
     }
 
-    /// What lifting a limit gives at most: the rest of the clients' time remains, and no other resource is used beyond all of it. If
+    /// What lifting a limit gives if the rest of the clients' time remains, and no other resource, which each transaction needs as much of
+    /// as before, is used beyond all of it. If
     /// one of these comes first, with its name.
-    fn most_gained(&self, name: Bottleneck, kind: Kind) -> Option<(f64, Option<String>)> {
+    fn gain(&self, name: Bottleneck, kind: Kind) -> Option<(f64, Option<String>)> {
         let charged = self.limiter.charged.filter(|_| kind == Kind::Lift && name == self.limiter.name)?;
         let of_time = 1.0 / (1.0 - charged.min(0.99));
-        let processors = self.busy().map(|busy| (busy, "the processors".to_string()));
+        let processors = self.busy().map(|busy| (busy, PROCESSORS.to_string()));
         let others = self.limiter.figures.iter().filter(|figure| figure.speaks_for != Some(name));
         let others = others.filter_map(|figure| match figure.of {
             "the ceiling" => Some((figure.share, figure.label.clone())),

@@ -155,6 +155,7 @@ fn refuted(limiter: Bottleneck, change: &str) -> Proof {
         ratio: None,
         elasticity: None,
         interval: None,
+        server_cpu_us: None,
         n_pairs: 4,
         share: None,
         outcome: Outcome::Refuted,
