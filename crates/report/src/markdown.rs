@@ -9,7 +9,7 @@ use analysis::summary::Study;
 use model::run::RunRecord;
 use model::run::host::HostRecord;
 use model::run::server::ServerRecord;
-use model::text::visible::is_hidden;
+use model::text::visible::{is_hidden, visible};
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::factors::{self, Against, Row};
@@ -41,10 +41,12 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str("\n### Limited by\n\n");
         limits.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
     }
-    let statements = statements::lines(study);
-    if !statements.is_empty() {
-        text.push_str("\n### Top statements\n\n");
-        statements.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
+    if let Some(statements) = statements::of(study) {
+        text.push_str(&format!("\n### {}\n\n", escape(&statements.title)));
+        for line in statements.lines {
+            let figures = if line.figures.is_empty() { line.figures } else { format!("{}: ", line.figures) };
+            text.push_str(&format!("- {}{}\n", escape(&figures), code(&line.text)));
+        }
     }
     text.push_str(&findings(study));
     text.push_str(&against_baseline(input.study));
@@ -234,6 +236,15 @@ fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     list
 }
 
+/// A span of code, in which only its own fence is markup: one backtick more than it holds in a row.
+fn code(text: &str) -> String {
+    let visible = visible(text);
+    let longest = visible.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let pad = if visible.starts_with('`') || visible.ends_with('`') { " " } else { "" };
+    format!("{fence}{pad}{visible}{pad}{fence}")
+}
+
 /// Escapes characters that Markdown, or HTML inside it, would treat as markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -266,6 +277,13 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_ends_at_its_own_fence() {
+        assert_eq!(code("select @a_b"), "`select @a_b`");
+        assert_eq!(code("a``b"), "```a``b```");
+        assert_eq!(code("`a`\u{1b}"), "`` `a`\\u{1b} ``");
+    }
 
     #[test]
     fn nothing_becomes_markup() {

@@ -55,10 +55,10 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
         text.push_str(&format!("\n{}\n", paint.on("limited by", Style::Bold)));
         limits.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
     }
-    let statements = statements::lines(study);
-    if !statements.is_empty() {
-        text.push_str(&format!("\n{}\n", paint.on("top statements", Style::Bold)));
-        statements.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
+    if let Some(statements) = statements::of(study) {
+        text.push_str(&format!("\n{}\n", paint.on(&statements.title.replacen('T', "t", 1), Style::Bold)));
+        let lines = statements.lines.iter().map(ToString::to_string);
+        lines.for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, &line, "", width));
     }
     findings(&mut text, study, width, &paint, detail);
     let scalability = crate::prose::scalability::lines(study);

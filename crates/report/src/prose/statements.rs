@@ -1,40 +1,68 @@
 //! The statements that sessions spent most time in, as text: a few, shortened.
 
-use analysis::summary::{CaseSummary, Study, TopStatement};
+use std::fmt;
+
+use analysis::summary::{Study, TopStatement};
 
 use crate::prose::{format, headline, phrases};
 
 /// Statements that are shown; the page and the JSON have more.
 const SHOWN: usize = 3;
 /// Characters of a statement, and the kinds of what its sessions did.
-const CHARS: usize = 72;
+const CHARS: usize = 100;
 const KINDS: usize = 3;
 
-/// The statements of the best case, or of the first one that has some: `1.3 sessions (WAL 1.1, CPU 0.2), 4.1 ms: update …`. None if
-/// nothing was seen.
-pub(crate) fn lines(study: &Study) -> Vec<String> {
+/// The statements of a case.
+pub(crate) struct OfCase {
+    /// `Top statements (16 clients)`; without the case where there is only one.
+    pub(crate) title: String,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One statement.
+pub(crate) struct Line {
+    /// `1.30 sessions (WAL 1.10, CPU 0.20), 4.1 ms`; empty if nothing is known.
+    pub(crate) figures: String,
+    /// In one line, shortened.
+    pub(crate) text: String,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.figures.as_str() {
+            "" => f.write_str(&self.text),
+            figures => write!(f, "{figures}: {}", self.text),
+        }
+    }
+}
+
+/// The statements of the best case, or of the first one that has some. None if nothing was seen.
+pub(crate) fn of(study: &Study) -> Option<OfCase> {
     let mut seen = study.cases.iter().filter(|case| !case.top_statements.is_empty());
     let best = headline::best(study).filter(|case| !case.top_statements.is_empty());
-    best.or_else(|| seen.next()).map_or(Vec::new(), of_case)
+    let case = best.or_else(|| seen.next())?;
+    let of =
+        if study.cases.len() > 1 { format!(" ({})", phrases::one_line(&case.label)) } else { String::new() };
+    Some(OfCase {
+        title: format!("Top statements{of}"),
+        lines: case.top_statements.iter().take(SHOWN).map(line).collect(),
+    })
 }
 
-fn of_case(case: &CaseSummary) -> Vec<String> {
-    case.top_statements.iter().take(SHOWN).map(line).collect()
-}
-
-fn line(statement: &TopStatement) -> String {
+fn line(statement: &TopStatement) -> Line {
     let text = short(&phrases::one_line(&statement.text));
     let mean = statement.mean_s().map(|s| format!("{} ms", format::ms(1e9 * s)));
     let sessions = statement.sessions.map(|n| {
         let mut by = statement.by.clone();
         by.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let parts: Vec<String> =
-            by.iter().take(KINDS).map(|(kind, n)| format!("{kind} {}", format::significant(*n))).collect();
+        // Samples are too few for more than two decimals.
+        let shown = by.iter().filter(|(_, n)| *n >= 0.005).take(KINDS);
+        let parts: Vec<String> = shown.map(|(kind, n)| format!("{kind} {n:.2}")).collect();
         let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-        format!("{} sessions{parts}", format::significant(n))
+        format!("{n:.2} sessions{parts}")
     });
     let figures: Vec<String> = sessions.into_iter().chain(mean).collect();
-    if figures.is_empty() { text } else { format!("{}: {text}", figures.join(", ")) }
+    Line { figures: figures.join(", "), text }
 }
 
 fn short(text: &str) -> String {
@@ -60,11 +88,11 @@ mod tests {
             ..TopStatement::default()
         };
         assert_eq!(
-            line(&known),
-            "1.30 sessions (WAL 1.10, CPU 0.150, locks 0.0500), 0.500 ms: update pgbench_accounts set abalance = \
+            line(&known).to_string(),
+            "1.30 sessions (WAL 1.10, CPU 0.15, locks 0.05), 0.500 ms: update pgbench_accounts set abalance = \
              abalance + $1 where aid = $2"
         );
         let long = TopStatement { text: "select ".repeat(60), ..TopStatement::default() };
-        assert_eq!(line(&long).chars().count(), CHARS);
+        assert_eq!(line(&long).to_string().chars().count(), CHARS);
     }
 }
