@@ -63,7 +63,7 @@ impl Subject {
     /// # Errors
     /// Says why nothing was recorded.
     pub fn record(&self, is_over: &AtomicBool) -> Result<Recording, String> {
-        let tree = Tree::of(self.postmaster_pid).and_then(|tree| tree.used());
+        let tree = Tree::of(self.postmaster_pid).and_then(|mut tree| tree.used());
         let (_, processes) = tree.map_err(|error| format!("{error:#}"))?;
         let n_cpus = n_cpus();
         let pids: Vec<String> =

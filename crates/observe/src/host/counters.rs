@@ -212,7 +212,8 @@ impl Count {
 
 /// The processes of a server, itself first.
 fn processes(postmaster_pid: i32) -> Vec<i32> {
-    let below = Tree::of(postmaster_pid).and_then(|tree| tree.used()).map(|(_, all)| all).unwrap_or_default();
+    let below =
+        Tree::of(postmaster_pid).and_then(|mut tree| tree.used()).map(|(_, all)| all).unwrap_or_default();
     below.iter().map(|process| process.pid).collect()
 }
 

@@ -15,7 +15,7 @@ use crate::host::backends::BackendTimes;
 use crate::host::cgroup::Groups;
 use crate::host::counters::Counters;
 use crate::host::device::{self, Space};
-use crate::host::process::{self, Process, RunDelays, Tree};
+use crate::host::process::{self, IoBytes, Process, RunDelays, Tree};
 use crate::host::provisioned::{self, Provisioned};
 use crate::host::{disk, network, resctrl, system};
 use crate::schedule::{Control, LATE_NS, unix_ns};
@@ -31,6 +31,7 @@ pub(crate) struct HostWatch {
     tree: Option<Tree>,
     times: BackendTimes,
     run_delays: RunDelays,
+    io_bytes: IoBytes,
     counters: Option<Counters>,
     /// Whether memory bandwidth is read: only with counters, and until it turns out not to be there.
     has_bandwidth: bool,
@@ -90,6 +91,7 @@ impl HostWatch {
             tree: None,
             times: BackendTimes::default(),
             run_delays: RunDelays::default(),
+            io_bytes: IoBytes::default(),
             counters: None,
             has_bandwidth: false,
             provisioned,
@@ -188,6 +190,7 @@ impl HostWatch {
         METRICS.iter().for_each(|metric| self.gather.forget(metric));
         self.times = BackendTimes::default();
         self.run_delays = RunDelays::default();
+        self.io_bytes = IoBytes::default();
         self.may_read_io = true;
         self.tree = None;
         match self.server_pid.map(Tree::of) {
@@ -198,7 +201,7 @@ impl HostWatch {
     }
 
     fn read_server(&mut self, control: &Control) {
-        let Some(tree) = &self.tree else { return };
+        let Some(tree) = &mut self.tree else { return };
         let processes = match tree.used() {
             Ok((used, processes)) => {
                 self.gather.put("server.cpu.user", "", used.user_s);
@@ -227,7 +230,7 @@ impl HostWatch {
         if !self.may_read_io {
             return;
         }
-        match process::io_bytes(&processes) {
+        match self.io_bytes.read(&processes) {
             Ok((read, write)) => {
                 self.gather.put("server.read_bytes", "", read);
                 self.gather.put("server.write_bytes", "", write);
