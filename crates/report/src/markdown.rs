@@ -23,8 +23,14 @@ pub(crate) fn text(input: &Input) -> String {
     if let Some(line) = conditions::line(&study.plan) {
         text.push_str(&format!("{}\n\n", escape(&line)));
     }
-    if !study.plan.description.trim().is_empty() {
-        text.push_str(&format!("{}\n\n", escape(&phrases::one_line(&study.plan.description))));
+    let (question, more) = phrases::paragraphs(&study.plan.description);
+    for paragraph in std::iter::once(question).chain(more).filter(|paragraph| !paragraph.is_empty()) {
+        let (head, items) = phrases::list(paragraph);
+        text.push_str(&format!("{}\n\n", escape(&phrases::one_line(&head))));
+        let items: String =
+            items.iter().map(|item| format!("- {}\n", escape(&phrases::one_line(item)))).collect();
+        text.push_str(&items);
+        text.push_str(if items.is_empty() { "" } else { "\n" });
     }
     if let Some(why) = &study.partial {
         text.push_str(&format!("> **Partial:** {}\n\n", escape(&phrases::one_line(why))));

@@ -198,17 +198,18 @@ fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
         say(&format!("fit: {told} ({})", change.why));
     }
     if !told.is_empty() {
-        let scaled = format!("Scaled to the machine and {budget}: {}.", told.join("; "));
+        let scaled = format!("Scaled to the machine and {budget}:\n- {}", told.join("\n- "));
         say_more(&mut experiment.experiment.description, &scaled);
     }
     Ok(())
 }
 
-fn say_more(description: &mut String, sentence: &str) {
+/// Adds a paragraph; reports show the first one as the question.
+fn say_more(description: &mut String, paragraph: &str) {
     if !description.is_empty() {
-        description.push(' ');
+        description.push_str("\n\n");
     }
-    description.push_str(sentence);
+    description.push_str(paragraph);
 }
 
 /// Reads the files that the experiment names, relative to the experiment file.

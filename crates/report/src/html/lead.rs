@@ -21,10 +21,12 @@ pub(super) fn head(input: &Input) -> String {
         context(format::utc(study.plan.made_unix_ns), &[input.data])
     );
     html.push_str(&format!("<h1>{}</h1>\n", breakable(&headline::title(study))));
-    if !study.plan.description.trim().is_empty() {
-        html.push_str(&format!("<p class=\"question\">{}</p>\n", text(&study.plan.description)));
+    let (question, more) = phrases::paragraphs(&study.plan.description);
+    if !question.is_empty() {
+        html.push_str(&format!("<p class=\"question\">{}</p>\n", text(question)));
     }
     html.push_str(&answer(study));
+    more.iter().for_each(|paragraph| html.push_str(&described(paragraph)));
     html.push_str(&stated(&study.plan));
     if let Some(why) = &study.partial {
         html.push_str(&partial(why));
@@ -32,6 +34,16 @@ pub(super) fn head(input: &Input) -> String {
     html.push_str(&figures(study));
     html.push_str("</header>\n");
     html
+}
+
+/// A later paragraph of the description; a list is folded below its first line.
+fn described(paragraph: &str) -> String {
+    let (head, items) = phrases::list(paragraph);
+    if items.is_empty() {
+        return format!("<p class=\"conditions\">{}</p>\n", text(paragraph));
+    }
+    let items: String = items.iter().map(|item| format!("<li>{}</li>", breakable(item))).collect();
+    format!("<details class=\"fold\"><summary>{}</summary><ul>{items}</ul></details>\n", text(&head))
 }
 
 /// Title, verdict, both sides, and why an experiment is incomplete.

@@ -110,6 +110,23 @@ pub(crate) fn one_line(text: &str) -> String {
     visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
+/// The first paragraph of a text, and all others.
+pub(crate) fn paragraphs(text: &str) -> (&str, Vec<&str>) {
+    let mut all = text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
+    (all.next().unwrap_or_default(), all.collect())
+}
+
+/// What a paragraph says before its list, with the number of items, and the items, which begin with `- `.
+pub(crate) fn list(paragraph: &str) -> (String, Vec<&str>) {
+    let items: Vec<&str> = paragraph.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    if items.is_empty() {
+        return (paragraph.to_string(), items);
+    }
+    let head: Vec<&str> = paragraph.lines().take_while(|line| !line.starts_with("- ")).collect();
+    let head = head.join(" ");
+    (format!("{} ({})", head.trim_end_matches(':'), items.len()), items)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
