@@ -58,6 +58,7 @@ pub struct Resources {
 
 /// Version for an experiment that names no server.
 pub const DEFAULT_VERSION: &str = "18";
+const THREADS: &str = "workload.threads";
 
 /// Makes the plan.
 ///
@@ -84,12 +85,16 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
     let baseline = labels.baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
     let baseline = problems.take(baseline);
     let repeat_disturbed = problems.take(windows::repeat_disturbed(&experiment.run));
-    let cases = cases(&grid, &combinations, experiment, site, problems)?;
+    let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
+    let follow = threads_follow_clients(&cases);
+    if follow {
+        cases.iter_mut().for_each(|case| drop(case.levels.remove(THREADS)));
+    }
     let seed = header.seed.unwrap_or(site.fresh_seed);
     let runs = problems.take(ordered_runs(experiment, &cases, seed));
     let lanes = problems.take(lanes::of_experiment(experiment, &cases, site));
-    let factors: Vec<String> =
-        grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect();
+    let is_factor = |dimension: &&Dimension| dimension.is_factor() && !(follow && dimension.key == THREADS);
+    let factors: Vec<String> = grid.dimensions.iter().filter(is_factor).map(|d| d.key.clone()).collect();
     Some(Plan {
         format: model::FORMAT,
         name: header.name.clone(),
@@ -137,6 +142,17 @@ fn combinations(experiment: &Experiment, grid: &Grid, problems: &mut Problems) -
 }
 
 /// The cases, if there are no problems.
+/// Whether the number of threads is the same wherever the number of clients is, as with `-j N -c N`: it is then no factor of its own,
+/// and cases that differ in clients lie on one line.
+fn threads_follow_clients(cases: &[Case]) -> bool {
+    let mut threads_by_clients: BTreeMap<&str, &str> = BTreeMap::new();
+    cases.iter().all(|case| {
+        let levels = case.levels.get("workload.clients").zip(case.levels.get(THREADS));
+        levels
+            .is_some_and(|(clients, threads)| threads_by_clients.entry(clients).or_insert(threads) == threads)
+    })
+}
+
 fn cases(
     grid: &Grid,
     combinations: &[Combination],
