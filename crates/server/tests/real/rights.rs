@@ -278,17 +278,23 @@ fn a_link_to_a_file_that_we_have_open_copies_nothing_into_a_snapshot() {
         })
     };
     let mut n_taken = 0;
-    against(
-        &cluster.account,
-        || exchange(&real, &link),
-        || {
-            n_taken += usize::from(cluster.snapshot("x").is_ok());
-            is_stolen() || {
-                cluster.remove_snapshot("x").ok();
-                false
-            }
-        },
-    );
+    // On a busy machine all snapshots of one race may fail, which proves nothing.
+    for _ in 0..10 {
+        against(
+            &cluster.account,
+            || exchange(&real, &link),
+            || {
+                n_taken += usize::from(cluster.snapshot("x").is_ok());
+                is_stolen() || {
+                    cluster.remove_snapshot("x").ok();
+                    false
+                }
+            },
+        );
+        if n_taken > 0 || is_stolen() {
+            break;
+        }
+    }
     assert!(!is_stolen(), "after {n_taken} snapshots");
     assert!(n_taken > 0, "every snapshot failed");
 }
