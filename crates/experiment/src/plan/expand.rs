@@ -141,7 +141,6 @@ fn combinations(experiment: &Experiment, grid: &Grid, problems: &mut Problems) -
     problems.take(combinations).unwrap_or_else(|| design::every_level(&grid.dimensions))
 }
 
-/// The cases, if there are no problems.
 /// Whether the number of threads is the same wherever the number of clients is, as with `-j N -c N`: it is then no factor of its own,
 /// and cases that differ in clients lie on one line.
 fn threads_follow_clients(cases: &[Case]) -> bool {
@@ -153,6 +152,7 @@ fn threads_follow_clients(cases: &[Case]) -> bool {
     })
 }
 
+/// The cases, if there are no problems.
 fn cases(
     grid: &Grid,
     combinations: &[Combination],

@@ -46,6 +46,19 @@ fn lists_make_a_grid_in_randomized_blocks() {
 }
 
 #[test]
+fn threads_are_a_factor_unless_they_follow_the_clients() {
+    let together = "zip = [[\"workload.clients\", \"workload.threads\"]]\n[server]\nversion = [\"12\", \"18\"]\n\
+                    [workload]\nclients = [1, 4, 8]\nthreads = [1, 4, 4]\n";
+    let plan = plan_of(together).unwrap();
+    assert_eq!(plan.factors, ["server.version", "workload.clients"]);
+    assert_eq!(plan.cases[2].label(), "version 12, 8 clients");
+    assert_eq!(plan.cases.iter().map(|case| case.workload.n_threads).collect::<BTreeSet<_>>().len(), 2);
+    let apart = plan_of("[workload]\nclients = [4, 8]\nthreads = [1, 2]\n").unwrap();
+    assert_eq!(apart.factors, ["workload.clients", "workload.threads"]);
+    assert_eq!(plan_of("[workload]\nclients = 4\nthreads = [1, 2]\n").unwrap().factors, ["workload.threads"]);
+}
+
+#[test]
 fn scales_are_resolved_against_the_machine() {
     let check = |text: &str, expected: u32| {
         assert_eq!(plan_of(text).unwrap().cases[0].workload.scale, expected, "{text}");
