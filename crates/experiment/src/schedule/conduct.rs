@@ -6,10 +6,13 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use dataset::session::STOPPED;
-use model::experiment::plan::{Plan, RunState, StateLine};
+use model::experiment::case::Case;
+use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::run::RunRecord;
+use model::run::hooks::HookRecord;
 use store::{ExperimentDir, RunWriter};
 
+use crate::run::live::OneRun;
 use crate::schedule::agenda::Repeats;
 use crate::schedule::lanes;
 use crate::schedule::sequence::{Sequence, Tally};
@@ -48,6 +51,29 @@ pub struct Order<'a> {
     pub done: &'a BTreeSet<u32>,
     /// Version of this pgdyno; the plan may be from another one.
     pub tool_version: &'a str,
+}
+
+impl<'a> Order<'a> {
+    /// A run of a case for the first time, alone, and not for a profile.
+    pub(crate) fn one_run<'b>(&self, spec: &'b RunSpec, case: &'b Case, hooks: Vec<HookRecord>) -> OneRun<'b>
+    where
+        'a: 'b,
+    {
+        let Order { dir, site, program, tool_version, .. } = *self;
+        let results_dir = dir.path().to_path_buf();
+        OneRun {
+            spec,
+            repeat: None,
+            case,
+            site,
+            program,
+            results_dir,
+            tool_version,
+            side: None,
+            profiler: None,
+            hooks,
+        }
+    }
 }
 
 /// Makes every run of the plan that is not done yet. A failed run is recorded, and the next one begins; but if the

@@ -216,22 +216,10 @@ fn run_side(
     stage: &mut Stage,
     sender: Option<Sender<Progress>>,
 ) -> Result<RunRecord> {
-    let Order { plan, dir, site, program, tool_version, .. } = *order;
+    let Order { plan, dir, .. } = *order;
     let case = plan.case(spec.case).context("the plan has the case")?;
     let meeting = side.meeting;
-    let results_dir = dir.path().to_path_buf();
-    let run = OneRun {
-        spec,
-        repeat: None,
-        case,
-        site,
-        program,
-        results_dir,
-        tool_version,
-        profiler: None,
-        side: Some(side),
-        hooks: Vec::new(),
-    };
+    let run = OneRun { side: Some(side), ..order.one_run(spec, case, Vec::new()) };
     let mut watch = |progress| {
         if let Some(sender) = &sender {
             sender.send(progress).ok();

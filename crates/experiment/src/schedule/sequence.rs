@@ -118,7 +118,7 @@ impl<'a> Sequence<'a> {
 
     /// Makes the run that profiles a case. That it fails is noted, and costs no result.
     fn profile(&mut self, case: &'a Case, watch: &mut Watch) -> Result<()> {
-        let Order { plan, dir, site, program, tool_version, .. } = self.order;
+        let Order { plan, dir, site, .. } = self.order;
         let Some(spec) = plan.runs.iter().find(|spec| spec.case == case.id) else { return Ok(()) };
         let called = self.hooks.enter(case, spec.run, watch)?;
         if let Some(reason) = user_hooks::failure(&called) {
@@ -130,19 +130,8 @@ impl<'a> Sequence<'a> {
             "an extra run of {}, which does not count, for a profile",
             case.label()
         )));
-        let (profiler, results_dir) = (Profiler::default(), dir.path().to_path_buf());
-        let run = OneRun {
-            spec,
-            repeat: None,
-            case,
-            site,
-            program,
-            results_dir,
-            tool_version,
-            side: None,
-            profiler: Some(&profiler),
-            hooks: called,
-        };
+        let profiler = Profiler::default();
+        let run = OneRun { profiler: Some(&profiler), ..self.order.one_run(spec, case, called) };
         let writer = dir.begin_profile(case.id)?;
         let record = run.conduct(stage, &writer, watch);
         writer.finish()?;
@@ -279,22 +268,9 @@ fn make_next(
     stage: Option<&mut Stage>,
     watch: &mut Watch,
 ) -> Result<RunRecord> {
-    let Order { dir, site, program, tool_version, .. } = *order;
-    let results_dir = dir.path().to_path_buf();
-    let run = OneRun {
-        spec,
-        repeat,
-        case,
-        site,
-        program,
-        results_dir,
-        tool_version,
-        side: None,
-        profiler: None,
-        hooks: called,
-    };
-    let seat: Option<Seat> = site.seat;
-    make_run(spec.run, dir, |writer| {
+    let run = OneRun { repeat, ..order.one_run(spec, case, called) };
+    let seat: Option<Seat> = order.site.seat;
+    make_run(spec.run, order.dir, |writer| {
         seat.iter().for_each(|seat| seat.begin(spec, case));
         let mut record = match stage {
             Some(stage) => run.conduct(stage, writer, watch),
