@@ -8,9 +8,10 @@ use crate::kernel_files::Machine;
 pub(crate) const NR_HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
-/// Attempts before and after clean pages of the page cache are dropped. The kernel reserves what it finds in one go, and may find
-/// more after compaction; a page cache that fills the memory leaves it no whole huge pages.
-const N_ATTEMPTS: [u32; 2] = [3, 3];
+/// Attempts, and after how many of them clean pages of the page cache are dropped. The kernel reserves what it finds in one go, and may
+/// find more after compaction; a page cache that fills the memory leaves it no whole huge pages.
+const N_ATTEMPTS: u32 = 6;
+const N_BEFORE_DROP: u32 = 3;
 
 /// Numbers of huge pages and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,17 +50,19 @@ pub fn reserve(machine: &Machine, keeper: &mut Keeper, n_pages: u64) -> Result<(
     if present.total >= wanted {
         return Ok(());
     }
-    for n_attempts in N_ATTEMPTS {
-        for _ in 0..n_attempts {
-            keeper.try_set(NR_HUGE_PAGES, &wanted.to_string())?;
-            if look(machine)?.free >= n_pages {
-                return Ok(());
-            }
+    for n_before in 0..N_ATTEMPTS {
+        if n_before > 0 {
             // The file may be missing, and compaction may not help.
             machine.write(COMPACT, "1").ok();
         }
-        // Nothing is lost: each run reads its data into memory again, and what is not written yet stays.
-        machine.write(DROP_CACHES, "1").ok();
+        if n_before == N_BEFORE_DROP {
+            // No data is lost: what is not written yet stays.
+            machine.write(DROP_CACHES, "1").ok();
+        }
+        keeper.try_set(NR_HUGE_PAGES, &wanted.to_string())?;
+        if look(machine)?.free >= n_pages {
+            return Ok(());
+        }
     }
     let found = look(machine)?;
     bail!(
