@@ -1,5 +1,5 @@
-//! Journal of the kernel values that we set and of their previous values, and of the control groups that we made: one line of JSON each, on disk before the
-//! kernel's file is written, and kept until the value is restored.
+//! Journal of the kernel values that we set and of their previous values, and of the control groups that we made: one line
+//! of JSON each, on disk before the kernel's file is written, and kept until the value is restored.
 //!
 //! A reboot restores everything by itself, so lines of another boot are ignored.
 

@@ -11,8 +11,8 @@ pub const PANEL: &str = "import ";
 /// Bytes to MiB: reports have sizes in one family of units.
 const MIB: f64 = 1.0 / (1 << 20) as f64;
 
-/// The imported series on the time line of the run, between these seconds.
-pub(crate) fn series(data: &RunData, line: &Timeline, (from_s, to_s): (f64, f64)) -> Vec<Series> {
+/// The imported series on the time line of the run, within these seconds.
+pub(crate) fn series(data: &RunData, line: &Timeline, span: (f64, f64)) -> Vec<Series> {
     let drawn = |imported: &Imported, one: &ImportedSeries| {
         let (unit, factor) = match imported.unit.as_str() {
             "B" => ("MiB", MIB),
@@ -20,12 +20,11 @@ pub(crate) fn series(data: &RunData, line: &Timeline, (from_s, to_s): (f64, f64)
             "" => ("1", 1.0),
             unit => (unit, 1.0),
         };
-        let points = placed(one, line).filter(|(t_s, _)| (from_s..=to_s).contains(t_s));
         Series {
             panel: format!("{PANEL}{}", imported.name),
             name: if one.name.is_empty() { imported.name.clone() } else { one.name.clone() },
             unit: unit.to_string(),
-            points: points.map(|(t_s, value)| (t_s, factor * value)).collect(),
+            points: placed(one, line, span).map(|(t_s, value)| (t_s, factor * value)).collect(),
         }
     };
     data.imports.iter().flat_map(|all| all.series.iter().map(move |one| drawn(all, one))).collect()
@@ -33,10 +32,9 @@ pub(crate) fn series(data: &RunData, line: &Timeline, (from_s, to_s): (f64, f64)
 
 /// The imported series over the measurement; those without a sample in it are left out.
 pub(crate) fn summaries(data: &RunData, line: &Timeline) -> Vec<ImportedSummary> {
-    let Some((from_s, to_s)) = line.measured_span() else { return Vec::new() };
+    let Some(span) = line.measured_span() else { return Vec::new() };
     let summary = |imported: &Imported, one: &ImportedSeries| {
-        let within = placed(one, line).filter(|(t_s, _)| (from_s..=to_s).contains(t_s));
-        let values: Vec<f64> = within.map(|(_, value)| value).collect();
+        let values: Vec<f64> = placed(one, line, span).map(|(_, value)| value).collect();
         (!values.is_empty()).then(|| ImportedSummary {
             name: imported.name.clone(),
             series: one.name.clone(),
@@ -51,12 +49,16 @@ pub(crate) fn summaries(data: &RunData, line: &Timeline) -> Vec<ImportedSummary>
     data.imports.iter().flat_map(|all| all.series.iter().filter_map(move |one| summary(all, one))).collect()
 }
 
-/// Points in seconds since `go`, to the millisecond.
-fn placed<'a>(series: &'a ImportedSeries, line: &'a Timeline) -> impl Iterator<Item = (f64, f64)> + 'a {
-    series.points.iter().filter(|(t_s, value)| t_s.is_finite() && value.is_finite()).filter_map(
-        |(t_s, value)| {
-            let t_s = line.place((t_s.max(0.0) * 1e9) as u64)?;
-            Some(((t_s * 1e3).round() / 1e3, *value))
-        },
-    )
+/// Points within a span, in seconds since `go`, to the millisecond.
+fn placed<'a>(
+    series: &'a ImportedSeries,
+    line: &'a Timeline,
+    (from_s, to_s): (f64, f64),
+) -> impl Iterator<Item = (f64, f64)> + 'a {
+    let finite = series.points.iter().filter(|(t_s, value)| t_s.is_finite() && value.is_finite());
+    let on_line = finite.filter_map(|(t_s, value)| {
+        let t_s = line.place((t_s.max(0.0) * 1e9) as u64)?;
+        Some(((t_s * 1e3).round() / 1e3, *value))
+    });
+    on_line.filter(move |(t_s, _)| (from_s..=to_s).contains(t_s))
 }

@@ -125,9 +125,8 @@ impl Circumstances<'_> {
         }
     }
 
-    /// What lifting a limit gives if the rest of the clients' time remains, and no other resource, which each transaction needs as much of
-    /// as before, is used beyond all of it. If
-    /// one of these comes first, with its name.
+    /// What lifting a limit gives if the rest of the clients' time remains, and no other resource, which each transaction
+    /// needs as much of as before, is used beyond all of it. If one of these comes first, with its name.
     fn gain(&self, name: Bottleneck, kind: Kind) -> Option<(f64, Option<String>)> {
         let charged = self.limiter.charged.filter(|_| kind == Kind::Lift && name == self.limiter.name)?;
         let of_time = 1.0 / (1.0 - charged.min(0.99));
@@ -195,8 +194,8 @@ impl Circumstances<'_> {
     }
 }
 
-/// The first change that can be made and that no earlier what-if has refuted; if there is none, one that was; if none can be made, all
-/// reasons.
+/// The first change that can be made and that no earlier what-if has refuted; if there is none, one that was; if none can
+/// be made, all reasons.
 fn first(changes: Vec<Change>, is_refuted: impl Fn(&WhatIf) -> bool) -> Change {
     let (mut reasons, mut refuted): (Vec<String>, Option<WhatIf>) = (Vec::new(), None);
     for change in changes {

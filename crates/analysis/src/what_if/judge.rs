@@ -112,8 +112,10 @@ fn share(
     Some((format!("{} ({})", figure.label, figure.of), figure.share, after))
 }
 
-/// The thresholds: a lift proves if it surely gives more than a tenth, at least half of what was predicted or surely twice as much, and what
-/// limited is less occupied: where most of the time was held up, a prediction is as uncertain as the little that is left; a brake, if at least half of the predicted loss is there. Fewer clients that do as much queue for something, which proves no name.
+/// The thresholds: a lift proves if it surely gives more than a tenth, at least half of what was predicted or surely twice
+/// as much, and what limited is less occupied: where most of the time was held up, a prediction is as uncertain as the
+/// little that is left; a brake, if at least half of the predicted loss is there. Fewer clients that do as much queue for
+/// something, which proves no name.
 fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2], fell: bool) -> Outcome {
     match kind {
         Kind::Lift => {
