@@ -5,7 +5,7 @@ mod script;
 
 use std::fs;
 use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -15,6 +15,7 @@ use model::run::profile::{ProfileRecord, Stack};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
+use crate::host::counters;
 use crate::host::process::Tree;
 
 /// Samples in all: 0.01 of them are known to within a tenth of itself.
@@ -195,9 +196,8 @@ fn words(text: impl Read) -> String {
 }
 
 fn failure(what: &str, status: ExitStatus, words: &str) -> String {
-    let paranoid = fs::read_to_string(Path::new("/proc/sys/kernel/perf_event_paranoid")).unwrap_or_default();
     let hint = match words.contains("paranoid") || words.contains("permission") {
-        true => format!(" (kernel.perf_event_paranoid is {})", paranoid.trim()),
+        true => format!(" (kernel.perf_event_paranoid is {})", counters::paranoid()),
         false => String::new(),
     };
     format!("`perf {what}` failed ({status}): {words}{hint}")

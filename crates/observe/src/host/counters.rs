@@ -278,7 +278,8 @@ fn may_not(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-fn paranoid() -> String {
+/// The kernel's limit for users without rights, as text.
+pub(crate) fn paranoid() -> String {
     fs::read_to_string(PARANOID).map_or("unknown".to_string(), |text| text.trim().to_string())
 }
 

@@ -36,6 +36,38 @@ impl Turns {
     }
 }
 
+/// A value of each process, some of them from when it was the process's turn.
+#[derive(Debug)]
+struct ByTurns<T> {
+    turns: Turns,
+    of: HashMap<(i32, u64), T>,
+}
+
+impl<T> Default for ByTurns<T> {
+    fn default() -> ByTurns<T> {
+        ByTurns { turns: Turns::default(), of: HashMap::new() }
+    }
+}
+
+impl<T: Copy> ByTurns<T> {
+    /// Reads those of the first process, which has what its ended children had, of new ones, and of those whose turn it is.
+    /// Returns the values before.
+    fn read(
+        &mut self,
+        processes: &[Process],
+        mut value: impl FnMut(&Process) -> Option<T>,
+    ) -> HashMap<(i32, u64), T> {
+        let is_looked_at = self.turns.next(processes.len());
+        let mut now = HashMap::new();
+        for (i, process) in processes.iter().enumerate() {
+            let key = (process.pid, process.starttime);
+            let known = self.of.get(&key).copied().filter(|_| i > 0 && !is_looked_at(process.pid));
+            now.extend(known.or_else(|| value(process)).map(|value| (key, value)));
+        }
+        std::mem::replace(&mut self.of, now)
+    }
+}
+
 /// A process and its descendants.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
@@ -155,11 +187,7 @@ fn pids_in(directory: &str) -> impl Iterator<Item = i32> {
 
 /// Bytes read from and written to storage.
 #[derive(Debug, Default)]
-pub(crate) struct IoBytes {
-    turns: Turns,
-    /// Of each process, as it was when last looked at.
-    known: HashMap<(i32, u64), (f64, f64)>,
-}
+pub(crate) struct IoBytes(ByTurns<(f64, f64)>);
 
 impl IoBytes {
     /// Bytes that these processes and the children they waited for read and wrote (the kernel adds a child's bytes to its
@@ -168,25 +196,21 @@ impl IoBytes {
     /// # Errors
     /// When we may not read the first process's counters: it runs as another user, and we are not root.
     pub(crate) fn read(&mut self, processes: &[Process]) -> Result<(f64, f64)> {
-        let is_looked_at = self.turns.next(processes.len());
-        let mut now = HashMap::new();
-        for (i, process) in processes.iter().enumerate() {
-            let key = (process.pid, process.starttime);
-            let before = self.known.get(&key).filter(|_| i > 0 && !is_looked_at(process.pid));
-            if let Some(before) = before {
-                now.insert(key, *before);
-                continue;
-            }
+        let mut refused = None;
+        self.0.read(processes, |process| {
             let path = format!("/proc/{}/io", process.pid);
             match fs::read_to_string(&path) {
-                Ok(text) => drop(now.insert(key, parse_io(&text))),
-                Err(error) if i == 0 => return Err(error).with_context(|| format!("cannot read `{path}`")),
+                Ok(text) => return Some(parse_io(&text)),
+                Err(error) if process.pid == processes[0].pid => refused = Some((path, error)),
                 // Ended in the meantime.
                 Err(_) => {}
             }
+            None
+        });
+        match refused {
+            Some((path, error)) => Err(error).with_context(|| format!("cannot read `{path}`")),
+            None => Ok(self.0.of.values().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))),
         }
-        self.known = now;
-        Ok(self.known.values().fold((0.0, 0.0), |sum, (read, write)| (sum.0 + read, sum.1 + write)))
     }
 }
 
@@ -203,8 +227,7 @@ fn parse_io(text: &str) -> (f64, f64) {
 /// waited since it was last looked at.
 #[derive(Debug, Default)]
 pub(crate) struct RunDelays {
-    turns: Turns,
-    before: HashMap<(i32, u64), f64>,
+    of: ByTurns<f64>,
     is_begun: bool,
     sum_s: f64,
 }
@@ -212,23 +235,16 @@ pub(crate) struct RunDelays {
 impl RunDelays {
     /// The sum so far; `None` if the kernel does not say.
     pub(crate) fn read(&mut self, processes: &[Process]) -> Option<f64> {
-        let is_looked_at = self.turns.next(processes.len());
-        let delay = |process: &Process| {
-            let key = (process.pid, process.starttime);
-            let before = self.before.get(&key).copied().filter(|_| !is_looked_at(process.pid));
-            let delay_s = before.or_else(|| delay_s(&format!("/proc/{}/schedstat", process.pid)))?;
-            Some((key, delay_s))
-        };
-        let now: HashMap<(i32, u64), f64> = processes.iter().filter_map(delay).collect();
-        if now.is_empty() {
+        let before = self.of.read(processes, |process| delay_s(&format!("/proc/{}/schedstat", process.pid)));
+        if self.of.of.is_empty() {
             return None;
         }
-        for (key, delay_s) in &now {
+        for (key, delay_s) in &self.of.of {
             // A process that has appeared since began with nothing.
             let new_s = if self.is_begun { 0.0 } else { *delay_s };
-            self.sum_s += (delay_s - self.before.get(key).copied().unwrap_or(new_s)).max(0.0);
+            self.sum_s += (delay_s - before.get(key).copied().unwrap_or(new_s)).max(0.0);
         }
-        (self.before, self.is_begun) = (now, true);
+        self.is_begun = true;
         Some(self.sum_s)
     }
 }
@@ -277,6 +293,22 @@ mod tests {
         assert_eq!(seen.iter().copied().collect::<std::collections::BTreeSet<i32>>().len(), 512);
         let is_looked_at = turns.next(READ_WHOLE);
         assert!(pids.into_iter().all(is_looked_at), "few are read in each tick");
+    }
+
+    #[test]
+    fn of_a_process_whose_turn_it_is_not_the_value_before_counts() {
+        let process = |pid| Process { pid, starttime: 1, cpu_s: 0.0, state: 'S' };
+        let all: Vec<Process> = (0..300).map(process).collect();
+        let mut values = ByTurns::default();
+        values.read(&all, |_| Some(1));
+        let before = values.read(&all[..299], |_| Some(2));
+        assert!(before.len() == 300 && before.values().all(|value| *value == 1));
+        let n_read = values.of.values().filter(|value| **value == 2).count();
+        assert!((100..=101).contains(&n_read) && values.of.len() == 299, "{n_read}");
+        assert_eq!(values.of[&(0, 1)], 2, "the first is always read");
+        values.read(&all, |process| (process.pid == 299).then_some(3));
+        assert_eq!(values.of[&(299, 1)], 3, "a new one is read at once");
+        assert!(!values.of.contains_key(&(0, 1)), "what cannot be read is not known");
     }
 
     #[test]
