@@ -2,16 +2,15 @@
 //! `experiment` reads the files.
 
 pub mod archive;
+mod either;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::PathBuf;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::experiment::script::archive::Archive;
+use crate::experiment::script::either::text_or_table;
 
 /// Largest weight of a script, as in pgbench.
 pub const WEIGHT_MAX: u32 = i32::MAX as u32;
@@ -98,24 +97,8 @@ impl ScriptEntry {
 
 impl<'de> Deserialize<'de> for ScriptEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
-            type Value = ScriptEntry;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a script such as \"a.sql@3\" or {file = \"a.sql\", weight = 3}")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ScriptEntry, E> {
-                ScriptEntry::parse(text).map_err(E::custom)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ScriptEntry, A::Error> {
-                let table = ScriptTable::deserialize(MapAccessDeserializer::new(map))?;
-                ScriptEntry::of_table(table).map_err(de::Error::custom)
-            }
-        }
-        deserializer.deserialize_any(Entry)
+        let expected = "a script such as \"a.sql@3\" or {file = \"a.sql\", weight = 3}";
+        text_or_table(deserializer, expected, ScriptEntry::parse, ScriptEntry::of_table)
     }
 }
 
@@ -163,36 +146,29 @@ struct DataTable {
     files: Vec<SqlEntry>,
 }
 
+impl SqlEntry {
+    fn named(text: &str) -> Result<SqlEntry, String> {
+        if text.is_empty() {
+            return Err("an empty name names no file".to_string());
+        }
+        let (name, file) = (text.to_string(), Some(PathBuf::from(text)));
+        Ok(SqlEntry { name, file, sha256: None, text: None })
+    }
+
+    fn of_table(table: SqlTable) -> Result<SqlEntry, String> {
+        let name = table.name.or_else(|| table.file.as_ref().map(|file| file.display().to_string()));
+        match (name, &table.file, &table.text) {
+            (Some(name), Some(_), None) | (Some(name), None, Some(_)) => {
+                Ok(SqlEntry { name, file: table.file, sha256: table.sha256, text: table.text })
+            }
+            _ => Err("data is a `file`, or a `text` with a `name`".to_string()),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for SqlEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
-            type Value = SqlEntry;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("the name of a file with SQL")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<SqlEntry, E> {
-                if text.is_empty() {
-                    return Err(E::custom("an empty name names no file"));
-                }
-                let (name, file) = (text.to_string(), Some(PathBuf::from(text)));
-                Ok(SqlEntry { name, file, sha256: None, text: None })
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SqlEntry, A::Error> {
-                let table = SqlTable::deserialize(MapAccessDeserializer::new(map))?;
-                let name = table.name.or_else(|| table.file.as_ref().map(|file| file.display().to_string()));
-                match (name, &table.file, &table.text) {
-                    (Some(name), Some(_), None) | (Some(name), None, Some(_)) => {
-                        Ok(SqlEntry { name, file: table.file, sha256: table.sha256, text: table.text })
-                    }
-                    _ => Err(de::Error::custom("data is a `file`, or a `text` with a `name`")),
-                }
-            }
-        }
-        deserializer.deserialize_any(Entry)
+        text_or_table(deserializer, "the name of a file with SQL", SqlEntry::named, SqlEntry::of_table)
     }
 }
 
@@ -206,37 +182,27 @@ impl Serialize for DataChoice {
     }
 }
 
+impl DataChoice {
+    fn named(text: &str) -> Result<DataChoice, String> {
+        match text {
+            "none" => Ok(DataChoice::None),
+            "tpcb" => Ok(DataChoice::Tpcb),
+            _ => Err(format!("`{text}` is no data; use \"none\", \"tpcb\", or {{files = [\"schema.sql\"]}}")),
+        }
+    }
+
+    fn of_table(table: DataTable) -> Result<DataChoice, String> {
+        match table.files.is_empty() {
+            true => Err("no file is named; for the database as it is, use \"none\"".to_string()),
+            false => Ok(DataChoice::Files(table.files)),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for DataChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Choice;
-        impl<'de> Visitor<'de> for Choice {
-            type Value = DataChoice;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("\"none\", \"tpcb\", or {files = [\"schema.sql\"]}")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<DataChoice, E> {
-                match text {
-                    "none" => Ok(DataChoice::None),
-                    "tpcb" => Ok(DataChoice::Tpcb),
-                    _ => Err(E::custom(format!(
-                        "`{text}` is no data; use \"none\", \"tpcb\", or {{files = [\"schema.sql\"]}}"
-                    ))),
-                }
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DataChoice, A::Error> {
-                let table = DataTable::deserialize(MapAccessDeserializer::new(map))?;
-                match table.files.is_empty() {
-                    true => {
-                        Err(de::Error::custom("no file is named; for the database as it is, use \"none\""))
-                    }
-                    false => Ok(DataChoice::Files(table.files)),
-                }
-            }
-        }
-        deserializer.deserialize_any(Choice)
+        let expected = "\"none\", \"tpcb\", or {files = [\"schema.sql\"]}";
+        text_or_table(deserializer, expected, DataChoice::named, DataChoice::of_table)
     }
 }
 

@@ -1,14 +1,12 @@
 //! `workload.restore_from`: an archive of `pg_dump -Fc` or `-Fd` that is the data of a workload, as an experiment file
 //! names it and as a plan records it. Crate `dataset` reads its head, crate `server` restores it.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::experiment::case::WorkloadKind;
+use crate::experiment::script::either::text_or_table;
 
 /// `workload.restore_from` before and after the archive was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,28 +67,19 @@ impl Archive {
     }
 }
 
+impl RestoreFrom {
+    fn named(text: &str) -> Result<RestoreFrom, String> {
+        match text.is_empty() {
+            true => Err("an empty name names no archive".to_string()),
+            false => Ok(RestoreFrom::Named(PathBuf::from(text))),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for RestoreFrom {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
-            type Value = RestoreFrom;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("the name of a file or directory that pg_dump made")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<RestoreFrom, E> {
-                match text.is_empty() {
-                    true => Err(E::custom("an empty name names no archive")),
-                    false => Ok(RestoreFrom::Named(PathBuf::from(text))),
-                }
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RestoreFrom, A::Error> {
-                Archive::deserialize(MapAccessDeserializer::new(map))
-                    .map(|archive| RestoreFrom::Known(archive.into()))
-            }
-        }
-        deserializer.deserialize_any(Entry)
+        let expected = "the name of a file or directory that pg_dump made";
+        let known = |archive: Archive| Ok(RestoreFrom::Known(archive.into()));
+        text_or_table(deserializer, expected, RestoreFrom::named, known)
     }
 }
