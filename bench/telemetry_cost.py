@@ -25,14 +25,17 @@ def url(server):
     return f"host={server.dir} user=postgres dbname=postgres"
 
 
+# Each run on the data as they are, at once, and once.
+AS_IT_IS = [word for setting in ("run.wal=\"as-is\"", "run.repeat_disturbed=0", "prepare.vacuum=false", "prepare.analyze=false",
+                                 "prepare.checkpoint=false", "prepare.settle=false") for word in ("--set", setting)]
+
+
 def measured(args, server, clients):
     """The ratio of each pair: transactions a second with telemetry over those without."""
     with tempfile.TemporaryDirectory() as place:
         command = [args.pgdyno, "run", "--server", url(server), "--no-restore", "-w", "tpcb-select", "-s", "10",
                    "-c", str(clients), "--ramp-up", "1s", "--measure", f"{args.measure}s", "--repeats", str(args.pairs),
-                   "--set", "run.telemetry=[true, false]", "--set", "run.wal=\"as-is\"", "--set", "run.repeat_disturbed=0",
-                   *(word for what in ("vacuum", "analyze", "checkpoint", "settle") for word in ("--set", f"prepare.{what}=false")),
-                   "--json", "-q", "-y", "-o", os.path.join(place, "results")]
+                   "--set", "run.telemetry=[true, false]", *AS_IT_IS, "--json", "-q", "-y", "-o", os.path.join(place, "results")]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not done.stdout.startswith("{"):
         raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stderr}")
@@ -68,10 +71,7 @@ def processors(args, server, clients):
     """Shares of the processors' time that pgdyno and each of its sessions in the server take under load."""
     with tempfile.TemporaryDirectory() as place:
         command = [args.pgdyno, "run", "--server", url(server), "--no-restore", "-w", "tpcb-select", "-s", "10", "-c", str(clients),
-                   "--ramp-up", "2s", "--measure", f"{args.measure + 8}s", "--repeats", "1", "--set", "run.wal=\"as-is\"",
-                   "--set", "run.repeat_disturbed=0",
-                   *(word for what in ("vacuum", "analyze", "checkpoint", "settle") for word in ("--set", f"prepare.{what}=false")),
-                   "-q", "-y", "-o", os.path.join(place, "results")]
+                   "--ramp-up", "2s", "--measure", f"{args.measure + 8}s", "--repeats", "1", *AS_IT_IS, "-q", "-y", "-o", os.path.join(place, "results")]
         running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             live = os.path.join(place, "results", "runs", "0001", "intervals.jsonl")

@@ -157,4 +157,16 @@ mod tests {
     fn a_line_holds_nothing_that_steers_a_terminal() {
         assert_eq!(one_line("a\u{1b}[31m\nb\u{202e}c"), "a\\u{1b}[31m b\\u{202e}c");
     }
+
+    #[test]
+    fn a_description_is_a_question_and_further_paragraphs_some_with_a_list() {
+        let text =
+            "How fast?\n\nScaled to the machine:\n- scale 100 -> 17\n- clients 1, 2 -> 1\n\n Note: a try. ";
+        let (question, more) = paragraphs(text);
+        assert_eq!((question, more.len()), ("How fast?", 2));
+        let expected = vec!["scale 100 -> 17", "clients 1, 2 -> 1"];
+        assert_eq!(list(more[0]), ("Scaled to the machine (2)".to_string(), expected));
+        assert_eq!(list(more[1]), ("Note: a try.".to_string(), Vec::new()));
+        assert_eq!(paragraphs(" \n\n "), ("", Vec::new()));
+    }
 }
