@@ -7,17 +7,38 @@ use crate::tool::{Place, expect_sound};
 #[test]
 fn what_the_kernel_counts_agrees_with_proc_and_what_is_missing_has_a_reason() {
     let place = Place::with_binaries(&["18"]);
-    let args = "run --scale 1 -c 2 --workload tpcb-select --measure 3s --ramp-up 1s --repeats 1 -o out --json \
-                --set run.counters=true --set run.repeat_disturbed=0";
+    // Only the kernel's counter includes what the hypervisor took: a disturbed run says nothing, a wrong one is wrong each time.
+    for attempt in 1..=3 {
+        if compare_with_proc(&place, attempt) == Agreement::Found {
+            break;
+        }
+    }
+    place.expect_clean();
+}
+
+/// Whether the time that the kernel counts is that of /proc.
+#[derive(PartialEq)]
+enum Agreement {
+    Found,
+    /// There is another attempt.
+    NotYet,
+}
+
+fn compare_with_proc(place: &Place, attempt: u32) -> Agreement {
+    let out = format!("out{attempt}");
+    let args = format!(
+        "run --scale 1 -c 2 --workload tpcb-select --measure 3s --ramp-up 1s --repeats 1 -o {out} --json \
+         --set run.counters=true --set run.repeat_disturbed=0"
+    );
     let ended = place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(0);
-    let run = place.first_run("out");
+    let run = place.first_run(&out);
     expect_sound(&run);
     let study: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let counters = &study["runs"][0]["counters"];
     let missing = &run.record.telemetry_unavailable;
     if let Some((_, reason)) = missing.iter().find(|(what, _)| what.contains("counters.task_clock")) {
         eprintln!("skipped: the kernel refuses to count: {reason}");
-        return;
+        return Agreement::Found;
     }
     let event = |name: &str| {
         let events = counters["events"].as_array().unwrap();
@@ -28,6 +49,9 @@ fn what_the_kernel_counts_agrees_with_proc_and_what_is_missing_has_a_reason() {
     let used = &study["runs"][0]["resources"]["server_cpu"].as_f64().unwrap();
     let measured_s = study["runs"][0]["measured_s"].as_f64().unwrap();
     let ratio = event("task_clock") / (used * measured_s);
+    if attempt < 3 && !(0.7..1.3).contains(&ratio) {
+        return Agreement::NotYet;
+    }
     assert!((0.7..1.3).contains(&ratio), "{ratio}: {counters}");
     let committed = study["runs"][0]["counts"]["committed"].as_f64().unwrap();
     assert!(event("context_switches") > 0.5 * committed, "each transaction waits for its client: {counters}");
@@ -38,11 +62,11 @@ fn what_the_kernel_counts_agrees_with_proc_and_what_is_missing_has_a_reason() {
         let (_, reason) = missing.iter().find(|(what, _)| what.contains("counters.cycles")).unwrap();
         assert!(reason.contains("PMU") || reason.contains("perf_event_paranoid"), "{reason}");
     }
-    let csv = fs::read_to_string(place.path("out/runs.csv")).unwrap();
+    let csv = fs::read_to_string(place.path(&format!("{out}/runs.csv"))).unwrap();
     assert!(csv.lines().next().unwrap().contains("task_clock_s_per_transaction"), "{csv}");
-    let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+    let page = fs::read_to_string(place.path(&format!("{out}/report.html"))).unwrap();
     assert_eq!(page.matches("Not counted (instructions").count(), usize::from(has_pmu.is_none()));
-    place.expect_clean();
+    Agreement::Found
 }
 
 #[test]
