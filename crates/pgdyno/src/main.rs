@@ -22,38 +22,48 @@ use crate::front::cli::{Cli, Command};
 pub(crate) use crate::output::{Exit, print, print_as_pgbench, print_exact, say};
 
 fn main() -> ExitCode {
+    match begin() {
+        Ok(cli) => conduct(cli.command),
+        Err(code) => code,
+    }
+}
+
+/// Prepares the process and parses its arguments, unless something else is asked of it, which is then done.
+fn begin() -> Result<Cli, ExitCode> {
     guard::close_memory();
     guard::close_inherited();
     if hands::is_helper() {
-        return ExitCode::from(hands::help() as u8);
+        return Err(ExitCode::from(hands::help() as u8));
     }
     secret::set_key_source(crate::front::hiding::key);
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {
-        return ExitCode::from(drive() as u8);
+        return Err(ExitCode::from(drive() as u8));
     }
     guard::undo_on_panic();
     if let Err(error) = crate::front::secrets::take_carried() {
         say(&format!("pgdyno: error: {error:#}"));
-        return ExitCode::from(Exit::Failed as u8);
+        return Err(ExitCode::from(Exit::Failed as u8));
     }
     // pgbench parses its own options.
     if let Some(invocation) = pgbench::arguments(&args) {
-        return pgbench::run(&invocation);
+        return Err(pgbench::run(&invocation));
     }
     if let Err(error) = crate::front::secrets::hide_from_argv() {
         say(&format!("pgdyno: error: {error:#}"));
-        return ExitCode::from(Exit::Failed as u8);
+        return Err(ExitCode::from(Exit::Failed as u8));
     }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return crate::front::usage::report(error),
-    };
+    let cli = Cli::try_parse().map_err(crate::front::usage::report)?;
     dataset::session::limit::on_stuck(job::end_stuck);
     if let Err(reason) = driver::raise_open_files() {
         say(&format!("pgdyno: note: {reason}"));
     }
-    let exit = match cli.command {
+    Ok(cli)
+}
+
+/// Does what a command asks for.
+fn conduct(command: Command) -> ExitCode {
+    let exit = match command {
         Command::Run(args) => crate::commands::run::run(&args),
         Command::Plan(args) => crate::commands::plan::plan(&args),
         Command::Report(args) => crate::commands::report::report(&args),

@@ -18,7 +18,7 @@ use server::{Cache, StopMode};
 use wire::Conninfo;
 
 use crate::commands::data::check::embedded_source;
-use crate::front::cli::CheckArgs;
+use crate::front::cli::data::CheckArgs;
 use crate::front::setup;
 use crate::{Exit, print, print_exact, say, signals};
 

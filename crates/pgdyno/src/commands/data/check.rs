@@ -13,7 +13,8 @@ use wire::Conninfo;
 use wire::session::Session;
 
 use crate::commands::data::acid;
-use crate::front::cli::{CheckArgs, ServerArgs};
+use crate::front::cli::ServerArgs;
+use crate::front::cli::data::CheckArgs;
 use crate::front::setup;
 use crate::{Exit, print, print_exact, say, signals};
 

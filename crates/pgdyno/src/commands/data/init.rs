@@ -24,7 +24,7 @@ use server::database::template::{self, Doors, MAINTENANCE};
 use wire::Conninfo;
 
 use crate::commands::data::check::embedded_case;
-use crate::front::cli::InitArgs;
+use crate::front::cli::data::InitArgs;
 use crate::front::setup;
 use crate::job::{self, own_program, screen::Screen};
 use crate::{Exit, print, say, signals, undone};

@@ -1,0 +1,70 @@
+//! Options of the commands for the data of workloads.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::front::cli::ServerArgs;
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Whose tables: tpcb, tpcc, tproc-c. (What your own scripts run on is in the experiment file: workload.data.)
+    #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
+    pub(crate) workload: String,
+    /// Scale units of data: branches, or warehouses.
+    #[arg(short, long, value_name = "N", default_value = "10")]
+    pub(crate) scale: String,
+    /// Schema to load the tables into [default: the first existing one of the search path].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+    /// Number of partitions of pgbench_accounts; 0: not partitioned.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) partitions: u32,
+    /// Partition method: range, hash.
+    #[arg(long, value_name = "METHOD", default_value = "range")]
+    pub(crate) partition_method: String,
+    /// Sessions that load data in parallel [default: one per partition, at most one per processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) streams: Option<u32>,
+    /// Drop tables and routines of the same names in that schema that pgdyno did not create.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Create the database that --server names, as one that `run` may replace by a copy of itself before each run.
+    #[arg(long, requires = "server")]
+    pub(crate) create_database: bool,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Which workload ran: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c [default: the last one on the embedded server,
+    /// else tpcb].
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Scale of the embedded server's data [default: the one used last].
+    #[arg(short, long, value_name = "N")]
+    pub(crate) scale: Option<u32>,
+    /// Schema of the tables [default: the first existing one of the search path].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+    /// Also run TPC-C's tests of atomicity, consistency, isolation and durability, which change the tables.
+    #[arg(long)]
+    pub(crate) acid: bool,
+    /// How long orders are entered before the embedded server is killed: 10s, 5min.
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "acid")]
+    pub(crate) acid_load: String,
+    /// New file for the ledger of acknowledged orders [default: kept only if an order is lost].
+    #[arg(long, value_name = "FILE", requires = "acid")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// Setting of the embedded server for the check: synchronous_commit=off. Repeatable.
+    #[arg(long = "setting", value_name = "NAME=VALUE", conflicts_with = "server")]
+    pub(crate) settings: Vec<String>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
