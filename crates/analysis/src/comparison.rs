@@ -23,6 +23,15 @@ use crate::summary::{RunSummary, Study};
 /// Default share up to which a difference does not matter.
 pub const MARGIN: f64 = 0.02;
 
+/// Why two cases are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To learn what a change does.
+    Change,
+    /// B repeats A, on another machine or later: where and when it was measured is what is compared.
+    Repeat,
+}
+
 /// One side: a case of an experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {

@@ -7,7 +7,7 @@ mod duet;
 pub(crate) mod run;
 pub(crate) mod study;
 
-pub use comparison::compare;
+pub use comparison::{compare, compare_repeat};
 pub use disturbance::judge;
 pub use duet::compare_duet;
 pub use run::explain as explain_run;

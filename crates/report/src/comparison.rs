@@ -1,5 +1,7 @@
 //! A comparison as text: the verdict with its interval, the figures, and other differences.
 
+pub(crate) mod repeated;
+
 use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Ratio, Verdict};
 use model::text::visible::visible;
 

@@ -160,6 +160,11 @@ pub fn comparison_headline(case: &CaseComparison) -> String {
     prose::phrases::capital(&comparison::verdict(case))
 }
 
+/// Whether a case that was measured again (B) agrees with the original (A), in a sentence.
+pub fn repeat_statement(case: &CaseComparison) -> String {
+    comparison::repeated::statement(case)
+}
+
 /// The short report of a comparison for an issue or a chat.
 pub fn comparison_markdown(input: &ComparisonInput) -> String {
     markdown::comparison::text(input)

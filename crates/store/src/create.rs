@@ -266,7 +266,7 @@ fn clear(path: &Path) {
 }
 
 /// Refuses a directory that contains anything but a lock file, which an interrupted creation may leave.
-fn refuse_if_used(path: &Path) -> Result<()> {
+pub(crate) fn refuse_if_used(path: &Path) -> Result<()> {
     let context = || format!("cannot read directory `{}`", path.display());
     let mut found = Vec::new();
     for entry in fs::read_dir(path).with_context(context)? {

@@ -11,6 +11,7 @@ mod hostile;
 mod list;
 mod load;
 mod lock;
+mod pack;
 mod profiles;
 mod records;
 mod run_writer;
@@ -25,6 +26,7 @@ pub use load::{
     read_duet, read_experiment, read_plan, read_records, read_state,
 };
 pub use lock::{Writer, writer_of};
+pub use pack::{Extent, Packed, PackedFile, Receiver, Unpacked, copy_packed, name_of, pack, packed, unpack};
 pub use profiles::{profiled_cases, read_profiles};
 pub use run_writer::RunWriter;
 

@@ -27,14 +27,14 @@ use crate::{hlog, names};
 const WHOLE_BYTES_MAX: u64 = 256 << 20;
 /// The longest lines that are written are histograms and ticks of some 10 kB; telemetry of a day is below the whole. A short
 /// line takes many times its length in memory, so lines are counted too: a day of 40 scripts has 3.5 million.
-const LINES: LineBounds =
+pub(crate) const LINES: LineBounds =
     LineBounds { line_bytes_max: 16 << 20, file_bytes_max: 2 << 30, n_lines_max: 4_000_000 };
 
 /// Limits for reading a file of lines, after decompression.
 #[derive(Debug, Clone, Copy)]
-struct LineBounds {
-    line_bytes_max: u64,
-    file_bytes_max: u64,
+pub(crate) struct LineBounds {
+    pub(crate) line_bytes_max: u64,
+    pub(crate) file_bytes_max: u64,
     n_lines_max: u64,
 }
 
@@ -276,7 +276,7 @@ fn refuse_newer(path: &Path, bytes: &[u8]) -> Result<(), LoadError> {
 }
 
 /// Run directories by number, in order. Names that are not all digits (attempts set aside) are not runs.
-fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
+pub(crate) fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
     let runs = path.join(names::RUNS);
     let unreadable = |source| LoadError::Unreadable { path: runs.clone(), source };
     if runs.is_symlink() {

@@ -16,7 +16,7 @@ use model::run::server::ServerRecord;
 use model::text::prose::bytes;
 use serde::Serialize;
 
-use super::{Side, wording};
+use super::{Purpose, Side, wording};
 use crate::comparison::build;
 use crate::finding::Severity;
 use crate::run::settings::{UNCOMPARED_SETTINGS, changed_in_sessions, set_by_scripts};
@@ -116,11 +116,11 @@ pub(crate) struct Differences {
 }
 
 /// All recorded differences.
-pub(crate) fn between(a: Side, b: Side) -> Differences {
+pub(crate) fn between(a: Side, b: Side, purpose: Purpose) -> Differences {
     let (Some(a_case), Some(b_case)) = (a.data.plan.case(a.case), b.data.plan.case(b.case)) else {
         return Differences::default();
     };
-    let mut list = List::default();
+    let mut list = List { is_repeat: purpose == Purpose::Repeat, ..List::default() };
     let is_one_experiment = std::ptr::eq(a.data, b.data);
     list.cases(a_case, b_case, is_one_experiment);
     if let (Some(a), Some(b)) = (a.first(), b.first()) {
@@ -141,6 +141,8 @@ struct List {
     declared: Vec<Difference>,
     defaults: Vec<Difference>,
     undeclared: Vec<Difference>,
+    /// Whether B repeats A: the machines are what is compared.
+    is_repeat: bool,
     /// Names of settings that the cases set differently, or that follow from such settings.
     set: BTreeSet<String>,
     /// Facts of hosts and devices that follow from what the cases ask for.
@@ -268,7 +270,7 @@ impl List {
 
     /// Compares what was recorded on the machines.
     fn records(&mut self, a: &RunRecord, b: &RunRecord) {
-        self.note(false, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
+        self.note(self.is_repeat, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
         let pollers = [a, b].map(wording::poller);
         self.note(self.is_other_poller, Severity::Doubt, "poller", &pollers[0], &pollers[1]);
         let is_asked = a.case.server.tls != b.case.server.tls;
@@ -284,11 +286,11 @@ impl List {
             self.definitions(a, b);
         }
         if let (Some(a), Some(b)) = (a.our_host(), b.our_host()) {
-            self.hosts("", false, a, b);
+            self.hosts("", self.is_repeat, a, b);
         }
         let is_elsewhere = [a, b].into_iter().any(|record| !record.driver_is_on_host());
         if let (true, Some(a), Some(b)) = (is_elsewhere, a.server_host(), b.server_host()) {
-            self.hosts("server's ", self.is_other_server, a, b);
+            self.hosts("server's ", self.is_other_server || self.is_repeat, a, b);
         }
     }
 

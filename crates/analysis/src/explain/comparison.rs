@@ -3,16 +3,25 @@
 use stats::Design;
 
 use crate::comparison::{
-    CaseComparison, Figure, FigureComparison, Pairing, Ratio, Samples, Side, Supplement, differences,
-    supplement,
+    CaseComparison, Figure, FigureComparison, Pairing, Purpose, Ratio, Samples, Side, Supplement,
+    differences, supplement,
 };
 use crate::finding::Grade;
 use crate::findings::{self, ComparisonContext};
 
 /// Compares each A with its B; `margin` is a share ([`MARGIN`]).
 pub fn compare(sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
+    compare_for(Purpose::Change, sides, margin)
+}
+
+/// Compares each case with its repetition elsewhere.
+pub fn compare_repeat(sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
+    compare_for(Purpose::Repeat, sides, margin)
+}
+
+fn compare_for(purpose: Purpose, sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
     let mut comparisons: Vec<CaseComparison> =
-        sides.iter().map(|(a, b)| compare_case(*a, *b, margin)).collect();
+        sides.iter().map(|(a, b)| compare_case(*a, *b, purpose, margin)).collect();
     let p: Vec<f64> = comparisons.iter().map(|case| case.leading().map_or(1.0, |ratio| ratio.p)).collect();
     for (case, adjusted) in comparisons.iter_mut().zip(stats::holm(&p)) {
         let lead = case.lead;
@@ -24,7 +33,7 @@ pub fn compare(sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
     comparisons
 }
 
-fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
+fn compare_case(a: Side, b: Side, purpose: Purpose, margin: f64) -> CaseComparison {
     let is_one_experiment = std::ptr::eq(a.data, b.data);
     let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
     let samples = match pairing {
@@ -43,7 +52,7 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
         Pairing::Slices | Pairing::Rounds | Pairing::None => Supplement::default(),
     };
     let without_figure = samples.without_figure();
-    let pairs = Pairs { pairing, n_pairs, without_figure, margin, carry_over: None, supplement };
+    let pairs = Pairs { purpose, pairing, n_pairs, without_figure, margin, carry_over: None, supplement };
     assemble(a, b, pairs, figures.to_vec())
 }
 
@@ -60,6 +69,7 @@ fn lead(a: Side) -> Figure {
 
 /// The pairs of a comparison, and how they were formed.
 pub(super) struct Pairs {
+    pub(super) purpose: Purpose,
     pub(super) pairing: Pairing,
     pub(super) n_pairs: usize,
     /// Runs that count but lack a figure.
@@ -72,8 +82,8 @@ pub(super) struct Pairs {
 
 /// A comparison of these figures, with other differences and findings.
 pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
-    let Pairs { pairing, n_pairs, without_figure, margin, carry_over, supplement } = pairs;
-    let differences::Differences { declared, defaults, undeclared } = differences::between(a, b);
+    let Pairs { purpose, pairing, n_pairs, without_figure, margin, carry_over, supplement } = pairs;
+    let differences::Differences { declared, defaults, undeclared } = differences::between(a, b, purpose);
     let context = ComparisonContext {
         a,
         b,

@@ -5,7 +5,7 @@ use stats::{Design, PAIRS_MIN};
 
 use super::comparison::{Pairs, assemble};
 use crate::comparison::{
-    CaseComparison, Figure, FigureComparison, Pairing, Sample, Samples, Side, Supplement, ratio,
+    CaseComparison, Figure, FigureComparison, Pairing, Purpose, Sample, Samples, Side, Supplement, ratio,
 };
 
 /// Compares B with A by their slices; `margin` is a share ([`crate::comparison::MARGIN`]).
@@ -47,6 +47,7 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
     let n_pairs = ratios.len();
     let design = Pairs {
+        purpose: Purpose::Change,
         pairing,
         n_pairs,
         without_figure: Vec::new(),

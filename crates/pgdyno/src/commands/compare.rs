@@ -28,7 +28,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
 }
 
 impl Explained {
-    fn side(&self, case: u32) -> Side<'_> {
+    pub(crate) fn side(&self, case: u32) -> Side<'_> {
         Side { data: &self.data, study: &self.study, case }
     }
 }
@@ -42,7 +42,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
         let (a, b) = of_one(&first, only)?;
         let comparisons = [analysis::explain::compare_duet(a, b, &duet, args.margin)];
         page::write_asked(args, &comparisons, &[page::Source::of(&first, only)])?;
-        return finish(&comparisons, &first.data, args);
+        return finish(&comparisons, &first.data, args.into());
     }
     let is_same = |target: &StoredCase| target.dir.canonicalize().ok() == targets[0].dir.canonicalize().ok();
     let of_first = page::Source::of(&first, &targets[0]);
@@ -59,25 +59,35 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
             if !args.json {
                 comparisons.iter_mut().for_each(|case| name_results(case, [&targets[0], second]));
             }
-            return finish(&comparisons, &first.data, args);
+            return finish(&comparisons, &first.data, args.into());
         }
     };
     let comparisons = compare_sides(&[sides], args);
     let cases = [sides.0.case, sides.1.case];
     page::write_asked(args, &comparisons, &[page::Source { cases: Some(cases), ..of_first }])?;
-    finish(&comparisons, &first.data, args)
+    finish(&comparisons, &first.data, args.into())
 }
 
 fn compare_sides(sides: &[(Side, Side)], args: &CompareArgs) -> Vec<CaseComparison> {
     analysis::explain::compare(sides, args.margin)
 }
 
+/// How a comparison is printed, and what makes it fail.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    pub(crate) json: bool,
+    pub(crate) force: bool,
+    pub(crate) fail_on: Option<FailOn>,
+}
+
+impl From<&CompareArgs> for Outcome {
+    fn from(args: &CompareArgs) -> Outcome {
+        Outcome { json: args.json, force: args.force, fail_on: args.fail_on }
+    }
+}
+
 /// Prints comparisons and decides the exit code. `data` says which host's noise floor matters.
-pub(crate) fn finish(
-    comparisons: &[CaseComparison],
-    data: &ExperimentData,
-    args: &CompareArgs,
-) -> Result<Exit> {
+pub(crate) fn finish(comparisons: &[CaseComparison], data: &ExperimentData, args: Outcome) -> Result<Exit> {
     let floor = floor::of_host(comparisons, data)?;
     if args.json {
         let value = serde_json::json!({ "comparisons": comparisons, "noise_floor": floor });

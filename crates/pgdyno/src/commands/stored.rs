@@ -5,3 +5,5 @@ pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod merge;
+pub(crate) mod pack;
+pub(crate) mod repeat;

@@ -5,6 +5,7 @@ pub(crate) mod ceilings;
 pub(crate) mod data;
 pub(crate) mod doctor;
 mod numbers;
+pub(crate) mod packed;
 pub(crate) mod stored;
 pub(crate) mod why;
 
@@ -20,6 +21,7 @@ use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArg
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::data::{CheckArgs, InitArgs};
 use crate::front::cli::doctor::DoctorArgs;
+use crate::front::cli::packed::{PackArgs, RepeatArgs, UnpackArgs};
 use crate::front::cli::stored::{ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
 use crate::front::cli::why::WhyArgs;
 use crate::front::moved::Moved;
@@ -68,6 +70,13 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Print the seconds of stored runs as CSV: throughput, latency, host and server.
     Export(ExportArgs),
+    /// Pack results into one compressed file without secrets, to attach to an issue.
+    Pack(PackArgs),
+    /// Unpack such a file, also one of a stranger.
+    Unpack(UnpackArgs),
+    /// Measure again here what somebody else measured, with the same seeds, and say whether it agrees within noise.
+    #[command(disable_version_flag = true)]
+    Repeat(Box<RepeatArgs>),
     /// Say whether this machine and a server are fit to measure and sensibly set, and what pgdyno cannot see there.
     Doctor(Box<DoctorArgs>),
     /// Measure what devices, processors, memory and the way to a server give at most; runs are judged by it later.
@@ -506,7 +515,7 @@ pub(crate) enum FailOn {
 }
 
 /// A share below 100 %: `2%`, `0.5 %` or `0.02`.
-fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<Share>()?.value() {
         share if share < 1.0 => Ok(share),
         _ => Err(format!("`{text}` is not below 100 % (example: 2%)")),

@@ -70,6 +70,21 @@ pub(crate) fn expect_all_given(name: &str, experiment: &Experiment) -> Result<()
     }
 }
 
+/// Refuses a plan with hidden values: without them it cannot be repeated.
+///
+/// # Errors
+/// Says which mark.
+pub(crate) fn expect_none(plan: &Plan) -> Result<()> {
+    let text = serde_json::to_string(plan)?;
+    match first_mark(&text) {
+        Some(mark) => bail!(
+            "a value of the plan was hidden as `{mark}` when the results were written, so the same cannot be measured without it; \
+             put the value into the experiment file and use pgdyno run"
+        ),
+        None => Ok(()),
+    }
+}
+
 /// The stored plan with its hidden values put back, from the experiment that the user gives again.
 ///
 /// # Errors

@@ -41,6 +41,7 @@ mod neighbours;
 mod noticed;
 mod os;
 mod pace;
+mod packed;
 mod pages;
 mod phases;
 mod preflight;

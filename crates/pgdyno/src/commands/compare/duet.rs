@@ -52,7 +52,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     drop(dir);
     let explained = Explained::read(&path, Series::Drawn)?;
     let comparison = compare_duet(explained.side(1), explained.side(2), &duet, args.margin);
-    let exit = finish(&[comparison], &explained.data, args);
+    let exit = finish(&[comparison], &explained.data, args.into());
     let html = report::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
     exit

@@ -64,7 +64,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     {
         floor::keep(&Cache::default_location()?, &found)?;
     }
-    let exit = finish(&comparisons, &explained.data, args);
+    let exit = finish(&comparisons, &explained.data, args.into());
     // After the noise floor, which the page shows.
     let html = report::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));

@@ -1,6 +1,6 @@
 //! The page of a comparison: written with the results of one that was measured, and on request for stored ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ::report::{ComparisonInput, Measured};
 use analysis::comparison::{CaseComparison, MARGIN};
@@ -140,6 +140,23 @@ pub(super) fn write_asked(
         .with_context(|| format!("cannot create the directory `{}`", path.display()))?;
     write(&path.join(report::MARKDOWN), &pages.markdown)?;
     write(&path.join(report::HTML), &pages.html)
+}
+
+/// Writes the page that compares results with their repetition in `dir`, and returns its path.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write_repeat(
+    dir: &Path,
+    results: [(&Explained, &Path); 2],
+    comparisons: &[CaseComparison],
+) -> Result<PathBuf> {
+    let sources = results.map(|(explained, dir)| Source { explained, dir, cases: None });
+    let pages = draw(comparisons, &sources, &[shell::command(&again(arguments(), None))])?;
+    let html = dir.join("repeat.html");
+    store::write_report(&dir.join("repeat.md"), pages.markdown.as_bytes())?;
+    store::write_report(&html, pages.html.as_bytes())?;
+    Ok(html)
 }
 
 /// A report as HTML and as Markdown.

@@ -1,0 +1,116 @@
+//! Options of the commands for results that go to somebody else, or come from there.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::front::cli::{FailOn, share};
+use crate::front::moved::Moved;
+
+/// Options of `pack`.
+#[derive(Debug, Args)]
+pub(crate) struct PackArgs {
+    /// Results directory.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The new file [default: the directory's name with .tar.gz, in the working directory].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also pack the servers' logs and the verbatim output of exporters, which no report needs.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Most bytes of an archive's files that are accepted.
+#[derive(Debug, Args)]
+pub(crate) struct SizeLimit {
+    /// Most bytes that are unpacked, in all: 500MB, 20GB.
+    #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = size)]
+    pub(crate) size_limit: u64,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let bytes = model::text::units::size_bytes(text, 1).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| format!("`{text}` is not a size (example: 20GB)"))
+}
+
+/// Options of `unpack`.
+#[derive(Debug, Args)]
+pub(crate) struct UnpackArgs {
+    /// A file made by `pgdyno pack`.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Directory for the results, new or empty [default: results/NAME, after the name of the file].
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) limit: SizeLimit,
+}
+
+/// Options of `repeat`.
+#[derive(Debug, Args)]
+#[command(after_help = REPEAT_HELP)]
+pub(crate) struct RepeatArgs {
+    /// Results of somebody else: a file made by `pgdyno pack`, or a results directory.
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) results: PathBuf,
+    /// Directory of the new results, new or empty [default: results/DATE-NAME-XXXX].
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// The server to measure, where theirs was one by URL: URL, key=value pairs, or a database name.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) server: Option<String>,
+    /// The server that a target of the experiment is here. Repeatable.
+    #[arg(long = "target", value_name = "NAME=URL")]
+    pub(crate) targets: Vec<Moved>,
+    /// PostgreSQL to fetch and run instead of theirs.
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["server", "bin_dir"])]
+    pub(crate) version: Option<String>,
+    /// Your own PostgreSQL binaries to run instead of theirs.
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    pub(crate) bin_dir: Option<PathBuf>,
+    /// Execute here what the experiment brings: hooks, scripts, SQL, source code, settings that name programs, and commands that
+    /// lead to other machines. Without it they are listed, and nothing is done.
+    #[arg(long)]
+    pub(crate) allow_commands: bool,
+    /// Leave out what only their place has: directories, drivers and eyes on other machines, exporters, imports, values of
+    /// the operating system, and hooks that are not allowed.
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// Change settings of servers by URL, as for `run`.
+    #[arg(long)]
+    pub(crate) allow_changes: bool,
+    /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it.
+    /// Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME")]
+    pub(crate) replace_databases: Vec<String>,
+    /// The largest difference that does not matter.
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
+    pub(crate) margin: f64,
+    /// Exit with 4 if it is slower here, or if it differs either way.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Compare even if the load, the data or durability differ.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Ask nothing, and accept plans of more than 100 runs or longer than a day.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) limit: SizeLimit,
+}
+
+const REPEAT_HELP: &str = "\
+Examples:
+  pgdyno repeat versions.tar.gz
+  pgdyno repeat cloud.tar.gz --server postgres://bench@db.example/bench
+  pgdyno repeat study.tar.gz --here --fail-on different";

@@ -1,0 +1,116 @@
+//! Results that go to somebody else as one file, and are measured again there.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use testbed::{PASSWORD, Pg, as_server_user};
+
+use crate::tool::{Ended, Place};
+
+const RUN: &str = "-w tpcb-select -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 \
+                   --set prepare.prewarm=false --set prepare.settle=false -o out";
+
+fn bench(pg: &Pg) -> String {
+    format!("host=127.0.0.1 port={} user=bench password={PASSWORD} dbname={}", pg.port, pg.database())
+}
+
+/// pgdyno of the account that PostgreSQL runs as, if the test runs as root; else of the same one.
+fn in_another_account(place: &Place, args: &[&str]) -> Ended {
+    for name in ["", "home", "cache", "tmp"] {
+        fs::set_permissions(place.path(name), Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut command = place.command(args);
+    as_server_user(&mut command);
+    place.start(command).wait()
+}
+
+#[test]
+fn what_one_account_measured_another_one_measures_again() {
+    let (theirs, ours, pg) = (Place::new(), Place::new(), Pg::shared());
+    let server = bench(&pg);
+    let args: Vec<&str> =
+        ["run"].into_iter().chain(RUN.split_whitespace()).chain(["--server", &server]).collect();
+    theirs.run(&args).expect(0);
+    let packed = theirs.run(&["pack", "out"]).expect(0);
+    assert_eq!(packed.stdout, "out.tar.gz\n");
+    assert!(packed.stderr.contains("without passwords; it names "), "{}", packed.stderr);
+    assert!(packed.stderr.contains("bench@127.0.0.1"), "{}", packed.stderr);
+    fs::copy(theirs.path("out.tar.gz"), ours.path("from.tar.gz")).unwrap();
+    fs::set_permissions(ours.path("from.tar.gz"), Permissions::from_mode(0o644)).unwrap();
+    fs::remove_dir_all(theirs.path("out/runs")).unwrap();
+
+    let refused = in_another_account(&ours, &["repeat", "from.tar.gz", "-o", "again"]).expect(1);
+    assert!(refused.stderr.contains("name the server to measure: --server URL"), "{}", refused.stderr);
+    assert!(!ours.path("again").exists());
+    let own = bench(&pg);
+    let args = ["repeat", "from.tar.gz", "-o", "again", "--server", &own, "--fail-on", "different"];
+    // One run on each side is no verdict, and without one the comparison cannot pass.
+    let ended = in_another_account(&ours, &args).expect(2);
+    let said = "1 client: no verdict with 1 run on each side: ";
+    assert!(ended.stdout.contains(said) && ended.stdout.contains(" there ("), "{}", ended.stdout);
+    assert!(!ended.stderr.contains(PASSWORD) && !ended.stdout.contains("undeclared"), "{}", ended.stdout);
+    let plan = |dir: &Path| store::read_plan(dir).unwrap();
+    let [original, again] = ["again/original", "again"].map(|name| plan(&ours.path(name)));
+    assert_eq!((original.runs.as_slice(), original.seed), (again.runs.as_slice(), again.seed));
+    assert!(again.description.contains("Repeats what pgdyno "), "{}", again.description);
+    let page = fs::read_to_string(ours.path("again/repeat.html")).unwrap();
+    assert!(page.contains("again/original") && !page.contains(PASSWORD));
+    let nothing = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".unpacked");
+    assert!(!fs::read_dir(ours.path("")).unwrap().any(|entry| nothing(entry.unwrap())));
+
+    // As root, results go only where nobody else can write.
+    fs::set_permissions(ours.path(""), Permissions::from_mode(0o755)).unwrap();
+    let unpacked = ours.run(&["unpack", "from.tar.gz"]).expect(0);
+    assert!(unpacked.stderr.contains("pgdyno report results/from"), "{}", unpacked.stderr);
+    ours.run(&["report", "results/from"]).expect(0);
+    let twice = ours.run(&["unpack", "from.tar.gz"]).expect(1);
+    assert!(twice.stderr.contains("already contains an experiment"), "{}", twice.stderr);
+}
+
+#[test]
+fn commands_of_a_stranger_are_shown_and_not_executed() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let server = bench(&pg);
+    let log = place.path("log").display().to_string();
+    let experiment = format!(
+        "[experiment]\nname = \"own\"\n[hooks]\nbefore_run = [\"sh\", \"-c\", \"echo called >> {log}\"]\n\
+         [workload]\nkind = \"scripts\"\ndata = \"none\"\ntransactions = 3\n\
+         scripts = [{{name = \"one\", text = \"\"\"\\\\shell echo shelled >> {log}\nselect 1;\n\"\"\"}}]\n"
+    );
+    place.write("own.toml", &experiment);
+    let args = "run own.toml -c 1 --repeats 1 --set prepare.settle=false -o out --server";
+    let args: Vec<&str> = args.split_whitespace().chain([server.as_str()]).collect();
+    // Three transactions are too few for a number.
+    place.run(&args).expect(1);
+    let called = || fs::read_to_string(place.path("log")).unwrap_or_default();
+    assert!(called().contains("called") && called().contains("shelled"));
+    place.run(&["pack", "out", "-o", "a.tar.gz"]).expect(0);
+    fs::remove_file(place.path("log")).unwrap();
+
+    let repeat = |more: &[&str]| {
+        let fixed = ["repeat", "a.tar.gz", "-o", "again", "--server", &server];
+        place.run(&[&fixed[..], more].concat())
+    };
+    for (more, expected) in [
+        (
+            &[][..],
+            &["hooks: before_run: sh -c 'echo called", "workload.scripts: one", "Nothing was executed"][..],
+        ),
+        (&["--here"], &["workload.scripts: one", "\\shell echo shelled"]),
+    ] {
+        let refused = repeat(more).expect(1);
+        for part in expected {
+            assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+        }
+        assert!(!place.path("again").exists() && called().is_empty(), "{}", called());
+    }
+    // No run counts on either side, which voids a comparison.
+    let ended = repeat(&["--allow-commands"]).expect(1);
+    let shown = ended.stderr.find("hooks: before_run: sh -c").unwrap();
+    assert!(shown < ended.stderr.find("repeats 1 case, 1 run").unwrap(), "{}", ended.stderr);
+    assert!(ended.stdout.contains("no verdict: one of both has no run that counts"), "{}", ended.stdout);
+    assert!(called().contains("called") && called().contains("shelled"));
+    fs::remove_dir_all(place.path("again")).unwrap();
+    fs::remove_file(place.path("log")).unwrap();
+}

@@ -1,0 +1,143 @@
+//! Whether results that were measured again agree with the original ones, in a sentence.
+
+use analysis::comparison::{CaseComparison, FigureComparison, Ratio, Verdict};
+
+use super::{interval, percent, signed, value};
+use crate::prose::phrases;
+
+/// The statement on one case: A is the original, B the repetition.
+pub(crate) fn statement(case: &CaseComparison) -> String {
+    let statement = match (case.leading(), case.verdict()) {
+        (Some(ratio), Some(verdict)) => of_verdict(case, ratio, verdict),
+        _ => without_verdict(case),
+    };
+    format!("{}: {statement}", phrases::one_line(&case.b))
+}
+
+fn of_verdict(case: &CaseComparison, ratio: &Ratio, verdict: Verdict) -> String {
+    let of = case.lead.as_str();
+    let level = (100.0 * ratio.level).round();
+    let interval = format!("{level:.0} % interval {}", interval(ratio));
+    let change = percent((ratio.ratio - 1.0).abs());
+    match verdict {
+        Verdict::Same => {
+            format!("agrees: {of} differs by no more than {} ({interval})", percent(case.margin))
+        }
+        Verdict::Unsure => {
+            let missed = ratio.detectable.map_or_else(String::new, |share| {
+                format!("; a difference below {} would probably be missed", percent(share))
+            });
+            format!("agrees within noise: {of} {} ({interval}){missed}", signed(ratio.ratio - 1.0))
+        }
+        Verdict::Faster => format!("differs: {change} faster here, by {of} ({interval})"),
+        Verdict::Slower => format!("differs: {change} slower here, by {of} ({interval})"),
+    }
+}
+
+/// Too few runs for an interval: the ranges are all that can be said.
+fn without_verdict(case: &CaseComparison) -> String {
+    let Some(found) = case.figures.iter().find(|figure| figure.figure == case.lead) else {
+        return NOTHING.to_string();
+    };
+    let FigureComparison { a_median: Some(theirs), b_median: Some(ours), .. } = *found else {
+        return NOTHING.to_string();
+    };
+    let [low, high] = range(&found.sample.a);
+    let is_within = found.sample.b.iter().all(|value| (low..=high).contains(value));
+    let place = match (is_within, ours < low || ours > high) {
+        (true, _) => "all runs lie within those of the original",
+        (false, false) => "the median lies within the runs of the original",
+        (false, true) => "the median lies outside of the runs of the original",
+    };
+    format!(
+        "no verdict with {} on each side: {} here and {} there ({}); {place}",
+        phrases::plural(case.n_pairs, "run"),
+        value(case.lead, Some(ours)),
+        value(case.lead, Some(theirs)),
+        signed(ours / theirs - 1.0)
+    )
+}
+
+const NOTHING: &str = "no verdict: one of both has no run that counts";
+
+fn range(values: &[f64]) -> [f64; 2] {
+    let fold = |of: fn(f64, f64) -> f64, from| values.iter().copied().fold(from, of);
+    [fold(f64::min, f64::INFINITY), fold(f64::max, f64::NEG_INFINITY)]
+}
+
+#[cfg(test)]
+mod tests {
+    use analysis::comparison::{Figure, Pairing, Sample};
+    use analysis::finding::Grade;
+
+    use super::*;
+
+    fn case(result: Option<Ratio>, ours: [f64; 3]) -> CaseComparison {
+        let sample = Sample { a: vec![990.0, 1000.0, 1020.0], b: ours.to_vec(), ..Sample::default() };
+        let (a_median, b_median) = (Some(1000.0), Some(ours[1]));
+        let figures =
+            vec![FigureComparison { figure: Figure::Throughput, a_median, b_median, result, sample }];
+        CaseComparison {
+            a: "8 clients".to_string(),
+            b: "8 clients".to_string(),
+            pairing: Pairing::None,
+            n_pairs: 3,
+            margin: 0.02,
+            lead: Figure::Throughput,
+            figures,
+            carry_over: None,
+            supplement: Default::default(),
+            declared: Vec::new(),
+            defaults: Vec::new(),
+            undeclared: Vec::new(),
+            findings: Vec::new(),
+            grade: Grade::Valid,
+        }
+    }
+
+    #[test]
+    fn a_repetition_agrees_differs_or_is_too_short() {
+        let check = |case: &CaseComparison, expected: &str| assert_eq!(statement(case), expected);
+        let ratio = |verdict, ratio, low, high| {
+            let (detectable, more_pairs) = (Some(0.041), None);
+            Some(Ratio {
+                ratio,
+                low,
+                high,
+                level: 0.95,
+                verdict,
+                p: 0.01,
+                p_adjusted: 0.01,
+                detectable,
+                more_pairs,
+            })
+        };
+        let with = |result| case(result, [990.0, 1000.0, 1010.0]);
+        check(
+            &with(ratio(Verdict::Same, 1.001, 0.995, 1.009)),
+            "8 clients: agrees: throughput differs by no more than 2 % (95 % interval -0.50 to +0.90 %)",
+        );
+        check(
+            &with(ratio(Verdict::Unsure, 0.987, 0.952, 1.024)),
+            "8 clients: agrees within noise: throughput -1.3 % (95 % interval -4.8 to +2.4 %); a difference below 4.1 % would \
+             probably be missed",
+        );
+        check(
+            &with(ratio(Verdict::Slower, 0.9, 0.88, 0.93)),
+            "8 clients: differs: 10 % slower here, by throughput (95 % interval -12.0 to -7.0 %)",
+        );
+        for (ours, place) in [
+            ([991.0, 995.0, 1019.0], "all runs lie within those of the original"),
+            ([900.0, 995.0, 1019.0], "the median lies within the runs of the original"),
+            ([900.0, 950.0, 1000.0], "the median lies outside of the runs of the original"),
+        ] {
+            let said = statement(&case(None, ours));
+            assert!(said.starts_with("8 clients: no verdict with 3 runs on each side: "), "{said}");
+            assert!(said.contains(" tps here and 1,000 tps there (-") && said.ends_with(place), "{said}");
+        }
+        assert!(
+            statement(&CaseComparison { figures: Vec::new(), ..case(None, [1.0; 3]) })
+                .ends_with("that counts")
+        );
+    }
+}
