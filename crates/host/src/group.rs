@@ -32,7 +32,7 @@ pub enum Resource {
 pub struct Groups {
     /// The files that take the ids of processes.
     pub procs: Vec<PathBuf>,
-    /// Each limit, by the kernel's file.
+    /// Each limit by its key of `[os]`, as `VALUE in FILE`.
     pub detail: BTreeMap<String, String>,
 }
 
@@ -82,8 +82,24 @@ pub(crate) fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk])
     known.or_else(|| obstacle(machine, resource))
 }
 
+/// The key that limits the same thing of the same device as `key`, if one is asked for: the kernel keeps one limit.
+pub fn rival(
+    machine: &Machine,
+    asked: &BTreeMap<String, String>,
+    key: &str,
+    disks: &[Disk],
+) -> Option<String> {
+    let place = |key: &str| {
+        let (_, role, file, _) = OF_DEVICES.iter().find(|(known, ..)| *known == key)?;
+        Some((*file, device_number(machine, role, disks).ok()?))
+    };
+    let own = place(key)?;
+    asked.keys().find(|other| *other != key && place(other).as_ref() == Some(&own)).cloned()
+}
+
 /// A limit as the files of both versions take it.
 struct Limit {
+    key: String,
     resource: Resource,
     of_v1: (&'static str, String),
     of_v2: (&'static str, String),
@@ -99,7 +115,12 @@ fn limit(machine: &Machine, (key, value): (&str, &str), disks: &[Disk]) -> Resul
         );
         let us = format!("{:.0}", number * PERIOD_US);
         let of_v2 = ("cpu.max", format!("{us} {PERIOD_US}"));
-        return Ok(Limit { resource: Resource::Processors, of_v1: ("cpu.cfs_quota_us", us), of_v2 });
+        return Ok(Limit {
+            key: key.to_string(),
+            resource: Resource::Processors,
+            of_v1: ("cpu.cfs_quota_us", us),
+            of_v2,
+        });
     }
     let known = OF_DEVICES.iter().find(|(known, ..)| *known == key);
     let (_, role, file, word) = known.with_context(|| format!("{key} limits no group"))?;
@@ -107,6 +128,7 @@ fn limit(machine: &Machine, (key, value): (&str, &str), disks: &[Disk]) -> Resul
     ensure!((1.0..1e18).contains(&n), "{value} is not in the range of the kernel");
     let number = device_number(machine, role, disks)?;
     Ok(Limit {
+        key: key.to_string(),
         resource: Resource::Devices,
         of_v1: (file, format!("{number} {n:.0}")),
         of_v2: ("io.max", format!("{number} {word}={n:.0}")),
@@ -237,12 +259,12 @@ pub fn make(
             None => (place(machine, &[first])?, vec![resources.remove(0)]),
         };
         let of_group = limits.iter().filter(|limit| here.contains(&limit.resource));
-        let files = of_group.map(|limit| if place.is_v2 { &limit.of_v2 } else { &limit.of_v1 });
         let path = keeper.make_group(&place.parent, &place.home)?;
-        for (file, value) in files {
+        for limit in of_group {
+            let (file, value) = if place.is_v2 { &limit.of_v2 } else { &limit.of_v1 };
             let file = format!("{path}/{file}");
             machine.write(&file, value)?;
-            groups.detail.insert(file, value.clone());
+            groups.detail.insert(limit.key.clone(), format!("{value} in {file}"));
         }
         groups.procs.push(machine.path(&format!("{path}/cgroup.procs")));
     }
@@ -333,6 +355,17 @@ mod tests {
             let reason = refusal(&machine, key, value, &disks).unwrap();
             assert!(reason.contains(expected), "{reason}");
         }
+        let asked = ["data_write_iops", "data_read_iops", "wal_write_iops"]
+            .map(|key| (key.to_string(), "9".to_string()));
+        let rival_of =
+            |key: &str, disks: &[Disk]| rival(&machine, &BTreeMap::from(asked.clone()), key, disks);
+        assert_eq!(
+            rival_of("wal_write_iops", &disks).as_deref(),
+            Some("data_write_iops"),
+            "one disk for both"
+        );
+        assert_eq!(rival_of("data_read_iops", &disks), None);
+        assert_eq!(rival_of("wal_write_iops", &[]), None, "no disk");
         let nowhere = refusal(&machine, "wal_write_iops", "100", &[]).unwrap();
         assert_eq!(nowhere, "the wal directory is not on a block device");
     }
@@ -351,8 +384,8 @@ mod tests {
         let (mut keeper, _) = Keeper::take(&machine).unwrap();
         let asked = BTreeMap::from([("cpu_quota".to_string(), "0.5".to_string())]);
         let groups = make(&machine, &mut keeper, &asked, &[]).unwrap();
-        let (file, value) = groups.detail.first_key_value().unwrap();
-        assert!(machine.read(file).unwrap().starts_with(value.as_str()), "{groups:?}");
+        let (value, file) = groups.detail["cpu_quota"].split_once(" in ").unwrap();
+        assert!(machine.read(file).unwrap().starts_with(value), "{groups:?}");
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         fs::write(&groups.procs[0], child.id().to_string()).unwrap();
         let of_child = || fs::read_to_string(format!("/proc/{}/cgroup", child.id())).unwrap();

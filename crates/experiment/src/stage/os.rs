@@ -63,7 +63,14 @@ pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refu
             let is_twice = key == "processors" && case.os.contains_key("numa");
             let twice =
                 || "os.numa says on which processors the server runs; leave out one of them".to_string();
-            if let Some(reason) = is_twice.then(twice).or_else(|| refusal(place, key, &level, &disks)) {
+            let shared = || {
+                let rival = host::group::rival(&Machine::this(), &case.os, key, &disks)?;
+                Some(format!(
+                    "os.{rival} limits the same device, which has one limit for both; leave out one of them"
+                ))
+            };
+            let reason = is_twice.then(twice).or_else(|| refusal(place, key, &level, &disks)).or_else(shared);
+            if let Some(reason) = reason {
                 refused.push(Refusal { key: name, level, reason });
             }
         }

@@ -62,15 +62,21 @@ fn rows(record: &RunRecord) -> Vec<Row> {
         });
         let before = rows.len();
         rows.extend(of_key.map(|(name, words)| {
-            let file = if ending.is_some() { name.clone() } else { String::new() };
+            let (words, file) =
+                if ending.is_some() { (words.as_str(), name.as_str()) } else { of_group(words) };
             let (applied, found) = applied_and_found(words);
-            [key.clone(), file, asked.clone(), found, applied]
+            [key.clone(), file.to_string(), asked.clone(), found, applied]
         }));
         if rows.len() == before {
             rows.push([key.clone(), String::new(), asked.clone(), String::new(), String::new()]);
         }
     }
     rows
+}
+
+/// Limit and file of `254:0 200 in /sys/fs/cgroup/…`, a limit of a control group; other words have no file.
+fn of_group(words: &str) -> (&str, &str) {
+    words.split_once(" in ").filter(|(_, file)| file.starts_with('/')).unwrap_or((words, ""))
 }
 
 /// The two values of `1 (was 60)`; other words say what is in force.
@@ -92,5 +98,12 @@ mod tests {
         check("1 (was 60)", "1", "60");
         check("never (was madvise)", "never", "madvise");
         check("on: 3092 of 2048 kB", "on: 3092 of 2048 kB", "");
+    }
+
+    #[test]
+    fn limits_of_control_groups_have_their_file() {
+        let file = "/sys/fs/cgroup/cpu/pgdyno-7/cpu.cfs_quota_us";
+        assert_eq!(of_group(&format!("150000 in {file}")), ("150000", file));
+        assert_eq!(of_group("on: 3092 in all"), ("on: 3092 in all", ""));
     }
 }
