@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use host::{Disk, Keeper, Machine, Undone, pages};
+use host::pages::Pool;
+use host::{Disk, Keeper, Machine, Undone};
 use model::experiment::case::Case;
 use model::experiment::os::HugePages;
 use server::Cluster;
@@ -144,17 +145,17 @@ pub(crate) fn apply(
     own: Option<(&Cluster, &mut BTreeMap<String, String>)>,
 ) -> Result<Applied> {
     let mut applied = Applied::default();
-    if sets_values(case) {
-        set(case, keeper, own, &mut applied)?;
-    }
     let bindings = [
-        ("numa", case.os.get("numa").map(|level| placement(level))),
+        ("numa", placement_of(case).transpose()),
         ("processors", case.os.get("processors").map(|level| processors(level))),
     ];
     for (key, binding) in bindings {
         let Some(binding) = binding.transpose().with_context(|| format!("os.{key}"))? else { continue };
         applied.detail.insert(key.to_string(), binding.words());
         applied.binding = Some(binding);
+    }
+    if sets_values(case) {
+        set(case, keeper, own, &mut applied)?;
     }
     Ok(applied)
 }
@@ -188,32 +189,41 @@ fn set(
         (case.os.get("huge_pages"), cluster, settings.as_mut())
     {
         let wanted = wanted.parse().map_err(anyhow::Error::msg)?;
-        let said = use_huge_pages(wanted, &machine, &mut keeper, cluster, settings)?;
-        applied.detail.insert("huge_pages".to_string(), said);
+        use_huge_pages(wanted, &machine, &mut keeper, (cluster, settings), applied)?;
     }
     Ok(())
+}
+
+/// Where the case's server and its data are placed, if the case says so.
+pub(crate) fn placement_of(case: &Case) -> Result<Option<Binding>> {
+    case.os.get("numa").map(|level| placement(level)).transpose()
 }
 
 fn placement(level: &str) -> Result<Binding> {
     numa::binding(level.parse().map_err(anyhow::Error::msg)?)
 }
 
-/// Reserves the huge pages that the server needs and makes it require them, or keeps it from using any.
+/// Reserves the huge pages that the server needs, on the node of its memory if it is bound to one, and
+/// makes it require them; or keeps it from using any.
 fn use_huge_pages(
     wanted: HugePages,
     machine: &Machine,
     keeper: &mut Keeper,
-    cluster: &Cluster,
-    settings: &mut BTreeMap<String, String>,
-) -> Result<String> {
+    (cluster, settings): (&Cluster, &mut BTreeMap<String, String>),
+    applied: &mut Applied,
+) -> Result<()> {
     settings.insert("huge_pages".to_string(), wanted.to_string());
-    if wanted == HugePages::Off {
-        return Ok("off".to_string());
+    let mut words = wanted.to_string();
+    if wanted == HugePages::On {
+        let node = applied.binding.as_ref().and_then(Binding::memory_node);
+        let pool = Pool::find(machine, None, node).context("os.huge_pages")?;
+        let n_pages = huge_pages::needed(cluster, settings, pool.page_bytes())?;
+        pool.reserve(machine, keeper, n_pages).context("os.huge_pages")?;
+        let place = node.map(|node| format!(" on node {node}")).unwrap_or_default();
+        words = format!("on: {n_pages} of {} kB{place}", pool.page_bytes() / 1024);
     }
-    let page_bytes = pages::look(machine)?.page_bytes;
-    let n_pages = huge_pages::needed(cluster, settings, page_bytes)?;
-    pages::reserve(machine, keeper, n_pages).context("os.huge_pages")?;
-    Ok(format!("on: {n_pages} of {} kB", page_bytes / 1024))
+    applied.detail.insert("huge_pages".to_string(), words);
+    Ok(())
 }
 
 /// Restores all values; reports those that could not be restored.
@@ -262,6 +272,13 @@ mod tests {
         check(ServerPlace::Own, "processors", "0", "at least one processor");
         check(ServerPlace::Own, "processors", "60000", "pgdyno may use only");
         assert_eq!(refusal(ServerPlace::Own, "processors", "1", &[]), None);
+        check(
+            ServerPlace::Own,
+            "numa",
+            "node900",
+            "this machine has no NUMA node 900; nodes with processors",
+        );
+        check(ServerPlace::Own, "numa", "first", "is not a NUMA placement");
         check(ServerPlace::Own, "swappiness", "300", "not in 0..200");
         check(ServerPlace::Own, "io_scheduler", "none", "not on a block device");
         assert_eq!(refusal(ServerPlace::Own, "huge_pages", "off", &[]), None);

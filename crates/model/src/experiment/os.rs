@@ -133,16 +133,59 @@ words! {
     }
 }
 
-words! {
-    /// The NUMA node of the server's processes and memory.
-    Numa, "a NUMA placement" {
-        /// Processors and memory of the first node.
-        #[default]
-        Local = "local",
-        /// Processors of the first node, memory of the second.
-        Remote = "remote",
-        /// All processors, memory interleaved over all nodes.
-        Interleave = "interleave",
+/// The place of the server's processes and memory: in files `local`, `remote`, `interleave`, or a node as the kernel names
+/// it (`node1`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Numa {
+    /// Processors and memory of the first node.
+    #[default]
+    Local,
+    /// Processors of the first node, memory of the second.
+    Remote,
+    /// All processors, memory interleaved over all nodes.
+    Interleave,
+    /// Processors and memory of this node.
+    Node(u32),
+}
+
+impl fmt::Display for Numa {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Numa::Local => f.write_str("local"),
+            Numa::Remote => f.write_str("remote"),
+            Numa::Interleave => f.write_str("interleave"),
+            Numa::Node(number) => write!(f, "node{number}"),
+        }
+    }
+}
+
+impl FromStr for Numa {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Numa, String> {
+        let of_node = || text.strip_prefix("node")?.parse().ok().map(Numa::Node);
+        let words = [Numa::Local, Numa::Remote, Numa::Interleave];
+        // One spelling for each: `node01` would be another level of the same name.
+        words.into_iter().chain(of_node()).find(|numa| numa.to_string() == text).ok_or_else(|| {
+            format!(
+                "`{text}` is not a NUMA placement; use one of: local, remote, interleave, or a node such as node0"
+            )
+        })
+    }
+}
+
+impl TryFrom<String> for Numa {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Numa, String> {
+        text.parse()
+    }
+}
+
+impl From<Numa> for String {
+    fn from(numa: Numa) -> String {
+        numa.to_string()
     }
 }
 
@@ -163,5 +206,24 @@ impl WalPolicy {
     /// Whether it is the default.
     pub fn is_as_is(&self) -> bool {
         *self == WalPolicy::AsIs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_a_placement_by_the_name_that_the_kernel_gives_it() {
+        let parse = |text: &str| text.parse::<Numa>();
+        for text in ["local", "remote", "interleave", "node0", "node17"] {
+            let json = format!("\"{text}\"");
+            assert_eq!(serde_json::to_string(&serde_json::from_str::<Numa>(&json).unwrap()).unwrap(), json);
+        }
+        assert_eq!(parse("node1"), Ok(Numa::Node(1)));
+        for text in ["node", "node01", "node+1", "node-1", "Node1", "1", "local:1", "node99999999999"] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains("a node such as node0"), "{error}");
+        }
     }
 }

@@ -223,7 +223,10 @@ fn kind(key: &str) -> Kind {
         "prepare.restore_by" => Kind::Words(&["auto", "template", "load"]),
         "os.huge_pages" => Kind::Words(&["on", "off"]),
         "os.transparent_huge_pages" => Kind::Words(&["always", "madvise", "never"]),
-        "os.numa" => Kind::Words(&["local", "remote", "interleave"]),
+        "os.numa" => Kind::Other(|| {
+            let node = json!({"type": "string", "pattern": "^node(0|[1-9][0-9]*)$"});
+            json!({"anyOf": [{"enum": ["local", "remote", "interleave"]}, node]})
+        }),
         "os.swappiness" => Kind::Whole(0, 200),
         "os.overcommit_memory" => Kind::Whole(0, 2),
         "os.read_ahead_kb" | "os.somaxconn" | "os.max_map_count" | "os.processors" => U32,

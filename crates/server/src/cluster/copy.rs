@@ -75,6 +75,15 @@ impl CopyReport {
     }
 }
 
+/// What becomes of pages of the target's files in the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cached {
+    /// They stay in memory where they are.
+    Stays,
+    /// They are read again, which places them on the NUMA node of the thread that copies.
+    Anew,
+}
+
 /// A file or directory, and the rights with which it is touched.
 #[derive(Debug, Clone)]
 pub(crate) struct Side<'a> {
@@ -93,7 +102,7 @@ pub(crate) struct Tree<'a> {
 /// made there belongs to the user whose rights are used. Files named in `skip` directly in a `from` are left out.
 /// Everything is on disk when this returns. Nothing outside the trees is touched, even if somebody puts links into them
 /// meanwhile.
-pub(crate) fn mirror(trees: &[Tree], skip: &[&str]) -> Result<CopyReport> {
+pub(crate) fn mirror(trees: &[Tree], skip: &[&str], cached: Cached) -> Result<CopyReport> {
     let began = Instant::now();
     let pairs = trees.iter().map(Pair::open).collect::<Result<Vec<_>>>()?;
     let mut jobs = Vec::new();
@@ -102,7 +111,7 @@ pub(crate) fn mirror(trees: &[Tree], skip: &[&str]) -> Result<CopyReport> {
     }
     // Large files first, so that no thread is left with one at the end.
     jobs.sort_by_key(|job| std::cmp::Reverse(job.bytes));
-    let tally = Tally::default();
+    let tally = Tally::which_drops(cached == Cached::Anew);
     run(&jobs, &tally)?;
     for pair in &pairs {
         // Otherwise the kernel would write the copy back during the run that follows.
@@ -201,7 +210,7 @@ mod tests {
         }
         symlink("b", to.join("other_link")).unwrap();
         let tree = Tree { from: ours(&from), to: ours(&to) };
-        let report = mirror(std::slice::from_ref(&tree), &["postmaster.pid"]).unwrap();
+        let report = mirror(std::slice::from_ref(&tree), &["postmaster.pid"], Cached::Stays).unwrap();
         assert_eq!((report.n_files, report.bytes), (4, 13));
         assert_eq!(text(&to.join("a")), "one");
         assert_eq!(text(&to.join("base/1/long")), "short");
@@ -210,8 +219,10 @@ mod tests {
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("a"));
         assert_eq!(fs::read_link(to.join("other_link")).unwrap(), Path::new("a"));
         assert!(!to.join("gone").exists() && !to.join("postmaster.pid").exists());
-        let again = mirror(&[tree], &["postmaster.pid"]).unwrap();
-        assert_eq!(again.written_bytes, 0);
+        for cached in [Cached::Stays, Cached::Anew] {
+            let again = mirror(std::slice::from_ref(&tree), &["postmaster.pid"], cached).unwrap();
+            assert_eq!(again.written_bytes, 0);
+        }
         assert_eq!(tree_bytes(&to, Rights::Ours), 13);
     }
 
@@ -229,7 +240,7 @@ mod tests {
     fn the_file_that_could_not_be_copied_is_named() {
         let outer = tempfile::tempdir().unwrap();
         let (from, to) = (ours(&outer.path().join("none")), ours(&outer.path().join("to")));
-        let error = mirror(&[Tree { from, to }], &[]).unwrap_err();
+        let error = mirror(&[Tree { from, to }], &[], Cached::Stays).unwrap_err();
         assert!(format!("{error:#}").contains("none"), "{error:#}");
     }
 }

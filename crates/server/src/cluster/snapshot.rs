@@ -15,7 +15,7 @@ use files::trust;
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::copy::{CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
+use crate::cluster::copy::{Cached, CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
 use crate::cluster::space::require_space;
 use crate::cluster::{Cluster, ClusterFacts};
 use crate::user::beneath::{Held, added_up};
@@ -76,6 +76,16 @@ impl Cluster {
 
     /// Restores the cluster's files to a snapshot. The server must be stopped, no matter how.
     pub fn restore(&mut self, name: &str) -> Result<CopyReport> {
+        self.restore_with(name, Cached::Stays)
+    }
+
+    /// As [`Cluster::restore`], and reads again what the page cache holds of the files: it is then on the NUMA node of the
+    /// calling thread.
+    pub fn restore_here(&mut self, name: &str) -> Result<CopyReport> {
+        self.restore_with(name, Cached::Anew)
+    }
+
+    fn restore_with(&mut self, name: &str, cached: Cached) -> Result<CopyReport> {
         check_name(name)?;
         self.wait_until_stopped("restore a snapshot")?;
         let facts = self.snapshot_facts(name)?;
@@ -97,7 +107,7 @@ impl Cluster {
             facts.bytes
         );
         self.set_restoring(Some(name.to_string()))?;
-        let report = mirror(&trees, &SKIPPED)?;
+        let report = mirror(&trees, &SKIPPED, cached)?;
         self.set_restoring(None)?;
         Ok(report)
     }
@@ -155,7 +165,7 @@ impl Cluster {
             let bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
             require_space(dir, bytes, &format!("snapshot `{name}`"))?;
         }
-        let report = mirror(&trees, &SKIPPED)?;
+        let report = mirror(&trees, &SKIPPED, Cached::Stays)?;
         let facts = SnapshotFacts {
             name: name.to_string(),
             created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
-use rustix::fs::{Mode, OFlags, fchmod, fstat};
+use rustix::fs::{Advice, Mode, OFlags, fadvise, fchmod, fdatasync, fstat};
 
 use super::plan::FileJob;
 use crate::user::beneath::Held;
@@ -29,9 +29,18 @@ pub(super) struct Tally {
     pub(super) n_cloned: AtomicU64,
     pub(super) n_copied: AtomicU64,
     pub(super) n_rewritten: AtomicU64,
+    /// Whether pages of the target leave the page cache before they are compared.
+    pub(super) drops_cached: bool,
     /// Between which pairs of devices files can be cloned, as far as it was tried: WAL and tablespaces may be on
     /// others.
     can_clone: Mutex<BTreeMap<(u64, u64), bool>>,
+}
+
+impl Tally {
+    /// Nothing was done yet; whether pages of the targets leave the page cache.
+    pub(super) fn which_drops(drops_cached: bool) -> Tally {
+        Tally { drops_cached, ..Tally::default() }
+    }
 }
 
 /// A thread's buffers.
@@ -52,6 +61,9 @@ pub(super) fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, V
     }
     let written_bytes = if existed {
         tally.n_rewritten.fetch_add(1, Ordering::Relaxed);
+        if tally.drops_cached {
+            drop_cached(&to)?;
+        }
         rewrite(&from, &to, facts.len(), buffers)?
     } else {
         tally.n_copied.fetch_add(1, Ordering::Relaxed);
@@ -61,6 +73,12 @@ pub(super) fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, V
     };
     tally.written_bytes.fetch_add(written_bytes, Ordering::Relaxed);
     Ok(copy_mode(facts.mode(), &to, rights)?)
+}
+
+/// Removes a file's pages from the page cache, which keeps those that are not on disk yet.
+fn drop_cached(file: &File) -> io::Result<()> {
+    fdatasync(file)?;
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
 /// Opens or creates a regular file; also returns whether it existed.
