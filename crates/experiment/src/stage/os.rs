@@ -10,6 +10,7 @@ use host::pages::Pool;
 use host::{Disk, Keeper, Machine, Undone};
 use model::experiment::case::Case;
 use model::experiment::os::HugePages;
+use model::text::units::size_bytes;
 use server::Cluster;
 use server::running::huge_pages;
 use server::running::numa::{self, Binding};
@@ -28,6 +29,9 @@ pub struct Refusal {
 
 /// Why a value is refused that takes effect when a server starts.
 pub const NEEDS_OURS: &str = "it needs a server that pgdyno runs itself";
+
+/// The server's setting of the size of its huge pages, in kB (from 14 on). Zero is the kernel's default size.
+const HUGE_PAGE_SIZE: &str = "huge_page_size";
 
 /// Keys of what a server's processes are bound to, which changes nothing of the machine.
 const BINDS: [&str; 2] = ["numa", "processors"];
@@ -75,8 +79,19 @@ pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refu
                 refused.push(Refusal { key: name, level, reason });
             }
         }
+        let of_size = (place == ServerPlace::Own).then(|| refused_size(case, &Machine::this())).flatten();
+        refused.extend(of_size.filter(|refusal| !refused.contains(refusal)));
     }
     refused
+}
+
+/// The server's setting of a size of huge pages that are to be reserved, if this machine has none of that size.
+fn refused_size(case: &Case, machine: &Machine) -> Option<Refusal> {
+    let is_on = case.os.get("huge_pages").is_some_and(|level| *level == HugePages::On.to_string());
+    let level = case.server.settings.get(HUGE_PAGE_SIZE).filter(|_| is_on)?;
+    let found = page_bytes(&case.server.settings).and_then(|size| Pool::find(machine, size, None));
+    let reason = format!("{:#}", found.err()?);
+    Some(Refusal { key: format!("server.settings.{HUGE_PAGE_SIZE}"), level: level.clone(), reason })
 }
 
 fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option<String> {
@@ -203,7 +218,7 @@ fn placement(level: &str) -> Result<Binding> {
     numa::binding(level.parse().map_err(anyhow::Error::msg)?)
 }
 
-/// Reserves the huge pages that the server needs, on the node of its memory if it is bound to one, and
+/// Reserves the huge pages that the server needs, of the size that it uses, on the node of its memory if it is bound to one, and
 /// makes it require them; or keeps it from using any.
 fn use_huge_pages(
     wanted: HugePages,
@@ -216,7 +231,7 @@ fn use_huge_pages(
     let mut words = wanted.to_string();
     if wanted == HugePages::On {
         let node = applied.binding.as_ref().and_then(Binding::memory_node);
-        let pool = Pool::find(machine, None, node).context("os.huge_pages")?;
+        let pool = Pool::find(machine, page_bytes(settings)?, node).context("os.huge_pages")?;
         let n_pages = huge_pages::needed(cluster, settings, pool.page_bytes())?;
         pool.reserve(machine, keeper, n_pages).context("os.huge_pages")?;
         let place = node.map(|node| format!(" on node {node}")).unwrap_or_default();
@@ -224,6 +239,13 @@ fn use_huge_pages(
     }
     applied.detail.insert("huge_pages".to_string(), words);
     Ok(())
+}
+
+/// Size of the huge pages that a server with these settings uses; `None` for the kernel's default size.
+fn page_bytes(settings: &BTreeMap<String, String>) -> Result<Option<u64>> {
+    let Some(text) = settings.get(HUGE_PAGE_SIZE) else { return Ok(None) };
+    let bytes = size_bytes(text, 1024).with_context(|| format!("`{text}` is not a size, such as 2MB"))?;
+    Ok((bytes > 0).then_some(bytes))
 }
 
 /// Restores all values; reports those that could not be restored.
@@ -282,5 +304,39 @@ mod tests {
         check(ServerPlace::Own, "swappiness", "300", "not in 0..200");
         check(ServerPlace::Own, "io_scheduler", "none", "not on a block device");
         assert_eq!(refusal(ServerPlace::Own, "huge_pages", "off", &[]), None);
+    }
+
+    #[test]
+    fn huge_pages_are_of_the_size_that_the_server_uses() {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("proc/meminfo", "Hugepagesize:    2048 kB\n"),
+            ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n"),
+            ("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n"),
+        ] {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let machine = Machine::at(root.path());
+        let check = |huge_pages: &str, size: &str, found: Result<Option<u64>, &str>| {
+            let mut case = crate::plan::sample::case("");
+            case.os = BTreeMap::from([("huge_pages".to_string(), huge_pages.to_string())]);
+            case.server.settings = BTreeMap::from([(HUGE_PAGE_SIZE.to_string(), size.to_string())]);
+            let refused =
+                refused_size(&case, &machine).map(|refusal| (refusal.key, refusal.level, refusal.reason));
+            let key = "server.settings.huge_page_size".to_string();
+            let expected = found.err().map(|reason| (key, size.to_string(), reason.to_string()));
+            assert_eq!(refused, expected, "{huge_pages}, {size}");
+            if let Ok(bytes) = found {
+                assert_eq!(page_bytes(&case.server.settings).unwrap(), bytes);
+            }
+        };
+        check("on", "0", Ok(None));
+        check("on", "1GB", Ok(Some(1 << 30)));
+        check("on", "2048", Ok(Some(2 << 20)));
+        check("on", "16MB", Err("this kernel has huge pages of 2048 kB, 1048576 kB, not of 16384 kB"));
+        check("off", "16MB", Ok(Some(16 << 20)));
+        check("on", "large", Err("`large` is not a size, such as 2MB"));
     }
 }

@@ -94,6 +94,12 @@ fn the_plan_refuses_what_this_machine_does_not_have() {
     let refused = place.run(&plan).expect(1);
     assert!(refused.stderr.contains("os.swappiness = 300: 300 is not in 0..200"), "{}", refused.stderr);
     assert!(refused.stderr.contains("os.io_scheduler = cfq9: "), "{}", refused.stderr);
+    let size = ["--set", "os.huge_pages=on", "--set", "server.settings.huge_page_size=3MB"];
+    let mut plan = args(&size);
+    plan[0] = "plan";
+    let refused = place.run(&plan).expect(1);
+    let said = "server.settings.huge_page_size = 3MB: this kernel has ";
+    assert!(refused.stderr.contains(said), "{}", refused.stderr);
     let nodes = fs::read_to_string("/sys/devices/system/node/online").unwrap_or_else(|_| "0".to_string());
     if nodes.trim() == "0" {
         let mut plan = args(&["--set", "os.numa=[\"local\",\"remote\"]"]);
