@@ -82,17 +82,19 @@ impl Pool {
         })
     }
 
-    /// Reserves `n_pages` on top of those that others use. The kernel spreads those of no particular node over all nodes.
+    /// Reserves `n_pages` on top of those that others use. The kernel spreads those of no particular node over all nodes. Returns by how
+    /// many bytes the page cache of all files has shrunk: the kernel takes its clean pages for huge ones.
     ///
     /// # Errors
     /// When the kernel does not find that many; the keeper restores what was reserved.
-    pub fn reserve(&self, machine: &Machine, keeper: &mut Keeper, n_pages: u64) -> Result<()> {
+    pub fn reserve(&self, machine: &Machine, keeper: &mut Keeper, n_pages: u64) -> Result<u64> {
         let (present, file) = (self.look(machine)?, self.file("nr_hugepages"));
         // Promised pages may be taken on any node.
         let needed = n_pages + present.promised;
         let wanted = present.total.saturating_sub(present.free) + needed;
+        let cached_kb = kb_of(machine, "Cached")?;
         if present.total >= wanted {
-            return Ok(());
+            return Ok(0);
         }
         for n_before in 0..N_ATTEMPTS {
             if n_before > 0 {
@@ -105,7 +107,7 @@ impl Pool {
             }
             keeper.try_set(&file, &wanted.to_string())?;
             if self.look(machine)?.free >= needed {
-                return Ok(());
+                return Ok(cached_kb.saturating_sub(kb_of(machine, "Cached")?) * 1024);
             }
         }
         let found = self.look(machine)?;
@@ -120,11 +122,16 @@ impl Pool {
 }
 
 fn default_kb(machine: &Machine) -> Result<u64> {
-    let text = machine.text("/proc/meminfo")?;
-    let size = text.lines().find_map(|line| line.strip_prefix("Hugepagesize:"));
-    let kb = size.and_then(|size| size.split_whitespace().next()?.parse().ok()).unwrap_or(0);
+    let kb = kb_of(machine, "Hugepagesize")?;
     ensure!(kb > 0, "this kernel has no huge pages (`/proc/meminfo` does not name their size)");
     Ok(kb)
+}
+
+/// A value of `/proc/meminfo`; zero if it is not there.
+fn kb_of(machine: &Machine, name: &str) -> Result<u64> {
+    let text = machine.text("/proc/meminfo")?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    Ok(value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -155,7 +162,7 @@ mod tests {
         };
         put(
             "proc/meminfo",
-            "MemTotal:        2994792 kB\nHugePages_Total:     140\nHugepagesize:       2048 kB\n",
+            "MemTotal:        2994792 kB\nCached:           271792 kB\nSwapCached:            0 kB\nHugePages_Total:     140\nHugepagesize:       2048 kB\n",
         );
         put("proc/sys/vm/drop_caches", "0\n");
         for (dir, counts) in POOLS {
@@ -211,14 +218,15 @@ mod tests {
         }
         let (mut keeper, _) = Keeper::take(&machine).unwrap();
         let pool = |node: Option<usize>| Pool::find(&machine, None, node).unwrap();
-        pool(None).reserve(&machine, &mut keeper, 11).unwrap();
-        pool(Some(1)).reserve(&machine, &mut keeper, 1).unwrap();
+        assert_eq!(pool(None).reserve(&machine, &mut keeper, 11).unwrap(), 0);
+        assert_eq!(pool(Some(1)).reserve(&machine, &mut keeper, 1).unwrap(), 0);
         assert_eq!(keeper.undo().unwrap(), []);
         assert_eq!(machine.read("/proc/sys/vm/drop_caches").unwrap(), "0");
         let error = pool(None).reserve(&machine, &mut keeper, 12).unwrap_err().to_string();
         assert!(error.contains("found only 11:"), "{error}");
         assert_eq!(machine.read(ALL).unwrap(), "201");
         assert_eq!(machine.read("/proc/sys/vm/drop_caches").unwrap(), "1");
+        assert_eq!(kb_of(&machine, "Cached").unwrap(), 271_792);
     }
 
     #[test]

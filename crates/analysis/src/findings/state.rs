@@ -125,6 +125,31 @@ fn database_changed(context: &RunContext) -> Option<Finding> {
     Some(DATABASE_CHANGED.finds(Severity::Note, format!("{difference}; nothing was dropped because of it")))
 }
 
+pub(super) const PAGE_CACHE_LOST: Rule = Rule {
+    id: "page-cache-lost",
+    title: "The page cache shrank before the run",
+    severity: "Doubt when the page cache lost 1 MiB or more while huge pages were reserved, and neither a second restore nor prewarming \
+               read the data again",
+    source: "design: each run begins from the same state, and the record proves it",
+    advice: "Turn on prepare.prewarm, or prepare.restore with prepare.snapshot, or reserve huge pages at boot, while memory is whole.",
+    evidence: "The size of the page cache before and after huge pages were reserved, and what read the data after that.",
+    why: "The run reads from disk what other runs of its case find in memory.",
+    tested: ON_RECORDS,
+    check: Check::Run(page_cache_lost),
+};
+
+fn page_cache_lost(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let restore = record.phase(Phase::Restore)?;
+    let lost: u64 = restore.detail.get("page_cache_lost_bytes")?.parse().ok()?;
+    let is_read_again = record.case.prepare.prewarm || restore.detail.contains_key("restored_again_seconds");
+    (!is_read_again).then(|| {
+        let lost = bytes(lost);
+        let evidence = format!("the page cache lost {lost} to huge pages, and nothing read the data again");
+        PAGE_CACHE_LOST.finds(Severity::Doubt, evidence)
+    })
+}
+
 pub(super) const WAL_POLICY: Rule = Rule {
     id: "wal-policy",
     title: "Checkpoints are not as requested",

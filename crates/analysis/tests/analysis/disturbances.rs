@@ -149,6 +149,12 @@ pub(crate) fn workers(data: &mut RunData, metric: &str) {
     }
 }
 
+/// What the phase restore recorded under a name.
+pub(crate) fn restore_says(data: &mut RunData, name: &str, words: &str) {
+    let restore = data.record.phases.iter_mut().find(|phase| phase.phase == Phase::Restore).unwrap();
+    restore.detail.insert(name.to_string(), words.to_string());
+}
+
 pub(crate) fn settled(data: &mut RunData, quiet: &str) {
     let detail = [("quiet", quiet), ("seconds", "10.003"), ("still_busy", "sessions")];
     let detail = detail.map(|(name, value)| (name.to_string(), value.to_string()));

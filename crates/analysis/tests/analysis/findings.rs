@@ -18,7 +18,7 @@ use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
     cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, in_sessions, more_commits, mount,
-    neighbour, pace, quota, route, script, setting, settled, touch, update, workers,
+    neighbour, pace, quota, restore_says, route, script, setting, settled, touch, update, workers,
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -387,11 +387,13 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         Severity::Note,
         "table public.diary is new, and 3 more differences; nothing was dropped because of it",
         |data| {
-            let restore = data.record.phases.iter_mut().find(|phase| phase.phase == Phase::Restore).unwrap();
-            let difference = "table public.diary is new, and 3 more differences";
-            restore.detail.insert("database_changed".to_string(), difference.to_string());
+            restore_says(data, "database_changed", "table public.diary is new, and 3 more differences");
         },
     ),
+    ("page-cache-lost", Severity::Doubt, "lost 231 MiB to huge pages, and nothing read", |data| {
+        data.record.case.prepare.prewarm = false;
+        restore_says(data, "page_cache_lost_bytes", "242221056");
+    }),
     ("disk-nearly-full", Severity::Doubt, "96 MB free", |data| {
         data.events.push(event(-3.0, EventKind::DiskNearlyFull, "96 MB free on `/data`"));
     }),

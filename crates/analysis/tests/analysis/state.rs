@@ -8,7 +8,10 @@ use model::experiment::case::ServerSource;
 use model::experiment::script::CaseData;
 use model::run::ExperimentData;
 
+use crate::disturbances::restore_says;
 use crate::experiments::{begin_with, quiet_experiment};
+use crate::findings::findings_of;
+use crate::quiet;
 
 #[test]
 fn where_nothing_can_be_restored_other_data_is_a_note_with_advice_that_helps() {
@@ -30,4 +33,18 @@ fn runs_that_begin_alike_are_not_distinguished() {
     begin_with(&mut data, &[100, 100, 100], &[8192, 8192, 8192]);
     let ids: Vec<&str> = study(&data).findings.iter().map(|finding| finding.id).collect();
     assert_eq!(ids, ["closed-loop"]);
+}
+
+#[test]
+fn a_lost_page_cache_is_forgiven_if_the_data_was_read_again() {
+    let of = |prewarm: bool, restored_again: bool| {
+        let mut data = quiet::run(1);
+        data.record.case.prepare.prewarm = prewarm;
+        restore_says(&mut data, "page_cache_lost_bytes", "242221056");
+        if restored_again {
+            restore_says(&mut data, "restored_again_seconds", "1.250");
+        }
+        findings_of(data).iter().filter(|finding| finding.id == "page-cache-lost").count()
+    };
+    assert_eq!([of(true, false), of(false, true), of(false, false)], [0, 0, 1]);
 }

@@ -150,6 +150,8 @@ pub(crate) struct Applied {
     pub(crate) binding: Option<Binding>,
     /// Control groups that the server is to be in: the files that take the ids of processes.
     pub(crate) groups: Vec<PathBuf>,
+    /// By how much the page cache shrank while huge pages were reserved.
+    pub(crate) page_cache_lost_bytes: u64,
 }
 
 /// Sets a case's values for the server of `cluster`, which is stopped; changes its `settings` if a value requires it.
@@ -233,7 +235,7 @@ fn use_huge_pages(
         let node = applied.binding.as_ref().and_then(Binding::memory_node);
         let pool = Pool::find(machine, page_bytes(settings)?, node).context("os.huge_pages")?;
         let n_pages = huge_pages::needed(cluster, settings, pool.page_bytes())?;
-        pool.reserve(machine, keeper, n_pages).context("os.huge_pages")?;
+        applied.page_cache_lost_bytes = pool.reserve(machine, keeper, n_pages).context("os.huge_pages")?;
         let place = node.map(|node| format!(" on node {node}")).unwrap_or_default();
         words = format!("on: {n_pages} of {} kB{place}", pool.page_bytes() / 1024);
     }
