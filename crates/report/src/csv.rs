@@ -230,7 +230,7 @@ fn number(x: Option<f64>) -> String {
     x.filter(|x| x.is_finite()).map(|x| x.to_string()).unwrap_or_default()
 }
 
-fn line<'a>(text: &mut String, fields: impl Iterator<Item = &'a str>) {
+pub(crate) fn line<'a>(text: &mut String, fields: impl Iterator<Item = &'a str>) {
     for (i, field) in fields.enumerate() {
         if i > 0 {
             text.push(',');

@@ -7,6 +7,7 @@ mod axis;
 mod comparison;
 mod csv;
 mod doctor;
+mod export;
 mod html;
 mod markdown;
 mod prose;
@@ -18,6 +19,7 @@ use analysis::comparison::CaseComparison;
 use analysis::finding::Grade;
 use analysis::summary::Study;
 pub use comparison::NoiseFloor;
+pub use export::{Export, ExportFormat, ExportTable};
 use model::run::ExperimentData;
 use terminal::Detail;
 

@@ -68,7 +68,7 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// List the results in a directory, newest first, with their answers.
     List(ListArgs),
-    /// Print the seconds of stored runs as CSV: throughput, latency, host and server.
+    /// Write records of stored runs as CSV, JSON or Parquet, for your own analysis: seconds, intervals, readings.
     Export(ExportArgs),
     /// Pack results into one compressed file without secrets, to attach to an issue.
     Pack(PackArgs),

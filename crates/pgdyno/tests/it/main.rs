@@ -38,6 +38,7 @@ mod loading;
 mod matrix;
 mod named_files;
 mod neighbours;
+mod notebooks;
 mod noticed;
 mod os;
 mod pace;

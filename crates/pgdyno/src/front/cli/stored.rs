@@ -61,6 +61,34 @@ pub(crate) struct ExportArgs {
     /// Only this run.
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
+    /// Which rows.
+    #[arg(long, value_enum, value_name = "TABLE", default_value = "seconds")]
+    pub(crate) table: Table,
+    /// How they are written; `json` is one object per line.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "csv")]
+    pub(crate) format: FileFormat,
+    /// New file [default: standard output].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Tables of `export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Table {
+    /// One row per second, with throughput, latency, host and server next to each other; CSV only.
+    Seconds,
+    /// One row per script and second: counts and percentiles of latency.
+    Intervals,
+    /// One row per value of a metric.
+    Readings,
+}
+
+/// Formats of `export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FileFormat {
+    Csv,
+    Json,
+    Parquet,
 }
 
 /// Options of `history`.
