@@ -1,5 +1,6 @@
 //! An experiment ready to be conducted: its plan, directory, servers, and the right to change the system.
 
+pub(crate) mod metrics;
 pub(crate) mod preview;
 pub(crate) mod referee;
 pub(crate) mod screen;
@@ -30,6 +31,7 @@ use wire::Conninfo;
 
 use crate::front::announce::Consent;
 use crate::front::cli::stored::RESULTS;
+use crate::job::metrics::Metrics;
 use crate::job::screen::Screen;
 use crate::undone::{SETTINGS, put_back_settings, report_settings, report_undone};
 use crate::watchdog::Watchdog;
@@ -74,6 +76,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) quiet: bool,
     /// The address of `--spot-notice`.
     pub(crate) spot: Option<&'a str>,
+    /// Who tells scrapers what happens, if `--metrics` asks for it.
+    pub(crate) metrics: Option<&'a Metrics>,
     /// See [`Site::referee`].
     pub(crate) referee: Option<&'a (dyn Referee + Sync)>,
 }
@@ -150,7 +154,13 @@ impl Job {
         {
             screen.show(Progress::Note(format!("{error:#}")));
         }
+        if let Some(metrics) = terms.metrics {
+            metrics.begin(&self.plan);
+        }
         let result = conduct(&order, &mut |progress| {
+            if let Some(metrics) = terms.metrics {
+                metrics.see(&progress);
+            }
             if let Progress::PhaseBegins(phase) = progress.itself() {
                 guard::panic_if_asked(phase.as_str());
             }

@@ -131,6 +131,13 @@ impl HistogramSum {
         }))
     }
 
+    /// Number of values that do not exceed `value_ns`, whose cell counts as a whole.
+    pub fn n_at_most(&self, value_ns: u64) -> u64 {
+        let last = cell_of(value_ns);
+        let cells = self.counts.cells();
+        cells.iter().take_while(|(cell, _)| *cell <= last).map(|(_, n)| n).sum()
+    }
+
     /// Arithmetic mean in nanoseconds, of values rounded to three digits; 0 if empty.
     pub fn mean_ns(&self) -> f64 {
         let middle = |&(cell, n): &Cell| {

@@ -29,6 +29,19 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// All phases, in their order.
+    pub const ALL: [Phase; 9] = [
+        Phase::Restore,
+        Phase::Vacuum,
+        Phase::Prewarm,
+        Phase::Checkpoint,
+        Phase::Settle,
+        Phase::Connect,
+        Phase::RampUp,
+        Phase::Measure,
+        Phase::Drain,
+    ];
+
     /// The word used in files.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -17,6 +17,7 @@ use crate::front::announce::{Consent, announce};
 use crate::front::cli::RunArgs;
 use crate::front::cli::why::WhyArgs;
 use crate::front::{hiding, moved, setup};
+use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
 use crate::job::{self, Conducted, Job, Terms};
 use crate::job::{preview, spot};
@@ -49,6 +50,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
         None => begun(args)?,
     };
     job::end_in_time(format!("continue with: pgdyno run --resume {}", job.dir.path().display()));
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
@@ -57,6 +59,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
         is_enough: None,
         quiet: args.quiet,
         spot: args.spot_notice.as_deref(),
+        metrics: metrics.as_ref(),
         referee: Some(&ByFindings),
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;

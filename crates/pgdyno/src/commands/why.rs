@@ -222,6 +222,7 @@ fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs)
         is_enough: None,
         quiet: args.quiet,
         spot: None,
+        metrics: None,
         referee: None,
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;

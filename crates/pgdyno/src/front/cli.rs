@@ -9,6 +9,7 @@ pub(crate) mod packed;
 pub(crate) mod stored;
 pub(crate) mod why;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -357,6 +358,9 @@ pub(crate) struct RunArgs {
     pub(crate) allow_changes: bool,
     #[command(flatten)]
     pub(crate) form: FormArgs,
+    /// Serve the running experiment to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -396,6 +400,9 @@ pub(crate) struct CompareArgs {
     pub(crate) results: Vec<String>,
     #[command(flatten)]
     pub(crate) labels: Labels,
+    /// Serve the running comparison to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "results")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Show no progress.
     #[arg(short, long, conflicts_with = "results")]
     pub(crate) quiet: bool,

@@ -36,6 +36,7 @@ mod limiter;
 mod limits;
 mod loading;
 mod matrix;
+mod metrics;
 mod named_files;
 mod neighbours;
 mod notebooks;

@@ -10,6 +10,7 @@ use super::measure::prepare;
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::CompareArgs;
+use crate::job::metrics::Metrics;
 use crate::job::{Conducted, Terms};
 use crate::{Exit, say};
 
@@ -18,6 +19,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
     let rounds = |_| Pairs { n_max: args.rounds, precision: None };
     let mut job = prepare(args, rounds, |plan| experiment::schedule::duet::check(plan, slicing))?;
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
@@ -26,6 +28,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         is_enough: None,
         quiet: args.quiet,
         spot: None,
+        metrics: metrics.as_ref(),
         referee: None,
     };
     // A duet sets no values of the operating system.

@@ -18,6 +18,7 @@ use crate::commands::stored::explained::{Explained, Series};
 use crate::front::announce::{Consent, announce, ask};
 use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
 use crate::front::setup::{self, Asked};
+use crate::job::metrics::Metrics;
 use crate::job::{self, Conducted, Job, Terms, preview};
 use crate::{Exit, say};
 
@@ -38,6 +39,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let mut job = prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?;
     let gauge = Gauge::new(args, &job.plan);
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
@@ -46,6 +48,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         is_enough: Some(&is_enough),
         quiet: args.quiet,
         spot: None,
+        metrics: metrics.as_ref(),
         referee: Some(&gauge),
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;

@@ -17,6 +17,7 @@ use crate::commands::stored::explained::{Explained, Series};
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::packed::RepeatArgs;
 use crate::front::{hiding, setup, shell};
+use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
 use crate::job::{self, Conducted, Job, Terms, preview};
 use crate::{Exit, print, say, signals};
@@ -28,6 +29,7 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     let mut original = Original::of(args)?;
     let mut job = begin(args, &original)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
@@ -36,6 +38,7 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
         is_enough: None,
         quiet: args.quiet,
         spot: None,
+        metrics: metrics.as_ref(),
         referee: Some(&ByFindings),
     };
     let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;

@@ -1,5 +1,6 @@
 //! Options of the commands for results that go to somebody else, or come from there.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -102,6 +103,9 @@ pub(crate) struct RepeatArgs {
     /// Ask nothing, and accept plans of more than 100 runs or longer than a day.
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Serve the running experiment to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
