@@ -71,6 +71,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Compare(args) => crate::commands::compare::compare(&args),
         Command::Export(args) => crate::commands::stored::export::export(&args),
         Command::Pack(args) => crate::commands::stored::pack::pack(&args),
+        Command::Push(args) => crate::commands::stored::shelf::push(&args),
         Command::Unpack(args) => crate::commands::stored::pack::unpack(&args),
         Command::Repeat(args) => crate::commands::stored::repeat::repeat(&args),
         Command::New { template } => crate::commands::texts::template(template),

@@ -15,6 +15,7 @@ use model::run::ExperimentData;
 
 use crate::commands::report::{colour, width};
 use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::shelf;
 use crate::front::cli::{CompareArgs, FailOn};
 use crate::{Exit, print_exact, say};
 
@@ -35,8 +36,11 @@ impl Explained {
 
 /// Compares stored results.
 fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
-    let targets: Vec<StoredCase> =
-        results.iter().map(|text| StoredCase::parse(text)).collect::<Result<_>>()?;
+    let target = |text: &String| match &args.store {
+        Some(store) => StoredCase::fetch(store, text),
+        None => StoredCase::parse(text),
+    };
+    let targets: Vec<StoredCase> = results.iter().map(target).collect::<Result<_>>()?;
     let first = Explained::read(&targets[0].dir, Series::Drawn)?;
     if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
         let (a, b) = of_one(&first, only)?;
@@ -154,6 +158,14 @@ impl StoredCase {
             _ if whole.is_dir() => Ok(StoredCase { dir: whole, case: None }),
             _ => bail!("no results in `{text}`: name a results directory, or one of its cases as DIR:CASE"),
         }
+    }
+
+    /// A result in a store, which is fetched.
+    fn fetch(store: &str, text: &str) -> Result<StoredCase> {
+        let named = text.rsplit_once(':').and_then(|(name, case)| Some((name, Some(case.parse().ok()?))));
+        let (name, case) = named.unwrap_or((text, None));
+        let mut dirs = shelf::fetched(Some(store), &[PathBuf::from(name)])?;
+        Ok(StoredCase { dir: dirs.pop().context("one name is one directory")?, case })
     }
 
     /// The number of the case.

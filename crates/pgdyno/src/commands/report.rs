@@ -14,6 +14,7 @@ use store::Writer;
 use crate::commands::compare;
 use crate::commands::stored::explained::{self, Explained, Series};
 use crate::commands::stored::list::{ANSWER, Answer};
+use crate::commands::stored::shelf;
 use crate::front::cli::stored::{FormArgs, ReportArgs};
 use crate::front::shell;
 use crate::{Exit, print_exact, say};
@@ -27,7 +28,7 @@ pub(crate) const MARKDOWN: &str = "report.md";
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     let form = Form::of(&args.form);
     let mut worst = Exit::Done;
-    for dir in &args.dirs {
+    for dir in &shelf::fetched(args.store.as_deref(), &args.dirs)? {
         let exit = match store::writer_of(dir) {
             Some(writer) => so_far(dir, writer, args)?,
             None if args.conditions.is_empty() => strict_exit(&explain(dir, form)?, args.strict),

@@ -7,3 +7,4 @@ pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod pack;
 pub(crate) mod repeat;
+pub(crate) mod shelf;

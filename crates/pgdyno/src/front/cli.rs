@@ -23,7 +23,9 @@ use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::data::{CheckArgs, InitArgs};
 use crate::front::cli::doctor::DoctorArgs;
 use crate::front::cli::packed::{PackArgs, RepeatArgs, UnpackArgs};
-use crate::front::cli::stored::{ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, ReportArgs};
+use crate::front::cli::stored::{
+    ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, PushArgs, ReportArgs,
+};
 use crate::front::cli::why::WhyArgs;
 use crate::front::moved::Moved;
 use crate::front::template::Template;
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Pack results into one compressed file without secrets, to attach to an issue.
     Pack(PackArgs),
+    /// Store results in a PostgreSQL schema, for SQL, dashboards and change points; --store of other commands reads them back.
+    Push(PushArgs),
     /// Unpack such a file, also one of a stranger.
     Unpack(UnpackArgs),
     /// Measure again here what somebody else measured, with the same seeds, and say whether it agrees within noise.
@@ -398,6 +402,10 @@ pub(crate) struct CompareArgs {
     /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any, measure now.
     #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
     pub(crate) results: Vec<String>,
+    /// Take these results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
+    // clap ignores `requires` if the required argument conflicts with another one that is given.
+    #[arg(long, value_name = "TARGET", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
+    pub(crate) store: Option<String>,
     #[command(flatten)]
     pub(crate) labels: Labels,
     /// Serve the running comparison to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).

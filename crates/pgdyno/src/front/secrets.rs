@@ -129,16 +129,16 @@ pub(crate) fn take_carried() -> Result<()> {
 }
 
 /// Options whose value may name a server.
-const OPTIONS: [&str; 5] = ["--server", "--set", "--a", "--b", "--target"];
+const OPTIONS: [&str; 6] = ["--server", "--store", "--set", "--a", "--b", "--target"];
 
-/// The command that takes a server as an argument without an option.
-const TAKES_TARGET: &str = "doctor";
+/// The commands that take a server as an argument without an option.
+const TAKE_TARGETS: [&str; 2] = ["doctor", "push"];
 
 /// Removes the password from each target that contains one; returns the passwords.
 fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
     let mut carried: Vec<Carried> = Vec::new();
     let mut before = String::new();
-    let takes_target = args.first().is_some_and(|command| command == TAKES_TARGET);
+    let takes_target = args.first().is_some_and(|command| TAKE_TARGETS.iter().any(|takes| command == takes));
     for arg in args {
         let Some(text) = arg.to_str().map(str::to_string) else { continue };
         if takes_target && !OPTIONS.contains(&before.as_str()) && !text.starts_with("--") {
@@ -157,7 +157,7 @@ fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
             },
         };
         let found = match (option.as_str(), value) {
-            ("--server", Some(target)) => without_password(target),
+            ("--server" | "--store", Some(target)) => without_password(target),
             ("", _) => None,
             // NAME=URL
             ("--target", Some(named)) => {
@@ -173,7 +173,7 @@ fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
                 );
             }
             let value = match option.as_str() {
-                "--server" => found.target.clone(),
+                "--server" | "--store" => found.target.clone(),
                 "--target" => {
                     let name = value.and_then(|named| named.split_once('=')).map_or("", |(name, _)| name);
                     format!("{name}={}", found.target)
@@ -297,6 +297,9 @@ mod tests {
         };
         check(&["run", "--server", "postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--server", "postgres://u:p%40S3cret@h/d"], Some("p@S3cret"));
+        check(&["push", "postgres://u:S3cret@h/d", "results"], Some("S3cret"));
+        check(&["report", "x", "--store", "postgres://u:S3cret@h/d"], Some("S3cret"));
+        check(&["report", "--store=postgres://u:S3cret@h/d", "x"], Some("S3cret"));
         check(&["run", "--server=host=h password='it\\'s S3cret'"], Some("it's S3cret"));
         check(&["run", "--set", "server.url=postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--set", "server.url = postgres://u:S3cret@h/d"], Some("S3cret"));

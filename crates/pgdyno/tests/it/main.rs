@@ -47,6 +47,7 @@ mod packed;
 mod pages;
 mod phases;
 mod preflight;
+mod pushed;
 mod repeats;
 mod restore;
 mod results;

@@ -8,13 +8,18 @@ use anyhow::{Result, bail};
 use model::text::prose::plural;
 
 use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::shelf;
 use crate::front::cli::stored::{HistoryArgs, RESULTS};
 use crate::{Exit, print, print_exact};
 
 /// Prints the histories of all experiments with one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
+    if let Some(store) = &args.store {
+        shelf::fetch_all(store, &args.name)?;
+    }
+    let is_local = args.store.is_none();
     let given = args.place.as_deref().or(args.dir.as_deref());
-    let of_one = if given.is_none() { results_of_one(Path::new(&args.name)) } else { None };
+    let of_one = if given.is_none() && is_local { results_of_one(Path::new(&args.name)) } else { None };
     let (name, dir) =
         of_one.unwrap_or_else(|| (args.name.clone(), given.unwrap_or(Path::new(RESULTS)).to_path_buf()));
     let listings = crate::commands::stored::list::listings(&dir)?;

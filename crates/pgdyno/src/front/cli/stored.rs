@@ -24,9 +24,12 @@ pub(crate) struct FormArgs {
 /// Options of `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Results directories.
+    /// Results directories; with --store, names of results there.
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
+    /// Take the results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) store: Option<String>,
     #[command(flatten)]
     pub(crate) form: FormArgs,
     /// Report only the cases with this level of a factor or label of a target: provider=aws, clients=16,64. Repeatable; written
@@ -103,6 +106,9 @@ pub(crate) struct HistoryArgs {
     /// The same directory as an option.
     #[arg(long, value_name = "DIR", conflicts_with = "place")]
     pub(crate) dir: Option<PathBuf>,
+    /// Take the results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
+    #[arg(long, value_name = "TARGET", conflicts_with_all = ["place", "dir"])]
+    pub(crate) store: Option<String>,
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -117,4 +123,15 @@ pub(crate) struct ListArgs {
     /// Print as JSON, one object per line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Options of `push`.
+#[derive(Debug, Args)]
+pub(crate) struct PushArgs {
+    /// The database: URL, key=value pairs, or a database name.
+    #[arg(value_name = "TARGET")]
+    pub(crate) store: String,
+    /// Results directories, or directories of such.
+    #[arg(value_name = "DIR", default_value = RESULTS)]
+    pub(crate) dirs: Vec<PathBuf>,
 }

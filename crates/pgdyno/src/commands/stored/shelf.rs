@@ -1,0 +1,128 @@
+//! `pgdyno push`, and `--store` of the commands that read results: results in a PostgreSQL schema, and back from there.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, bail, ensure};
+use model::text::prose::plural;
+use shelf::{Kept, Pushed, Shelf, Source};
+
+use crate::commands::compare::page;
+use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::list::listings;
+use crate::front::cli::stored::{PushArgs, RESULTS};
+use crate::front::setup;
+use crate::{Exit, say, signals};
+
+/// Most bytes of one result that is read back; `pgdyno unpack --size-limit` takes larger ones.
+const FETCHED_BYTES_MAX: u64 = 16 << 30;
+
+/// Stores results.
+pub(crate) fn push(args: &PushArgs) -> Result<Exit> {
+    let mut dirs = Vec::new();
+    for dir in &args.dirs {
+        match store::is_experiment_dir(dir) {
+            true => dirs.push(dir.clone()),
+            false => dirs.extend(listings(dir)?.into_iter().map(|listing| listing.path)),
+        }
+    }
+    ensure!(!dirs.is_empty(), "no results to push: name a results directory, or a directory of such");
+    let mut shelf = open(&args.store)?;
+    for number in shelf.migrate(env!("CARGO_PKG_VERSION"))? {
+        say(&format!("schema `{}`: applied migration {number}", shelf::SCHEMA));
+    }
+    let mut exit = Exit::Done;
+    for dir in &dirs {
+        if signals::stop_flag().load(Ordering::Relaxed) {
+            bail!("stopped; what was pushed before is complete");
+        }
+        match one(&mut shelf, dir) {
+            Ok(pushed) => say(&format!("{}: {}", dir.display(), words(pushed))),
+            // Others may still be pushed, unless the server is gone.
+            Err(error) if dirs.len() > 1 && !shelf.is_lost() => {
+                say(&format!("pgdyno: error: {}: {error:#}", dir.display()));
+                exit = Exit::Partial;
+            }
+            Err(error) => return Err(error.context(format!("cannot push `{}`", dir.display()))),
+        }
+    }
+    Ok(exit)
+}
+
+fn words(pushed: Pushed) -> String {
+    match pushed {
+        Pushed::New(id) => format!("stored as #{id}"),
+        Pushed::Replaced(id) => format!("replaced #{id}"),
+        Pushed::Unchanged(id) => format!("is there already, as #{id}"),
+    }
+}
+
+fn one(shelf: &mut Shelf, dir: &Path) -> Result<Pushed> {
+    let explained = Explained::read(dir, Series::No)?;
+    let comparisons = page::own_comparisons(dir, &explained)?;
+    let Explained { data, study } = &explained;
+    let tool_version = env!("CARGO_PKG_VERSION");
+    shelf.push(&Source { dir, data, study, comparisons: &comparisons, tool_version })
+}
+
+fn open(target: &str) -> Result<Shelf> {
+    // From here on a signal ends the wait for the server.
+    let stop = signals::stop_flag();
+    Shelf::open(&setup::resolve(target)?, stop)
+}
+
+/// The directories of these results of a store, which are fetched unless they are here already. Without a store, the names as they
+/// are.
+///
+/// # Errors
+/// When the store has no such result, or something else is in the place of its directory.
+pub(crate) fn fetched(store: Option<&str>, names: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let Some(target) = store else { return Ok(names.to_vec()) };
+    let mut shelf = open(target)?;
+    shelf.expect_schema()?;
+    let find = |name: &PathBuf| {
+        let kept = shelf.find(&name.to_string_lossy())?;
+        fetch(&mut shelf, &kept)
+    };
+    names.iter().map(find).collect()
+}
+
+/// Fetches all results of one experiment that are not here.
+///
+/// # Errors
+/// When the store has none.
+pub(crate) fn fetch_all(target: &str, name: &str) -> Result<()> {
+    let mut shelf = open(target)?;
+    shelf.expect_schema()?;
+    let all = shelf.list(Some(name))?;
+    ensure!(!all.is_empty(), "the store has no results of an experiment `{name}`");
+    say(&format!("the store has {} of `{name}`", plural(all.len(), "result")));
+    for kept in &all {
+        fetch(&mut shelf, kept)?;
+    }
+    Ok(())
+}
+
+fn fetch(shelf: &mut Shelf, kept: &Kept) -> Result<PathBuf> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
+    ensure!(
+        kept.directory.chars().all(is_plain)
+            && !kept.directory.starts_with('.')
+            && !kept.directory.is_empty(),
+        "`{}` in the store is not the name of a directory",
+        kept.directory.escape_debug()
+    );
+    let dir = Path::new(RESULTS).join(&kept.directory);
+    if !dir.exists() {
+        shelf.fetch(kept, &dir, FETCHED_BYTES_MAX)?;
+        say(&format!("fetched `{}`", dir.display()));
+        return Ok(dir);
+    }
+    let plan = store::read_plan(&dir).with_context(|| format!("`{}` is in the way", dir.display()))?;
+    ensure!(
+        plan.name == kept.name && plan.seed == kept.seed && plan.made_unix_ns == kept.made_unix_ns,
+        "`{}` is another result than the one in the store; move it",
+        dir.display()
+    );
+    Ok(dir)
+}

@@ -1,0 +1,107 @@
+//! The schema and its versions: each migration is applied once, in one transaction with its record.
+
+use anyhow::{Context, Result, bail, ensure};
+use wire::Session;
+
+use crate::{SCHEMA, Shelf};
+
+/// All migrations, in order; the number of each is its place, from 1. Those that were released never change.
+const MIGRATIONS: [&str; 1] = [include_str!("schema/001.sql")];
+
+/// Comment on the schema that says whose it is.
+const MARK: &str = "results of pgdyno";
+/// Keeps two pgdynos from migrating at once; any constant does.
+const LOCK: i64 = 0x7067_6479_6e6f;
+
+impl Shelf {
+    /// Creates the schema, or brings it to this version. Returns the migrations that were applied.
+    ///
+    /// # Errors
+    /// When a schema of this name is not pgdyno's, is of a newer version, or cannot be changed.
+    pub fn migrate(&mut self, tool_version: &str) -> Result<Vec<usize>> {
+        let session = &mut self.session;
+        session.execute("BEGIN")?;
+        let applied = apply(session, tool_version);
+        match &applied {
+            Ok(_) => session.execute("COMMIT").context("cannot create the schema")?,
+            Err(_) => session.execute("ROLLBACK")?,
+        }
+        applied
+    }
+
+    /// Makes sure that results can be read.
+    ///
+    /// # Errors
+    /// When there is no schema of pgdyno's, or its version is another one.
+    pub fn expect_schema(&mut self) -> Result<()> {
+        let version = version(&mut self.session)?;
+        let own = MIGRATIONS.len();
+        match version {
+            None => {
+                bail!("the store has no results: there is no schema `{SCHEMA}`; `pgdyno push` creates it")
+            }
+            Some(version) if version == own => Ok(()),
+            Some(version) if version > own => bail!(newer(version)),
+            Some(version) => bail!(
+                "the schema `{SCHEMA}` of the store has version {version}, and this pgdyno needs {own}; `pgdyno push` migrates it"
+            ),
+        }
+    }
+}
+
+fn newer(version: usize) -> String {
+    format!(
+        "the schema `{SCHEMA}` of the store has version {version}, and this pgdyno knows up to {}; use a newer pgdyno",
+        MIGRATIONS.len()
+    )
+}
+
+fn apply(session: &mut Session, tool_version: &str) -> Result<Vec<usize>> {
+    session.execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
+    let version = match version(session)? {
+        Some(version) => version,
+        None => {
+            create(session).with_context(|| format!("cannot create the schema `{SCHEMA}` in the store"))?;
+            0
+        }
+    };
+    ensure!(version <= MIGRATIONS.len(), newer(version));
+    let mut applied = Vec::new();
+    for (number, sql) in (1..).zip(MIGRATIONS).skip(version) {
+        session.execute(&format!("SET LOCAL search_path = {SCHEMA}, pg_catalog"))?;
+        session
+            .execute(sql)
+            .with_context(|| format!("cannot apply migration {number} of the schema `{SCHEMA}`"))?;
+        session.execute("SET LOCAL search_path = pg_catalog")?;
+        session.query_params(
+            &format!("INSERT INTO {SCHEMA}.migration (version, tool_version) VALUES ($1::int, $2)"),
+            &[Some(&number.to_string()), Some(tool_version)],
+        )?;
+        applied.push(number);
+    }
+    Ok(applied)
+}
+
+fn create(session: &mut Session) -> Result<()> {
+    session.execute(&format!(
+        "CREATE SCHEMA {SCHEMA}; COMMENT ON SCHEMA {SCHEMA} IS '{MARK}'; \
+         CREATE TABLE {SCHEMA}.migration (version int PRIMARY KEY, tool_version text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+    ))?;
+    Ok(())
+}
+
+/// The last migration that was applied; `None` without a schema.
+fn version(session: &mut Session) -> Result<Option<usize>> {
+    let found = session.query_params(
+        "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') AS mark FROM pg_namespace WHERE nspname = $1",
+        &[Some(SCHEMA)],
+    )?;
+    let Some(mark) = found.get(0, "mark") else { return Ok(None) };
+    ensure!(
+        mark == MARK,
+        "the store has a schema `{SCHEMA}` that pgdyno did not create (its comment is not `{MARK}`); use another database"
+    );
+    let found =
+        session.query(&format!("SELECT coalesce(max(version), 0) AS version FROM {SCHEMA}.migration"))?;
+    Ok(Some(found.parse(0, "version").context("the schema has no version")?))
+}

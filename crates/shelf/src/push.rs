@@ -1,0 +1,200 @@
+//! Stores a result: in one transaction, so that a result is there as a whole or not at all.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use analysis::comparison::CaseComparison;
+use analysis::summary::Study;
+use anyhow::{Context, Result};
+use model::run::ExperimentData;
+use store::{Extent, PackedFile, Stored};
+use wire::Session;
+
+use crate::copy::{Row, copy};
+use crate::{SCHEMA, Shelf, rows};
+
+/// Bytes of a file in one row: two requests of a round trip each are no burden, and memory stays small.
+pub(crate) const PART_BYTES: usize = 512 << 10;
+
+/// A result to be stored.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The results directory.
+    pub dir: &'a Path,
+    /// Its records; measurements are read run by run.
+    pub data: &'a ExperimentData,
+    /// The explained experiment.
+    pub study: &'a Study,
+    /// What it compares, if it is a comparison: case 1 with case 2.
+    pub comparisons: &'a [CaseComparison],
+    /// Version of the pgdyno that explained it.
+    pub tool_version: &'a str,
+}
+
+/// The outcome of a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// It is stored for the first time.
+    New(i64),
+    /// It replaces what was stored of the same experiment.
+    Replaced(i64),
+    /// The same was there already.
+    Unchanged(i64),
+}
+
+impl Shelf {
+    /// Stores a result, or replaces it if the same experiment has other files by now, or was explained by another version.
+    ///
+    /// # Errors
+    /// When the directory cannot be read, or the server refuses it. Then what was stored before stays.
+    pub fn push(&mut self, source: &Source) -> Result<Pushed> {
+        self.session.execute("BEGIN")?;
+        let pushed = store(&mut self.session, source);
+        let kept = matches!(pushed, Ok(Pushed::New(_) | Pushed::Replaced(_)));
+        self.session.execute(if kept { "COMMIT" } else { "ROLLBACK" }).context("cannot store the result")?;
+        pushed
+    }
+}
+
+fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
+    let packed = store::packed(source.dir, Extent::Report)?;
+    let contents = contents(&packed.files)?;
+    let plan = &source.data.plan;
+    let key = [plan.name.clone(), plan.seed.to_string(), plan.made_unix_ns.to_string()];
+    let key: Vec<Option<&str>> = key.iter().map(|part| Some(part.as_str())).collect();
+    // Whoever pushes the same experiment at the same time waits.
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1 || '/' || $2 || '/' || $3, 0))";
+    let lock = if session.server_version_num() >= 110_000 {
+        lock.to_string()
+    } else {
+        lock.replace("hashtextextended(", "hashtext(").replace(", 0))", "))")
+    };
+    session.query_params(&lock, &key)?;
+    let known = session.query_params(
+        &format!(
+            "SELECT experiment_id, contents, pushed_by FROM {SCHEMA}.experiment \
+              WHERE name = $1 AND seed = $2::numeric AND made_unix_ns = $3::bigint"
+        ),
+        &key,
+    )?;
+    let known_id: Option<i64> = known.parse(0, "experiment_id");
+    if let Some(id) = known_id {
+        let is_same = known.get(0, "contents") == Some(&contents)
+            && known.get(0, "pushed_by") == Some(source.tool_version);
+        if is_same {
+            return Ok(Pushed::Unchanged(id));
+        }
+        session.execute(&format!("DELETE FROM {SCHEMA}.experiment WHERE experiment_id = {id}"))?;
+    }
+    let id = experiment(session, source, &contents, known_id)?;
+    files(session, source.dir, id, &packed.files)?;
+    copy(session, "cases", rows::cases(id, source.study))?;
+    copy(session, "runs", rows::runs(id, source.study, source.data))?;
+    copy(session, "phases", rows::phases(id, source.study, source.data))?;
+    copy(session, "findings", rows::findings(id, source.study))?;
+    copy(session, "comparisons", rows::comparisons(id, source.comparisons))?;
+    measurements(session, source, id)?;
+    Ok(known_id.map_or(Pushed::New(id), Pushed::Replaced))
+}
+
+/// One digest for all files.
+fn contents(files: &[PackedFile]) -> Result<String> {
+    let lines: String =
+        files.iter().map(|file| format!("{} {} {}\n", file.sha256, file.bytes, file.path)).collect();
+    Ok(files::sha256_of(lines.as_bytes())?)
+}
+
+/// Inserts the row of the experiment, under the number that it had.
+fn experiment(session: &mut Session, source: &Source, contents: &str, known: Option<i64>) -> Result<i64> {
+    let id = match known {
+        Some(id) => id,
+        None => session
+            .query(&format!(
+                "SELECT nextval(pg_get_serial_sequence('{SCHEMA}.experiment', 'experiment_id')) AS id"
+            ))?
+            .parse(0, "id")
+            .context("the store gives no number")?,
+    };
+    let plan = &source.data.plan;
+    let row = Row::of(id)
+        .put(&plan.name)
+        .put(plan.seed)
+        .put(plan.made_unix_ns)
+        .put(store::name_of(source.dir))
+        .put(&plan.title)
+        .put(&plan.description)
+        .time(Some(plan.made_unix_ns))
+        .put(&plan.tool_version)
+        .put(source.tool_version)
+        .put(contents)
+        .maybe(source.study.partial.as_ref())
+        .put(rows::json(plan));
+    let columns = "experiment (experiment_id, name, seed, made_unix_ns, directory, title, description, made_at, \
+                   tool_version, pushed_by, contents, partial, plan)";
+    copy(session, columns, [row])?;
+    Ok(id)
+}
+
+fn files(session: &mut Session, dir: &Path, id: i64, files: &[PackedFile]) -> Result<()> {
+    let row = |(place, file): (usize, &PackedFile)| {
+        Row::of(id).put(place).put(&file.path).put(file.bytes).put(&file.sha256)
+    };
+    copy(session, "file", files.iter().enumerate().map(row))?;
+    for (place, file) in files.iter().enumerate() {
+        let mut parts = Parts { session, id, place, part: 0, buffer: Vec::new() };
+        store::copy_packed(dir, file, &mut parts)?;
+        parts.send().with_context(|| format!("cannot store `{}`", file.path))?;
+    }
+    Ok(())
+}
+
+/// A file that becomes rows.
+struct Parts<'a> {
+    session: &'a mut Session,
+    id: i64,
+    place: usize,
+    part: u32,
+    buffer: Vec<u8>,
+}
+
+impl Parts<'_> {
+    fn send(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            let row = Row::of(self.id).put(self.place).put(self.part).bytes(&self.buffer);
+            copy(self.session, "file_part", [row])?;
+            self.buffer.clear();
+            self.part += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Parts<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = bytes.len().min(PART_BYTES - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..n]);
+        if self.buffer.len() == PART_BYTES {
+            self.send().map_err(io::Error::other)?;
+        }
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Intervals and readings, run by run.
+fn measurements(session: &mut Session, source: &Source, id: i64) -> Result<()> {
+    let stored = Stored::open(source.dir)?;
+    for index in 0..stored.n_runs() {
+        let number = stored.number(index);
+        if !source.study.runs.iter().any(|run| run.run == number) {
+            continue;
+        }
+        let Some(run) = stored.run(index)? else { continue };
+        copy(session, "intervals", rows::intervals(id, &run))?;
+        copy(session, "readings", rows::readings(id, &run))?;
+    }
+    Ok(())
+}

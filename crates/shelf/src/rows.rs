@@ -1,0 +1,232 @@
+//! The figures of a result as rows of the schema. The order of columns is that of `schema/`.
+
+use std::collections::BTreeMap;
+
+use analysis::comparison::{CaseComparison, FigureComparison};
+use analysis::finding::{Finding, Severity};
+use analysis::summary::{LatencySummary, RunSummary, Study};
+use model::experiment::plan::RunState;
+use model::load::histogram::HistogramSum;
+use model::load::interval::Interval;
+use model::run::{ExperimentData, RunData, RunRecord};
+use model::telemetry::reading::split_key;
+use serde::Serialize;
+
+use crate::copy::Row;
+
+/// Text of a value for a column of JSON, which cannot keep zero characters.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default().replace("\\u0000", "")
+}
+
+/// The word of a value that serializes as one.
+fn word(value: &impl Serialize) -> String {
+    let found = serde_json::to_value(value).ok();
+    found.and_then(|value| value.as_str().map(str::to_string)).unwrap_or_default()
+}
+
+pub(crate) fn cases(id: i64, study: &Study) -> Vec<Row> {
+    let row = |case: &analysis::summary::CaseSummary| {
+        let spec = &case.case;
+        let row = Row::of(id)
+            .put(spec.id)
+            .put(&case.label)
+            .put(json(&spec.levels_and_labels()))
+            .put(spec.workload.kind)
+            .put(spec.workload.scale)
+            .put(spec.workload.n_clients)
+            .put(&spec.server.source)
+            .put(case.n_runs)
+            .maybe(case.tps_median)
+            .maybe(case.tps_cv);
+        latency(row, case.latency)
+            .maybe(case.limiter.as_ref().map(|limiter| limiter.name.as_str()))
+            .put(case.grade.as_str())
+    };
+    study.cases.iter().map(row).collect()
+}
+
+fn latency(row: Row, latency: Option<LatencySummary>) -> Row {
+    row.maybe(latency.map(|l| l.mean_ns))
+        .maybe(latency.map(|l| l.p50_ns))
+        .maybe(latency.map(|l| l.p95_ns))
+        .maybe(latency.map(|l| l.p99_ns))
+        .maybe(latency.map(|l| l.p999_ns))
+        .maybe(latency.map(|l| l.max_ns))
+}
+
+fn record_of<'a>(data: &'a ExperimentData, run: &RunSummary) -> Option<&'a RunRecord> {
+    data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run)
+}
+
+pub(crate) fn runs(id: i64, study: &Study, data: &ExperimentData) -> Vec<Row> {
+    let row = |run: &RunSummary| {
+        let record = record_of(data, run);
+        let server = record.and_then(|record| record.server.as_ref());
+        let host = record.and_then(|record| record.host.as_ref());
+        let row = Row::of(id)
+            .put(run.run)
+            .put(run.block)
+            .put(run.case)
+            .maybe(record.map(|record| record.spec.seed))
+            .put(state(run.state))
+            .put(&run.reason)
+            .put(run.counts())
+            .put(run.grade.as_str())
+            .time(run.go_unix_ns)
+            .put(run.measured_s)
+            .maybe(host.map(|host| &host.hostname))
+            .maybe(server.map(|server| server.release()))
+            .maybe(server.and_then(|server| server.executable_sha256.as_ref()))
+            .maybe(run.tps)
+            .put(run.counts.committed)
+            .put(run.counts.failed);
+        latency(row, run.latency).maybe(run.limiter.as_ref().map(|limiter| limiter.name.as_str()))
+    };
+    study.runs.iter().map(row).collect()
+}
+
+fn state(state: RunState) -> String {
+    word(&state)
+}
+
+pub(crate) fn phases(id: i64, study: &Study, data: &ExperimentData) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for run in &study.runs {
+        let phases = record_of(data, run).map_or(&[][..], |record| &record.phases);
+        for (place, phase) in phases.iter().enumerate() {
+            let row = Row::of(id).put(run.run).put(place).put(phase.phase.as_str());
+            rows.push(row.time(Some(phase.start_unix_ns)).time(Some(phase.end_unix_ns)));
+        }
+    }
+    rows
+}
+
+pub(crate) fn findings(id: i64, study: &Study) -> Vec<Row> {
+    let row = |case: Option<u32>, run: Option<u32>, finding: &Finding| {
+        let severity = match finding.severity {
+            Severity::Note => "note",
+            Severity::Doubt => "doubt",
+            Severity::Void => "void",
+        };
+        Row::of(id)
+            .maybe(case)
+            .maybe(run)
+            .put(finding.id)
+            .put(severity)
+            .put(&finding.evidence)
+            .put(&finding.advice)
+    };
+    let of_study = study.findings.iter().map(|finding| row(None, None, finding));
+    let of_cases = study
+        .cases
+        .iter()
+        .flat_map(|case| case.findings.iter().map(|finding| row(Some(case.case.id), None, finding)));
+    let of_runs = study
+        .runs
+        .iter()
+        .flat_map(|run| run.findings.iter().map(|finding| row(Some(run.case), Some(run.run), finding)));
+    of_study.chain(of_cases).chain(of_runs).collect()
+}
+
+/// Each figure of each comparison; `pairs` are the cases that are compared.
+pub(crate) fn comparisons(id: i64, comparisons: &[CaseComparison]) -> Vec<Row> {
+    let row = |case: &CaseComparison, figure: &FigureComparison| {
+        let ratio = figure.result.as_ref();
+        Row::of(id)
+            .put(1)
+            .put(2)
+            .put(word(&case.pairing))
+            .put(case.n_pairs)
+            .put(case.margin)
+            .put(figure.figure.as_str())
+            .put(figure.figure == case.lead)
+            .maybe(figure.a_median)
+            .maybe(figure.b_median)
+            .maybe(ratio.map(|ratio| ratio.ratio))
+            .maybe(ratio.map(|ratio| ratio.low))
+            .maybe(ratio.map(|ratio| ratio.high))
+            .maybe(ratio.map(|ratio| ratio.p_adjusted))
+            .maybe(ratio.map(|ratio| word(&ratio.verdict)))
+    };
+    comparisons.iter().flat_map(|case| case.figures.iter().map(move |figure| row(case, figure))).collect()
+}
+
+pub(crate) fn intervals(id: i64, run: &RunData) -> impl Iterator<Item = Row> {
+    let window = run.record.window();
+    let measured = window.ramp_up_s..window.ramp_up_s + window.measure_s;
+    let mut lines: BTreeMap<(u32, &str), Vec<usize>> = BTreeMap::new();
+    for (at, stamped) in run.histograms.iter().enumerate() {
+        lines.entry((stamped.t, stamped.line.tag.as_str())).or_default().push(at);
+    }
+    run.intervals.iter().map(move |interval| {
+        let scripts = run.record.load.as_ref().map(|load| &load.scripts);
+        let script = scripts.and_then(|scripts| scripts.get(interval.script as usize));
+        let sum = |end: &str| {
+            let tag = format!("{}{end}", script?.tag);
+            histogram(run, lines.get(&(interval.t, tag.as_str()))?)
+        };
+        let (latency, service) = (sum(""), sum(".service"));
+        let summary = latency.as_ref().and_then(|(_, summary)| *summary);
+        let name = script.map_or_else(|| interval.script.to_string(), |script| script.name.clone());
+        let row = Row::of(id)
+            .put(run.record.spec.run)
+            .put(interval.t)
+            .put(name)
+            .put(measured.contains(&interval.t))
+            .time(Some(interval.start_unix_ns))
+            .put(interval.length_ns);
+        counts(row, interval)
+            .maybe((!interval.errors.is_empty()).then(|| json(&interval.errors)))
+            .maybe(latency.map(|(data, _)| data))
+            .maybe(service.map(|(data, _)| data))
+            .maybe(summary.map(|s| s.p50_ns))
+            .maybe(summary.map(|s| s.p95_ns))
+            .maybe(summary.map(|s| s.p99_ns))
+            .maybe(summary.map(|s| s.max_ns))
+    })
+}
+
+fn counts(row: Row, interval: &Interval) -> Row {
+    let c = &interval.counts;
+    let all = [
+        c.due,
+        c.skipped,
+        c.started,
+        c.committed,
+        c.failed,
+        c.unknown,
+        c.aborted,
+        c.retried,
+        c.retries,
+        c.late,
+    ];
+    all.into_iter().fold(row, Row::put)
+}
+
+/// The sum of the histograms of these places, as text, and its figures.
+fn histogram(run: &RunData, places: &[usize]) -> Option<(String, Option<LatencySummary>)> {
+    let mut sum = HistogramSum::new();
+    for place in places {
+        sum.add(&HistogramSum::read(&run.histograms[*place].line).ok()?);
+    }
+    let data = match places {
+        [only] => run.histograms[*only].line.data.clone(),
+        _ => sum.line("").data,
+    };
+    Some((data, LatencySummary::of(&sum)))
+}
+
+pub(crate) fn readings(id: i64, run: &RunData) -> impl Iterator<Item = Row> {
+    let of_tick = move |tick: &model::telemetry::reading::Tick| {
+        let source = word(&tick.source);
+        let (end, length_ns) = (tick.end_unix_ns, tick.length_ns);
+        let row = |(key, value): (&String, &f64)| {
+            let (metric, instance) = split_key(key);
+            let row = Row::of(id).put(run.record.spec.run).time(Some(end)).put(length_ns).put(&source);
+            row.put(metric).maybe(instance).put(value)
+        };
+        tick.values.iter().map(row).collect::<Vec<Row>>()
+    };
+    run.ticks.iter().flat_map(of_tick)
+}
