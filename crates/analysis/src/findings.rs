@@ -290,6 +290,43 @@ pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
     (server::FOREIGN_SESSIONS.id, server::foreign_sessions_excess),
 ];
 
+/// The rules that say something while the load still runs, by its latest minutes. Others need its end, all of it, or other runs.
+pub const JUDGED_SO_FAR: &[&str] = &[
+    load::TRANSACTIONS_FAILED.id,
+    scripts::NO_STATEMENTS.id,
+    scripts::ROWS_MISSED.id,
+    load::OFFERED_NOT_ACHIEVED.id,
+    load::STALL.id,
+    server::CONNECTION_LOST.id,
+    server::PROTOCOL_BROKEN.id,
+    server::SERVER_RESTARTED.id,
+    server::SERVER_TROUBLE.id,
+    server::CHECKPOINT_IN_WINDOW.id,
+    server::AUTOVACUUM_IN_WINDOW.id,
+    server::archiver::ARCHIVING_FAILED.id,
+    server::standby::WAITS_FOR_STANDBY.id,
+    server::FOREIGN_SESSIONS.id,
+    server::NEVER_QUIET.id,
+    server::NOT_DURABLE.id,
+    server::logging::STATEMENTS_LOGGED.id,
+    server::conditions::CONDITION_UNMET.id,
+    server::route::IN_BETWEEN.id,
+    builds::ASSERTIONS_ON.id,
+    builds::BUILD_NOT_OPTIMIZED.id,
+    server::DISK_NEARLY_FULL.id,
+    host::FOREIGN_CPU.id,
+    host::STEAL.id,
+    host::DRIVER_SATURATED.id,
+    host::DRIVER_WAITS_FOR_CPU.id,
+    host::DRIVER_PAUSED.id,
+    platform::CPU_QUOTA.id,
+    platform::allowance::ALLOWANCE_EXCEEDED.id,
+    platform::MEMORY_PRESSURE_FOUND.id,
+    platform::CLOCK_CHANGED.id,
+    platform::SLOW_CLOCKSOURCE.id,
+    platform::CPU_FREQUENCY_VARIES.id,
+];
+
 /// Findings of a run, most severe first.
 pub(crate) fn of_run(context: &RunContext) -> Vec<Finding> {
     heaviest_first(|check| match check {

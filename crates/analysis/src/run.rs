@@ -34,6 +34,11 @@ impl ExplainedRun {
         self
     }
 
+    /// The summary alone.
+    pub fn into_summary(self) -> RunSummary {
+        self.summary
+    }
+
     /// Telemetry over time alone.
     pub fn into_series(self) -> Vec<Series> {
         self.summary.series

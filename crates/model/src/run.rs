@@ -7,6 +7,7 @@ pub mod eyes;
 pub mod fingerprint;
 pub mod hooks;
 pub use crate::telemetry::host;
+pub mod now;
 pub mod phase;
 pub mod profile;
 pub mod residency;

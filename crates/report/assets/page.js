@@ -1,6 +1,6 @@
 // Draws the charts of the page from its data block. Words and tables are in the page already.
 //
-// The files of the script (page.js, lines.js, cases.js, pairs.js, factors.js, capacity.js, time.js, compare.js) become one
+// The files of the script (page.js, lines.js, cases.js, pairs.js, factors.js, capacity.js, time.js, compare.js, history.js) become one
 // script element, in this order.
 'use strict';
 
@@ -102,6 +102,8 @@ function drawNamed(element, name) {
     place(element, ratioPlot(name));
   } else if (name.startsWith('spread-')) {
     place(element, poolBoxes(data.pools[Number(name.replace('spread-', ''))], element));
+  } else if (name.startsWith('history-')) {
+    place(element, historyOf(data.histories[Number(name.replace('history-', ''))]));
   } else if (name.startsWith('probes-')) {
     place(element, probesOfRun(Number(name.replace('probes-', ''))));
   } else {

@@ -5,11 +5,10 @@
 
 mod capacity;
 mod comparison;
-mod data;
+pub(crate) mod data;
 mod disclosure;
-mod escape;
 mod factors;
-mod lead;
+pub(crate) mod lead;
 mod limits;
 mod panels;
 mod scripts;
@@ -19,42 +18,26 @@ pub(crate) mod timeline;
 mod tpcc;
 mod variation;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
-
 use crate::axis::Axis;
+use crate::escape::{self, text};
 use crate::prose::{conditions, format, headline};
+use crate::shell::{Page, Shell};
 use crate::{ComparisonInput, Input, axis};
 pub(crate) use disclosure::not_default;
-use escape::text;
 #[cfg(test)]
 pub(crate) use factors::matrix::HEAT_STEPS;
 
-const STYLE: &str = include_str!("../assets/page.css");
-const SCRIPT: &str = concat!(
-    include_str!("../assets/page.js"),
-    "\n",
-    include_str!("../assets/lines.js"),
-    "\n",
-    include_str!("../assets/cases.js"),
-    "\n",
-    include_str!("../assets/pairs.js"),
-    "\n",
-    include_str!("../assets/factors.js"),
-    "\n",
-    include_str!("../assets/capacity.js"),
-    "\n",
-    include_str!("../assets/time.js"),
-    "\n",
-    include_str!("../assets/heat.js"),
-    "\n",
-    include_str!("../assets/compare.js")
-);
-const ECHARTS: &str = include_str!("../assets/echarts/echarts.min.js");
+/// Where the page of a result lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lies<'a> {
+    /// In a file of its own.
+    Alone,
+    /// On a server, with other results: these links, as HTML, lead to them.
+    Served(&'a str),
+}
 
 /// The page of an experiment.
-pub(crate) fn page(input: &Input) -> String {
+pub(crate) fn page(input: &Input, lies: Lies) -> Page {
     let axis = axis::arrange(input.study);
     let document = Document {
         title: headline::title(input.study),
@@ -64,12 +47,13 @@ pub(crate) fn page(input: &Input) -> String {
         conditions: conditions::line(&input.study.plan),
         made: format::utc(input.study.plan.made_unix_ns),
         tool_version: input.tool_version,
+        lies,
     };
-    document.html()
+    document.page()
 }
 
 /// The page of a comparison: for one experiment with all its sections, for two with what concerns both.
-pub(crate) fn comparison_page(input: &ComparisonInput) -> String {
+pub(crate) fn comparison_page(input: &ComparisonInput, lies: Lies) -> Page {
     let mut sections = vec![
         Section { id: "pairs", name: "A and B", body: comparison::pairs(input) },
         Section { id: "differences", name: "Differences", body: comparison::differences(input) },
@@ -110,8 +94,9 @@ pub(crate) fn comparison_page(input: &ComparisonInput) -> String {
         conditions: input.experiments.first().and_then(|one| conditions::line(&one.study.plan)),
         made: comparison::made(input),
         tool_version: input.tool_version,
+        lies,
     };
-    document.html()
+    document.page()
 }
 
 /// The parts of a page.
@@ -125,49 +110,33 @@ struct Document<'a> {
     /// When the data was measured.
     made: String,
     tool_version: &'a str,
+    lies: Lies<'a>,
 }
 
 impl Document<'_> {
-    fn html(self) -> String {
-        let policy = format!(
-            "default-src 'none'; script-src '{}' '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
-            hash(SCRIPT),
-            hash(ECHARTS),
-            hash(STYLE)
-        );
-        let mut page = String::with_capacity(ECHARTS.len() + 1_000_000);
-        // The page's script comes first, so that it sees every error and violation; it waits for the document.
-        page.push_str(&format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <meta name=\"generator\" content=\"pgdyno {}\">\n\
-             <title>{}</title>\n<script>{SCRIPT}</script>\n<style>{STYLE}</style>\n</head>\n<body>\n",
-            text(self.tool_version),
-            text(&self.title)
-        ));
-        page.push_str(&self.body());
-        page.push_str("<script type=\"application/json\" id=\"data\">");
-        page.push_str(&escape::json(&self.data));
-        page.push_str("</script>\n<script>");
-        page.push_str(ECHARTS);
-        page.push_str("</script>\n</body>\n</html>\n");
-        page
+    fn page(self) -> Page {
+        let shell = Shell {
+            title: &self.title,
+            tool_version: self.tool_version,
+            style: "",
+            script: "",
+            body: &self.body(),
+            data: &escape::json(&self.data),
+            has_charts: true,
+            is_served: self.lies != Lies::Alone,
+        };
+        shell.page()
     }
 
     fn body(&self) -> String {
         let shown = || self.sections.iter().filter(|section| !section.body.is_empty());
         let links: String = shown().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, text(s.name))).collect();
-        let mut body = format!(
-            "<a class=\"skip\" href=\"#top\">Skip to the report</a>\n\
-             <nav class=\"bar\" aria-label=\"Sections\"><a class=\"brand\" href=\"#top\">pgdyno</a>\
-             <div class=\"links\">{links}</div>\
-             <button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\">\
-             <svg viewBox=\"0 0 16 16\" aria-hidden=\"true\"><circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M8 1.5a6.5 6.5 0 0 1 0 13z\"/></svg>\
-             </button></nav>\n<main id=\"top\" tabindex=\"-1\">\n{}",
-            self.head
-        );
+        let (brand, back) = match self.lies {
+            Lies::Alone => ("#top", ""),
+            Lies::Served(back) => ("/", back),
+        };
+        let mut body = bar("report", brand, &format!("{back}{links}"));
+        body.push_str(&self.head);
         for section in shown() {
             body.push_str(&format!(
                 "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n{2}</section>\n",
@@ -183,6 +152,18 @@ impl Document<'_> {
         ));
         body
     }
+}
+
+/// The bar at the top of a page, and the beginning of its main part.
+pub(crate) fn bar(what: &str, brand: &str, links: &str) -> String {
+    format!(
+        "<a class=\"skip\" href=\"#top\">Skip to the {what}</a>\n\
+         <nav class=\"bar\" aria-label=\"Sections\"><a class=\"brand\" href=\"{brand}\">pgdyno</a>\
+         <div class=\"links\">{links}</div>\
+         <button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\">\
+         <svg viewBox=\"0 0 16 16\" aria-hidden=\"true\"><circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M8 1.5a6.5 6.5 0 0 1 0 13z\"/></svg>\
+         </button></nav>\n<main id=\"top\" tabindex=\"-1\">\n"
+    )
 }
 
 impl Document<'_> {
@@ -239,16 +220,16 @@ struct Section {
 }
 
 /// A chart's place, with its text alternative and its table.
-struct Figure<'a> {
-    id: &'a str,
-    title: &'a str,
-    note: &'a str,
-    height: &'a str,
-    table: &'a str,
+pub(crate) struct Figure<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) title: &'a str,
+    pub(crate) note: &'a str,
+    pub(crate) height: &'a str,
+    pub(crate) table: &'a str,
 }
 
 impl Figure<'_> {
-    fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let note = match self.note {
             "" => String::new(),
             note => format!(" <span class=\"note\">{}</span>", text(note)),
@@ -268,7 +249,7 @@ impl Figure<'_> {
 }
 
 /// A table with a header; the cells are already HTML.
-fn table(class: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(class: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut html = format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table class=\"{class}\"><thead><tr>"
     );
@@ -288,32 +269,4 @@ fn table(class: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
     }
     html.push_str("</tbody></table></div>");
     html
-}
-
-/// A source expression of the policy for an inline script or style.
-fn hash(source: &str) -> String {
-    format!("sha256-{}", STANDARD.encode(Sha256::digest(source.as_bytes())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_chart_library_is_the_one_described() {
-        let readme = include_str!("../assets/echarts/README.md");
-        let sum: String =
-            Sha256::digest(ECHARTS.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-        assert!(readme.contains(&sum), "echarts.min.js has SHA-256 {sum}; its README says otherwise");
-    }
-
-    #[test]
-    fn inlined_assets_cannot_end_their_element() {
-        for source in [SCRIPT, ECHARTS, STYLE] {
-            let lower = source.to_ascii_lowercase();
-            for end in ["</script", "</style", "<!--"] {
-                assert!(!lower.contains(end), "an asset contains {end}");
-            }
-        }
-    }
 }

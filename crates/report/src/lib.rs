@@ -7,10 +7,13 @@ mod axis;
 mod comparison;
 mod csv;
 mod doctor;
+mod escape;
 mod export;
 mod html;
 mod markdown;
 mod prose;
+mod shell;
+pub mod site;
 mod terminal;
 
 use std::collections::BTreeSet;
@@ -38,7 +41,7 @@ pub struct Input<'a> {
 
 /// The whole report as one self-contained HTML page: it needs no network and no other file.
 pub fn html(input: &Input) -> String {
-    html::page(input)
+    html::page(input, html::Lies::Alone).html
 }
 
 /// Most runs whose telemetry over time the page draws.
@@ -154,7 +157,7 @@ pub struct ComparisonInput<'a> {
 
 /// A comparison as one self-contained HTML page, like [`html`].
 pub fn comparison_html(input: &ComparisonInput) -> String {
-    html::comparison_page(input)
+    html::comparison_page(input, html::Lies::Alone).html
 }
 
 /// The verdict of a comparison in a sentence.

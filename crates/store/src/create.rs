@@ -1,6 +1,7 @@
 //! Creates the directory of an experiment, and opens it again to continue the experiment.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +10,8 @@ use model::experiment::comparison::ComparisonRequest;
 use model::experiment::plan::{Plan, StateLine};
 use model::load::duet::Duet;
 use model::run::RunRecord;
-use model::secret::hide_text;
+use model::run::now::Now;
+use model::secret::{hide_json, hide_text};
 
 use crate::load::{read_plan, read_whole};
 use crate::lock::Lock;
@@ -102,6 +104,27 @@ impl ExperimentDir {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.append_json(line)?;
         state.sync()
+    }
+
+    /// Says what happens now. Not forced to disk: it is worth nothing after a power cut, and would disturb the device.
+    ///
+    /// # Errors
+    /// When the directory is not writable.
+    pub fn write_now(&self, now: &Now) -> Result<()> {
+        let path = self.path.join(names::NOW);
+        let written = files::temporary_name(&path);
+        let write = || -> std::io::Result<()> {
+            let mut file = files::create(&written, files::PRIVATE)?;
+            file.write_all(hide_json(&serde_json::to_string(now)?).as_bytes())?;
+            fs::rename(&written, &path)
+        };
+        write().with_context(|| format!("cannot write `{}`", path.display()))
+    }
+
+    /// Nothing happens any more.
+    pub fn clear_now(&self) {
+        // A file that stays is older than what has happened since, which readers see.
+        let _ = fs::remove_file(self.path.join(names::NOW));
     }
 
     /// Replaces the experiment file and the plan of an experiment whose servers have moved.
@@ -257,7 +280,7 @@ fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
 
 /// Removes everything but the runs, so that the directory may be used again.
 fn clear(path: &Path) {
-    for name in [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::PLAN] {
+    for name in [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::NOW, names::PLAN] {
         let path = path.join(name);
         let _ = fs::remove_file(files::temporary_name(&path));
         let _ = fs::remove_file(path);

@@ -4,7 +4,7 @@
 //! not its business. `FORMAT.md` describes the layout.
 
 mod create;
-
+mod follow;
 mod hlog;
 #[cfg(test)]
 mod hostile;
@@ -20,10 +20,11 @@ mod sample;
 mod server_log;
 
 pub use create::{ExperimentDir, default_path, expect_ours, write_report};
+pub use follow::{Fresh, RunFollow};
 pub use list::{Listing, Listings, list};
 pub use load::{
     LoadError, Stored, has_intervals, is_experiment_dir, load_experiment, load_one, read_comparison,
-    read_duet, read_experiment, read_plan, read_records, read_state,
+    read_duet, read_experiment, read_now, read_plan, read_records, read_state,
 };
 pub use lock::{Writer, writer_of};
 pub use pack::{Extent, Packed, PackedFile, Receiver, Unpacked, copy_packed, name_of, pack, packed, unpack};
@@ -40,6 +41,8 @@ pub mod names {
     pub const COMPARISON: &str = "comparison.json";
     /// Commits of both sides of a duet in each slice.
     pub const DUET: &str = "duet.json";
+    /// What happens now, while a process writes to the directory.
+    pub const NOW: &str = "now.json";
     /// Progress of each run, one line per step.
     pub const STATE: &str = "state.jsonl";
     /// Directory of the runs.

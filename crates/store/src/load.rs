@@ -14,6 +14,7 @@ use model::experiment::comparison::ComparisonRequest;
 use model::experiment::plan::{Plan, RunState, StateLine};
 use model::load::duet::Duet;
 use model::load::interval::Interval;
+use model::run::now::Now;
 use model::run::profile::Profile;
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use model::secret::{hide_json, hide_text};
@@ -176,6 +177,11 @@ pub fn read_duet(path: &Path) -> Result<Option<Duet>, LoadError> {
 /// When the file is damaged or has a newer format.
 pub fn read_comparison(path: &Path) -> Result<Option<ComparisonRequest>, LoadError> {
     read_optional(path.join(names::COMPARISON))
+}
+
+/// Reads `now.json`; `None` if nothing is under way, or what is there cannot be read.
+pub fn read_now(path: &Path) -> Option<Now> {
+    read_optional(path.join(names::NOW)).ok().flatten()
 }
 
 fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadError> {

@@ -28,6 +28,8 @@ const MAX_POINTS_PAGE_OF_MANY: usize = 110_000;
 const MAX_POINTS_ALL_RUNS: usize = 60_000;
 /// Most points of the one line of a run that is not drawn in full.
 const N_POINTS_BRIEF: usize = 20;
+/// Most points of a line of a run that is under way, when it is sent whole.
+pub(super) const N_POINTS_LIVE: usize = 600;
 
 /// The number under which the charts of all runs stand.
 pub(super) const ALL_RUNS: u32 = 0;
@@ -80,11 +82,22 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
         comparisons,
         pair: matrix::data(study),
         prices: prices::data(study, axis),
+        histories: Vec::new(),
     }
 }
 
 /// The data of a page that draws comparisons only.
 pub(super) fn of_ratios(comparisons: Vec<RatioData>) -> Data {
+    Data { comparisons, ..nothing() }
+}
+
+/// The data of a page that draws histories only.
+pub(crate) fn of_histories(histories: Vec<HistoryData>) -> Data {
+    Data { histories, ..nothing() }
+}
+
+/// The data of a page without charts, or one that gets its data later.
+pub(crate) fn nothing() -> Data {
     let axis = AxisData {
         title: String::new(),
         levels: Vec::new(),
@@ -101,14 +114,15 @@ pub(super) fn of_ratios(comparisons: Vec<RatioData>) -> Data {
         pools: Vec::new(),
         capacity: Vec::new(),
         scalability: Vec::new(),
-        comparisons,
+        comparisons: Vec::new(),
         pair: None,
         prices: None,
+        histories: Vec::new(),
     }
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Data {
+pub(crate) struct Data {
     axis: AxisData,
     cases: Vec<CaseData>,
     points: Vec<RunPoint>,
@@ -120,6 +134,22 @@ pub(super) struct Data {
     comparisons: Vec<RatioData>,
     pair: Option<PairData>,
     prices: Option<PriceData>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    histories: Vec<HistoryData>,
+}
+
+/// The history of a case: its runs in order, and the levels between changes.
+#[derive(Debug, Serialize)]
+pub(crate) struct HistoryData {
+    pub(crate) label: String,
+    /// When each run was measured, as text.
+    pub(crate) when: Vec<String>,
+    pub(crate) tps: Vec<f64>,
+    pub(crate) revision: Vec<String>,
+    /// Index of the first run of a level, of the last one, and the median of the level.
+    pub(crate) levels: Vec<(usize, usize, f64)>,
+    /// Index of the first run after a change, and the change in words.
+    pub(crate) changes: Vec<(usize, String)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -250,7 +280,7 @@ fn n_lines<'a>(panels: impl Iterator<Item = &'a Panel>) -> usize {
 
 /// A run over time.
 #[derive(Debug, Serialize)]
-struct RunData {
+pub(super) struct RunData {
     run: u32,
     title: String,
     colour: String,
@@ -281,6 +311,27 @@ impl RunData {
             marks: all.marks.clone(),
             is_whole: true,
             shaded: all.shaded.clone(),
+        }
+    }
+
+    /// A run that is under way.
+    pub(super) fn of_live(
+        run: u32,
+        title: &str,
+        window: [f64; 3],
+        panels: &[Panel],
+        marks: Vec<Mark>,
+    ) -> RunData {
+        RunData {
+            run,
+            title: title.to_string(),
+            colour: Colour::FIRST.class(),
+            counts: true,
+            window,
+            panels: panels.iter().map(|panel| PanelData::of(panel, N_POINTS_LIVE)).collect(),
+            marks,
+            is_whole: true,
+            shaded: Vec::new(),
         }
     }
 
@@ -344,6 +395,6 @@ struct LineData {
     points: Vec<(f64, Option<f64>)>,
 }
 
-fn encoded((t, value): Point) -> (f64, Option<f64>) {
+pub(super) fn encoded((t, value): Point) -> (f64, Option<f64>) {
     ((t * 100.0).round() / 100.0, value.and_then(thinning::rounded))
 }

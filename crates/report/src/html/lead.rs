@@ -114,7 +114,7 @@ fn kept_together(sentence: &str) -> String {
 }
 
 /// A verdict with a mark that does not depend on colour.
-pub(super) fn badge(grade: Grade) -> String {
+pub(crate) fn badge(grade: Grade) -> String {
     badge_of(grade, grade.as_str())
 }
 
@@ -171,7 +171,7 @@ fn figures(study: &Study) -> String {
 }
 
 /// Values, units and names in large type.
-pub(super) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>) -> String {
+pub(crate) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>) -> String {
     let mut html = String::from("<dl class=\"tiles\">");
     for (value, unit, name) in tiles {
         html.push_str(&format!(
@@ -208,7 +208,7 @@ pub(super) fn findings(study: &Study) -> String {
     html
 }
 
-pub(super) fn finding(group: &FindingGroup, n_runs: usize) -> String {
+pub(crate) fn finding(group: &FindingGroup, n_runs: usize) -> String {
     let (class, mark) = match group.severity {
         Severity::Note => ("note", "i"),
         Severity::Doubt => ("doubt", "▲"),

@@ -2,6 +2,7 @@
 
 pub(super) mod across;
 pub(crate) mod drawn;
+pub(crate) mod live;
 
 use analysis::summary::{RunSummary, Second, Study};
 

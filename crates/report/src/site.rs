@@ -1,0 +1,170 @@
+//! Pages that a server has besides those of results: the list, what runs now, histories, several results next to each other.
+//!
+//! They have the style, the script and the figures of the report. All input is values; a server reads the files and the clock.
+
+mod history;
+mod list;
+mod now;
+mod plan;
+mod several;
+
+pub use crate::html::timeline::live::{Lacking, LiveCharts, Reached};
+pub use crate::shell::Page;
+pub use history::history;
+pub use list::{Choice, Entry, ListInput, Wanted, list};
+pub use now::{Now, NowFigures, findings_so_far, live, now};
+pub use plan::{Next, PlanHead, PlanInput, RunOfPlan, page as plan_page, plan};
+pub use several::{Several, several};
+
+use crate::escape::{self, text};
+use crate::html::data::Data;
+use crate::html::{self, Lies};
+use crate::shell::Shell;
+use crate::{ComparisonInput, Input};
+
+const STYLE: &str = include_str!("../assets/site.css");
+
+/// A page of a server, around its own part.
+struct Site<'a> {
+    title: &'a str,
+    tool_version: &'a str,
+    /// Links of the bar, as HTML.
+    links: &'a str,
+    /// The main part, as HTML.
+    main: &'a str,
+    script: &'a str,
+    data: Data,
+    has_charts: bool,
+}
+
+impl Site<'_> {
+    fn page(self) -> Page {
+        let body = format!(
+            "{}{}</main>\n<footer>Served by pgdyno {}.</footer>\n",
+            html::bar("page", "/", self.links),
+            self.main,
+            text(self.tool_version)
+        );
+        let shell = Shell {
+            title: self.title,
+            tool_version: self.tool_version,
+            style: STYLE,
+            script: self.script,
+            body: &body,
+            data: &escape::json(&self.data),
+            has_charts: self.has_charts,
+            is_served: true,
+        };
+        shell.page()
+    }
+}
+
+/// A link of the bar; the page that it leads to if it is this one is marked.
+#[derive(Debug, Clone, Copy)]
+pub struct Link<'a> {
+    /// Its address.
+    pub to: &'a str,
+    /// Its words.
+    pub words: &'a str,
+    /// Whether it leads to the page itself.
+    pub is_here: bool,
+}
+
+fn links(all: &[Link]) -> String {
+    let link = |link: &Link| {
+        let here = if link.is_here { " aria-current=\"page\"" } else { "" };
+        format!("<a href=\"{}\"{here}>{}</a>", text(link.to), text(link.words))
+    };
+    all.iter().map(link).collect()
+}
+
+/// The report of an experiment as a page of a server, with links to others.
+pub fn result(input: &Input, back: &[Link]) -> Page {
+    html::page(input, Lies::Served(&links(back)))
+}
+
+/// A comparison as a page of a server, with links to others.
+pub fn comparison(input: &ComparisonInput, back: &[Link]) -> Page {
+    html::comparison_page(input, Lies::Served(&links(back)))
+}
+
+/// A page that says why there is no other.
+pub fn notice(title: &str, words: &str, back: &[Link], tool_version: &str) -> Page {
+    let main =
+        format!("<header>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n</header>\n", text(title), text(words));
+    Site {
+        title,
+        tool_version,
+        links: &links(back),
+        main: &main,
+        script: "",
+        data: html::data::nothing(),
+        has_charts: false,
+    }
+    .page()
+}
+
+/// The page that asks for the token of a server.
+pub fn login(tool_version: &str, was_wrong: bool) -> Page {
+    let wrong =
+        if was_wrong { "<p class=\"banner\" role=\"alert\">This is not the token.</p>\n" } else { "" };
+    let main = format!(
+        "<header>\n<h1>The token, please</h1>\n<p class=\"question\">pgdyno printed it where this server was started.</p>\n{wrong}\
+         <form method=\"post\" action=\"/login\" class=\"login\"><label for=\"token\">Token</label>\
+         <input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"off\" required>\
+         <button type=\"submit\" class=\"act\">Open</button></form>\n</header>\n"
+    );
+    Site {
+        title: "pgdyno",
+        tool_version,
+        links: "",
+        main: &main,
+        script: include_str!("../assets/login.js"),
+        data: html::data::nothing(),
+        has_charts: false,
+    }
+    .page()
+}
+
+/// A name as a part of an address.
+pub fn encoded(name: &str) -> String {
+    let mut address = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                address.push(char::from(byte))
+            }
+            other => address.push_str(&format!("%{other:02X}")),
+        }
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_encoded_for_addresses() {
+        for (name, expected) in [("a-b_1.2~", "a-b_1.2~"), ("a b/..", "a%20b%2F.."), ("ü&?", "%C3%BC%26%3F")]
+        {
+            assert_eq!(encoded(name), expected);
+        }
+    }
+
+    #[test]
+    fn assets_of_a_site_cannot_end_their_element() {
+        let assets = [
+            STYLE,
+            include_str!("../assets/login.js"),
+            include_str!("../assets/list.js"),
+            include_str!("../assets/live.js"),
+        ];
+        for source in assets {
+            let lower = source.to_ascii_lowercase();
+            for end in ["</script", "</style", "<!--"] {
+                assert!(!lower.contains(end), "an asset contains {end}");
+            }
+        }
+    }
+}

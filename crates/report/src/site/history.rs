@@ -1,0 +1,129 @@
+//! The page of histories: each case's runs in order of time, and where their level changed.
+
+use analysis::history::{Change, History, Point};
+
+use super::{Link, Page, Site, encoded, links};
+use crate::escape::text;
+use crate::html::data::{self, HistoryData};
+use crate::html::{Figure, table};
+use crate::prose::format;
+use crate::prose::phrases::plural;
+
+/// Fewest runs among which a change of level can be found: four on each side.
+const RUNS_MIN: usize = 8;
+/// Most runs that a table lists, the newest.
+const ROWS_MAX: usize = 200;
+
+/// The page of the experiment called `name`. Points name their experiments by the directories by which results are addressed.
+pub fn history(name: &str, histories: &[History], back: &[Link], tool_version: &str) -> Page {
+    let mut main = format!(
+        "<header class=\"small\">\n<p class=\"over\">History</p>\n<h1>{}</h1>\n<p class=\"question\">Runs of the same case on the \
+         same machine over time. A level has changed where the medians differ by at least 2 %, with p below 0.001 and four \
+         runs on each side.</p>\n</header>\n",
+        text(name)
+    );
+    if histories.is_empty() {
+        main.push_str("<p>No run of it counts yet.</p>\n");
+    }
+    for (n, history) in histories.iter().enumerate() {
+        main.push_str(&section(n, history));
+    }
+    Site {
+        title: &format!("pgdyno: history of {name}"),
+        tool_version,
+        links: &links(back),
+        main: &main,
+        script: "",
+        data: data::of_histories(histories.iter().map(chart).collect()),
+        has_charts: true,
+    }
+    .page()
+}
+
+fn section(n: usize, history: &History) -> String {
+    let on = if history.hostname.is_empty() { String::new() } else { format!(" on {}", history.hostname) };
+    let changes = match history.changes.as_slice() {
+        [] if history.points.len() < RUNS_MIN => {
+            "<p class=\"quiet\">Too few runs to tell whether the level changed.</p>\n".to_string()
+        }
+        [] => "<p class=\"quiet\">The level did not change.</p>\n".to_string(),
+        changes => {
+            let items: String =
+                changes.iter().map(|change| format!("<li>{}</li>", text(&words(change)))).collect();
+            format!("<ul class=\"changes\">{items}</ul>\n")
+        }
+    };
+    let figure = Figure {
+        id: &format!("history-{n}"),
+        title: "Throughput of each run",
+        note: "tps, in order of time; line: the median of a level",
+        height: "mid",
+        table: &rows(history),
+    };
+    format!(
+        "<section aria-labelledby=\"h{n}\">\n<h2 id=\"h{n}\">{}</h2>\n<p class=\"quiet\">{}{}</p>\n{changes}{}</section>\n",
+        text(&history.label),
+        plural(history.points.len(), "run"),
+        text(&on),
+        figure.html()
+    )
+}
+
+fn rows(history: &History) -> String {
+    let row = |point: &Point| {
+        vec![
+            text(&format::utc(point.t_unix_ns)),
+            text(&format::tps(point.tps)),
+            text(&point.revision),
+            format!(
+                "<a href=\"/result/{}\">{}</a> run {}",
+                encoded(&point.experiment),
+                text(&point.experiment),
+                point.run
+            ),
+        ]
+    };
+    let rows: Vec<Vec<String>> = history.points.iter().rev().take(ROWS_MAX).map(row).collect();
+    table("text", &["When", "tps", "Server", "Result"], &rows)
+}
+
+/// `2026-11-20 11:49 UTC: median 4,800 to 5,000 tps (+4.2 %, p = 1.2e-5), 18.1 to 18.2`.
+fn words(change: &Change) -> String {
+    let (from, to) = (&change.last_before.revision, &change.first_after.revision);
+    let revisions = if from == to { String::new() } else { format!(", server {from} to {to}") };
+    format!(
+        "{}: median {} to {} tps ({}, p = {:.1e}){revisions}",
+        format::utc(change.first_after.t_unix_ns),
+        format::tps(change.before),
+        format::tps(change.after),
+        percent(change),
+        change.p
+    )
+}
+
+fn percent(change: &Change) -> String {
+    format::signed(change.after / change.before - 1.0)
+}
+
+fn chart(history: &History) -> HistoryData {
+    let at = |point: &Point| history.points.iter().position(|known| known == point);
+    let starts: Vec<usize> = history.changes.iter().filter_map(|change| at(&change.first_after)).collect();
+    let ends = starts.iter().copied().chain([history.points.len()]);
+    let levels = [0].into_iter().chain(starts.iter().copied()).zip(ends).filter(|(from, to)| from < to);
+    let median = |from: usize, to: usize| {
+        let tps: Vec<f64> = history.points[from..to].iter().map(|point| point.tps).collect();
+        stats::quantile(&tps, 0.5).unwrap_or(0.0)
+    };
+    HistoryData {
+        label: history.label.clone(),
+        when: history.points.iter().map(|point| format::utc(point.t_unix_ns)).collect(),
+        tps: history.points.iter().map(|point| point.tps).collect(),
+        revision: history.points.iter().map(|point| point.revision.clone()).collect(),
+        levels: levels.map(|(from, to)| (from, to - 1, median(from, to))).collect(),
+        changes: history
+            .changes
+            .iter()
+            .filter_map(|change| Some((at(&change.first_after)?, percent(change))))
+            .collect(),
+    }
+}

@@ -1,0 +1,130 @@
+//! The plan of an experiment: which runs have ended, which is under way, and what comes next.
+
+use super::now::span;
+use super::{Link, Page, Site, links};
+use crate::escape::text;
+use crate::html::{data, table};
+use crate::prose::format;
+
+/// Most runs on a page of a plan.
+const RUNS_MAX: usize = 1000;
+
+/// A run of a plan, in the order of execution.
+#[derive(Debug, Clone, Default)]
+pub struct RunOfPlan {
+    /// Its number.
+    pub run: u32,
+    /// Its block.
+    pub block: u32,
+    /// Label of its case.
+    pub label: String,
+    /// Its state.
+    pub state: Next,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Next {
+    /// It waits, and will begin in about so many seconds, if that is known.
+    #[default]
+    Waits,
+    /// It waits, and will begin in about so many seconds.
+    In(f64),
+    /// It is under way.
+    Running,
+    /// It has ended, after so many seconds, in this state, in words.
+    Ended(Option<f64>, String),
+}
+
+/// Input of [`plan`].
+#[derive(Debug, Clone, Copy)]
+pub struct PlanInput<'a> {
+    /// All runs.
+    pub runs: &'a [RunOfPlan],
+    /// Most runs that are shown around those that come next.
+    pub n_shown: usize,
+}
+
+/// The runs around the next one as a table.
+pub fn plan(input: &PlanInput) -> String {
+    let PlanInput { runs, n_shown } = *input;
+    if runs.is_empty() {
+        return "<p class=\"quiet\">Nothing is planned.</p>\n".to_string();
+    }
+    let first_open = runs.iter().position(|run| !matches!(run.state, Next::Ended(..))).unwrap_or(runs.len());
+    let from = first_open.saturating_sub(n_shown / 3).min(runs.len().saturating_sub(n_shown));
+    let to = (from + n_shown).min(runs.len());
+    let mut html = table(
+        "plan",
+        &["Run", "Case", "Block", "State"],
+        &runs[from..to].iter().map(row).collect::<Vec<_>>(),
+    );
+    for (run, class) in runs[from..to].iter().map(|run| (run, class(&run.state))) {
+        let head = format!("<tr><th scope=\"row\">{}</th>", run.run);
+        html = html.replacen(&head, &head.replace("<tr>", &format!("<tr class=\"{class}\">")), 1);
+    }
+    let (before, after) = (from, runs.len() - to);
+    if before + after > 0 {
+        html.push_str(&format!(
+            "<p class=\"quiet\">{before} earlier and {after} later runs are not shown.</p>\n"
+        ));
+    }
+    html
+}
+
+fn class(state: &Next) -> &'static str {
+    match state {
+        Next::Waits | Next::In(_) => "next",
+        Next::Running => "running",
+        Next::Ended(..) => "done",
+    }
+}
+
+fn row(run: &RunOfPlan) -> Vec<String> {
+    let state = match &run.state {
+        Next::Waits => "waits".to_string(),
+        Next::In(s) => format!("in about {}", span(*s)),
+        Next::Running => "running".to_string(),
+        Next::Ended(Some(s), words) => format!("{words}, after {}", span(*s)),
+        Next::Ended(None, words) => words.clone(),
+    };
+    vec![run.run.to_string(), text(&run.label), run.block.to_string(), text(&state)]
+}
+
+/// The head of a plan's page.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanHead<'a> {
+    /// Title of the experiment.
+    pub title: &'a str,
+    /// When the plan was made, nanoseconds since the Unix epoch.
+    pub made_unix_ns: u64,
+    /// The address at which the experiment can be asked for again, if it can.
+    pub start: Option<&'a str>,
+}
+
+/// The page of the plan of an experiment.
+pub fn page(head: &PlanHead, runs: &[RunOfPlan], back: &[Link], tool_version: &str) -> Page {
+    let PlanHead { title, made_unix_ns, start } = *head;
+    let start = start.map_or(String::new(), |to| {
+        format!(
+            "<form method=\"post\" action=\"{}\" class=\"acts\"><button type=\"submit\" class=\"quietly\">Measure it again</button></form>\n",
+            text(to)
+        )
+    });
+    let main = format!(
+        "<header class=\"small\">\n<p class=\"over\">Plan of {}</p>\n<h1>{}</h1>\n{start}</header>\n<section aria-label=\"Runs\">{}</section>\n",
+        text(&format::utc(made_unix_ns)),
+        text(title),
+        plan(&PlanInput { runs, n_shown: RUNS_MAX })
+    );
+    Site {
+        title,
+        tool_version,
+        links: &links(back),
+        main: &main,
+        script: "",
+        data: data::nothing(),
+        has_charts: false,
+    }
+    .page()
+}
