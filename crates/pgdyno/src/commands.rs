@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod server;
 pub(crate) mod stored;
 pub(crate) mod texts;

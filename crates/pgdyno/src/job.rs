@@ -1,5 +1,7 @@
 //! An experiment ready to be conducted: its plan, directory, servers, and the right to change the system.
 
+mod companion;
+mod doing;
 pub(crate) mod metrics;
 pub(crate) mod preview;
 pub(crate) mod referee;
@@ -30,7 +32,10 @@ use store::ExperimentDir;
 use wire::Conninfo;
 
 use crate::front::announce::Consent;
+use crate::front::cli::live::LiveArgs;
 use crate::front::cli::stored::RESULTS;
+pub(crate) use crate::job::companion::{Companion, FAREWELL_MAX};
+use crate::job::doing::Doing;
 use crate::job::metrics::Metrics;
 use crate::job::screen::Screen;
 use crate::undone::{SETTINGS, put_back_settings, report_settings, report_undone};
@@ -74,6 +79,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
     /// Whether to show no progress.
     pub(crate) quiet: bool,
+    /// Whether to serve a page that shows what is measured.
+    pub(crate) live: &'a LiveArgs,
     /// The address of `--spot-notice`.
     pub(crate) spot: Option<&'a str>,
     /// Who tells scrapers what happens, if `--metrics` asks for it.
@@ -148,10 +155,13 @@ impl Job {
             tool_version: env!("CARGO_PKG_VERSION"),
         };
         let mut screen = Screen::new(&self.plan, terms.quiet);
+        let page = Companion::start(self.dir.path(), terms.live);
+        let mut doing = Doing::new(&self.dir);
         // Runs are as valid without.
-        if let Err(error) =
-            ceilings::measure_missing(&self.plan, &site, &mut |progress| screen.show(progress))
-        {
+        if let Err(error) = ceilings::measure_missing(&self.plan, &site, &mut |progress| {
+            doing.show(&progress);
+            screen.show(progress);
+        }) {
             screen.show(Progress::Note(format!("{error:#}")));
         }
         if let Some(metrics) = terms.metrics {
@@ -164,8 +174,10 @@ impl Job {
             if let Progress::PhaseBegins(phase) = progress.itself() {
                 guard::panic_if_asked(phase.as_str());
             }
+            doing.show(&progress);
             screen.show(progress);
         });
+        drop(doing);
         screen.close();
         // Values that the last case wanted to keep for the next one, and those that could not be restored before.
         let on_hosts = site.hands.put_back();
@@ -178,7 +190,7 @@ impl Job {
         let of_servers = SETTINGS.put_back(&DUES);
         report_settings(&of_servers);
         let is_restored = is_restored && !of_servers.iter().any(|undoing| undoing.is_left);
-        Ok(Conducted { result, is_restored })
+        Ok(Conducted { result, is_restored, page })
     }
 }
 
@@ -199,6 +211,8 @@ pub(crate) struct Conducted<T> {
     /// Whether all values of operating systems are restored, here and on other hosts, and all settings of servers by URL;
     /// others were reported.
     pub(crate) is_restored: bool,
+    /// The server of the page that shows it, to be dropped when the report is written.
+    pub(crate) page: Option<Companion>,
 }
 
 /// Reports values of the operating system that are not restored on hosts, and if `has_os`, those of this machine, which

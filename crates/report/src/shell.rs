@@ -40,7 +40,7 @@ pub struct Page {
     pub policy: String,
 }
 
-/// What a page is made of.
+/// The parts of a page.
 pub(crate) struct Shell<'a> {
     pub(crate) title: &'a str,
     pub(crate) tool_version: &'a str,

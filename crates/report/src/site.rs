@@ -62,9 +62,9 @@ impl Site<'_> {
 /// A link of the bar; the page that it leads to if it is this one is marked.
 #[derive(Debug, Clone, Copy)]
 pub struct Link<'a> {
-    /// Its address.
+    /// Address.
     pub to: &'a str,
-    /// Its words.
+    /// Text for people.
     pub words: &'a str,
     /// Whether it leads to the page itself.
     pub is_here: bool,

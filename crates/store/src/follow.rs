@@ -36,7 +36,7 @@ pub struct RunFollow {
     events: Tail<Event>,
 }
 
-/// What came since the last look.
+/// Records that came since the last look.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Default)]
 pub struct Fresh {

@@ -1,9 +1,25 @@
 //! A browser without a screen, for tests of pages.
 
+mod tab;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+pub use tab::{Look, Tab};
+
+/// Options without which a browser needs a screen, or calls its maker.
+const OPTIONS: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+];
 
 /// Longest time that a page may take.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -16,8 +32,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 pub fn document(page: &Path, directory: &Path, options: &[&str]) -> String {
     let output = directory.join("dom");
     let mut browser = Command::new(chromium())
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"])
+        .args(OPTIONS)
         .arg(format!("--user-data-dir={}", directory.join("profile").display()))
         .args(["--window-size=1280,2000", "--virtual-time-budget=5000", "--dump-dom"])
         .args(options)

@@ -6,17 +6,19 @@ mod gauge;
 mod measure;
 pub(crate) mod page;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use analysis::comparison::{CaseComparison, Side, Verdict};
+use analysis::comparison::{CaseComparison, MARGIN, Side, Verdict};
 use analysis::finding::{Grade, Severity};
 use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
+use report::site::{Link, Page};
 
 use crate::commands::report::{colour, width};
 use crate::commands::stored::explained::{Explained, Series};
 use crate::commands::stored::shelf;
 use crate::front::cli::{CompareArgs, FailOn};
+use crate::front::shell;
 use crate::{Exit, print_exact, say};
 
 /// Runs the form of the command that `args` ask for.
@@ -196,6 +198,24 @@ fn of_one<'a>(first: &'a Explained, target: &StoredCase) -> Result<(Side<'a>, Si
             bail!("name two of these cases, as in: pgdyno compare {dir}:1 {dir}:2\n{}", cases(&first.data))
         }
     }
+}
+
+/// The comparison of two results as a page of a server: of their only cases, or of those with the same levels.
+///
+/// # Errors
+/// When they cannot be read, or have no case in common.
+pub(crate) fn page_of(dirs: [&Path; 2], back: &[Link]) -> Result<Page> {
+    let [a, b] = dirs.map(|dir| StoredCase { dir: dir.to_path_buf(), case: None });
+    let (first, second) = (Explained::read(&a.dir, Series::Drawn)?, Explained::read(&b.dir, Series::Drawn)?);
+    let sides = of_two((&first, &a), (&second, &b))?;
+    let comparisons = analysis::explain::compare(&sides, MARGIN);
+    let command = shell::command(&["pgdyno".to_string(), "compare".to_string(), path(&a), path(&b)]);
+    let sources = [page::Source::of(&first, &a), page::Source::of(&second, &b)];
+    page::with(&comparisons, &sources, &[command], |input| report::site::comparison(input, back))
+}
+
+fn path(case: &StoredCase) -> String {
+    case.dir.display().to_string()
 }
 
 /// Cases of two experiments: the named ones, else those with the same levels.

@@ -58,14 +58,17 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,
+        live: &args.live,
         spot: args.spot_notice.as_deref(),
         metrics: metrics.as_ref(),
         referee: Some(&ByFindings),
     };
-    let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
+    let Conducted { result: (outcome, result), is_restored, page } = job.conduct(terms, conduct::conduct)?;
     let kept = kept_by_targets(&job.plan);
     let path = job.dir.path().to_path_buf();
     let exit = finish(args, job.dir, outcome, result)?;
+    // Its readers get the report that was just written.
+    drop(page);
     if !kept.is_empty() {
         say(&format!(
             "clusters are kept in {} for the next time; remove those you do not need",

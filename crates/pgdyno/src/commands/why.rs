@@ -221,11 +221,12 @@ fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs)
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,
+        live: &args.live,
         spot: None,
         metrics: None,
         referee: None,
     };
-    let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
+    let Conducted { result: (outcome, result), is_restored, page } = job.conduct(terms, conduct::conduct)?;
     let Some(path) = job.results(&outcome) else {
         result?;
         say("stopped before the first run");
@@ -237,6 +238,7 @@ fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs)
     }
     let explained = Explained::read(&path, Series::Drawn)?;
     report::write_reports(&path, &explained)?;
+    drop(page);
     Ok(Some(Measured { dir: path, explained, is_restored, is_failed }))
 }
 

@@ -4,8 +4,11 @@ pub(crate) mod agents;
 pub(crate) mod ceilings;
 pub(crate) mod data;
 pub(crate) mod doctor;
+mod kept;
+pub(crate) mod live;
 mod numbers;
 pub(crate) mod packed;
+pub(crate) mod serve;
 pub(crate) mod stored;
 pub(crate) mod why;
 
@@ -22,7 +25,10 @@ use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArg
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::data::{CheckArgs, InitArgs};
 use crate::front::cli::doctor::DoctorArgs;
+pub(crate) use crate::front::cli::kept::{CleanArgs, ServerCommand};
+use crate::front::cli::live::LiveArgs;
 use crate::front::cli::packed::{PackArgs, RepeatArgs, UnpackArgs};
+use crate::front::cli::serve::ServeArgs;
 use crate::front::cli::stored::{
     ExportArgs, FormArgs, HistoryArgs, ListArgs, MergeArgs, PushArgs, ReportArgs,
 };
@@ -71,6 +77,8 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// List the results in a directory, newest first, with their answers.
     List(ListArgs),
+    /// Show results in a browser: list, reports, comparisons, histories, and what is measured now.
+    Serve(ServeArgs),
     /// Write records of stored runs as CSV, JSON or Parquet, for your own analysis: seconds, intervals, readings.
     Export(ExportArgs),
     /// Pack results into one compressed file without secrets, to attach to an issue.
@@ -132,6 +140,9 @@ pub(crate) enum Command {
     /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
     Drive,
+    /// Serve one connection on standard input and output, for `serve --via`.
+    #[command(hide = true)]
+    Show,
     /// Observe this machine for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
     Watch,
@@ -144,45 +155,6 @@ pub(crate) enum Command {
     /// Run an instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),
-}
-
-/// Options of `clean`.
-#[derive(Debug, Args)]
-pub(crate) struct CleanArgs {
-    /// Instead, put back the settings that a killed pgdyno left changed on this server, and remove the databases that it left
-    /// there: copies made to restore another database.
-    #[arg(long, value_name = "TARGET")]
-    pub(crate) server: Option<String>,
-    /// With --server: give up after this time.
-    #[arg(long, value_name = "TIME", default_value = "1h", requires = "server")]
-    pub(crate) timeout: model::text::units::Span,
-    /// Instead, restore the values of the operating system that a killed pgdyno left on this host: ssh:HOST or
-    /// ssh:USER@HOST:PORT, with =PATH of pgdyno there.
-    #[arg(long, value_name = "HOST", conflicts_with = "server")]
-    pub(crate) host: Option<DriverSpec>,
-}
-
-/// Subcommands of `pgdyno server`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ServerCommand {
-    /// List them with their sizes.
-    List {
-        /// Print as JSON, one object per line.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Remove clusters with their data, WAL and snapshots, unless they are in use.
-    Remove {
-        /// Names as `list` prints them.
-        #[arg(value_name = "NAME", required_unless_present = "all")]
-        names: Vec<String>,
-        /// All that are not in use.
-        #[arg(long, conflicts_with_all = ["names", "force"])]
-        all: bool,
-        /// Also remove a directory without a readable marker, if it contains nothing but what a cluster has.
-        #[arg(long)]
-        force: bool,
-    },
 }
 
 /// Name, title and note of the results.
@@ -368,6 +340,8 @@ pub(crate) struct RunArgs {
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
     /// Then prove what limited the case with the highest throughput, as `pgdyno why` does.
     #[arg(long)]
     pub(crate) why: bool,
@@ -414,6 +388,8 @@ pub(crate) struct CompareArgs {
     /// Show no progress.
     #[arg(short, long, conflicts_with = "results")]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
     /// What A changes in the experiment: server.version=15, server.settings.work_mem=64MB, server.url=… Repeatable.
     #[arg(long = "a", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
     pub(crate) a: Vec<String>,

@@ -57,6 +57,7 @@ mod schemas;
 mod scripts;
 mod search_path;
 mod secrets;
+mod serve;
 mod settings;
 mod sides;
 mod signals;

@@ -291,6 +291,11 @@ impl Running {
         self.stderr.text().contains(text)
     }
 
+    /// All that it has printed on standard error.
+    pub(crate) fn said(&self) -> String {
+        self.stderr.text()
+    }
+
     /// Waits until it has printed `text` on standard error.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {

@@ -69,9 +69,9 @@ pub struct ListInput<'a> {
     pub entries: &'a [&'a Entry],
     /// Number of all entries.
     pub n_all: usize,
-    /// What was wanted.
+    /// Search and filters.
     pub wanted: &'a Wanted,
-    /// What can be wanted.
+    /// The filters that there are.
     pub choices: &'a [Choice],
     /// Results that cannot be read, with the reason.
     pub damaged: &'a [String],

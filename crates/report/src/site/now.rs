@@ -11,7 +11,7 @@ use crate::html::lead::{self, tiles};
 use crate::prose::condense::{About, FindingGroup, Found};
 use crate::prose::{format, phrases};
 
-/// What an experiment does now.
+/// The state of an experiment that is being measured.
 #[derive(Debug, Clone, Default)]
 pub struct Now {
     /// Number of the run, if one is under way.

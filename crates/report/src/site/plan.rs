@@ -12,13 +12,13 @@ const RUNS_MAX: usize = 1000;
 /// A run of a plan, in the order of execution.
 #[derive(Debug, Clone, Default)]
 pub struct RunOfPlan {
-    /// Its number.
+    /// Number.
     pub run: u32,
-    /// Its block.
+    /// Block.
     pub block: u32,
     /// Label of its case.
     pub label: String,
-    /// Its state.
+    /// State.
     pub state: Next,
 }
 

@@ -56,7 +56,7 @@ pub fn several(results: &[Several], back: &[Link], tool_version: &str) -> Page {
         "<header class=\"small\">\n<p class=\"over\">Next to each other</p>\n<h1>{} results</h1>\n\
          <p class=\"question\">Figures of each result by itself. Whether two differ is judged by a comparison of both.</p>\n</header>\n{}",
         results.len(),
-        table("beside", &heads, &rows)
+        table("several", &heads, &rows)
     );
     Site {
         title: "pgdyno: several results",

@@ -27,12 +27,13 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         n_servers: 2,
         is_enough: None,
         quiet: args.quiet,
+        live: &args.live,
         spot: None,
         metrics: metrics.as_ref(),
         referee: None,
     };
     // A duet sets no values of the operating system.
-    let Conducted { result, .. } =
+    let Conducted { result, page, .. } =
         job.conduct(terms, |order, watch| experiment::schedule::duet::conduct(order, slicing, watch))?;
     let dir = job.dir;
     let path = dir.path().to_path_buf();
@@ -58,5 +59,6 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let exit = finish(&[comparison], &explained.data, args.into());
     let html = report::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
+    drop(page);
     exit
 }

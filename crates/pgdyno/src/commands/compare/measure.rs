@@ -47,11 +47,12 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         n_servers: 1,
         is_enough: Some(&is_enough),
         quiet: args.quiet,
+        live: &args.live,
         spot: None,
         metrics: metrics.as_ref(),
         referee: Some(&gauge),
     };
-    let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
+    let Conducted { result: (outcome, result), is_restored, page } = job.conduct(terms, conduct::conduct)?;
     if let Some(words) = gauge.of_disturbed() {
         say(&words);
     }
@@ -71,6 +72,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     // After the noise floor, which the page shows.
     let html = report::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
+    drop(page);
     if let Err(error) = result {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);

@@ -47,14 +47,26 @@ fn again(args: impl Iterator<Item = String>, seed: Option<u64>) -> Vec<String> {
 
 /// Writes the page of a measured comparison into its directory.
 pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
-    let request = store::read_comparison(dir)?;
-    let comparisons = own_comparisons(dir, explained)?;
-    let commands: Vec<String> = request.iter().map(|request| shell::command(&request.command)).collect();
-    let source = Source { explained, dir, cases: None };
-    let pages = draw(&comparisons, &[source], &commands)?;
+    let pages = with_own(dir, explained, &own_comparisons(dir, explained)?, Pages::of)?;
     store::write_report(&dir.join(report::HTML), pages.html.as_bytes())?;
     store::write_report(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
     Ok(())
+}
+
+/// Draws the comparison that a directory was measured for.
+///
+/// # Errors
+/// When its request cannot be read.
+pub(crate) fn with_own<T>(
+    dir: &Path,
+    explained: &Explained,
+    comparisons: &[CaseComparison],
+    draw: impl FnOnce(&ComparisonInput) -> T,
+) -> Result<T> {
+    let request = store::read_comparison(dir)?;
+    let commands: Vec<String> = request.iter().map(|request| shell::command(&request.command)).collect();
+    let source = Source { explained, dir, cases: None };
+    with(comparisons, &[source], &commands, draw)
 }
 
 /// The comparison that a directory was measured for, if it is one.
@@ -119,7 +131,7 @@ pub(super) fn write_asked(
 ) -> Result<()> {
     let Some(path) = &args.report else { return Ok(()) };
     let command = shell::command(&again(arguments(), None));
-    let pages = draw(comparisons, sources, &[command])?;
+    let pages = with(comparisons, sources, &[command], Pages::of)?;
     let write = |path: &Path, text: &str| -> Result<()> {
         store::write_report(path, text.as_bytes())?;
         say(&format!("report: {}", path.display()));
@@ -152,7 +164,8 @@ pub(crate) fn write_repeat(
     comparisons: &[CaseComparison],
 ) -> Result<PathBuf> {
     let sources = results.map(|(explained, dir)| Source { explained, dir, cases: None });
-    let pages = draw(comparisons, &sources, &[shell::command(&again(arguments(), None))])?;
+    let commands = [shell::command(&again(arguments(), None))];
+    let pages = with(comparisons, &sources, &commands, Pages::of)?;
     let html = dir.join("repeat.html");
     store::write_report(&dir.join("repeat.md"), pages.markdown.as_bytes())?;
     store::write_report(&html, pages.html.as_bytes())?;
@@ -165,7 +178,19 @@ struct Pages {
     markdown: String,
 }
 
-fn draw(comparisons: &[CaseComparison], sources: &[Source], commands: &[String]) -> Result<Pages> {
+impl Pages {
+    fn of(input: &ComparisonInput) -> Pages {
+        Pages { html: ::report::comparison_html(input), markdown: ::report::comparison_markdown(input) }
+    }
+}
+
+/// Draws comparisons of these sources.
+pub(super) fn with<T>(
+    comparisons: &[CaseComparison],
+    sources: &[Source],
+    commands: &[String],
+    draw: impl FnOnce(&ComparisonInput) -> T,
+) -> Result<T> {
     let restricted: Vec<Explained> = sources.iter().map(Source::restricted).collect();
     let names: Vec<String> = sources.iter().map(|source| source.dir.display().to_string()).collect();
     // For one experiment, the compare command is all there is to repeat.
@@ -188,7 +213,7 @@ fn draw(comparisons: &[CaseComparison], sources: &[Source], commands: &[String])
         commands,
         tool_version: env!("CARGO_PKG_VERSION"),
     };
-    Ok(Pages { html: ::report::comparison_html(&input), markdown: ::report::comparison_markdown(&input) })
+    Ok(draw(&input))
 }
 
 #[cfg(test)]

@@ -44,6 +44,12 @@ pub(crate) struct Answer {
     verdict: String,
     /// The servers, as the experiment names them.
     server: String,
+    /// Names of the machines on which the servers ran, as far as they were observed.
+    #[serde(default)]
+    machine: String,
+    /// Limiters of the cases.
+    #[serde(default)]
+    limiter: String,
     /// The version of pgdyno that worded the answer.
     tool_version: String,
 }
@@ -69,6 +75,12 @@ impl Answer {
             headline,
             verdict: grade.as_str().to_string(),
             server: servers(data),
+            machine: distinct(
+                data.runs.iter().filter_map(|run| Some(run.record.host.as_ref()?.hostname.clone())),
+            ),
+            limiter: distinct(
+                study.cases.iter().filter_map(|case| Some(case.limiter.as_ref()?.name.as_str().to_string())),
+            ),
             tool_version: env!("CARGO_PKG_VERSION").to_string(),
         })
     }
@@ -85,17 +97,21 @@ impl Answer {
 }
 
 fn servers(data: &ExperimentData) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for case in &data.plan.cases {
-        let name = match &case.server.target {
-            Some(target) => target.name.clone(),
-            None => case.server.source.to_string(),
-        };
-        if !names.contains(&name) {
-            names.push(name);
+    distinct(data.plan.cases.iter().map(|case| match &case.server.target {
+        Some(target) => target.name.clone(),
+        None => case.server.source.to_string(),
+    }))
+}
+
+/// Each text once, in order.
+fn distinct(texts: impl Iterator<Item = String>) -> String {
+    let mut found: Vec<String> = Vec::new();
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
         }
     }
-    names.join(", ")
+    found.join(", ")
 }
 
 /// Prints the experiments, newest first.

@@ -37,11 +37,13 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,
+        live: &args.live,
         spot: None,
         metrics: metrics.as_ref(),
         referee: Some(&ByFindings),
     };
-    let Conducted { result: (outcome, result), is_restored } = job.conduct(terms, conduct::conduct)?;
+    let Conducted { result: (outcome, result), is_restored, page: live } =
+        job.conduct(terms, conduct::conduct)?;
     let plan = job.plan.clone();
     let Some(path) = job.results(&outcome) else {
         result?;
@@ -63,6 +65,7 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     let exit = compare::finish(&comparisons, &ours.data, wanted);
     say(&format!("report: {}", html.display()));
     say(&format!("comparison: {}", page.display()));
+    drop(live);
     if let Err(error) = result {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::front::cli::live::LiveArgs;
 use crate::front::cli::{FailOn, share};
 use crate::front::moved::Moved;
 
@@ -109,6 +110,8 @@ pub(crate) struct RepeatArgs {
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
     #[command(flatten)]
     pub(crate) limit: SizeLimit,
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use model::text::units::Span;
 
 use crate::front::cli::RunArgs;
+use crate::front::cli::live::LiveArgs;
 
 /// Options of `why`.
 #[derive(Debug, Args)]
@@ -32,6 +33,8 @@ pub(crate) struct WhyArgs {
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -53,6 +56,7 @@ impl WhyArgs {
             output: None,
             yes: run.yes,
             quiet: run.quiet,
+            live: run.live.clone(),
             json: run.form.json,
         }
     }

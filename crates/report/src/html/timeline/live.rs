@@ -52,7 +52,7 @@ pub struct Reached {
     pub step: u64,
 }
 
-/// What a reader lacks, as JSON.
+/// The part of a run that a reader lacks, as JSON.
 #[derive(Debug)]
 pub enum Lacking {
     /// Nothing.

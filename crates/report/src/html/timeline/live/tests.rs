@@ -66,8 +66,11 @@ fn charts() -> LiveCharts {
     LiveCharts::new(1, "Run 1: 8 clients", (5.0, 3600.0))
 }
 
+/// Chart, name and points.
+type NamedLine = (String, String, Vec<Point>);
+
 /// The points of each line, by chart and name.
-fn lines(whole: &str) -> Vec<(String, String, Vec<(f64, Option<f64>)>)> {
+fn lines(whole: &str) -> Vec<NamedLine> {
     let run: serde_json::Value = serde_json::from_str(whole).unwrap();
     let panels = run["panels"].as_array().unwrap();
     let of = |panel: &serde_json::Value| {

@@ -1,0 +1,135 @@
+//! `pgdyno serve`: a local web page over a directory of results.
+
+mod control;
+mod makers;
+mod opener;
+mod via;
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use model::experiment::driver::DriverSpec;
+use report::site::encoded;
+use serve::{Options, Serving};
+pub(crate) use via::show;
+
+use crate::front::cli::serve::ServeArgs;
+use crate::front::cli::stored::RESULTS;
+use crate::job::FAREWELL_MAX;
+use crate::{Exit, say, signals};
+
+/// How often the end is looked for.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves until a signal asks to stop, or standard input ends if something else is served with it.
+pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
+    ensure!(
+        args.via.is_some() || args.dir.is_dir() || args.dir == Path::new(RESULTS),
+        "`{}` is not a directory; name one with results",
+        args.dir.display()
+    );
+    let stop = match args.companion {
+        // Ctrl-C is for who measures, and comes to all processes of a terminal.
+        Some(_) => {
+            signals::ignore();
+            end_of_input()
+        }
+        None => signals::stop_flag(),
+    };
+    if let Some(host) = &args.via {
+        return elsewhere(args, host, stop);
+    }
+    let serving = ::serve::start(options(args), makers::MAKERS)?;
+    announce(args, &serving);
+    let _opened = args.open.then(|| opener::open(&address(args, &serving), serving.token.as_deref()));
+    while !stop.load(Ordering::Relaxed) {
+        if !serving.is_running() {
+            serving.wait()?;
+            return Ok(Exit::Failed);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    if args.companion.is_some() {
+        serving.end_with_report(FAREWELL_MAX);
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows the results of another host.
+fn elsewhere(args: &ServeArgs, host: &DriverSpec, stop: &AtomicBool) -> Result<Exit> {
+    ensure!(
+        serve::is_loopback(args.listen.ip()),
+        "--via listens on loopback addresses only: `{}` would let others into `{}`",
+        args.listen,
+        host.name
+    );
+    let listener = TcpListener::bind(args.listen).with_context(|| {
+        format!("cannot listen on `{}`; choose another address with --listen", args.listen)
+    })?;
+    let address = format!("http://{}/", listener.local_addr().context("the address is not known")?);
+    say(&format!("serving `{}` of `{}` at {address}", args.dir.display(), host.name));
+    say("Ctrl-C ends it");
+    let _opened = args.open.then(|| opener::open(&address, None));
+    via::lead(&listener, host, &args.dir, stop)
+}
+
+fn options(args: &ServeArgs) -> Options {
+    Options {
+        root: args.dir.clone(),
+        listen: args.listen,
+        wants_token: args.token,
+        names: args.names.clone(),
+        is_short: args.companion.is_some(),
+        may_move: args.may_move,
+        may_control: args.control,
+        tool_version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+/// The flag that the end of standard input raises.
+fn end_of_input() -> &'static AtomicBool {
+    static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+    std::thread::spawn(|| {
+        let mut bytes = [0; 64];
+        while std::io::stdin().read(&mut bytes).is_ok_and(|n| n > 0) {}
+        HAS_ENDED.store(true, Ordering::Relaxed);
+    });
+    &HAS_ENDED
+}
+
+fn announce(args: &ServeArgs, serving: &Serving) {
+    let address = with_token(&address(args, serving), serving);
+    match args.companion {
+        Some(_) => say(&format!("live: {address}")),
+        None => say(&format!("serving `{}` at {address}", args.dir.display())),
+    }
+    if !serve::is_loopback(serving.address.ip()) {
+        let port = serving.address.port();
+        say(&format!(
+            "note: `{}` can be reached from other machines, and nothing is encrypted. Safer: listen on 127.0.0.1, and \
+             `ssh -L {port}:127.0.0.1:{port} HOST` where the browser is",
+            serving.address
+        ));
+    }
+    if args.companion.is_none() {
+        say("Ctrl-C ends it");
+    }
+}
+
+/// The address of the page to begin with.
+fn address(args: &ServeArgs, serving: &Serving) -> String {
+    let page = args.companion.as_ref().map_or(String::new(), |name| format!("live/{}", encoded(name)));
+    format!("http://{}/{page}", serving.address)
+}
+
+/// A token stands after `#`, where no server and no log sees it.
+fn with_token(address: &str, serving: &Serving) -> String {
+    match &serving.token {
+        Some(token) => format!("http://{}/login#token={token}", serving.address),
+        None => address.to_string(),
+    }
+}

@@ -1,0 +1,80 @@
+//! The pages of stored results for a server: read and explained as for the other commands.
+
+use std::path::Path;
+
+use analysis::history::histories;
+use anyhow::Result;
+use model::experiment::plan::RunState;
+use report::Input;
+use report::site::{self, Link, Page, Several};
+use serve::Makers;
+
+use crate::commands::compare;
+use crate::commands::compare::page;
+use crate::commands::report::run_again;
+use crate::commands::serve::control;
+use crate::commands::stored::explained::{Explained, Series};
+
+const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(super) const MAKERS: Makers = Makers {
+    result,
+    comparison: compare::page_of,
+    several,
+    history,
+    stop: control::stop,
+    again: control::again,
+};
+
+/// The report; of an experiment that is being measured, of the runs that have ended.
+fn result(dir: &Path, back: &[Link]) -> Result<Page> {
+    let explained = match store::writer_of(dir) {
+        Some(_) => so_far(dir)?,
+        None => Explained::read(dir, Series::Drawn)?,
+    };
+    let comparisons = page::own_comparisons(dir, &explained)?;
+    if !comparisons.is_empty() {
+        return page::with_own(dir, &explained, &comparisons, |input| site::comparison(input, back));
+    }
+    let Explained { data, study } = &explained;
+    let commands = [run_again(dir)];
+    Ok(site::result(&Input { study, data, commands: &commands, tool_version: TOOL_VERSION }, back))
+}
+
+/// The completed runs of an experiment that another pgdyno is measuring.
+fn so_far(dir: &Path) -> Result<Explained> {
+    let mut data = store::load_experiment(dir)?;
+    data.runs.retain(|run| run.record.state != RunState::Started);
+    let study = analysis::study(&data);
+    Ok(Explained { data, study })
+}
+
+fn name(dir: &Path) -> String {
+    let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
+    whole.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+fn several(dirs: &[&Path], back: &[Link]) -> Result<Page> {
+    let read = |dir: &&Path| Ok((name(dir), Explained::read(dir, Series::No)?));
+    let explained: Vec<(String, Explained)> = dirs.iter().map(read).collect::<Result<_>>()?;
+    let machine = |one: &Explained| {
+        let host = one.data.runs.iter().find_map(|run| run.record.host.as_ref());
+        host.map_or_else(String::new, |host| host.hostname.clone())
+    };
+    let machines: Vec<String> = explained.iter().map(|(_, one)| machine(one)).collect();
+    let results: Vec<Several> = explained
+        .iter()
+        .zip(&machines)
+        .map(|((name, one), machine)| Several { name, machine, study: &one.study })
+        .collect();
+    Ok(site::several(&results, back, TOOL_VERSION))
+}
+
+fn history(experiment: &str, dirs: &[&Path], back: &[Link]) -> Result<Page> {
+    let read = |dir: &&Path| {
+        let Explained { data, study } = Explained::read(dir, Series::No)?;
+        Ok((name(dir), data, study))
+    };
+    let experiments: Vec<_> = dirs.iter().map(read).collect::<Result<_>>()?;
+    Ok(site::history(experiment, &histories(&experiments), back, TOOL_VERSION))
+}

@@ -1,0 +1,24 @@
+//! Takes pictures of a page as a browser shows it, for looking at pages while working on them.
+//!
+//! `cargo run -p serve --example look -- FILE.png ADDRESS [WIDTH] [dark] [EXPRESSION TO WAIT FOR]`
+
+// What fails here has to be seen.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use testbed::browser::{Look, Tab};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (file, address) = (&args[0], &args[1]);
+    let width = args.get(2).and_then(|text| text.parse().ok()).unwrap_or(1280);
+    let is_dark = args.get(3).is_some_and(|word| word == "dark");
+    let directory = tempfile::tempdir().unwrap();
+    let mut tab = Tab::open(directory.path(), Look { width, height: 900, is_dark });
+    tab.go(address);
+    if let Some(expression) = args.get(4) {
+        tab.wait_for(expression);
+    }
+    tab.picture(Path::new(file), true);
+}

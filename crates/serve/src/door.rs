@@ -1,0 +1,156 @@
+//! Who may come in: names under which the server may be called, methods, origins, and the token.
+//!
+//! A page of somebody else can make a browser send requests to this machine. It must call the server by a name that resolves
+//! here, which the name in the request reveals; and it cannot read answers without our permission, which nobody gets.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Context, Result};
+use axum::http::header::{COOKIE, HOST, ORIGIN};
+use axum::http::{HeaderMap, Method, StatusCode};
+
+use crate::Options;
+
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 24;
+/// Longest body of a form.
+pub(crate) const FORM_BYTES_MAX: usize = 4096;
+
+/// What is checked of each request.
+#[derive(Debug)]
+pub struct Door {
+    port: u16,
+    is_loopback: bool,
+    names: Vec<String>,
+    token: Option<String>,
+}
+
+/// Why a request is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is not allowed to anybody: status and reason.
+    Never(StatusCode, &'static str),
+    /// The reader has to show the token first.
+    NeedsToken,
+}
+
+/// Whether only processes of this machine can reach an address.
+pub fn is_loopback(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_loopback(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback()),
+    }
+}
+
+impl Door {
+    pub(crate) fn new(address: SocketAddr, options: &Options) -> Result<Door> {
+        let is_loopback = is_loopback(address.ip());
+        let mut names = vec!["localhost".to_string()];
+        if !is_loopback {
+            let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            names.extend(Some(own.trim().to_ascii_lowercase()).filter(|name| !name.is_empty()));
+        }
+        names.extend(options.names.iter().map(|name| name.to_ascii_lowercase()));
+        let token = match is_loopback && !options.wants_token && !options.may_control {
+            true => None,
+            false => Some(files::random_hex(TOKEN_BYTES).context("cannot make a token")?),
+        };
+        Ok(Door { port: address.port(), is_loopback, names, token })
+    }
+
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// Checks a request. `is_free`: whether its address needs no token.
+    pub(crate) fn check(&self, method: &Method, headers: &HeaderMap, is_free: bool) -> Result<(), Refusal> {
+        let never = |status, reason| Err(Refusal::Never(status, reason));
+        let Some(host) = only(headers, HOST.as_str()) else {
+            return never(StatusCode::BAD_REQUEST, "the request does not name its host");
+        };
+        if !self.knows(host) {
+            return never(
+                StatusCode::FORBIDDEN,
+                "this server is not known by that name; use its address, or start it with --name",
+            );
+        }
+        match *method {
+            Method::GET | Method::HEAD => {
+                if is_embedded_elsewhere(headers) {
+                    return never(StatusCode::FORBIDDEN, "another site may not embed or fetch this");
+                }
+            }
+            // The token itself is what is sent there.
+            Method::POST if is_free => {}
+            Method::POST => {
+                if only(headers, ORIGIN.as_str()) != Some(&format!("http://{host}")) {
+                    return never(StatusCode::FORBIDDEN, "only pages of this server may change something");
+                }
+            }
+            _ => return never(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST of forms"),
+        }
+        match &self.token {
+            Some(token) if !is_free && !self.has_token(headers, token) => Err(Refusal::NeedsToken),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a request may call the server by this name. A name that is an address cannot be made to resolve to another.
+    fn knows(&self, host: &str) -> bool {
+        let name = without_port(host);
+        match name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            Ok(address) => !self.is_loopback || is_loopback(address),
+            Err(_) => self.names.contains(&name.to_ascii_lowercase()),
+        }
+    }
+
+    fn has_token(&self, headers: &HeaderMap, token: &str) -> bool {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs =
+            cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let name = self.cookie_name();
+        pairs.any(|(key, value)| key == name && is_same(value, token))
+    }
+
+    /// Cookies are shared by all servers of a machine, so that the name has the port.
+    fn cookie_name(&self) -> String {
+        format!("pgdyno_{}", self.port)
+    }
+
+    /// The value of `Set-Cookie`, if this is the token.
+    pub(crate) fn cookie_for(&self, shown: &str) -> Option<String> {
+        let token = self.token.as_deref().filter(|token| is_same(shown.trim(), token))?;
+        Some(format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name()))
+    }
+}
+
+/// The value of a header that is there once, as text.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Browsers say where a request comes from; one that another site's page makes in the background is refused, a link is followed.
+fn is_embedded_elsewhere(headers: &HeaderMap) -> bool {
+    let site = only(headers, "sec-fetch-site").unwrap_or("none");
+    let mode = only(headers, "sec-fetch-mode").unwrap_or("navigate");
+    let is_frame = only(headers, "sec-fetch-dest")
+        .is_some_and(|dest| ["iframe", "frame", "embed", "object"].contains(&dest));
+    ["cross-site", "same-site"].contains(&site) && (mode != "navigate" || is_frame)
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
+        _ => host,
+    }
+}
+
+/// Compares in a time that does not depend on where two texts differ.
+fn is_same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Requests that come in, and those that do not.
+
+use axum::http::{HeaderName, HeaderValue};
+
+use super::*;
+
+fn door(listen: &str, wants_token: bool) -> Door {
+    let options = Options {
+        root: ".".into(),
+        listen: listen.parse().unwrap(),
+        wants_token,
+        names: vec!["bench.example.org".to_string()],
+        is_short: false,
+        may_move: false,
+        may_control: false,
+        tool_version: "0",
+    };
+    Door::new(options.listen, &options).unwrap()
+}
+
+fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    let pair = |(name, value): &(&str, &str)| {
+        (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
+    };
+    pairs.iter().map(pair).collect()
+}
+
+fn status(door: &Door, method: Method, pairs: &[(&str, &str)]) -> u16 {
+    match door.check(&method, &headers(pairs), false) {
+        Ok(()) => 200,
+        Err(Refusal::Never(status, _)) => status.as_u16(),
+        Err(Refusal::NeedsToken) => 401,
+    }
+}
+
+#[test]
+fn a_server_of_this_machine_answers_only_to_names_of_this_machine() {
+    let door = door("127.0.0.1:8437", false);
+    for (host, expected) in [
+        ("127.0.0.1:8437", 200),
+        ("localhost:8437", 200),
+        ("LOCALHOST", 200),
+        ("localhost:9999", 200),
+        ("[::1]:8437", 200),
+        ("bench.example.org", 200),
+        ("evil.example.org", 403),
+        ("evil.example.org:8437", 403),
+        ("10.0.0.5:8437", 403),
+        ("127.0.0.1.evil.example.org", 403),
+        ("localhost.", 403),
+        ("", 403),
+    ] {
+        assert_eq!(status(&door, Method::GET, &[("host", host)]), expected, "{host}");
+    }
+    assert_eq!(status(&door, Method::GET, &[]), 400);
+    assert_eq!(status(&door, Method::GET, &[("host", "localhost"), ("host", "evil.org")]), 400);
+}
+
+#[test]
+fn a_server_for_other_machines_answers_to_addresses_and_wants_a_token() {
+    let door = door("10.0.0.5:8437", false);
+    let token = door.token().unwrap();
+    assert_eq!(token.len(), 2 * TOKEN_BYTES);
+    let cookie = format!("a=b; pgdyno_8437={token}");
+    for (host, expected) in [("10.0.0.5:8437", 200), ("192.168.1.1", 200), ("evil.example.org", 403)] {
+        assert_eq!(status(&door, Method::GET, &[("host", host), ("cookie", &cookie)]), expected, "{host}");
+    }
+    for wrong in
+        ["", "pgdyno_8437=", "pgdyno_8437=x", &format!("pgdyno_8438={token}"), &format!("x{cookie}x")]
+    {
+        assert_eq!(status(&door, Method::GET, &[("host", "10.0.0.5"), ("cookie", wrong)]), 401, "{wrong}");
+    }
+    let set = door.cookie_for(&format!(" {token}\n")).unwrap();
+    assert_eq!(set, format!("pgdyno_8437={token}; Path=/; HttpOnly; SameSite=Strict"));
+    assert_eq!(door.cookie_for("x"), None);
+    assert!(super::tests::door("127.0.0.1:1", true).token().is_some());
+}
+
+#[test]
+fn only_pages_of_the_server_change_something_and_no_other_site_reads() {
+    let door = door("127.0.0.1:8437", false);
+    let host = ("host", "127.0.0.1:8437");
+    for (method, more, expected) in [
+        (Method::POST, vec![], 403),
+        (Method::POST, vec![("origin", "null")], 403),
+        (Method::POST, vec![("origin", "http://evil.example.org")], 403),
+        (Method::POST, vec![("origin", "http://localhost:8437")], 403),
+        (Method::POST, vec![("origin", "http://127.0.0.1:8437")], 200),
+        (Method::PUT, vec![("origin", "http://127.0.0.1:8437")], 405),
+        (Method::DELETE, vec![], 405),
+        (Method::OPTIONS, vec![("origin", "http://evil.example.org")], 405),
+        (Method::HEAD, vec![], 200),
+        (Method::GET, vec![("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")], 403),
+        (Method::GET, vec![("sec-fetch-site", "same-site"), ("sec-fetch-mode", "cors")], 403),
+        (
+            Method::GET,
+            vec![
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-mode", "navigate"),
+                ("sec-fetch-dest", "iframe"),
+            ],
+            403,
+        ),
+        (
+            Method::GET,
+            vec![
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-mode", "navigate"),
+                ("sec-fetch-dest", "document"),
+            ],
+            200,
+        ),
+        (Method::GET, vec![("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "cors")], 200),
+    ] {
+        let all: Vec<(&str, &str)> = [host].into_iter().chain(more).collect();
+        assert_eq!(status(&door, method.clone(), &all), expected, "{method} {all:?}");
+    }
+}

@@ -1,0 +1,293 @@
+//! What is measured now: a thread follows the files of an experiment as long as a page shows it, and each page gets what it lacks.
+//!
+//! Nothing is queued for a page: it is given the difference between what it has and what there is when it can take it. A page that
+//! slept, or whose server was killed, says what it has when it comes back.
+
+mod experiment;
+mod run;
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use report::site::{self, Lacking, Link, Page, PlanHead, Reached};
+use tokio::sync::watch;
+
+use crate::live::experiment::FollowedExperiment;
+
+/// Most experiments that are followed at the same time.
+const FOLLOWED_MAX: usize = 4;
+/// Most pages that are open on one of them.
+const READERS_MAX: usize = 24;
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long an experiment is followed after its last page was closed: one that is loaded again finds everything.
+const LINGER: Duration = Duration::from_secs(30);
+/// How often a comment shows a page that the server is there.
+const BEAT: Duration = Duration::from_secs(10);
+/// When a page asks again after its connection was lost.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The experiments that are followed.
+#[derive(Debug)]
+pub(crate) struct Lives {
+    /// Whether the server ends soon after what it follows.
+    is_short: bool,
+    /// Distinguishes what this process counts from what an earlier one did.
+    epoch: u64,
+    followed: Mutex<HashMap<String, Arc<Live>>>,
+    /// Whether what is followed is known to have ended.
+    is_over: Arc<AtomicBool>,
+}
+
+/// An experiment that is followed.
+#[derive(Debug)]
+struct Live {
+    shown: Mutex<Shown>,
+    changed: watch::Sender<u64>,
+    n_readers: AtomicUsize,
+}
+
+/// The contents of pages.
+#[derive(Debug, Default)]
+struct Shown {
+    /// Parts of the page by their ids, as HTML.
+    parts: Vec<(&'static str, String)>,
+    charts: Option<site::LiveCharts>,
+    /// Number of the run of the charts.
+    run: u32,
+    /// What became of the experiment, once it has ended.
+    ended: Option<String>,
+}
+
+impl Lives {
+    pub(crate) fn new(is_short: bool) -> Lives {
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        Lives { is_short, epoch, followed: Mutex::default(), is_over: Arc::default() }
+    }
+
+    /// What is followed has ended. Returns how many pages were open on it.
+    pub(crate) fn end(&self) -> usize {
+        self.is_over.store(true, Ordering::Relaxed);
+        lock(&self.followed).values().map(|live| live.n_readers.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The stream of events for a page; `after` is the id of the last one that it has. `None` if too many are open.
+    pub(crate) fn stream(&self, name: &str, dir: &Path, after: Option<&str>) -> Option<Response> {
+        let live = self.live(name, dir)?;
+        let place = Place::take(live)?;
+        let has = after.and_then(Id::parse).filter(|id| id.epoch == self.epoch);
+        let changed = place.live.changed.subscribe();
+        let reader = Reader {
+            place,
+            changed,
+            epoch: self.epoch,
+            has: has.map(|id| (id.run, id.reached)),
+            sent: HashMap::new(),
+            waiting: VecDeque::new(),
+            is_first: true,
+            is_over: false,
+            report: format!("/result/{}", site::encoded(name)),
+            is_short: self.is_short,
+        };
+        let events = stream::unfold(reader, |mut reader| async move {
+            let event = reader.next().await?;
+            Some((Ok::<Event, Infallible>(event), reader))
+        });
+        let beat = KeepAlive::new().interval(BEAT).text("beat");
+        Some(Sse::new(events).keep_alive(beat).into_response())
+    }
+
+    /// The experiment, which is followed from now on if it was not.
+    fn live(&self, name: &str, dir: &Path) -> Option<Arc<Live>> {
+        let mut followed = lock(&self.followed);
+        followed.retain(|_, live| !live.is_left());
+        if let Some(live) = followed.get(name) {
+            return Some(live.clone());
+        }
+        if followed.len() >= FOLLOWED_MAX {
+            return None;
+        }
+        let (changed, _) = watch::channel(0);
+        let live = Arc::new(Live { shown: Mutex::default(), changed, n_readers: AtomicUsize::new(0) });
+        let (of_thread, dir, is_over) = (live.clone(), dir.to_path_buf(), self.is_over.clone());
+        let thread = std::thread::Builder::new().name("follow".to_string());
+        thread.spawn(move || of_thread.follow(&dir, &is_over)).ok()?;
+        followed.insert(name.to_string(), live.clone());
+        Some(live)
+    }
+}
+
+impl Live {
+    /// Follows the experiment until no page shows it.
+    fn follow(&self, dir: &Path, is_over: &AtomicBool) {
+        crate::step_back();
+        let mut experiment = FollowedExperiment::new(dir.to_path_buf());
+        let mut last_reader = Instant::now();
+        while last_reader.elapsed() < LINGER {
+            if self.n_readers.load(Ordering::Relaxed) > 0 {
+                last_reader = Instant::now();
+            }
+            let has_ended = experiment.look(&self.shown, is_over.load(Ordering::Relaxed));
+            self.changed.send_modify(|n| *n += 1);
+            if has_ended {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        // Whoever comes later is given a new one.
+        self.changed.send_modify(|n| *n = u64::MAX);
+    }
+
+    /// Whether nobody follows the experiment any more.
+    fn is_left(&self) -> bool {
+        *self.changed.borrow() == u64::MAX
+    }
+}
+
+/// A page's place among those that are open.
+struct Place {
+    live: Arc<Live>,
+}
+
+impl Place {
+    fn take(live: Arc<Live>) -> Option<Place> {
+        let n_before = live.n_readers.fetch_add(1, Ordering::Relaxed);
+        let place = Place { live };
+        (n_before < READERS_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.live.n_readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One page, and what it has.
+struct Reader {
+    place: Place,
+    changed: watch::Receiver<u64>,
+    epoch: u64,
+    /// Run and place of its charts.
+    has: Option<(u32, Reached)>,
+    /// The parts that it has, by their ids.
+    sent: HashMap<&'static str, String>,
+    waiting: VecDeque<Event>,
+    is_first: bool,
+    is_over: bool,
+    report: String,
+    is_short: bool,
+}
+
+impl Reader {
+    /// The next event, as soon as there is one; `None` at the end.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
+            }
+            if self.is_over {
+                return None;
+            }
+            if !std::mem::take(&mut self.is_first) && self.changed.changed().await.is_err() {
+                return None;
+            }
+            self.changed.borrow_and_update();
+            self.gather();
+        }
+    }
+
+    /// Collects what the page lacks.
+    fn gather(&mut self) {
+        let live = self.place.live.clone();
+        let shown = lock(&live.shown);
+        for (id, html) in &shown.parts {
+            if self.sent.get(id) != Some(html) {
+                self.sent.insert(id, html.clone());
+                let data = serde_json::json!({ "id": id, "html": html }).to_string();
+                self.waiting.push_back(Event::default().event("part").data(data));
+            }
+        }
+        if let Some(charts) = &shown.charts {
+            let has = self.has.filter(|(run, _)| *run == shown.run).map(|(_, reached)| reached);
+            let event = match charts.lacking(has) {
+                Lacking::Nothing => None,
+                Lacking::Whole(data) => Some(("whole", data)),
+                Lacking::More(data) => Some(("more", data)),
+            };
+            if let Some((name, data)) = event {
+                let reached = charts.reached();
+                self.has = Some((shown.run, reached));
+                let id = Id { epoch: self.epoch, run: shown.run, reached };
+                self.waiting.push_back(Event::default().event(name).id(id.text()).data(data).retry(RETRY));
+            }
+        }
+        if let Some(words) = &shown.ended {
+            let data = serde_json::json!({ "words": words, "to": self.report, "leaves": self.is_short });
+            self.waiting.push_back(Event::default().event("ended").data(data.to_string()));
+            self.is_over = true;
+        } else if live.is_left() {
+            self.is_over = true;
+        }
+    }
+}
+
+/// The id of an event: what a page has when it has it.
+#[derive(Debug, PartialEq, Eq)]
+struct Id {
+    epoch: u64,
+    run: u32,
+    reached: Reached,
+}
+
+impl Id {
+    fn text(&self) -> String {
+        format!("{}-{}-{}-{}", self.epoch, self.run, self.reached.generation, self.reached.step)
+    }
+
+    fn parse(text: &str) -> Option<Id> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let [epoch, run, generation, step] = parts[..] else { return None };
+        let reached = Reached { generation: generation.parse().ok()?, step: step.parse().ok()? };
+        Some(Id { epoch: epoch.parse().ok()?, run: run.parse().ok()?, reached })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The page of the plan of the experiment in `dir`; `start` is where it can be asked for again.
+///
+/// # Errors
+/// When the plan cannot be read.
+pub(crate) fn plan_page(dir: &Path, start: Option<&str>, links: &[Link], tool_version: &str) -> Result<Page> {
+    let mut experiment = FollowedExperiment::new(PathBuf::from(dir));
+    experiment.read_plan()?;
+    let plan = experiment.plan().cloned().unwrap_or_default();
+    let title = if plan.title.trim().is_empty() { &plan.name } else { &plan.title };
+    let head = PlanHead { title, made_unix_ns: plan.made_unix_ns, start };
+    Ok(site::plan_page(&head, &experiment.runs(), links, tool_version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_say_what_a_page_has() {
+        let id = Id { epoch: 7, run: 2, reached: Reached { generation: 3, step: 40 } };
+        assert_eq!(Id::parse(&id.text()), Some(id));
+        for wrong in ["", "1-2-3", "1-2-3-x", "1-2-3-4-5", "-1-2-3"] {
+            assert_eq!(Id::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! An experiment that is under way: its plan, how far it is, and the run that is measured.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use model::experiment::plan::{Plan, RunState, StateLine};
+use model::secret::hide_text;
+use report::site::{self, Next, Now, PlanInput, RunOfPlan};
+
+use super::run::FollowedRun;
+use super::{Shown, lock};
+
+/// Runs of the plan that the page shows.
+const RUNS_SHOWN: usize = 15;
+
+/// Followed by one thread.
+pub(super) struct FollowedExperiment {
+    dir: PathBuf,
+    plan: Option<Plan>,
+    /// The lines of `state.jsonl`, and what that file was when they were read.
+    state: Vec<StateLine>,
+    stamp: (i64, i64, u64),
+    run: Option<FollowedRun>,
+    /// Looks at which nobody wrote to the directory, one after the other.
+    n_unwritten: u32,
+}
+
+/// A directory is left by its writer for a moment between the parts of a command, such as a run and its what-ifs.
+const UNWRITTEN_MAX: u32 = 3;
+
+impl FollowedExperiment {
+    pub(super) fn new(dir: PathBuf) -> FollowedExperiment {
+        FollowedExperiment { dir, plan: None, state: Vec::new(), stamp: (0, 0, 0), run: None, n_unwritten: 0 }
+    }
+
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    /// Reads the plan, and how far it is.
+    pub(super) fn read_plan(&mut self) -> Result<()> {
+        if self.plan.is_none() {
+            self.plan = Some(store::read_plan(&self.dir)?);
+        }
+        let stamp = stamp(&self.dir.join(store::names::STATE));
+        if stamp != self.stamp {
+            self.state = store::read_state(&self.dir);
+            self.stamp = stamp;
+        }
+        Ok(())
+    }
+
+    /// Looks at what came since the last time, and shows it. `is_over`: whether it is known to
+    /// have ended. Returns whether it has.
+    pub(super) fn look(&mut self, shown: &Mutex<Shown>, is_over: bool) -> bool {
+        if let Err(error) = self.read_plan() {
+            lock(shown).ended = Some(format!("It cannot be followed: {error:#}."));
+            return true;
+        }
+        self.follow_run();
+        let latest = self.run.as_mut().and_then(FollowedRun::look);
+        let parts = self.parts();
+        let is_written = store::writer_of(&self.dir).is_some();
+        self.n_unwritten = if is_written { 0 } else { self.n_unwritten + 1 };
+        let mut shown = lock(shown);
+        shown.parts = parts;
+        if let (Some(run), Some(latest)) = (&self.run, latest) {
+            latest.draw(&mut shown, run);
+        }
+        if is_over || self.n_unwritten >= UNWRITTEN_MAX {
+            shown.ended = Some(self.ending());
+        }
+        shown.ended.is_some()
+    }
+
+    fn ending(&self) -> String {
+        let whole = self.state.iter().rev().find(|line| line.run == 0).map(|line| line.state);
+        match whole {
+            Some(RunState::Completed) => "The experiment is complete.".to_string(),
+            Some(RunState::Partial) => "The experiment has ended early.".to_string(),
+            Some(RunState::Failed) => "The experiment has failed.".to_string(),
+            Some(RunState::Started) | None => "Nobody measures this experiment any more.".to_string(),
+        }
+    }
+
+    /// Follows the run that was begun last, if it has not ended.
+    fn follow_run(&mut self) {
+        let Some(number) = self.current() else { return };
+        if self.run.as_ref().is_some_and(|run| run.number == number) {
+            return;
+        }
+        self.run = Some(FollowedRun::new(&self.dir, number, self.label(number)));
+    }
+
+    /// The run that was begun last and has not ended.
+    fn current(&self) -> Option<u32> {
+        let last = self.last_states();
+        let begun = self.state.iter().rev().filter(|line| line.run > 0 && line.state == RunState::Started);
+        begun
+            .map(|line| line.run)
+            .find(|run| last.get(run).is_some_and(|line| line.state == RunState::Started))
+    }
+
+    fn last_states(&self) -> BTreeMap<u32, &StateLine> {
+        self.state.iter().map(|line| (line.run, line)).collect()
+    }
+
+    fn label(&self, number: u32) -> String {
+        let plan = self.plan.as_ref();
+        let case = plan.and_then(|plan| {
+            let spec = plan.runs.iter().find(|spec| spec.run == number)?;
+            plan.case(spec.case)
+        });
+        case.map_or_else(|| "a run again".to_string(), |case| case.label())
+    }
+
+    /// How long each run took that has ended, by its number, seconds.
+    fn lengths(&self) -> BTreeMap<u32, f64> {
+        let mut begun: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut lengths = BTreeMap::new();
+        for line in self.state.iter().filter(|line| line.run > 0) {
+            if line.state == RunState::Started {
+                begun.insert(line.run, line.t_unix_ns);
+            } else if let Some(from) = begun.get(&line.run) {
+                lengths.insert(line.run, line.t_unix_ns.saturating_sub(*from) as f64 / 1e9);
+            }
+        }
+        lengths
+    }
+
+    /// Seconds since a run was begun.
+    fn since_begin_s(&self, number: u32) -> f64 {
+        let line = self.state.iter().rev().find(|line| line.run == number && line.state == RunState::Started);
+        line.map_or(0.0, |line| now_unix_ns().saturating_sub(line.t_unix_ns) as f64 / 1e9)
+    }
+
+    /// What a run is expected to take: as those that were completed, or its load.
+    fn expected_s(&self) -> f64 {
+        let last = self.last_states();
+        let is_completed = |run: &u32| last.get(run).is_some_and(|line| line.state == RunState::Completed);
+        let lengths: Vec<f64> =
+            self.lengths().into_iter().filter(|(run, _)| is_completed(run)).map(|(_, s)| s).collect();
+        match lengths.len() {
+            0 => {
+                let cases = self.plan.iter().flat_map(|plan| &plan.cases);
+                cases.map(|case| f64::from(case.window.load_s())).fold(0.0, f64::max)
+            }
+            n => lengths.iter().sum::<f64>() / n as f64,
+        }
+    }
+
+    /// The runs of the plan, and those that repeat some, in the order of their numbers.
+    pub(super) fn runs(&self) -> Vec<RunOfPlan> {
+        let Some(plan) = &self.plan else { return Vec::new() };
+        let (last, lengths, expected_s) = (self.last_states(), self.lengths(), self.expected_s());
+        let is_written = store::writer_of(&self.dir).is_some();
+        let mut wait_s = self.current().map_or(0.0, |run| (expected_s - self.since_begin_s(run)).max(0.0));
+        let blocks: BTreeMap<u32, u32> = plan.runs.iter().map(|spec| (spec.run, spec.block)).collect();
+        let mut numbers: Vec<u32> =
+            blocks.keys().copied().chain(last.keys().copied().filter(|run| *run > 0)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut runs = Vec::with_capacity(numbers.len());
+        for run in numbers {
+            let state = match last.get(&run) {
+                Some(line) if line.state == RunState::Started && is_written => Next::Running,
+                Some(line) => Next::Ended(lengths.get(&run).copied(), ended(line)),
+                None if is_written && expected_s > 0.0 => {
+                    let at = wait_s;
+                    wait_s += expected_s;
+                    Next::In(at)
+                }
+                None => Next::Waits,
+            };
+            let block = blocks.get(&run).copied().unwrap_or_default();
+            runs.push(RunOfPlan { run, block, label: self.label(run), state });
+        }
+        runs
+    }
+
+    /// The parts of the page.
+    fn parts(&self) -> Vec<(&'static str, String)> {
+        let runs = self.runs();
+        let plan = site::plan(&PlanInput { runs: &runs, n_shown: RUNS_SHOWN });
+        let findings = match &self.run {
+            Some(run) => site::findings_so_far(run.number, &run.label, run.findings()),
+            None => "<p class=\"quiet\">No run has begun.</p>".to_string(),
+        };
+        vec![("now", site::now(&self.now(&runs))), ("findings", findings), ("plan", plan)]
+    }
+
+    fn now(&self, runs: &[RunOfPlan]) -> Now {
+        let current = self.current();
+        let n_ended = runs.iter().filter(|run| matches!(run.state, Next::Ended(..))).count();
+        let expected_s = self.expected_s();
+        let run = self.run.as_ref().filter(|run| Some(run.number) == current);
+        let load_left_s = run.and_then(FollowedRun::load_left_s);
+        let since_s = current.map_or(0.0, |number| self.since_begin_s(number));
+        let of_current_s = (expected_s - since_s).max(load_left_s.unwrap_or(0.0));
+        let n_waiting = runs.len() - n_ended - usize::from(current.is_some());
+        let share_of_run = if expected_s > 0.0 { (since_s / expected_s).min(0.99) } else { 0.0 };
+        let n_done = n_ended as f64 + if current.is_some() { share_of_run } else { 0.0 };
+        Now {
+            run: current,
+            n_runs: runs.len(),
+            n_ended,
+            label: current.map_or(String::new(), |number| self.label(number)),
+            doing: run.and_then(FollowedRun::doing).unwrap_or_else(|| self.besides()),
+            load_left_s,
+            left_s: (expected_s > 0.0).then_some(n_waiting as f64 * expected_s + of_current_s.max(0.0)),
+            share: n_done / runs.len().max(1) as f64,
+            figures: run.and_then(FollowedRun::figures),
+        }
+    }
+
+    /// What happens besides a load, if pgdyno has said so since the last step.
+    fn besides(&self) -> String {
+        let last_step = self.state.last().map_or(0, |line| line.t_unix_ns);
+        let said = store::read_now(&self.dir).filter(|now| now.t_unix_ns >= last_step);
+        said.map_or_else(|| "preparing".to_string(), |now| hide_text(&now.doing).into_owned())
+    }
+}
+
+fn ended(line: &StateLine) -> String {
+    let state = match line.state {
+        RunState::Completed => "completed",
+        RunState::Partial => "partial",
+        RunState::Failed => "failed",
+        RunState::Started => "cut off",
+    };
+    match line.reason.as_str() {
+        "" => state.to_string(),
+        reason => format!("{state}: {reason}"),
+    }
+}
+
+pub(super) fn stamp(path: &Path) -> (i64, i64, u64) {
+    std::fs::symlink_metadata(path)
+        .map_or((0, 0, 0), |facts| (facts.mtime(), facts.mtime_nsec(), facts.size()))
+}
+
+pub(super) fn now_unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}

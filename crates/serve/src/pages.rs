@@ -1,0 +1,412 @@
+//! Addresses, and what each answers. Everything that reads or draws is done by threads for that, few at a time.
+
+use std::future::{Future, IntoFuture};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, REFERRER_POLICY, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use report::site::{self, Entry, Link, ListInput, Page};
+use tokio::sync::watch;
+
+use crate::door::{Door, FORM_BYTES_MAX, Refusal};
+use crate::index::{self, Index, Listed};
+use crate::live::Lives;
+use crate::pages::listener::{Bounded, Single};
+use crate::{Makers, Options};
+
+mod change;
+mod listener;
+mod query;
+
+/// Most results that are shown next to each other.
+const SEVERAL_MAX: usize = 12;
+/// Most results whose histories are joined, the newest.
+const HISTORY_MAX: usize = 200;
+
+/// Everything that answers are made from.
+#[derive(Debug)]
+pub(crate) struct Site {
+    options: Options,
+    makers: Makers,
+    door: Door,
+    index: Mutex<Index>,
+    lives: Lives,
+    /// Reports that were drawn.
+    n_results: AtomicUsize,
+}
+
+type Shared = State<Arc<Site>>;
+
+impl Site {
+    pub(crate) fn new(options: Options, makers: Makers, door: Door) -> Result<Site> {
+        let mut index = Index::new(&options.root);
+        index.refresh().context("cannot list the results")?;
+        let lives = Lives::new(options.is_short);
+        Ok(Site { options, makers, door, index: Mutex::new(index), lives, n_results: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn n_results(&self) -> usize {
+        self.n_results.load(Ordering::Relaxed)
+    }
+
+    /// What is measured has ended; returns how many pages are open on it.
+    pub(crate) fn end_lives(&self) -> usize {
+        self.lives.end()
+    }
+
+    fn listed(&self) -> Result<Listed> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).refresh()
+    }
+
+    fn dir(&self, name: &str) -> Result<PathBuf, Failure> {
+        let dir = self.index.lock().unwrap_or_else(PoisonError::into_inner).dir(name);
+        dir.ok_or_else(|| Failure::not_found(format!("There is no result `{name}` here.")))
+    }
+
+    fn notice(&self, title: &str, words: &str) -> Page {
+        site::notice(title, words, &[ALL], self.options.tool_version)
+    }
+}
+
+const ALL: Link = Link { to: "/", words: "All results", is_here: false };
+
+/// Where requests come from.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// Whoever connects.
+    All(std::net::TcpListener),
+    /// One connection.
+    One(std::os::unix::net::UnixStream),
+}
+
+/// Answers requests until `stopped` says so.
+pub(crate) async fn serve(from: Origin, site: Arc<Site>, mut stopped: watch::Receiver<bool>) -> Result<()> {
+    let routes = routes(site);
+    let served: Pin<Box<dyn Future<Output = std::io::Result<()>>>> = match from {
+        Origin::All(listener) => {
+            let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
+            Box::pin(axum::serve(Bounded::new(listener), routes).into_future())
+        }
+        Origin::One(stream) => {
+            let stream = tokio::net::UnixStream::from_std(stream).context("cannot use a connection")?;
+            Box::pin(axum::serve(Single::new(stream), routes).into_future())
+        }
+    };
+    tokio::select! {
+        served = served => served.context("the server ended"),
+        _ = stopped.wait_for(|is_stopped| *is_stopped) => Ok(()),
+    }
+}
+
+fn routes(site: Arc<Site>) -> Router {
+    Router::new()
+        .route("/", get(list))
+        .route("/result/{name}", get(result))
+        .route("/compare", get(compare))
+        .route("/history/{name}", get(history))
+        .route("/plan/{name}", get(plan))
+        .route("/live", get(live_now))
+        .route("/live/{name}", get(live))
+        .route("/live/{name}/events", get(events))
+        .route("/login", get(ask_token).post(login))
+        .route("/stop/{name}", post(change::stop))
+        .route("/again/{name}", post(change::again))
+        .fallback(nothing)
+        .layer(from_fn_with_state(site.clone(), guarded))
+        .with_state(site)
+}
+
+/// Lets a request in or refuses it, and gives every answer the headers that protect it.
+async fn guarded(State(site): Shared, request: Request, next: Next) -> Response {
+    let is_free = request.uri().path() == "/login";
+    let mut response = match site.door.check(request.method(), request.headers(), is_free) {
+        Ok(()) => next.run(request).await,
+        Err(Refusal::Never(status, reason)) => (status, format!("pgdyno: {reason}\n")).into_response(),
+        Err(Refusal::NeedsToken) => {
+            let page = site::login(site.options.tool_version, false);
+            (StatusCode::UNAUTHORIZED, answer(page)).into_response()
+        }
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // With `no-referrer`, browsers do not say where a form comes from.
+        (REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let none = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(none);
+    response
+}
+
+fn answer(page: Page) -> Response {
+    let mut response = Response::new(Body::from(page.html));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    if let Ok(policy) = HeaderValue::from_str(&page.policy) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+/// Why there is no page.
+struct Failure {
+    status: StatusCode,
+    words: String,
+}
+
+impl Failure {
+    fn not_found(words: String) -> Failure {
+        Failure { status: StatusCode::NOT_FOUND, words }
+    }
+
+    fn bad(words: &str) -> Failure {
+        Failure { status: StatusCode::BAD_REQUEST, words: words.to_string() }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        // The chain may quote a file that another program wrote.
+        let words = model::secret::hide_text(&format!("{error:#}")).into_owned();
+        Failure { status: StatusCode::UNPROCESSABLE_ENTITY, words }
+    }
+}
+
+/// Draws a page on a thread for that.
+async fn drawn<F>(site: Arc<Site>, draw: F) -> Response
+where
+    F: FnOnce(&Site) -> Result<Page, Failure> + Send + 'static,
+{
+    let of = site.clone();
+    let made = tokio::task::spawn_blocking(move || draw(&of)).await;
+    let made = made.unwrap_or_else(|_| {
+        Err(Failure {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            words: "This page cannot be drawn: a bug in pgdyno. Please report it.".to_string(),
+        })
+    });
+    match made {
+        Ok(page) => answer(page),
+        Err(Failure { status, words }) => {
+            (status, answer(site.notice("No such page", &words))).into_response()
+        }
+    }
+}
+
+async fn nothing(State(site): Shared) -> Response {
+    drawn(site, |_| Err(Failure::not_found("There is nothing at this address.".to_string()))).await
+}
+
+async fn list(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    drawn(site, move |site| {
+        let wanted = index::wanted(&query::pairs(query.as_deref())?);
+        let Listed { entries, damaged } = site.listed()?;
+        let found: Vec<&Entry> = entries.iter().filter(|entry| index::is_wanted(entry, &wanted)).collect();
+        let here = Link { is_here: true, ..ALL };
+        let now = Link { to: "/live", words: "Running now", is_here: false };
+        let links = [here, now];
+        let is_running = entries.iter().any(|entry| entry.is_running);
+        Ok(site::list(&ListInput {
+            entries: &found,
+            n_all: entries.len(),
+            wanted: &wanted,
+            choices: &index::choices(&entries),
+            damaged: &damaged,
+            place: &site.options.root.display().to_string(),
+            links: if is_running { &links } else { &links[..1] },
+            tool_version: site.options.tool_version,
+        }))
+    })
+    .await
+}
+
+async fn result(State(site): Shared, Path(name): Path<String>) -> Response {
+    let response = drawn(site.clone(), move |site| {
+        let dir = site.dir(&name)?;
+        let to = of_result(site, &name)?;
+        Ok((site.makers.result)(&dir, &to.links())?)
+    });
+    let response = response.await;
+    site.n_results.fetch_add(1, Ordering::Relaxed);
+    response
+}
+
+/// Addresses that belong to one result.
+struct OfResult {
+    history: String,
+    plan: String,
+    live: Option<String>,
+}
+
+impl OfResult {
+    fn links(&self) -> Vec<Link<'_>> {
+        let link = |to, words| Link { to, words, is_here: false };
+        let mut links = vec![ALL, link(&self.history, "History"), link(&self.plan, "Plan")];
+        links.extend(self.live.iter().map(|to| link(to, "Live")));
+        links
+    }
+}
+
+fn of_result(site: &Site, name: &str) -> Result<OfResult, Failure> {
+    let listed = site.listed()?;
+    let entry = listed.entries.iter().find(|entry| entry.name == name);
+    let experiment = entry.map_or(String::new(), |entry| entry.experiment.clone());
+    Ok(OfResult {
+        history: format!("/history/{}", site::encoded(&experiment)),
+        plan: format!("/plan/{}", site::encoded(name)),
+        live: entry.filter(|entry| entry.is_running).map(|_| format!("/live/{}", site::encoded(name))),
+    })
+}
+
+async fn compare(State(site): Shared, RawQuery(query): RawQuery) -> Response {
+    drawn(site, move |site| {
+        let pairs = query::pairs(query.as_deref())?;
+        let mut names: Vec<String> =
+            pairs.into_iter().filter(|(key, _)| key == "r").map(|(_, name)| name).collect();
+        // The list has the newest first; what is older is what the newer one is compared with.
+        if query.as_deref().is_some_and(|query| !query.contains("order=")) {
+            let entries = site.listed()?.entries;
+            names.sort_by_key(|name| {
+                entries.iter().find(|entry| entry.name == *name).map_or(0, |entry| entry.made_unix_ns)
+            });
+        }
+        let dirs: Vec<PathBuf> = names.iter().map(|name| site.dir(name)).collect::<Result<_, Failure>>()?;
+        match dirs.as_slice() {
+            [] | [_] => Err(Failure::bad("Pick two results in the list to compare them.")),
+            [a, b] => {
+                let [first, second] = [&names[1], &names[0]].map(|name| site::encoded(name));
+                let swapped = format!("/compare?order=as-is&r={first}&r={second}");
+                let swap = Link { to: &swapped, words: "Swap A and B", is_here: false };
+                Ok((site.makers.comparison)([a.as_path(), b.as_path()], &[ALL, swap])?)
+            }
+            dirs if dirs.len() > SEVERAL_MAX => {
+                Err(Failure::bad(&format!("At most {SEVERAL_MAX} results can be shown next to each other.")))
+            }
+            dirs => {
+                let dirs: Vec<&std::path::Path> = dirs.iter().map(PathBuf::as_path).collect();
+                Ok((site.makers.several)(&dirs, &[ALL])?)
+            }
+        }
+    })
+    .await
+}
+
+async fn history(State(site): Shared, Path(experiment): Path<String>) -> Response {
+    drawn(site, move |site| {
+        let entries = site.listed()?.entries;
+        let of_experiment =
+            entries.iter().filter(|entry| entry.experiment == experiment && !entry.is_running);
+        let dirs: Vec<PathBuf> = of_experiment
+            .take(HISTORY_MAX)
+            .map(|entry| site.dir(&entry.name))
+            .collect::<Result<_, Failure>>()?;
+        if dirs.is_empty() {
+            return Err(Failure::not_found(format!("There is no finished result of `{experiment}`.")));
+        }
+        let dirs: Vec<&std::path::Path> = dirs.iter().map(PathBuf::as_path).collect();
+        Ok((site.makers.history)(&experiment, &dirs, &[ALL])?)
+    })
+    .await
+}
+
+async fn plan(State(site): Shared, Path(name): Path<String>) -> Response {
+    drawn(site, move |site| {
+        let dir = site.dir(&name)?;
+        let result = format!("/result/{}", site::encoded(&name));
+        let links = [ALL, Link { to: &result, words: "Report", is_here: false }];
+        let again = format!("/again/{}", site::encoded(&name));
+        let again =
+            Some(again.as_str()).filter(|_| site.options.may_control && store::writer_of(&dir).is_none());
+        Ok(crate::live::plan_page(&dir, again, &links, site.options.tool_version)?)
+    })
+    .await
+}
+
+async fn live_now(State(site): Shared) -> Response {
+    let of = site.clone();
+    let newest = tokio::task::spawn_blocking(move || {
+        let entries = of.listed().map(|listed| listed.entries).unwrap_or_default();
+        entries.into_iter().find(|entry| entry.is_running).map(|entry| entry.name)
+    });
+    match newest.await.ok().flatten() {
+        Some(name) => redirect(&format!("/live/{}", site::encoded(&name))),
+        None => drawn(site, |_| Err(Failure::not_found("Nothing is measured here now.".to_string()))).await,
+    }
+}
+
+fn redirect(to: &str) -> Response {
+    let location = HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static("/"));
+    (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
+}
+
+async fn live(State(site): Shared, Path(name): Path<String>) -> Response {
+    drawn(site, move |site| {
+        let dir = site.dir(&name)?;
+        let plan = store::read_plan(&dir).map_err(anyhow::Error::from)?;
+        let title = if plan.title.trim().is_empty() { &plan.name } else { &plan.title };
+        let OfResult { history, .. } = of_result(site, &name)?;
+        let report = format!("/result/{}", site::encoded(&name));
+        let link = |to, words| Link { to, words, is_here: false };
+        let links = [ALL, link(&history, "History"), link(&report, "Report so far")];
+        Ok(site::live(&name, title, site.options.may_control, &links, site.options.tool_version))
+    })
+    .await
+}
+
+async fn events(
+    State(site): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Response {
+    let dir = match site.dir(&name) {
+        Ok(dir) => dir,
+        // 204 is what makes a browser stop asking.
+        Err(_) => return StatusCode::NO_CONTENT.into_response(),
+    };
+    let after =
+        request.headers().get("last-event-id").and_then(|value| value.to_str().ok()).map(str::to_string);
+    let asked = query::pairs(query.as_deref()).unwrap_or_default();
+    let after = after.or_else(|| asked.into_iter().find(|(key, _)| key == "after").map(|(_, value)| value));
+    match site.lives.stream(&name, &dir, after.as_deref()) {
+        Some(stream) => stream,
+        None => (StatusCode::SERVICE_UNAVAILABLE, "pgdyno: too many pages are open\n").into_response(),
+    }
+}
+
+async fn ask_token(State(site): Shared) -> Response {
+    answer(site::login(site.options.tool_version, false))
+}
+
+async fn login(State(site): Shared, request: Request) -> Response {
+    let body = to_bytes(request.into_body(), FORM_BYTES_MAX).await.unwrap_or_default();
+    let pairs = query::pairs(std::str::from_utf8(&body).ok()).unwrap_or_default();
+    let shown = pairs.into_iter().find(|(key, _)| key == "token").map(|(_, value)| value).unwrap_or_default();
+    let Some(cookie) = site.door.cookie_for(&shown).and_then(|cookie| HeaderValue::from_str(&cookie).ok())
+    else {
+        return (StatusCode::FORBIDDEN, answer(site::login(site.options.tool_version, true))).into_response();
+    };
+    // Not a redirect: a browser that came from a file does not send a strict cookie along with one.
+    let mut response = answer(site.notice("Welcome", "The results follow."));
+    response.headers_mut().insert(SET_COOKIE, cookie);
+    response.headers_mut().insert(HeaderName::from_static("refresh"), HeaderValue::from_static("0; url=/"));
+    response
+}
