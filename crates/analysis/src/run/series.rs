@@ -112,7 +112,7 @@ impl Draw<'_, '_> {
 
     /// [`Draw::rate`] of one key.
     fn rate_of_key(&self, key: &str, factor: f64) -> Points {
-        self.each(split_key(key).0, |placed| Some(factor * placed.tick.values.get(key)? / placed.length_s()))
+        self.each(split_key(key).0, |placed| Some(factor * placed.value(key)? / placed.length_s()))
     }
 
     /// A gauge's values times a factor.

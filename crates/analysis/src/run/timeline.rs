@@ -8,7 +8,7 @@ use model::experiment::plan::RunState;
 use model::load::drive::Ending;
 use model::run::RunData;
 use model::run::phase::Phase;
-use model::telemetry::reading::Tick;
+use model::telemetry::reading::{Tick, split_key};
 
 /// The smallest length of an interval that counts as a whole second.
 const WHOLE_SECOND_NS: u64 = 999_000_000;
@@ -22,6 +22,17 @@ pub(crate) struct Timeline {
     /// End of the last interval, seconds since `go`.
     pub(crate) end_s: f64,
 }
+
+/// Counters of the time in which something was so, each of which grows by a second per second at most.
+const TIMES: [&str; 7] = [
+    "disk.busy_time",
+    "remote.disk.busy_time",
+    "host.psi.cpu.some",
+    "host.psi.io.some",
+    "host.psi.io.full",
+    "host.psi.memory.some",
+    "host.psi.memory.full",
+];
 
 /// A tick placed in time.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +49,14 @@ impl Placed<'_> {
     /// Length in seconds.
     pub(crate) fn length_s(&self) -> f64 {
         self.to_s - self.from_s
+    }
+
+    /// A value of the tick. Of a time in which something was so, there is no more than the tick's length: the kernel counts
+    /// that of a request when the request ends, and may add idle time before it.
+    pub(crate) fn value(&self, key: &str) -> Option<f64> {
+        let value = *self.tick.values.get(key)?;
+        let is_too_much = value > self.length_s() && TIMES.contains(&split_key(key).0);
+        Some(if is_too_much { self.length_s() } else { value })
     }
 
     /// The part of the tick that lies within a span, 0 to 1.
@@ -132,4 +151,24 @@ fn ran_its_window(data: &RunData) -> bool {
     let completed = |ending| ending == Ending::Completed;
     data.record.state == RunState::Completed
         || data.record.done.as_ref().is_some_and(|done| completed(done.ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::telemetry::reading::TickSource;
+
+    use super::*;
+
+    #[test]
+    fn nothing_lasts_longer_than_its_tick() {
+        let values = [("disk.busy_time[vda]", 6.7), ("disk.writes[vda]", 9.0), ("host.psi.cpu.some", 0.01)];
+        let values = values.map(|(key, value)| (key.to_string(), value)).into();
+        let tick = Tick { source: TickSource::Host, end_unix_ns: 0, length_ns: 20_000_000, values };
+        let placed = Placed { from_s: 9.98, to_s: 10.0, tick: &tick };
+        let length_s = placed.length_s();
+        assert_eq!(placed.value("disk.busy_time[vda]"), Some(length_s));
+        assert_eq!(placed.value("disk.writes[vda]"), Some(9.0));
+        assert_eq!(placed.value("host.psi.cpu.some"), Some(0.01));
+        assert_eq!(placed.value("host.psi.io.some"), None);
+    }
 }

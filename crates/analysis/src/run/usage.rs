@@ -133,14 +133,13 @@ impl<'a> Usage<'a> {
 
     /// The ticks with a key.
     pub(crate) fn with_key(&self, key: &str) -> impl Iterator<Item = (&Placed<'a>, f64)> {
-        self.with_metric(split_key(key).0)
-            .filter_map(move |placed| Some((placed, *placed.tick.values.get(key)?)))
+        self.with_metric(split_key(key).0).filter_map(move |placed| Some((placed, placed.value(key)?)))
     }
 
     /// Instances of a metric in any tick, in order.
     pub(crate) fn instances(&self, metric: &str) -> Vec<String> {
-        let keys = self.with_metric(metric).flat_map(|placed| of_metric(placed, metric));
-        let instances: BTreeSet<&str> = keys.filter_map(|(key, _)| split_key(key).1).collect();
+        let keys = self.with_metric(metric).flat_map(|placed| keys_of(placed, metric));
+        let instances: BTreeSet<&str> = keys.filter_map(|key| split_key(key).1).collect();
         let mut instances: Vec<String> = instances.into_iter().map(String::from).collect();
         // cpu2 before cpu10.
         instances.sort_by_key(|name| (name.len(), name.clone()));
@@ -157,7 +156,7 @@ impl<'a> Usage<'a> {
     pub(crate) fn rate_of_key(&self, key: &str, from_s: f64, to_s: f64) -> Option<f64> {
         self.rate_of(from_s, to_s, split_key(key).0, |placed| {
             // A tick with other instances of the metric but without this one means no increase.
-            placed.tick.values.get(key).copied().unwrap_or(0.0)
+            placed.value(key).unwrap_or(0.0)
         })
     }
 
@@ -271,15 +270,15 @@ fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, 
     index
 }
 
-/// Values of a metric in a tick, in the order of their keys.
-fn of_metric<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = (&'a String, &'a f64)> {
+/// Keys of a metric in a tick, in their order.
+fn keys_of<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = &'a String> {
     let from_it = placed.tick.values.range::<str, _>((Bound::Included(metric), Bound::Unbounded));
     // `host.cpu.user-x` would lie between `host.cpu.user` and `host.cpu.user[…]`.
-    let begins = from_it.take_while(move |(key, _)| key.starts_with(metric));
-    begins.filter(move |(key, _)| split_key(key).0 == metric)
+    let begins = from_it.map(|(key, _)| key).take_while(move |key| key.starts_with(metric));
+    begins.filter(move |key| split_key(key).0 == metric)
 }
 
 /// Sum of a metric's value over its instances. (`Iterator::sum` of nothing would be -0.0.)
 pub(crate) fn sum_of(placed: &Placed, metric: &str) -> f64 {
-    of_metric(placed, metric).map(|(_, value)| value).fold(0.0, |sum, value| sum + value)
+    keys_of(placed, metric).filter_map(|key| placed.value(key)).fold(0.0, |sum, value| sum + value)
 }

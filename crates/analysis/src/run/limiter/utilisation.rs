@@ -144,7 +144,7 @@ fn used(usage: &Usage, span: (f64, f64), resource: &Resource) -> Option<Used> {
 fn rates<'a>(usage: &'a Usage, keys: &'a [String]) -> impl Iterator<Item = (&'a Placed<'a>, f64)> {
     let metric = keys.first().map_or("", |key| split_key(key).0);
     let of_tick = |placed: &'a Placed| {
-        let values = keys.iter().filter_map(|key| placed.tick.values.get(key));
+        let values = keys.iter().filter_map(|key| placed.value(key));
         (placed, values.fold(0.0, |sum, value| sum + value) / placed.length_s())
     };
     usage.with_metric(metric).filter(|placed| placed.length_s() > 0.0).map(of_tick)
