@@ -118,7 +118,7 @@ fn sees_checkpoints(data: &RunData) -> bool {
 fn known(line: &Timeline, usage: &Usage, resources: &Resources) -> tpcc::Known {
     tpcc::Known {
         measured_s: line.measured_s(),
-        nopm_runs: Vec::new(),
+        of_runs: Vec::new(),
         server_tps: line.measured_span().and_then(|(from_s, to_s)| usage.server_transactions(from_s, to_s)),
         driver_cpu: resources.driver_cpu,
         server_cpu: resources.server_cpu,

@@ -47,13 +47,42 @@ const HAMMERDB_PROCEDURES_DIFFER: [&str; 2] = [
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     pub(crate) measured_s: f64,
-    /// NOPM of each run; empty for a single one.
-    pub(crate) nopm_runs: Vec<f64>,
-    /// Transactions of all databases per second.
+    /// Empty for a single run.
+    pub(crate) of_runs: Vec<Rates>,
+    /// Transactions of all databases per second of a single run.
     pub(crate) server_tps: Option<f64>,
     /// CPU seconds per second.
     pub(crate) driver_cpu: Option<f64>,
     pub(crate) server_cpu: Option<f64>,
+}
+
+/// What a run is measured by, per minute.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rates {
+    nopm: f64,
+    orders: f64,
+    tpm: f64,
+    server_tpm: Option<f64>,
+}
+
+impl Rates {
+    fn of(summary: &TpccSummary) -> Rates {
+        let TpccSummary { nopm, orders_per_min, tpm, server_tpm, .. } = *summary;
+        Rates { nopm, orders: orders_per_min, tpm, server_tpm }
+    }
+
+    /// Of each the median, as of throughput: one slow run moves a mean.
+    fn medians(runs: &[Rates]) -> Rates {
+        let median = |all: &[f64]| stats::median(all).unwrap_or_default();
+        let median_of = |of: &dyn Fn(&Rates) -> f64| median(&runs.iter().map(of).collect::<Vec<f64>>());
+        let server_tpm: Option<Vec<f64>> = runs.iter().map(|rates| rates.server_tpm).collect();
+        Rates {
+            nopm: median_of(&|rates| rates.nopm),
+            orders: median_of(&|rates| rates.orders),
+            tpm: median_of(&|rates| rates.tpm),
+            server_tpm: server_tpm.map(|all| median(&all)),
+        }
+    }
 }
 
 impl Known {
@@ -66,8 +95,8 @@ impl Known {
         };
         Known {
             measured_s,
-            nopm_runs: runs.iter().filter_map(|run| Some(run.tpcc.as_ref()?.nopm)).collect(),
-            server_tps: mean(&|run| Some(run.tpcc.as_ref()?.server_tpm? / 60.0)),
+            of_runs: runs.iter().filter_map(|run| run.tpcc.as_ref().map(Rates::of)).collect(),
+            server_tps: None,
             driver_cpu: mean(&|run| run.resources.driver_cpu),
             server_cpu: mean(&|run| run.resources.server_cpu),
         }
@@ -78,7 +107,7 @@ impl Known {
 pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Option<TpccSummary> {
     let kind = case.workload.kind;
     let is_hammerdb = kind == WorkloadKind::TprocC;
-    let Known { measured_s, nopm_runs, server_tps, driver_cpu, server_cpu } = known;
+    let Known { measured_s, of_runs, server_tps, driver_cpu, server_cpu } = known;
     if !(is_hammerdb || kind == WorkloadKind::Tpcc) || measured_s <= 0.0 {
         return None;
     }
@@ -92,20 +121,29 @@ pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Opti
     let n_new_orders = new_orders.map_or(0, |sums| sums.counts.committed);
     let n_undone = new_orders.map_or(0, |sums| sums.fact("rolled_back"));
     let of_terminals = profiles.iter().filter(|profile| profile.name != DEFERRED);
-    let nopm = per_min(n_new_orders);
-    let nopm_per_warehouse = nopm / f64::from(case.workload.scale.max(1));
-    // HammerDB draws items and quantities in the server, where they are not counted.
-    let inputs = if is_hammerdb { Vec::new() } else { inputs(scripts.values(), case.workload.scale) };
-    let each_1000 = |cpu: Option<f64>| Some(cpu? * 60_000.0 / nopm).filter(|_| nopm > 0.0);
-    let mut summary = TpccSummary {
-        nopm,
-        nopm_runs: if nopm_runs.is_empty() { vec![nopm] } else { nopm_runs },
-        orders_per_min: per_min(n_new_orders.saturating_sub(n_undone)),
+    let together = Rates {
+        nopm: per_min(n_new_orders),
+        orders: per_min(n_new_orders.saturating_sub(n_undone)),
         tpm: per_min(of_terminals.map(|profile| profile.counts.committed).sum()),
         server_tpm: server_tps.filter(|_| is_hammerdb).map(|tps| tps * 60.0),
+    };
+    let shown = if of_runs.is_empty() { together } else { Rates::medians(&of_runs) };
+    // HammerDB draws items and quantities in the server, where they are not counted.
+    let inputs = if is_hammerdb { Vec::new() } else { inputs(scripts.values(), case.workload.scale) };
+    let each_1000 = |cpu: Option<f64>| Some(cpu? * 60_000.0 / together.nopm).filter(|_| together.nopm > 0.0);
+    let mut summary = TpccSummary {
+        nopm: shown.nopm,
+        nopm_runs: if of_runs.is_empty() {
+            vec![shown.nopm]
+        } else {
+            of_runs.iter().map(|run| run.nopm).collect()
+        },
+        orders_per_min: shown.orders,
+        tpm: shown.tpm,
+        server_tpm: shown.server_tpm,
         driver_cpu_s: each_1000(driver_cpu),
         server_cpu_s: each_1000(server_cpu),
-        nopm_per_warehouse,
+        nopm_per_warehouse: shown.nopm / f64::from(case.workload.scale.max(1)),
         profiles,
         inputs,
         unmet: Vec::new(),
@@ -251,4 +289,16 @@ fn unmet(case: &Case, think: Think, isolation: Isolation, summary: &TpccSummary)
             .to_string(),
     );
     unmet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_run_does_not_move_the_rates_of_a_case() {
+        let run = |nopm: f64| Rates { nopm, orders: 0.99 * nopm, tpm: 2.3 * nopm, server_tpm: None };
+        let case = Rates::medians(&[run(400.0), run(100.0), run(410.0)]);
+        assert_eq!((case.nopm, case.orders, case.tpm, case.server_tpm), (400.0, 396.0, 920.0, None));
+    }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::run::LatencySummary;
 
-/// A run, or all runs of a case together.
+/// A run, or all runs of a case together: of what is per minute the median of the runs, as of throughput.
 #[derive(Debug, Clone, Serialize)]
 pub struct TpccSummary {
     /// New-Orders per minute of the measurement, including those rolled back on purpose (clause 2.4.1.4).
