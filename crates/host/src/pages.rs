@@ -82,6 +82,15 @@ impl Pool {
         })
     }
 
+    /// Whether fewer than `n_pages` are free and promised to nobody.
+    ///
+    /// # Errors
+    /// When the kernel's files cannot be read.
+    pub fn lacks(&self, machine: &Machine, n_pages: u64) -> Result<bool> {
+        let present = self.look(machine)?;
+        Ok(present.free.saturating_sub(present.promised) < n_pages)
+    }
+
     /// Reserves `n_pages` on top of those that others use. The kernel spreads those of no particular node over all nodes. Returns by how
     /// many bytes the page cache of all files has shrunk: the kernel takes its clean pages for huge ones.
     ///
@@ -219,6 +228,7 @@ mod tests {
         let (mut keeper, _) = Keeper::take(&machine).unwrap();
         let pool = |node: Option<usize>| Pool::find(&machine, None, node).unwrap();
         assert_eq!(pool(None).reserve(&machine, &mut keeper, 11).unwrap(), 0);
+        assert_eq!([11, 12].map(|n| pool(None).lacks(&machine, n).unwrap()), [false, true]);
         assert_eq!(pool(Some(1)).reserve(&machine, &mut keeper, 1).unwrap(), 0);
         assert_eq!(keeper.undo().unwrap(), []);
         assert_eq!(machine.read("/proc/sys/vm/drop_caches").unwrap(), "0");

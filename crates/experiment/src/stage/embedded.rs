@@ -16,6 +16,7 @@ use super::{LOADED, Site, data_words, labels, workspace_of};
 use crate::site::progress::{Progress, Watch};
 use crate::site::{phase_limit, wal};
 use crate::stage::disk::{self, Adding, WalNeeds};
+use crate::stage::os::ReservedPages;
 use crate::stage::{os, own_data};
 
 /// Label of a cluster whose data was loaded completely.
@@ -23,6 +24,8 @@ const IS_LOADED: &str = "loaded";
 
 /// By less, the page cache may shrink because of other programs of the machine.
 const LOST_BYTES_MIN: u64 = 1 << 20;
+/// Starts of a server whose huge pages others take.
+const N_STARTS: u32 = 4;
 
 /// Our own cluster, with a snapshot of the freshly loaded data.
 pub struct Embedded {
@@ -190,7 +193,8 @@ impl Embedded {
         self.is_fresh = false;
         let listen = listen(&case.server)?;
         let (binding, groups) = (applied.binding, applied.groups);
-        self.start(StartOptions { settings, binding, groups, listen, ..StartOptions::default() })?;
+        let options = StartOptions { settings, binding, groups, listen, ..StartOptions::default() };
+        self.start_with_pages(options, applied.pages.as_ref(), site)?;
         if case.prepare.restore {
             self.expect_whole(case, site)?;
         }
@@ -288,6 +292,23 @@ impl Embedded {
         self.server = Some(Server::start_with(&self.cluster, &options)?);
         self.settings = options.settings;
         Ok(())
+    }
+
+    /// Starts the server. Whoever takes its huge pages between their reservation and the start makes the start fail.
+    fn start_with_pages(
+        &mut self,
+        options: StartOptions,
+        pages: Option<&ReservedPages>,
+        site: &Site,
+    ) -> Result<()> {
+        for _ in 1..N_STARTS {
+            let Err(error) = self.start(options.clone()) else { return Ok(()) };
+            let is_again = pages.map(|pages| pages.reserve_again(site.os)).transpose()?;
+            if is_again != Some(true) {
+                return Err(error);
+            }
+        }
+        self.start(options)
     }
 
     /// Changes `max_wal_size`, if the device has enough space.

@@ -152,6 +152,27 @@ pub(crate) struct Applied {
     pub(crate) groups: Vec<PathBuf>,
     /// By how much the page cache shrank while huge pages were reserved.
     pub(crate) page_cache_lost_bytes: u64,
+    pub(crate) pages: Option<ReservedPages>,
+}
+
+/// Huge pages that are reserved for a server until it starts.
+#[derive(Debug)]
+pub(crate) struct ReservedPages {
+    pool: Pool,
+    n_pages: u64,
+}
+
+impl ReservedPages {
+    /// Reserves them again if others, such as servers with `huge_pages = try`, have taken some. Returns whether that was so.
+    pub(crate) fn reserve_again(&self, keeper: Option<&Mutex<Keeper>>) -> Result<bool> {
+        let (machine, Some(keeper)) = (Machine::this(), keeper) else { return Ok(false) };
+        let is_lacking = self.pool.lacks(&machine, self.n_pages)?;
+        if is_lacking {
+            let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
+            self.pool.reserve(&machine, &mut keeper, self.n_pages).context("os.huge_pages")?;
+        }
+        Ok(is_lacking)
+    }
 }
 
 /// Sets a case's values for the server of `cluster`, which is stopped; changes its `settings` if a value requires it.
@@ -238,6 +259,7 @@ fn use_huge_pages(
         applied.page_cache_lost_bytes = pool.reserve(machine, keeper, n_pages).context("os.huge_pages")?;
         let place = node.map(|node| format!(" on node {node}")).unwrap_or_default();
         words = format!("on: {n_pages} of {} kB{place}", pool.page_bytes() / 1024);
+        applied.pages = Some(ReservedPages { pool, n_pages });
     }
     applied.detail.insert("huge_pages".to_string(), words);
     Ok(())
