@@ -1,7 +1,7 @@
 //! Comparisons of two experiments, whose runs form no pairs.
 
-use analysis::comparison::{MARGIN, Pairing, Side};
-use analysis::explain::compare;
+use analysis::comparison::{CaseComparison, MARGIN, Pairing, Side};
+use analysis::explain::{compare, compare_repeat};
 use analysis::finding::Grade;
 use analysis::study;
 use model::run::ExperimentData;
@@ -33,4 +33,28 @@ fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
     let few = compare_both(&a, &b);
     assert_eq!(few.verdict(), None);
     assert!(few.findings.iter().any(|f| f.evidence.contains("only 3 of 4 runs")), "{:?}", few.findings);
+}
+
+type Compare = fn(&[(Side, Side)], f64) -> Vec<CaseComparison>;
+
+#[test]
+fn machines_are_what_a_repetition_compares_and_loads_are_not() {
+    let (a, mut b) = (pairs(6, 1.0), pairs(6, 1.0));
+    for run in &mut b.runs {
+        run.record.tool_version = "9.9.9".to_string();
+        let host = run.record.host.as_mut().unwrap();
+        (host.hostname, host.n_cpus) = ("elsewhere".to_string(), host.n_cpus + 1);
+    }
+    let both = |b: &ExperimentData, of: Compare| {
+        let (of_a, of_b) = (study(&a), study(b));
+        of(&[(Side { data: &a, study: &of_a, case: 1 }, Side { data: b, study: &of_b, case: 1 })], MARGIN)
+            .remove(0)
+    };
+    assert_eq!(both(&b, compare).grade, Grade::Void);
+    let repeated = both(&b, compare_repeat);
+    assert!(repeated.undeclared.is_empty() && repeated.grade == Grade::Doubtful, "{:?}", repeated.findings);
+    let declared: Vec<&str> = repeated.declared.iter().map(|difference| difference.what.as_str()).collect();
+    assert_eq!(declared, ["version of pgdyno", "host", "processors"]);
+    b.plan.cases[0].workload.scale = 7;
+    assert_eq!(both(&b, compare_repeat).grade, Grade::Void, "the data is not the same");
 }

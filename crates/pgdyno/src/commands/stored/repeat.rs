@@ -134,6 +134,35 @@ fn expect_repeatable(plan: &Plan, original: &Original) -> Result<()> {
         bail!("a duet takes turns in slices that have no seeds, and cannot be repeated run by run{command}");
     }
     ensure!(!plan.runs.is_empty(), "`{}` has no runs", original.dir().display());
+    expect_possible_numbers(plan)
+}
+
+/// Longest part of a run that is believed: a year.
+const PART_S_MAX: u32 = 366 * 86_400;
+
+/// A plan that somebody else wrote may hold numbers that no experiment file accepts.
+fn expect_possible_numbers(plan: &Plan) -> Result<()> {
+    for case in &plan.cases {
+        let (load, window) = (&case.workload, case.window);
+        let is_possible = (1..=100_000).contains(&load.n_clients)
+            && (1..=load.n_clients).contains(&load.n_threads)
+            && (1..=1_000_000).contains(&load.scale)
+            && (1..=PART_S_MAX).contains(&window.measure_s)
+            && window.ramp_up_s.max(window.grace_s).max(case.adapt.extend_s) <= PART_S_MAX;
+        ensure!(
+            is_possible,
+            "case {} has numbers of clients, data or seconds that no experiment has",
+            case.id
+        );
+    }
+    for run in &plan.runs {
+        ensure!(
+            plan.case(run.case).is_some(),
+            "run {} is of case {}, which the plan does not have",
+            run.run,
+            run.case
+        );
+    }
     Ok(())
 }
 

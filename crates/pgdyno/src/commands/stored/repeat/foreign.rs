@@ -301,10 +301,50 @@ const NAMING: [&str; 7] = ["command", "librar", "_path", "file", "director", "pr
 fn settings(case: &Case) -> Vec<String> {
     let all = case.server.settings.iter().chain(&case.workload.session_settings);
     let names_something = |name: &str, value: &str| {
+        let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
         let name = name.to_ascii_lowercase();
-        value.contains(['/', '\\']) || NAMING.iter().any(|word| name.contains(word))
+        let is_odd = |c: char| c.is_control() || ['/', '\\', '\''].contains(&c);
+        !is_plain || value.contains(is_odd) || NAMING.iter().any(|word| name.contains(word))
     };
     all.filter(|(name, value)| names_something(name, value))
         .map(|(name, value)| format!("{name} = {value}"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::experiment::case::{ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::load::Window;
+
+    use super::*;
+
+    #[test]
+    fn settings_that_make_a_server_execute_read_or_write_are_shown() {
+        let check = |name: &str, value: &str, is_shown: bool| {
+            let mut case = Case::of(
+                ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
+                WorkloadSpec::of(WorkloadKind::Tpcb, 1),
+                Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
+            );
+            case.server.settings.insert(name.to_string(), value.to_string());
+            assert_eq!(!settings(&case).is_empty(), is_shown, "{name} = {value}");
+        };
+        for (name, value) in [
+            ("shared_preload_libraries", "evil"),
+            ("Archive_Command", "rm x"),
+            ("jit_provider", "evil"),
+            ("log_filename", "x"),
+            ("work_mem", "1MB'\narchive_mode = 'on"),
+            ("work_mem = 1\nx", "1"),
+            ("stats_temp", "/etc"),
+            ("hba_file", "x"),
+        ] {
+            check(name, value, true);
+        }
+        for (name, value) in
+            [("work_mem", "64MB"), ("shared_buffers", "1GB"), ("plpgsql.check_asserts", "on")]
+        {
+            check(name, value, false);
+        }
+    }
 }
