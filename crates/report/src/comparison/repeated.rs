@@ -23,6 +23,12 @@ fn of_verdict(case: &CaseComparison, ratio: &Ratio, verdict: Verdict) -> String 
         Verdict::Same => {
             format!("agrees: {of} differs by no more than {} ({interval})", percent(case.margin))
         }
+        // Holm's correction for several cases took the verdict.
+        Verdict::Unsure if ratio.verdict != Verdict::Unsure => format!(
+            "undecided: {of} {} ({interval}) would differ if this were the only case; among several it may be chance, and \
+             more runs would tell",
+            signed(ratio.ratio - 1.0)
+        ),
         Verdict::Unsure => {
             let missed = ratio.detectable.map_or_else(String::new, |share| {
                 format!("; a difference below {} would probably be missed", percent(share))
@@ -125,6 +131,13 @@ mod tests {
         check(
             &with(ratio(Verdict::Slower, 0.9, 0.88, 0.93)),
             "8 clients: differs: 10 % slower here, by throughput (95 % interval -12.0 to -7.0 %)",
+        );
+        let mut one_of_many = with(ratio(Verdict::Faster, 1.5, 1.2, 2.0));
+        one_of_many.figures[0].result.as_mut().unwrap().p_adjusted = 0.06;
+        check(
+            &one_of_many,
+            "8 clients: undecided: throughput +50.0 % (95 % interval +20.0 to +100.0 %) would differ if this were the only \
+             case; among several it may be chance, and more runs would tell",
         );
         for (ours, place) in [
             ([991.0, 995.0, 1019.0], "all runs lie within those of the original"),
