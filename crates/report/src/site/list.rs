@@ -9,6 +9,9 @@ use crate::html::lead::badge;
 use crate::prose::format;
 use crate::prose::phrases::plural;
 
+/// Names of a list that are shown: an experiment may have a hundred servers.
+const N_NAMES: usize = 4;
+
 /// One result, in short.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
@@ -210,7 +213,19 @@ fn row(entry: &Entry) -> String {
 
 fn facts(entry: &Entry) -> String {
     let facts = [&entry.workload, &entry.version, &entry.machine];
-    facts.iter().filter(|fact| !fact.is_empty()).map(|fact| format!("<span>{}</span>", text(fact))).collect()
+    let shown = facts.iter().filter(|fact| !fact.is_empty());
+    shown.map(|fact| format!("<span title=\"{}\">{}</span>", text(fact), text(&few(fact)))).collect()
+}
+
+/// The first names of a list; how many more there are.
+fn few(names: &str) -> String {
+    match names.match_indices(", ").nth(N_NAMES - 1) {
+        Some((end, rest)) => {
+            let n_more = names[end + rest.len()..].split(", ").count();
+            if n_more > 1 { format!("{} and {n_more} more", &names[..end]) } else { names.to_string() }
+        }
+        None => names.to_string(),
+    }
 }
 
 fn damaged(damaged: &[String]) -> String {
@@ -222,4 +237,21 @@ fn damaged(damaged: &[String]) -> String {
         "<details class=\"fold\"><summary>{} cannot be read</summary><ul>{items}</ul></details>\n",
         plural(damaged.len(), "result")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_cut() {
+        for (names, expected) in [
+            ("", ""),
+            ("one", "one"),
+            ("a, b, c, d, e", "a, b, c, d, e"),
+            ("a, b, c, d, e, f", "a, b, c, d and 2 more"),
+        ] {
+            assert_eq!(few(names), expected);
+        }
+    }
 }
