@@ -232,7 +232,7 @@ pub struct RunData {
     pub record: RunRecord,
     /// `intervals.jsonl`.
     pub intervals: Vec<crate::load::interval::Interval>,
-    /// `latency.hlog`.
+    /// `latency.hlog.zst`, or `latency.hlog` of a run that has not ended and of earlier versions.
     pub histograms: Vec<StampedHistogram>,
     /// `readings.jsonl`.
     pub ticks: Vec<crate::telemetry::reading::Tick>,

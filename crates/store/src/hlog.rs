@@ -55,9 +55,12 @@ pub(crate) fn parse_line(line: &str) -> Result<Option<StampedHistogram>, String>
     if line.is_empty() || line.starts_with(['#', '"']) {
         return Ok(None);
     }
-    let fields: Vec<&str> = line.split(',').collect();
-    let [tag, start, length, max, data] = fields[..] else {
-        return Err(format!("{} fields instead of 5", fields.len()));
+    let mut fields = line.split(',');
+    let mut next = || fields.next();
+    let (Some(tag), Some(start), Some(length), Some(max), Some(data), None) =
+        (next(), next(), next(), next(), next(), next())
+    else {
+        return Err(format!("{} fields instead of 5", line.split(',').count()));
     };
     let tag = tag.strip_prefix("Tag=").ok_or("no tag")?;
     let start_ns = decimal(start, 9).ok_or("the start is not a number")?;
@@ -78,7 +81,11 @@ fn decimal(text: &str, digits: usize) -> Option<u64> {
     if whole.is_empty() || fraction.len() > digits || !is_number(whole) || !is_number(fraction) {
         return None;
     }
-    format!("{whole}{fraction:0<digits$}").parse().ok()
+    let fraction_of =
+        |text: &str| text.bytes().fold(0, |number: u64, digit| 10 * number + u64::from(digit - b'0'));
+    let missing = 10_u64.pow((digits - fraction.len()) as u32);
+    let whole: u64 = whole.parse().ok()?;
+    whole.checked_mul(10_u64.pow(digits as u32))?.checked_add(fraction_of(fraction) * missing)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ impl Results {
     /// Every file of an experiment and of its first run.
     fn files(&self) -> Vec<PathBuf> {
         let run = self.dir.join(names::RUNS).join(names::run_dir(1));
-        let of_run = [names::RUN, names::INTERVALS, names::LATENCY, names::READINGS_ZST, names::EVENTS];
+        let of_run = [names::RUN, names::INTERVALS, names::LATENCY_ZST, names::READINGS_ZST, names::EVENTS];
         let of_all =
             [names::PLAN, names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::LOCK];
         of_all.map(|name| self.dir.join(name)).into_iter().chain(of_run.map(|name| run.join(name))).collect()

@@ -59,8 +59,10 @@ pub mod names {
     pub const RUN: &str = "run.json";
     /// Counts per script per second.
     pub const INTERVALS: &str = "intervals.jsonl";
-    /// Histograms per second: an HdrHistogram interval log with tags.
+    /// Histograms per second of a run in progress: an HdrHistogram interval log with tags.
     pub const LATENCY: &str = "latency.hlog";
+    /// Histograms per second of a finished run.
+    pub const LATENCY_ZST: &str = "latency.hlog.zst";
     /// Telemetry of a run in progress.
     pub const READINGS: &str = "readings.jsonl";
     /// Telemetry of a finished run.
@@ -77,8 +79,18 @@ pub mod names {
     pub const SERVER_LOG: &str = "server.log";
 
     /// What is measured in a run: all its files but the record.
-    pub const MEASUREMENTS: [&str; 9] =
-        [INTERVALS, LATENCY, READINGS, READINGS_ZST, REMOTE, REMOTE_ZST, EVENTS, IMPORTS, SERVER_LOG];
+    pub const MEASUREMENTS: [&str; 10] = [
+        INTERVALS,
+        LATENCY,
+        LATENCY_ZST,
+        READINGS,
+        READINGS_ZST,
+        REMOTE,
+        REMOTE_ZST,
+        EVENTS,
+        IMPORTS,
+        SERVER_LOG,
+    ];
 
     /// Directory name of a run.
     pub fn run_dir(run: u32) -> String {

@@ -316,15 +316,18 @@ fn load_run(plan: &Plan, run: u32, dir: &Path) -> Result<Option<RunData>, LoadEr
     let Some(record) = read_record(plan, run, dir, &mut damage)? else { return Ok(None) };
     damage.is_whole = record.state == RunState::Completed;
     let intervals = read_intervals(&dir.join(names::INTERVALS), &mut damage);
-    let histograms = read_histograms(&dir.join(names::LATENCY), &mut damage);
-    // The plain file is removed only after the compressed one is complete, so if it exists it is complete.
-    let plain = dir.join(names::READINGS);
-    let readings = if plain.exists() { plain } else { dir.join(names::READINGS_ZST) };
-    let ticks = read_json_lines(&readings, &mut damage);
+    let histograms = read_histograms(&plain_or_packed(dir, names::LATENCY, names::LATENCY_ZST), &mut damage);
+    let ticks = read_json_lines(&plain_or_packed(dir, names::READINGS, names::READINGS_ZST), &mut damage);
     let events = read_json_lines(&dir.join(names::EVENTS), &mut damage);
     let imports = dir.join(names::IMPORTS);
     let imports = if imports.exists() { read_json_lines(&imports, &mut damage) } else { Vec::new() };
     Ok(Some(RunData { record, intervals, histograms, ticks, events, imports, damage: damage.found }))
+}
+
+/// The plain file is removed only after the compressed one is complete, so if it exists it is complete.
+fn plain_or_packed(dir: &Path, plain: &str, packed: &str) -> PathBuf {
+    let plain = dir.join(plain);
+    if plain.exists() { plain } else { dir.join(packed) }
 }
 
 /// Reads `run.json`, or derives a record from the plan so that the other files of the run are not lost.

@@ -167,21 +167,21 @@ impl RunWriter {
         file.sync()
     }
 
-    /// Finishes the run's files: all are on disk, and the readings are compressed. Later appends fail; a second call
-    /// has no effect. A `run.json` that says `completed` is written after this.
+    /// Finishes the run's files: all are on disk, and histograms and readings are compressed. Later appends fail; a second
+    /// call has no effect. A `run.json` that says `completed` is written after this.
     pub fn finish(&self) -> Result<()> {
         for file in [&self.files.intervals, &self.files.events] {
             if let Some(file) = locked(file).take() {
                 file.sync()?;
             }
         }
-        if let Some(latency) = locked(&self.files.latency).take() {
-            latency.file.sync()?;
-        }
         let compress = |plain: &str, packed: &str| {
             compress(&self.files.dir.join(plain), &self.files.dir.join(packed))
                 .with_context(|| format!("cannot compress `{}`", self.files.dir.join(plain).display()))
         };
+        if locked(&self.files.latency).take().is_some() {
+            compress(names::LATENCY, names::LATENCY_ZST)?;
+        }
         if locked(&self.files.readings).take().is_some() {
             compress(names::READINGS, names::READINGS_ZST)?;
         }

@@ -24,6 +24,7 @@ pub(crate) fn summarize(case: &Case, runs: &[(&model::run::RunData, &ExplainedRu
     for run in &counting {
         sums.add(&run.distributions);
     }
+    sums.settle();
     let summaries: Vec<&RunSummary> = counting.iter().map(|run| &run.summary).collect();
     let tps: Vec<f64> = counting.iter().filter_map(|run| run.summary.tps).collect();
     let is_searched = |run: &&RunSummary| run.counts() || (run.is_censored() && run.replaced_by.is_none());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::load::histogram::{Decoded, HistogramSum};
+use model::load::histogram::{Decoded, Decoder, HistogramSum};
 use model::load::interval::Counts;
 use model::run::RunData;
 
@@ -61,11 +61,22 @@ impl Distributions {
 
     /// Makes them small, to be kept.
     pub(crate) fn pack(&mut self) {
-        [&mut self.latency, &mut self.service, &mut self.lag].into_iter().for_each(HistogramSum::pack);
+        self.sums().for_each(HistogramSum::pack);
+    }
+
+    /// Makes them fast to read, once all is added.
+    pub(crate) fn settle(&mut self) {
+        self.sums().for_each(HistogramSum::settle);
+    }
+
+    fn sums(&mut self) -> impl Iterator<Item = &mut HistogramSum> {
         let of_scripts =
             self.scripts.values_mut().flat_map(|script| [&mut script.latency, &mut script.service]);
-        of_scripts.for_each(HistogramSum::pack);
-        self.statements.values_mut().for_each(|statement| statement.service.pack());
+        let of_statements = self.statements.values_mut().map(|statement| &mut statement.service);
+        [&mut self.latency, &mut self.service, &mut self.lag]
+            .into_iter()
+            .chain(of_scripts)
+            .chain(of_statements)
     }
 
     /// The scripts' summaries in order, for a measurement of this length.
@@ -188,9 +199,10 @@ fn add_histograms(
     let mut current: Option<(u32, HistogramSum)> = None;
     let mut stamped: Vec<_> = data.histograms.iter().collect();
     stamped.sort_by_key(|stamped| stamped.t);
+    let mut decoder = Decoder::default();
     for stamped in stamped {
         let Some(role) = Role::of(data, &stamped.line.tag) else { continue };
-        let one = match Decoded::of(&stamped.line) {
+        let one = match decoder.decode(&stamped.line) {
             Ok(one) => one,
             Err(reason) => {
                 counted.unreadable.push(format!("second {}: {reason}", stamped.t));
@@ -215,6 +227,7 @@ fn add_histograms(
         }
     }
     by_t.extend(current.map(|(t, sum)| (t, LatencySummary::of(&sum))));
+    counted.distributions.settle();
     by_t
 }
 

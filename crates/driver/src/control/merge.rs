@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use model::load::ScriptSpec;
 use model::load::drive::DriverLine;
+use model::load::histogram::Encoder;
 use model::load::interval::{Counts, HistogramLine, Interval};
 use model::telemetry::reading::{Tick, TickSource, key};
 
@@ -25,7 +23,7 @@ pub(crate) struct Merger {
     running: Vec<bool>,
     pending: BTreeMap<u32, Pending>,
     cpu_before: CpuUsage,
-    serializer: V2DeflateSerializer,
+    encoder: Encoder,
     pub(crate) totals: Counts,
     pub(crate) errors: BTreeMap<String, u64>,
 }
@@ -57,7 +55,7 @@ impl Merger {
             running: vec![true; n_threads],
             pending: BTreeMap::new(),
             cpu_before: usage::cpu(),
-            serializer: V2DeflateSerializer::new(),
+            encoder: Encoder::default(),
             totals: Counts::default(),
             errors: BTreeMap::new(),
         }
@@ -181,9 +179,7 @@ impl Merger {
         if times.histogram.is_empty() {
             return None;
         }
-        let mut bytes = Vec::new();
-        self.serializer.serialize(&times.histogram, &mut bytes).expect("writing to memory cannot fail");
-        Some(HistogramLine { tag, max_ns: times.max_ns, data: STANDARD.encode(bytes) })
+        Some(self.encoder.line(tag, times.max_ns, &times.histogram))
     }
 
     fn tick(&mut self, pending: Pending) -> Tick {

@@ -1,36 +1,68 @@
 //! Reads, adds and writes histograms. Distributions are added, percentiles never are.
 
 mod cells;
+mod encoding;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+use hdrhistogram::{Counter, Histogram};
 
 use crate::load::interval::{HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, HistogramLine};
-use cells::{Cell, Counts, cell_of, values_of};
+use cells::{Cell, CellReader, Counts, cell_of, values_of};
 
 /// A stored histogram, decoded.
-#[derive(Debug, Clone)]
-pub struct Decoded {
+#[derive(Debug, Clone, Copy)]
+pub struct Decoded<'a> {
     /// Cells in use, in order.
-    cells: Vec<Cell>,
+    cells: &'a [Cell],
     max_ns: u64,
 }
 
-impl Decoded {
+impl Decoded<'_> {
+    /// Number of recorded values.
+    pub fn n(&self) -> u64 {
+        self.cells.iter().map(|(_, n)| n).sum()
+    }
+}
+
+/// Decodes stored histograms. A study has a million, so that memory and tables are used again.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    cells: CellReader,
+}
+
+impl Decoder {
     /// Decodes a stored histogram.
     ///
     /// # Errors
     /// When it is not base64 of an HdrHistogram V2.
-    pub fn of(line: &HistogramLine) -> Result<Decoded, String> {
-        let cells = cells::decode(&line.data).map_err(|error| format!("histogram `{}` {error}", line.tag))?;
+    pub fn decode(&mut self, line: &HistogramLine) -> Result<Decoded<'_>, String> {
+        let cells =
+            self.cells.read(&line.data).map_err(|error| format!("histogram `{}` {error}", line.tag))?;
         Ok(Decoded { cells, max_ns: line.max_ns })
     }
+}
 
-    /// Number of recorded values.
-    pub fn n(&self) -> u64 {
-        self.cells.iter().map(|(_, n)| n).sum()
+/// Writes histograms as lines.
+pub struct Encoder {
+    serializer: V2Serializer,
+    plain: Vec<u8>,
+}
+
+impl Default for Encoder {
+    fn default() -> Encoder {
+        Encoder { serializer: V2Serializer::new(), plain: Vec::new() }
+    }
+}
+
+impl Encoder {
+    /// The line of a histogram.
+    ///
+    /// # Panics
+    /// Never: writing to memory cannot fail, and nothing is counted 2^63 times.
+    pub fn line<T: Counter>(&mut self, tag: String, max_ns: u64, histogram: &Histogram<T>) -> HistogramLine {
+        self.plain.clear();
+        self.serializer.serialize(histogram, &mut self.plain).expect("writing to memory cannot fail");
+        HistogramLine { tag, max_ns, data: encoding::encode(&self.plain) }
     }
 }
 
@@ -58,16 +90,16 @@ impl HistogramSum {
     /// Reads a stored histogram.
     ///
     /// # Errors
-    /// As [`Decoded::of`].
+    /// As [`Decoder::decode`].
     pub fn read(line: &HistogramLine) -> Result<HistogramSum, String> {
         let mut sum = HistogramSum::new();
-        sum.add_decoded(&Decoded::of(line)?);
+        sum.add_decoded(&Decoder::default().decode(line)?);
         Ok(sum)
     }
 
     /// Adds a stored histogram.
     pub fn add_decoded(&mut self, other: &Decoded) {
-        self.counts.add(&other.cells);
+        self.counts.add(other.cells);
         self.n += other.n();
         self.max_ns = self.max_ns.max(other.max_ns);
     }
@@ -77,6 +109,11 @@ impl HistogramSum {
         self.counts.add(&other.counts.cells());
         self.n += other.n;
         self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Makes it fast to read, for sums that are complete.
+    pub fn settle(&mut self) {
+        self.counts.settle();
     }
 
     /// Makes it small, for sums that are kept and seldom added to: some kilobytes instead of a quarter of a megabyte.
@@ -97,9 +134,7 @@ impl HistogramSum {
         for &(cell, n) in self.counts.cells().iter() {
             histogram.record_n(values_of(cell).0, n).expect("a resizing histogram takes any value");
         }
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).expect("writing to memory cannot fail");
-        HistogramLine { tag: tag.to_string(), max_ns: self.max_ns, data: STANDARD.encode(bytes) }
+        Encoder::default().line(tag.to_string(), self.max_ns, &histogram)
     }
 
     /// Number of recorded values.

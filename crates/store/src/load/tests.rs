@@ -143,7 +143,7 @@ fn a_file_that_is_damaged_throughout_gets_few_notes() {
 
 #[test]
 fn a_missing_file_is_noted() {
-    for name in [names::INTERVALS, names::LATENCY, names::READINGS_ZST, names::EVENTS] {
+    for name in [names::INTERVALS, names::LATENCY_ZST, names::READINGS_ZST, names::EVENTS] {
         let dir = sample_dir();
         fs::remove_file(run_file(&dir, 1, name)).unwrap();
         let damage = &load_experiment(dir.path()).unwrap().runs[0].damage;

@@ -12,10 +12,11 @@ use crate::profiles::profiled_cases;
 /// Files of the experiment. The plan is the last one, because its presence marks a complete directory.
 const OF_EXPERIMENT: [&str; 4] = [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET];
 /// Files of a run that a report is made from.
-const OF_RUN: [&str; 7] = [
+const OF_RUN: [&str; 8] = [
     names::RUN,
     names::INTERVALS,
     names::LATENCY,
+    names::LATENCY_ZST,
     names::READINGS,
     names::READINGS_ZST,
     names::EVENTS,

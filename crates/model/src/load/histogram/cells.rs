@@ -5,26 +5,23 @@
 //! histograms: they are decoded into the cells in use.
 
 use std::borrow::Cow;
-use std::io::Read;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use flate2::bufread::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
+use super::encoding;
 use crate::load::interval::{HISTOGRAM_DIGITS, HISTOGRAM_MIN_NS};
 
 /// Cells of a doubling; HdrHistogram's half of the count of sub-buckets for three digits.
 const HALF: u32 = 1024;
 /// Cells for every value of 64 bits.
 const N_CELLS_MAX: usize = 55 * HALF as usize;
-/// HdrHistogram's marks of the V2 encoding, deflated and plain.
-const COOKIES: [u32; 2] = [0x1c84_9314, 0x1c84_9313];
+/// HdrHistogram's mark of the plain V2 encoding.
+const COOKIE: u32 = 0x1c84_9313;
 /// Bytes of the plain header: mark, length, offset, digits, lowest, highest, ratio.
 const HEADER: usize = 40;
 /// Bytes of a plain histogram: each cell takes nine at most.
-const PLAIN_MAX: u64 = (HEADER + 9 * N_CELLS_MAX) as u64;
+const PLAIN_MAX: usize = HEADER + 9 * N_CELLS_MAX;
 
 /// A cell in use: its number and its count.
 pub(super) type Cell = (u32, u64);
@@ -42,38 +39,47 @@ pub(super) fn values_of(cell: u32) -> (u64, u64) {
     (low, low + ((1 << doublings) - 1))
 }
 
-/// The cells in use of an encoded histogram, in order: V2 of HdrHistogram, deflated, in base64.
-pub(super) fn decode(data: &str) -> Result<Vec<Cell>, String> {
-    let bytes = STANDARD.decode(data.trim()).map_err(|error| format!("is not base64: {error}"))?;
-    match own(&bytes) {
-        Some(cells) => Ok(cells),
-        None => foreign(&bytes),
+/// Decodes texts of histograms, one after the other, in memory that is used again.
+#[derive(Debug, Default)]
+pub(super) struct CellReader {
+    reader: encoding::Reader,
+    /// The last text, if it was read: in a closed loop latency and service time are the same.
+    last: String,
+    cells: Vec<Cell>,
+}
+
+impl CellReader {
+    /// The cells in use of an encoded histogram, in order: V2 of HdrHistogram, deflated, in base64.
+    pub(super) fn read(&mut self, text: &str) -> Result<&[Cell], String> {
+        if self.last != text || text.is_empty() {
+            self.last.clear();
+            self.reader.read(text)?;
+            if own(&mut self.reader, &mut self.cells).is_none() {
+                self.cells = foreign(self.reader.bytes())?;
+            }
+            self.last.push_str(text);
+        }
+        Ok(&self.cells)
     }
 }
 
 /// Decodes a histogram with our digits and our smallest value; `None` if it has others, or is damaged.
-fn own(bytes: &[u8]) -> Option<Vec<Cell>> {
+fn own(reader: &mut encoding::Reader, cells: &mut Vec<Cell>) -> Option<()> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    if word(bytes, 0)? != COOKIES[0] {
-        return None;
-    }
-    let n_deflated = word(bytes, 4)? as usize;
-    let mut plain = Vec::with_capacity(4 * bytes.len());
-    let deflated = bytes.get(8..8 + n_deflated)?;
-    ZlibDecoder::new(deflated).take(PLAIN_MAX).read_to_end(&mut plain).ok()?;
-    let is_ours = word(&plain, 0)? == COOKIES[1]
-        && word(&plain, 8)? == 0
-        && word(&plain, 12)? == u32::from(HISTOGRAM_DIGITS)
+    let plain = reader.plain(PLAIN_MAX)?;
+    let is_ours = word(plain, 0)? == COOKIE
+        && word(plain, 8)? == 0
+        && word(plain, 12)? == u32::from(HISTOGRAM_DIGITS)
         && plain.get(16..24)? == HISTOGRAM_MIN_NS.to_be_bytes()
         && plain.get(32..40)? == 1.0_f64.to_be_bytes();
-    let n_bytes = word(&plain, 4)? as usize;
+    let n_bytes = word(plain, 4)? as usize;
     let counts = plain.get(HEADER..HEADER + n_bytes)?;
-    if is_ours { cells_of(counts) } else { None }
+    if is_ours { cells_of(counts, cells) } else { None }
 }
 
 /// Reads counts, and lengths of rows of empty cells as negative numbers: zigzag, in groups of seven bits, the ninth byte whole.
-fn cells_of(counts: &[u8]) -> Option<Vec<Cell>> {
-    let mut cells = Vec::with_capacity(counts.len());
+fn cells_of(counts: &[u8], cells: &mut Vec<Cell>) -> Option<()> {
+    cells.clear();
     let (mut at, mut left) = (0_usize, counts);
     while let Some((first, rest)) = left.split_first() {
         // Most numbers take one byte.
@@ -96,7 +102,7 @@ fn cells_of(counts: &[u8]) -> Option<Vec<Cell>> {
             return None;
         }
     }
-    Some(cells)
+    Some(())
 }
 
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
@@ -130,7 +136,7 @@ fn foreign(bytes: &[u8]) -> Result<Vec<Cell>, String> {
 /// Counts by cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Counts {
-    /// Of one histogram: the cells in use.
+    /// Of one histogram, or of a sum that is complete: the cells in use.
     One(Vec<Cell>),
     /// Of a sum that is added to: a place for each cell.
     Dense(Vec<u64>),
@@ -188,7 +194,12 @@ impl Counts {
         }
     }
 
-    /// Keeps the cells in use alone.
+    /// Keeps the cells in use alone, as of one histogram.
+    pub(super) fn settle(&mut self) {
+        *self = Counts::One(self.cells().into_owned());
+    }
+
+    /// Keeps the cells in use alone, in little memory.
     pub(super) fn pack(&mut self) {
         let (mut bytes, mut at) = (Vec::new(), 0);
         for &(cell, n) in self.cells().iter() {

@@ -1,5 +1,9 @@
 //! What HdrHistogram says of the same values is the standard.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+
 use super::*;
 
 fn library(values: &[u64], low: u64, digits: u8) -> Histogram<u64> {
@@ -26,8 +30,10 @@ fn sums_agree_with_the_library() {
         let all = values(n);
         let expected = library(&all, HISTOGRAM_MIN_NS, HISTOGRAM_DIGITS);
         let mut sum = HistogramSum::new();
+        let mut decoder = Decoder::default();
         for part in all.chunks(700) {
-            sum.add_decoded(&Decoded::of(&line(&library(part, HISTOGRAM_MIN_NS, HISTOGRAM_DIGITS))).unwrap());
+            let part = line(&library(part, HISTOGRAM_MIN_NS, HISTOGRAM_DIGITS));
+            sum.add_decoded(&decoder.decode(&part).unwrap());
         }
         let check = |sum: &HistogramSum| {
             assert_eq!((sum.n(), sum.largest_ns()), (expected.len(), expected.max()));
@@ -35,7 +41,10 @@ fn sums_agree_with_the_library() {
                 assert_eq!(sum.quantile_ns(q), Some(expected.value_at_quantile(q)), "{q} of {n}");
             }
             assert!((sum.mean_ns() / expected.mean() - 1.0).abs() < 1e-9);
-            assert_eq!(sum.line("x").data, line(&expected).data);
+            let bytes = STANDARD.decode(sum.line("x").data).unwrap();
+            let read: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).unwrap();
+            assert_eq!(read, expected, "the library reads what we write");
+            assert_eq!(HistogramSum::read(&sum.line("x")).unwrap().counts.cells(), sum.counts.cells());
         };
         check(&sum);
         sum.pack();
@@ -67,6 +76,18 @@ fn damaged_histograms_are_refused() {
             "{data}"
         );
     }
+}
+
+#[test]
+fn a_decoder_that_met_damage_reads_on() {
+    let one = line(&library(&values(50), HISTOGRAM_MIN_NS, HISTOGRAM_DIGITS));
+    let other = line(&library(&values(70), HISTOGRAM_MIN_NS, 2));
+    let damaged = HistogramLine { data: one.data[..40].to_string(), ..one.clone() };
+    let mut decoder = Decoder::default();
+    let lines = [&one, &one, &damaged, &damaged, &one, &other, &other, &damaged, &other, &one];
+    let found = lines.map(|line| decoder.decode(line).ok().map(|one| one.n()));
+    let (one, other) = (Some(50), Some(70));
+    assert_eq!(found, [one, one, None, None, one, other, other, None, other, one]);
 }
 
 #[test]
