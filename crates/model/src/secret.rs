@@ -143,7 +143,7 @@ pub fn hidden<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<
 type Marker<'a> = &'a mut dyn FnMut(&str) -> String;
 
 fn hide_value_by<'a>(name: &str, text: &'a str, mark: Marker) -> Cow<'a, str> {
-    match is_secret_name(name) && !is_harmless(text) {
+    match patterns::may_be_secret(name) && is_secret_name(name) && !is_harmless(text) {
         true => Cow::Owned(mark(text)),
         false => patterns::hide(text, mark),
     }

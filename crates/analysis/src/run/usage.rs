@@ -16,13 +16,22 @@ const MIN_COVERAGE: f64 = 0.5;
 pub(crate) struct Usage<'a> {
     /// Ticks in the order of their ends.
     ticks: Vec<Placed<'a>>,
-    /// Numbers of the ticks that have a metric, with or without instances, in order; of the metrics of a machine, only
-    /// those of the machine in question. Rules ask for hundreds of metrics second by second.
-    by_metric: HashMap<&'a str, Vec<usize>>,
+    /// The ticks that have a metric, with or without instances, in order; of the metrics of a machine, only those of the
+    /// machine in question. Rules ask for hundreds of metrics second by second.
+    by_metric: HashMap<&'a str, Vec<Summed>>,
     /// Length of the longest tick.
     longest_s: f64,
     parties: Parties,
     partner: Partner<'a>,
+}
+
+/// A metric in a tick.
+#[derive(Debug, Clone, Copy)]
+struct Summed {
+    /// Number of the tick.
+    tick: usize,
+    /// Sum over its instances.
+    sum: f64,
 }
 
 /// Who shares the processors of the machine that the host ticks describe.
@@ -112,23 +121,23 @@ impl<'a> Usage<'a> {
 
     /// The ticks with a metric, with or without instances.
     pub(crate) fn with_metric(&self, metric: &str) -> impl Iterator<Item = &Placed<'a>> {
-        self.numbers(metric).iter().map(|number| &self.ticks[*number])
+        self.readings(metric).iter().map(|reading| &self.ticks[reading.tick])
     }
 
-    fn numbers(&self, metric: &str) -> &[usize] {
+    fn readings(&self, metric: &str) -> &[Summed] {
         self.by_metric.get(metric).map_or(&[], Vec::as_slice)
     }
 
-    /// The ticks with a metric that overlap a span.
-    fn overlapping(&self, metric: &str, from_s: f64, to_s: f64) -> impl Iterator<Item = &Placed<'a>> {
-        let numbers = self.numbers(metric);
-        let first = numbers.partition_point(|number| self.ticks[*number].to_s <= from_s);
+    /// The ticks with a metric that overlap a span, and its sums over instances.
+    fn overlapping(&self, metric: &str, from_s: f64, to_s: f64) -> impl Iterator<Item = (&Placed<'a>, f64)> {
+        let readings = self.readings(metric);
+        let first = readings.partition_point(|reading| self.ticks[reading.tick].to_s <= from_s);
         let after = to_s + self.longest_s;
-        numbers[first..]
+        readings[first..]
             .iter()
-            .map(|number| &self.ticks[*number])
-            .take_while(move |placed| placed.to_s <= after)
-            .filter(move |placed| placed.from_s < to_s)
+            .map(|reading| (&self.ticks[reading.tick], reading.sum))
+            .take_while(move |(placed, _)| placed.to_s <= after)
+            .filter(move |(placed, _)| placed.from_s < to_s)
     }
 
     /// The ticks with a key.
@@ -149,22 +158,28 @@ impl<'a> Usage<'a> {
     /// A counter's increase per second over a span, over all instances; a tick that extends beyond an edge counts in
     /// proportion. `None` if ticks with it cover less than half of the span.
     pub(crate) fn rate(&self, metric: &str, from_s: f64, to_s: f64) -> Option<f64> {
-        self.rate_of(from_s, to_s, metric, |placed| sum_of(placed, metric))
+        self.rate_of(from_s, to_s, metric, |_, sum| sum)
     }
 
     /// [`Usage::rate`] of one instance.
     pub(crate) fn rate_of_key(&self, key: &str, from_s: f64, to_s: f64) -> Option<f64> {
-        self.rate_of(from_s, to_s, split_key(key).0, |placed| {
+        self.rate_of(from_s, to_s, split_key(key).0, |placed, _| {
             // A tick with other instances of the metric but without this one means no increase.
             placed.value(key).unwrap_or(0.0)
         })
     }
 
-    fn rate_of(&self, from_s: f64, to_s: f64, metric: &str, value: impl Fn(&Placed) -> f64) -> Option<f64> {
+    fn rate_of(
+        &self,
+        from_s: f64,
+        to_s: f64,
+        metric: &str,
+        value: impl Fn(&Placed, f64) -> f64,
+    ) -> Option<f64> {
         let (mut sum, mut covered_s) = (0.0, 0.0);
-        for placed in self.overlapping(metric, from_s, to_s) {
+        for (placed, of_instances) in self.overlapping(metric, from_s, to_s) {
             let share = placed.share_within(from_s, to_s);
-            sum += share * value(placed);
+            sum += share * value(placed, of_instances);
             covered_s += share * placed.length_s();
         }
         let enough = to_s > from_s && covered_s >= MIN_COVERAGE * (to_s - from_s);
@@ -251,22 +266,27 @@ impl<'a> Usage<'a> {
 }
 
 /// The index of [`Usage::by_metric`].
-fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, Vec<usize>> {
-    let mut index: HashMap<&str, Vec<usize>> = HashMap::new();
+fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, Vec<Summed>> {
+    let mut index: HashMap<&str, Vec<Summed>> = HashMap::new();
     for (number, placed) in ticks.iter().enumerate() {
         let is_of_other = placed.tick.source != machine;
-        let mut last = "";
-        for key in placed.tick.values.keys() {
-            let metric = split_key(key).0;
-            let is_skipped = is_of_other && OF_MACHINE.iter().any(|prefix| metric.starts_with(prefix));
-            // Instances of a metric follow each other.
-            if metric != last && !is_skipped {
-                index.entry(metric).or_default().push(number);
+        let mut values = placed.tick.values.iter().map(|(key, value)| (split_key(key).0, *value)).peekable();
+        while let Some((metric, first)) = values.next() {
+            let mut sum = 0.0 + first;
+            // Instances of a metric follow each other, but for names that begin with it and go on with a sign before `[`.
+            while let Some((_, value)) = values.next_if(|(other, _)| *other == metric) {
+                sum += value;
             }
-            last = metric;
+            if is_of_other && OF_MACHINE.iter().any(|prefix| metric.starts_with(prefix)) {
+                continue;
+            }
+            let readings = index.entry(metric).or_default();
+            match readings.last_mut() {
+                Some(last) if last.tick == number => last.sum += sum,
+                _ => readings.push(Summed { tick: number, sum }),
+            }
         }
     }
-    index.values_mut().for_each(Vec::dedup);
     index
 }
 

@@ -24,19 +24,19 @@ pub(super) fn hide_by<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
 
 /// The keys above a string, the outermost first; none for an element of a list at the top level.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
+pub(super) struct Keys<'a> {
     /// One entry per open brace or bracket.
-    keys: Vec<Option<String>>,
+    keys: Vec<Option<Cow<'a, str>>>,
     is_key: bool,
 }
 
-impl Keys {
+impl Keys<'_> {
     /// The name of the string's value: its key, or the one above if that is only `value`. A key has none.
     fn name(&self) -> Option<&str> {
         if self.is_key {
             return None;
         }
-        let mut names = self.keys.iter().rev().flatten().map(String::as_str);
+        let mut names = self.keys.iter().rev().flatten().map(AsRef::as_ref);
         names.find(|name| *name != "value")
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn map_strings<'a>(
             b'"' => {
                 let end = end_of_string(bytes, at);
                 keys.is_key = text[end..].trim_start().starts_with(':');
-                let Ok(value) = serde_json::from_str::<String>(&text[at..end]) else { break };
+                let Some(value) = string_of(&text[at..end]) else { break };
                 if let Some(new) = change(&keys, &value) {
                     changed.push_str(&text[done..at]);
                     changed.push_str(&serde_json::Value::String(new).to_string());
@@ -79,6 +79,15 @@ pub(super) fn map_strings<'a>(
     match done {
         0 => Cow::Borrowed(text),
         _ => Cow::Owned(changed + &text[done..]),
+    }
+}
+
+/// The value of a string in its quotes; `None` if it is none.
+fn string_of(quoted: &str) -> Option<Cow<'_, str>> {
+    let plain = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    match plain.bytes().all(|byte| byte != b'\\' && byte >= b' ') {
+        true => Some(Cow::Borrowed(plain)),
+        false => serde_json::from_str(quoted).ok().map(Cow::Owned),
     }
 }
 
