@@ -1,7 +1,10 @@
 //! Escapes text for HTML and JSON for a script element, so that nothing in a label can become markup.
 
+use std::io;
+
 use model::text::visible::is_hidden;
 use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 /// Text for an element or a double-quoted attribute. Control characters and those that change the direction of text
 /// become replacement characters.
@@ -23,10 +26,27 @@ pub(crate) fn text(raw: &str) -> String {
     safe
 }
 
+/// Writes whole numbers without a fraction: `239` for `239.0`, of which a page has tens of thousands.
+struct Short;
+
+impl Formatter for Short {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        /// Up to here every whole number has a representation of its own.
+        const WHOLE_MAX: f64 = 9e15;
+        match value.fract() == 0.0 && value.abs() < WHOLE_MAX {
+            true => write!(writer, "{}", value as i64),
+            false => CompactFormatter.write_f64(writer, value),
+        }
+    }
+}
+
 /// A value for `<script type="application/json">`: without `<` it cannot contain an end tag or a comment. Invisible
 /// characters are escaped, so that the page's source shows them.
 pub(crate) fn json(value: &impl Serialize) -> String {
-    let json = serde_json::to_string(value).expect("the page's data has text keys and plain values");
+    let mut bytes = Vec::new();
+    let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, Short));
+    written.expect("the page's data has text keys and plain values");
+    let json = String::from_utf8(bytes).expect("JSON is text");
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
         match c {

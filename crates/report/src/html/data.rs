@@ -234,7 +234,7 @@ struct Percentiles {
 
 impl Percentiles {
     fn of(l: LatencySummary) -> Percentiles {
-        let ms = |ns: u64| ns as f64 / 1e6;
+        let ms = |ns: u64| thinning::rounded(ns as f64 / 1e6).unwrap_or_default();
         Percentiles {
             p50: ms(l.p50_ns),
             p90: ms(l.p90_ns),
@@ -308,7 +308,7 @@ impl RunData {
             counts: true,
             window: [0.0, all.end_s, all.end_s],
             panels: all.panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
-            marks: all.marks.clone(),
+            marks: marks(&all.marks),
             is_whole: true,
             shaded: all.shaded.clone(),
         }
@@ -350,7 +350,7 @@ impl RunData {
             counts,
             window: [measured.first().copied().unwrap_or(end), measured.last().map_or(end, |t| t + 1.0), end],
             panels: panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
-            marks: run.marks.clone(),
+            marks: marks(&run.marks),
             is_whole: true,
             shaded: Vec::new(),
         }
@@ -396,5 +396,15 @@ struct LineData {
 }
 
 pub(super) fn encoded((t, value): Point) -> (f64, Option<f64>) {
-    ((t * 100.0).round() / 100.0, value.and_then(thinning::rounded))
+    (hundredths(t), value.and_then(thinning::rounded))
+}
+
+fn hundredths(t: f64) -> f64 {
+    (t * 100.0).round() / 100.0
+}
+
+fn marks(all: &[Mark]) -> Vec<Mark> {
+    let rounded =
+        |mark: &Mark| Mark { from_s: hundredths(mark.from_s), to_s: hundredths(mark.to_s), ..mark.clone() };
+    all.iter().map(rounded).collect()
 }

@@ -208,6 +208,9 @@ pub(super) fn findings(study: &Study) -> String {
     html
 }
 
+/// Most places of one finding that are listed. Those of a thousand runs took megabytes.
+const DETAILS_MAX: usize = 60;
+
 pub(crate) fn finding(group: &FindingGroup, n_runs: usize) -> String {
     let (class, mark) = match group.severity {
         Severity::Note => ("note", "i"),
@@ -228,11 +231,16 @@ pub(crate) fn finding(group: &FindingGroup, n_runs: usize) -> String {
     html.push_str("<details><summary>Details</summary>");
     if group.found.len() > 1 {
         html.push_str("<ul>");
-        for found in &group.found {
+        for found in group.found.iter().take(DETAILS_MAX) {
             html.push_str(&format!(
                 "<li><b>{}</b> {}</li>",
                 text(&phrases::capital(&found.about.words())),
                 text(&found.finding.evidence)
+            ));
+        }
+        if let n @ 1.. = group.found.len().saturating_sub(DETAILS_MAX) {
+            html.push_str(&format!(
+                "<li>and {n} more, which <code>pgdyno report DIR --json</code> prints</li>"
             ));
         }
         html.push_str("</ul>");

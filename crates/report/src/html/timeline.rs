@@ -27,6 +27,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let Some(chosen) = first_choice(study) else { return String::new() };
     let highest = highest(&drawn);
     let n_points = (SPARK_POINTS_PAGE / drawn.len()).clamp(SPARK_POINTS_MIN, SPARK_POINTS);
+    let decimals = if n_points < SPARK_POINTS { 0 } else { 1 };
     let mut html = format!(
         "<p class=\"quiet\">Throughput of each run on one scale, 0 to {} tps. Choose a run to see it below.</p>\n\
          <div class=\"strip\" role=\"group\" aria-label=\"Run\">\n",
@@ -43,7 +44,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
             study,
             axis,
             run,
-            &Spark { highest: highest.max(1e-9), n_points },
+            &Spark { highest: highest.max(1e-9), n_points, decimals },
             run.run == chosen,
         ));
     }
@@ -72,6 +73,8 @@ pub(super) fn first_choice(study: &Study) -> Option<u32> {
 struct Spark {
     highest: f64,
     n_points: usize,
+    /// Of coordinates: pictures of few points are as good in whole pixels.
+    decimals: usize,
 }
 
 fn small(study: &Study, axis: &Axis, run: &RunSummary, spark: &Spark, pressed: bool) -> String {
@@ -109,7 +112,7 @@ pub(super) fn under_load(run: &RunSummary) -> &[Second] {
 }
 
 fn picture(run: &RunSummary, spark: &Spark) -> String {
-    let Spark { highest, n_points } = *spark;
+    let Spark { highest, n_points, decimals } = *spark;
     let seconds = under_load(run);
     let end = seconds.last().map_or(1.0, |second| f64::from(second.t) + 1.0);
     let (width, height) = SPARK;
@@ -119,7 +122,11 @@ fn picture(run: &RunSummary, spark: &Spark) -> String {
     let mut path = String::new();
     for (t, tps) in thinning::thin(&points, n_points) {
         let y = height - tps.unwrap_or(0.0).max(0.0) / highest * (height - 2.0);
-        path.push_str(&format!("{}{:.1} {y:.1}", if path.is_empty() { "M" } else { "L" }, x(t)));
+        path.push_str(&format!(
+            "{}{:.decimals$} {y:.decimals$}",
+            if path.is_empty() { "M" } else { "L" },
+            x(t)
+        ));
     }
     let marks: String = run
         .marks

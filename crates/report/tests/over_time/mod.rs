@@ -1,5 +1,6 @@
 //! What the page draws over time: all runs on one time line, and of many runs those that say most.
 
+use analysis::finding::{Finding, Severity};
 use serde_json::Value;
 
 use crate::synthetic::{self, Shape};
@@ -27,8 +28,8 @@ fn runs_back_to_back_have_a_common_time_line() {
     let all = &found[0];
     assert_eq!((number(all), found.len()), (0, 4));
     // Each load has 26 seconds, of which the sixth to the twenty-fifth are measured.
-    let shaded = serde_json::json!([[0.0, 5.0], [25.0, 65.0], [85.0, 125.0], [145.0, 146.0]]);
-    assert_eq!((&all["shaded"], &all["window"][2]), (&shaded, &serde_json::json!(146.0)));
+    let shaded = serde_json::json!([[0, 5], [25, 65], [85, 125], [145, 146]]);
+    assert_eq!((&all["shaded"], &all["window"][2]), (&shaded, &serde_json::json!(146)));
     let points = all["panels"][0]["lines"][0]["points"].as_array().unwrap();
     let gaps: Vec<f64> =
         points.iter().filter(|point| point[1].is_null()).map(|point| point[0].as_f64().unwrap()).collect();
@@ -64,6 +65,20 @@ fn of_many_runs_some_are_drawn_in_full_and_of_the_others_the_throughput() {
     // The run that is shown first is drawn in full.
     let first = data_block(&html)["first"].as_u64().unwrap();
     assert!(whole.iter().any(|run| number(run) == first));
+}
+
+#[test]
+fn of_a_finding_of_many_runs_some_places_are_listed_and_the_others_counted() {
+    let shape = Shape { clients: vec![8], window: (5, 20), repeats: 90, ..Shape::default() };
+    let (mut study, data) = synthetic::make(&shape);
+    for run in &mut study.runs {
+        let evidence = format!("evidence {} of 90", run.run);
+        let advice = String::new();
+        run.findings = vec![Finding { id: "foreign-cpu", severity: Severity::Doubt, evidence, advice }];
+    }
+    let html = own_markup(&page(&(study, data)));
+    assert!(html.contains("and 30 more, which <code>pgdyno report DIR --json</code> prints"));
+    assert_eq!(html.matches(" of 90</li>").count(), 60);
 }
 
 #[test]
