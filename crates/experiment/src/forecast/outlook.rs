@@ -36,6 +36,8 @@ pub const LENGTH_S_MAX: f64 = 86_400.0;
 pub struct Outlook {
     /// Seconds for all runs; of lanes that are measured side by side, those of the longest.
     pub runs_s: f64,
+    /// Seconds for the extra runs of cases that ask for a profile, likewise.
+    pub profiles_s: f64,
     /// Maximum of seconds that repeats of disturbed runs may add.
     pub repeats_s: f64,
     /// Seconds for loading data that does not exist yet.
@@ -62,12 +64,14 @@ impl Outlook {
         let stages = stages(plan);
         let loading: u64 = stages.iter().map(|case| data_bytes(&case.workload)).sum();
         let embedded = |case: &&Case| case.server.source.is_embedded();
-        let (runs_s, loading_s) = longest_lane(plan, memory_bytes).unwrap_or((
+        let [runs_s, profiles_s, loading_s] = longest_lane(plan, memory_bytes).unwrap_or([
             runs.iter().map(|case| run_s(case)).sum::<f64>() + starts.n_all as f64 * START_S,
+            plan.profiled().map(|case| run_s(case) + START_S).sum(),
             loading as f64 / LOADED_BYTES_PER_S,
-        ));
+        ]);
         Outlook {
             runs_s,
+            profiles_s,
             repeats_s: repeats_s(plan),
             loading_s,
             n_starts: starts.n_all,
@@ -84,6 +88,11 @@ impl Outlook {
         }
     }
 
+    /// Seconds for everything but repeats, which nobody knows before.
+    pub fn planned_s(&self) -> f64 {
+        self.runs_s + self.profiles_s + self.loading_s
+    }
+
     /// Seconds for starting servers.
     pub fn starts_s(&self) -> f64 {
         self.n_starts as f64 * START_S
@@ -94,17 +103,17 @@ impl Outlook {
         if n_runs > RUNS_MAX {
             return Some(format!("This would make {n_runs} runs, more than {RUNS_MAX}"));
         }
-        let length_s = self.runs_s + self.repeats_s + self.loading_s;
+        let length_s = self.planned_s() + self.repeats_s;
         (length_s > LENGTH_S_MAX).then(|| format!("This would take {:.1} days", length_s / 86_400.0))
     }
 }
 
-/// Seconds for all runs, and for loading, of the lanes that take the longest; none if there is nothing side by side.
-fn longest_lane(plan: &Plan, memory_bytes: u64) -> Option<(f64, f64)> {
+/// Seconds for all runs, for profiles and for loading, of the lanes that take the longest; none if there is nothing side by side.
+fn longest_lane(plan: &Plan, memory_bytes: u64) -> Option<[f64; 3]> {
     let lanes = plan.lanes.iter().filter(|_| plan.is_side_by_side());
     let of_lanes = lanes.map(|lane| Outlook::of(&plan.of_lane(lane), memory_bytes));
-    let times = of_lanes.map(|outlook| (outlook.runs_s, outlook.loading_s));
-    times.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
+    let times = of_lanes.map(|outlook| [outlook.runs_s, outlook.profiles_s, outlook.loading_s]);
+    times.reduce(|one, other| std::array::from_fn(|part| one[part].max(other[part])))
 }
 
 /// Seconds of a run without a server's start.
@@ -272,6 +281,19 @@ mod tests {
         assert_eq!(Outlook::of(&plan, MEMORY).runs_s, 6.0 * one_s, "two cases, three times");
         plan.lanes = vec![Lane { targets: vec!["a".to_string(), "b".to_string()], ..Lane::default() }];
         assert_eq!(Outlook::of(&plan, MEMORY).runs_s, 9.0 * one_s, "all on one host");
+    }
+
+    #[test]
+    fn a_profile_takes_one_more_run_of_its_case() {
+        let of = |text: &str| Outlook::of(&sample::plan(text), MEMORY);
+        let load = "[workload]\nscale = 1\nclients = [1, 2]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n";
+        let (without, with) = (of(load), of(&format!("{load}perf = true\n")));
+        let one_s = 10.0 + AROUND_LOAD_S + START_S;
+        assert_eq!((without.profiles_s, with.profiles_s, with.runs_s), (0.0, 2.0 * one_s, without.runs_s));
+        assert_eq!(with.planned_s(), without.planned_s() + 2.0 * one_s);
+        let mut plan = sample::plan(&format!("{load}perf = true\n"));
+        plan.runs.retain(|run| run.case == 1);
+        assert_eq!(Outlook::of(&plan, MEMORY).profiles_s, one_s, "a case without runs has no profile");
     }
 
     #[test]

@@ -104,10 +104,7 @@ impl<'a> Sequence<'a> {
     fn profile_all(&mut self, watch: &mut Watch) -> Result<()> {
         let Order { plan, dir, .. } = self.order;
         let profiled = store::profiled_cases(dir.path());
-        let wanted = |case: &&Case| {
-            case.perf && !profiled.contains(&case.id) && plan.runs.iter().any(|spec| spec.case == case.id)
-        };
-        for case in plan.cases.iter().filter(wanted) {
+        for case in plan.profiled().filter(|case| !profiled.contains(&case.id)) {
             if self.is_closing() || self.is_stopped() || self.n_failed_in_row > 0 {
                 break;
             }

@@ -101,6 +101,11 @@ impl Plan {
     pub fn case(&self, id: u32) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == id)
     }
+
+    /// The cases that have an extra run for a profile.
+    pub fn profiled(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter().filter(|case| case.perf && self.runs.iter().any(|spec| spec.case == case.id))
+    }
 }
 
 /// One execution of one case.

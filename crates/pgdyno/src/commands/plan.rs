@@ -215,6 +215,11 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
         duration(outlook.runs_s),
         duration(outlook.loading_s)
     )?;
+    if outlook.profiles_s > 0.0 {
+        let n = plural(plan.profiled().count(), "extra run");
+        let length = duration(outlook.profiles_s);
+        writeln!(out, "perf    {n} for profiles, about {length}, after all others (run.perf)")?;
+    }
     if outlook.repeats_s > 0.0 {
         let (what, n) = (if plan.is_comparison { "pairs" } else { "runs" }, plan.repeats_max());
         writeln!(

@@ -49,9 +49,11 @@ impl Row {
 impl Screen {
     /// A screen for the runs of `plan`.
     pub(crate) fn new(plan: &Plan, quiet: bool) -> Screen {
-        let plan_s = outlook(plan).runs_s;
+        let outlook_of_all = outlook(plan);
+        let plan_s = outlook_of_all.runs_s;
         if !quiet {
-            say(&format!("{}: {} in {}, about {}", plan.name, size(plan), order(plan), duration(plan_s)));
+            let length = duration(plan_s + outlook_of_all.profiles_s);
+            say(&format!("{}: {} in {}, about {length}", plan.name, size(plan), order(plan)));
         }
         let of_lane = |lane: &Lane| {
             let own = plan.of_lane(lane);

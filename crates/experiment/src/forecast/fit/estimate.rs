@@ -63,7 +63,9 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let n_runs = cases.len() * experiment.experiment.repeats as usize;
     let n_again = repeats_max(n_runs, experiment.run.repeat_disturbed);
     let again = 1.0 + n_again as f64 / n_runs.max(1) as f64;
-    runs_s * f64::from(experiment.experiment.repeats) * again + loaded / loaded_bytes_per_s(limits) + first_s
+    let for_profiles = if experiment.run.perf { 1.0 } else { 0.0 };
+    let of_each_case = f64::from(experiment.experiment.repeats) * again + for_profiles;
+    runs_s * of_each_case + loaded / loaded_bytes_per_s(limits) + first_s
 }
 
 /// The largest number of clients.

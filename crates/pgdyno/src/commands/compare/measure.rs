@@ -127,9 +127,10 @@ const ASK_S: f64 = 300.0;
 fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
     let [a, b] = plan.cases.as_slice() else { return Ok(()) };
     let outlook = preview::outlook(plan);
-    let (n_pairs, all_s) = (plan.runs.len() / 2, outlook.runs_s + outlook.loading_s);
+    let (n_pairs, around_s) = (plan.runs.len() / 2, outlook.profiles_s + outlook.loading_s);
     let is_timed = plan.precision.is_some();
-    let length_s = if is_timed { all_s.min(args.time.ms as f64 / 1000.0 + outlook.loading_s) } else { all_s };
+    let limit_s = if is_timed { args.time.ms as f64 / 1000.0 } else { f64::INFINITY };
+    let length_s = outlook.runs_s.min(limit_s) + around_s;
     let again = match (plan.repeats_max(), is_timed) {
         (0, _) => String::new(),
         (_, true) => "; disturbed pairs are measured again if the time permits".to_string(),
