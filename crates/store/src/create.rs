@@ -11,11 +11,13 @@ use model::experiment::plan::{Plan, StateLine};
 use model::load::duet::Duet;
 use model::run::RunRecord;
 use model::run::now::Now;
+use model::run::profile::ProfileRecord;
 use model::secret::{hide_json, hide_text};
 
 use crate::load::{read_plan, read_whole};
 use crate::lock::Lock;
 use crate::names;
+use crate::profiles::record_of;
 use crate::records::{LineFile, write_record, write_whole};
 use crate::run_writer::RunWriter;
 
@@ -168,21 +170,22 @@ impl ExperimentDir {
     pub fn adopt_run(&self, from: &Path, run: u32, record: &RunRecord) -> Result<()> {
         let source = from.join(names::RUNS).join(names::run_dir(run));
         let dir = self.path.join(names::RUNS).join(names::run_dir(record.spec.run));
-        files::create_private_dir_all(&dir)
-            .with_context(|| format!("cannot create directory `{}`", dir.display()))?;
-        for name in names::MEASUREMENTS {
-            let path = source.join(name);
-            if path.symlink_metadata().is_err() {
-                continue;
-            }
-            let copy = |mut to: fs::File| {
-                std::io::copy(&mut files::open(&path)?, &mut to)?;
-                Ok(to)
-            };
-            files::replace_by(&dir.join(name), files::PRIVATE, copy)
-                .with_context(|| format!("cannot copy `{}` to `{}`", path.display(), dir.display()))?;
-        }
+        copy_files(&source, &dir, &names::MEASUREMENTS)?;
         write_record(&dir.join(names::RUN), record)
+    }
+
+    /// Copies the profile of a case from another results directory, for case `here` of this one.
+    ///
+    /// # Errors
+    /// When there is none with samples, and as [`ExperimentDir::adopt_run`].
+    pub fn adopt_profile(&self, from: &Path, case: u32, here: u32) -> Result<()> {
+        let source = from.join(names::PROFILES).join(names::run_dir(case));
+        let record = record_of(from, case)
+            .with_context(|| format!("`{}` has no profile that can be read", source.display()))?;
+        let dir = self.path.join(names::PROFILES).join(names::run_dir(here));
+        copy_files(&source, &dir, &[&names::MEASUREMENTS[..], &[names::RUN, names::STACKS]].concat())?;
+        // Its presence says that the case has one.
+        write_record(&dir.join(names::PROFILE), &ProfileRecord { case: here, ..record })
     }
 
     /// Creates the directory of a run and its files. The files of an earlier attempt at the same run are kept as
@@ -217,6 +220,25 @@ impl ExperimentDir {
         make().with_context(|| format!("cannot create directory `{}`", dir.display()))?;
         RunWriter::in_dir(&dir)
     }
+}
+
+/// Copies those of these files that there are.
+fn copy_files(from: &Path, to: &Path, names: &[&str]) -> Result<()> {
+    files::create_private_dir_all(to)
+        .with_context(|| format!("cannot create directory `{}`", to.display()))?;
+    for name in names {
+        let path = from.join(name);
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        let copy = |mut to: fs::File| {
+            std::io::copy(&mut files::open(&path)?, &mut to)?;
+            Ok(to)
+        };
+        files::replace_by(&to.join(name), files::PRIVATE, copy)
+            .with_context(|| format!("cannot copy `{}` to `{}`", path.display(), to.display()))?;
+    }
+    Ok(())
 }
 
 /// Creates the directory and its missing parents, and returns those that were missing, the outermost first.

@@ -25,16 +25,19 @@ pub fn read_profiles(path: &Path) -> Vec<Profile> {
     records(path).into_iter().map(profile).collect()
 }
 
+/// How the profile of a case was made, if that can be read.
+pub(crate) fn record_of(path: &Path, case: u32) -> Option<ProfileRecord> {
+    let file = path.join(names::PROFILES).join(names::run_dir(case)).join(names::PROFILE);
+    let record: ProfileRecord = serde_json::from_slice(&files::read(&file, BYTES_MAX).ok()?).ok()?;
+    (record.case == case && record.format <= model::FORMAT).then_some(record)
+}
+
 fn records(path: &Path) -> Vec<ProfileRecord> {
     let dirs = std::fs::read_dir(path.join(names::PROFILES)).into_iter().flatten().flatten();
-    let record = |dir: std::fs::DirEntry| {
-        let case: u32 = dir.file_name().to_str()?.parse().ok()?;
-        let bytes = files::read(&dir.path().join(names::PROFILE), BYTES_MAX).ok()?;
-        let record: ProfileRecord = serde_json::from_slice(&bytes).ok()?;
-        (record.case == case && record.format <= model::FORMAT).then_some(record)
-    };
+    let record = |dir: std::fs::DirEntry| record_of(path, dir.file_name().to_str()?.parse().ok()?);
     let mut records: Vec<ProfileRecord> = dirs.filter_map(record).collect();
     records.sort_by_key(|record| record.case);
+    records.dedup();
     records
 }
 
@@ -67,6 +70,12 @@ mod tests {
         let data = crate::load_experiment(&path).unwrap();
         assert!(data.runs.is_empty());
         assert_eq!(data.profiles, profiles);
+        let merged = place.path().join("merged");
+        let merged_dir = ExperimentDir::create(&merged, &crate::sample::plan(), "").unwrap();
+        merged_dir.adopt_profile(&path, 2, 7).unwrap();
+        assert!(merged_dir.adopt_profile(&path, 3, 8).unwrap_err().to_string().contains("profiles/0003"));
+        assert_eq!(profiled_cases(&merged), [7]);
+        assert_eq!(read_profiles(&merged)[0].stacks, stacks);
         dir.begin_profile(2).unwrap();
         assert_eq!(profiled_cases(&path), [] as [u32; 0], "begun again");
     }

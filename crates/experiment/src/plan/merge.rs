@@ -23,6 +23,8 @@ pub struct Part {
     pub plan: Plan,
     /// Of the runs that were begun.
     pub records: Vec<RunRecord>,
+    /// The cases that have a profile.
+    pub profiled: Vec<u32>,
 }
 
 /// A study made of parts.
@@ -32,6 +34,8 @@ pub struct Merged {
     pub plan: Plan,
     /// Those that were begun.
     pub runs: Vec<MergedRun>,
+    /// At most one of each case: that of the first part that has one.
+    pub profiles: Vec<MergedProfile>,
 }
 
 /// A run of a part in the study.
@@ -43,6 +47,17 @@ pub struct MergedRun {
     pub run: u32,
     /// The record, with its number in the study.
     pub record: RunRecord,
+}
+
+/// A profile of a part in the study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedProfile {
+    /// Index of the part.
+    pub part: usize,
+    /// The case there.
+    pub of: u32,
+    /// The case in the study.
+    pub case: u32,
 }
 
 /// Merges parts. If `by_origin`, the part's name is a factor, so that its cases stay apart from those of other parts;
@@ -71,7 +86,7 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str) -> Result<Me
         ..first.plan.clone()
     };
     plan.factors.extend(first.plan.factors.iter().cloned());
-    let mut runs = Vec::new();
+    let (mut runs, mut profiles) = (Vec::new(), Vec::new());
     for (index, part) in parts.iter().enumerate() {
         expect_mergeable(first, part)?;
         ensure!(
@@ -79,7 +94,7 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str) -> Result<Me
             "two of the directories are called `{}`; name them apart: NAME=DIR",
             part.name
         );
-        runs.extend(Entry { index, part, by_origin }.enter(&mut plan)?);
+        runs.extend(Entry { index, part, by_origin }.enter(&mut plan, &mut profiles)?);
     }
     expect_distinct(&parts, &runs)?;
     let n_of = |case: &Case| plan.runs.iter().filter(|run| run.case == case.id).count() as u32;
@@ -87,7 +102,7 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str) -> Result<Me
         plan.title = title::title(&plan.cases, &plan.factors);
     }
     plan.repeats = plan.cases.iter().map(n_of).max().unwrap_or(1);
-    Ok(Merged { plan, runs })
+    Ok(Merged { plan, runs, profiles })
 }
 
 fn expect_mergeable(first: &Part, part: &Part) -> Result<()> {
@@ -122,7 +137,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn enter(&self, plan: &mut Plan) -> Result<Vec<MergedRun>> {
+    fn enter(&self, plan: &mut Plan, profiles: &mut Vec<MergedProfile>) -> Result<Vec<MergedRun>> {
         let Entry { part, .. } = self;
         let cases: Vec<(u32, Case)> = part
             .plan
@@ -130,6 +145,12 @@ impl Entry<'_> {
             .iter()
             .map(|case| Ok((case.id, self.case_in(plan, case)?)))
             .collect::<Result<_>>()?;
+        for (of, case) in &cases {
+            let is_first = profiles.iter().all(|profile| profile.case != case.id);
+            if is_first && part.profiled.contains(of) {
+                profiles.push(MergedProfile { part: self.index, of: *of, case: case.id });
+            }
+        }
         let runs_before = plan.origins.last().map_or(0, |origin| origin.last);
         let blocks_before = plan.runs.iter().map(|run| run.block).max().unwrap_or(0);
         let moved = |spec: &RunSpec| -> Result<(RunSpec, Case)> {
@@ -273,7 +294,7 @@ mod tests {
         repeat.repeat = Some(Repeat { of: 1, attempt: 1 });
         repeat.concurrent = vec![ConcurrentRun { run: 2, target: "t".to_string() }];
         records.push(repeat);
-        Part { name: name.to_string(), plan, records }
+        Part { name: name.to_string(), plan, records, profiled: Vec::new() }
     }
 
     #[test]
@@ -308,6 +329,20 @@ mod tests {
         assert_eq!(merged.plan.factors, ["origin", "workload.clients"]);
         let origins: Vec<&str> = merged.plan.cases.iter().map(|case| &*case.levels["origin"]).collect();
         assert_eq!(origins, ["a", "a", "b", "b"]);
+    }
+
+    #[test]
+    fn a_case_has_the_profile_of_the_first_part_that_has_one() {
+        let of = |name: &str, begun: u64, profiled: &[u32]| Part {
+            profiled: profiled.to_vec(),
+            ..part(name, &CLIENTS.replace("[1, 4]", if name == "a" { "[1, 4]" } else { "[4, 16]" }), begun)
+        };
+        let found = |by_origin: bool| -> Vec<(usize, u32, u32)> {
+            let merged = merge(vec![of("a", 10, &[2]), of("b", 20, &[1, 2])], by_origin, "9").unwrap();
+            merged.profiles.iter().map(|profile| (profile.part, profile.of, profile.case)).collect()
+        };
+        assert_eq!(found(false), [(0, 2, 2), (1, 2, 3)], "both have one with 4 clients");
+        assert_eq!(found(true), [(0, 2, 2), (1, 1, 3), (1, 2, 4)]);
     }
 
     #[test]

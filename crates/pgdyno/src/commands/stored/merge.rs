@@ -70,13 +70,21 @@ fn read(source: &Source) -> Result<Part> {
         "`{}` is a duet, whose slices cannot be merged with those of another",
         dir.display()
     );
-    Ok(Part { name: name.clone(), plan, records: store::read_records(dir)? })
+    Ok(Part {
+        name: name.clone(),
+        plan,
+        records: store::read_records(dir)?,
+        profiled: store::profiled_cases(dir),
+    })
 }
 
-/// Copies runs, and what the journals say: of each run, and whether all experiments were finished.
+/// Copies runs and profiles, and what the journals say: of each run, and whether all experiments were finished.
 fn write(dir: &ExperimentDir, merged: &Merged, sources: &[Source]) -> Result<()> {
     for run in &merged.runs {
         dir.adopt_run(&sources[run.part].dir, run.run, &run.record)?;
+    }
+    for profile in &merged.profiles {
+        dir.adopt_profile(&sources[profile.part].dir, profile.of, profile.case)?;
     }
     let journals: Vec<Vec<StateLine>> = sources.iter().map(|source| store::read_state(&source.dir)).collect();
     for (journal, origin) in journals.iter().zip(&merged.plan.origins) {
