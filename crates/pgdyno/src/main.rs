@@ -96,7 +96,6 @@ fn conduct(command: Command) -> ExitCode {
         Command::Agents(args) => crate::commands::agents::agents(&args),
         Command::Dial(args) => crate::commands::agents::dial(&args),
         Command::Drive => Ok(drive()),
-        Command::Show => crate::commands::serve::show(),
         Command::Watch => Ok(watch::watch()),
         Command::Host => hands::host(),
         Command::Undo => watchdog::undo(),

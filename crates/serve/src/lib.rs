@@ -11,7 +11,6 @@ mod pages;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -134,20 +133,6 @@ pub fn start(options: Options, makers: Makers) -> Result<Serving> {
     })?;
     listener.set_nonblocking(true).context("cannot listen without blocking")?;
     let address = listener.local_addr().context("the address of the server is not known")?;
-    begin(pages::Origin::All(listener), address, options, makers)
-}
-
-/// Serves a connection that leads to a reader of another machine, who calls that machine by a name of its own loopback.
-///
-/// # Errors
-/// When the directory cannot be read.
-pub fn start_on(connection: UnixStream, options: Options, makers: Makers) -> Result<Serving> {
-    connection.set_nonblocking(true).context("cannot serve without blocking")?;
-    let address = options.listen;
-    begin(pages::Origin::One(connection), address, options, makers)
-}
-
-fn begin(from: pages::Origin, address: SocketAddr, options: Options, makers: Makers) -> Result<Serving> {
     let door = Door::new(address, &options)?;
     let token = door.token().map(str::to_string);
     let site = Arc::new(pages::Site::new(options, makers, door)?);
@@ -165,7 +150,7 @@ fn begin(from: pages::Origin, address: SocketAddr, options: Options, makers: Mak
         .name("serve".to_string())
         .spawn(move || {
             step_back();
-            let served = runtime.block_on(pages::serve(from, of_thread, stopped));
+            let served = runtime.block_on(pages::serve(listener, of_thread, stopped));
             runtime.shutdown_background();
             served
         })

@@ -1,8 +1,7 @@
 //! Addresses, and what each answers. Everything that reads or draws is done by threads for that, few at a time.
 
-use std::future::{Future, IntoFuture};
+use std::future::IntoFuture;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +23,7 @@ use tokio::sync::watch;
 use crate::door::{Door, FORM_BYTES_MAX, Refusal};
 use crate::index::{self, Index, Listed};
 use crate::live::Lives;
-use crate::pages::listener::{Bounded, Single};
+use crate::pages::listener::Bounded;
 use crate::{Makers, Options};
 
 mod change;
@@ -83,28 +82,14 @@ impl Site {
 
 const ALL: Link = Link { to: "/", words: "All results", is_here: false };
 
-/// Where requests come from.
-#[derive(Debug)]
-pub(crate) enum Origin {
-    /// Whoever connects.
-    All(std::net::TcpListener),
-    /// One connection.
-    One(std::os::unix::net::UnixStream),
-}
-
 /// Answers requests until `stopped` says so.
-pub(crate) async fn serve(from: Origin, site: Arc<Site>, mut stopped: watch::Receiver<bool>) -> Result<()> {
-    let routes = routes(site);
-    let served: Pin<Box<dyn Future<Output = std::io::Result<()>>>> = match from {
-        Origin::All(listener) => {
-            let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
-            Box::pin(axum::serve(Bounded::new(listener), routes).into_future())
-        }
-        Origin::One(stream) => {
-            let stream = tokio::net::UnixStream::from_std(stream).context("cannot use a connection")?;
-            Box::pin(axum::serve(Single::new(stream), routes).into_future())
-        }
-    };
+pub(crate) async fn serve(
+    listener: std::net::TcpListener,
+    site: Arc<Site>,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
+    let served = axum::serve(Bounded::new(listener), routes(site)).into_future();
     tokio::select! {
         served = served => served.context("the server ended"),
         _ = stopped.wait_for(|is_stopped| *is_stopped) => Ok(()),

@@ -3,19 +3,15 @@
 mod control;
 mod makers;
 mod opener;
-mod via;
 
 use std::io::Read;
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use model::experiment::driver::DriverSpec;
+use anyhow::{Result, ensure};
 use report::site::encoded;
 use serve::{Options, Serving};
-pub(crate) use via::show;
 
 use crate::front::cli::serve::ServeArgs;
 use crate::front::cli::stored::RESULTS;
@@ -28,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Serves until a signal asks to stop, or standard input ends if something else is served with it.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
     ensure!(
-        args.via.is_some() || args.dir.is_dir() || args.dir == Path::new(RESULTS),
+        args.dir.is_dir() || args.dir == Path::new(RESULTS),
         "`{}` is not a directory; name one with results",
         args.dir.display()
     );
@@ -40,9 +36,6 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
         }
         None => signals::stop_flag(),
     };
-    if let Some(host) = &args.via {
-        return elsewhere(args, host, stop);
-    }
     let serving = ::serve::start(options(args), makers::MAKERS)?;
     announce(args, &serving);
     let _opened = args.open.then(|| opener::open(&address(args, &serving), serving.token.as_deref()));
@@ -57,24 +50,6 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
         serving.end_with_report(FAREWELL_MAX);
     }
     Ok(Exit::Done)
-}
-
-/// Shows the results of another host.
-fn elsewhere(args: &ServeArgs, host: &DriverSpec, stop: &AtomicBool) -> Result<Exit> {
-    ensure!(
-        serve::is_loopback(args.listen.ip()),
-        "--via listens on loopback addresses only: `{}` would let others into `{}`",
-        args.listen,
-        host.name
-    );
-    let listener = TcpListener::bind(args.listen).with_context(|| {
-        format!("cannot listen on `{}`; choose another address with --listen", args.listen)
-    })?;
-    let address = format!("http://{}/", listener.local_addr().context("the address is not known")?);
-    say(&format!("serving `{}` of `{}` at {address}", args.dir.display(), host.name));
-    say("Ctrl-C ends it");
-    let _opened = args.open.then(|| opener::open(&address, None));
-    via::lead(&listener, host, &args.dir, stop)
 }
 
 fn options(args: &ServeArgs) -> Options {

@@ -140,9 +140,6 @@ pub(crate) enum Command {
     /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
     Drive,
-    /// Serve one connection on standard input and output, for `serve --via`.
-    #[command(hide = true)]
-    Show,
     /// Observe this machine for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
     Watch,

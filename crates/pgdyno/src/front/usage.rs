@@ -121,8 +121,12 @@ fn with_command(mut error: clap::Error) -> clap::Error {
         Some(ContextValue::String(name)) => visible.contains(&name.as_str()),
         _ => false,
     };
-    if !is_helped && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
         let by_option = BY_OPTION.iter().find(|(typed_too, _)| typed_too.contains(&typed.as_str()));
+        // What clap takes for alike may mean something else: `resume` is not `serve`.
+        if is_helped && by_option.is_none() {
+            return error;
+        }
         let typed = sorted(typed);
         let guess = visible.iter().find(|name| sorted(name) == typed).map(ToString::to_string);
         error.remove(ContextKind::SuggestedSubcommand);

@@ -75,30 +75,3 @@ impl AsyncWrite for Connection {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
-
-/// A single connection that is there already, such as the end of a pipe; nobody else ever connects.
-pub(super) struct Single {
-    stream: Option<tokio::net::UnixStream>,
-}
-
-impl Single {
-    pub(super) fn new(stream: tokio::net::UnixStream) -> Single {
-        Single { stream: Some(stream) }
-    }
-}
-
-impl axum::serve::Listener for Single {
-    type Io = tokio::net::UnixStream;
-    type Addr = ();
-
-    async fn accept(&mut self) -> (tokio::net::UnixStream, ()) {
-        match self.stream.take() {
-            Some(stream) => (stream, ()),
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<()> {
-        Ok(())
-    }
-}

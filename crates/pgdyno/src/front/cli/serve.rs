@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use model::experiment::driver::DriverSpec;
 
 use crate::front::cli::stored::RESULTS;
 
@@ -30,10 +29,6 @@ pub(crate) struct ServeArgs {
     /// Let pages stop what is measured here, and measure an experiment of these results again. Readers need a token.
     #[arg(long)]
     pub(crate) control: bool,
-    /// Show the results of another host, where DIR is and pgdyno is installed: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno
-    /// there.
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["control", "token", "companion"])]
-    pub(crate) via: Option<DriverSpec>,
     /// Open the list in a browser.
     #[arg(long)]
     pub(crate) open: bool,
