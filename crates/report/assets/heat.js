@@ -4,6 +4,9 @@
 const HEAT = 9;
 const heatColour = (value) => colours[`h${Math.min(Math.floor(value / 100 * HEAT), HEAT - 1)}`];
 
+// Two pixels for each row at least: a row of none would hide a busy processor. Few rows have the height of other charts.
+const heatHeight = (n) => (n > 50 ? `${2 * n + 30}px` : '');
+
 function heatKeys() {
   return [{ name: 'idlest', colour: colours.h0, area: true }, { name: 'busiest', colour: colours[`h${HEAT - 1}`], area: true }];
 }

@@ -80,6 +80,7 @@ function timeChart(holder, run, panel, index) {
   const isHeat = panel.palette === 'heat';
   element.className = panel.guides.length && panel.palette === 'share' ? 'chart stack' : 'chart low';
   element.dataset.chart = `run-${panel.title}`;
+  if (isHeat) element.style.height = heatHeight(panel.lines.length);
   figure.append(caption, element, timeTable(panel));
   holder.append(figure);
 
