@@ -54,9 +54,13 @@ impl Placed<'_> {
     /// A value of the tick. Of a time in which something was so, there is no more than the tick's length: the kernel counts
     /// that of a request when the request ends, and may add idle time before it.
     pub(crate) fn value(&self, key: &str) -> Option<f64> {
-        let value = *self.tick.values.get(key)?;
-        let is_too_much = value > self.length_s() && TIMES.contains(&split_key(key).0);
-        Some(if is_too_much { self.length_s() } else { value })
+        Some(self.bounded(split_key(key).0, *self.tick.values.get(key)?))
+    }
+
+    /// [`Placed::value`] of what the tick says of an instance of a metric.
+    pub(crate) fn bounded(&self, metric: &str, value: f64) -> f64 {
+        let is_too_much = value > self.length_s() && TIMES.contains(&metric);
+        if is_too_much { self.length_s() } else { value }
     }
 
     /// The part of the tick that lies within a span, 0 to 1.

@@ -270,7 +270,11 @@ fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, 
     let mut index: HashMap<&str, Vec<Summed>> = HashMap::new();
     for (number, placed) in ticks.iter().enumerate() {
         let is_of_other = placed.tick.source != machine;
-        let mut values = placed.tick.values.iter().map(|(key, value)| (split_key(key).0, *value)).peekable();
+        let bounded = |(key, value): (&'a String, &f64)| {
+            let metric = split_key(key).0;
+            (metric, placed.bounded(metric, *value))
+        };
+        let mut values = placed.tick.values.iter().map(bounded).peekable();
         while let Some((metric, first)) = values.next() {
             let mut sum = 0.0 + first;
             // Instances of a metric follow each other, but for names that begin with it and go on with a sign before `[`.
@@ -301,4 +305,24 @@ fn keys_of<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = &'a St
 /// Sum of a metric's value over its instances. (`Iterator::sum` of nothing would be -0.0.)
 pub(crate) fn sum_of(placed: &Placed, metric: &str) -> f64 {
     keys_of(placed, metric).filter_map(|key| placed.value(key)).fold(0.0, |sum, value| sum + value)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::telemetry::reading::Tick;
+
+    use super::*;
+
+    #[test]
+    fn no_rate_of_time_is_above_that_of_its_instances() {
+        let values = [("disk.busy_time[vda]", 6.7), ("disk.busy_time[vdb]", 0.01), ("host.psi.io.some", 6.7)];
+        let values = values.map(|(key, value)| (key.to_string(), value)).into();
+        let tick = Tick { source: TickSource::Host, end_unix_ns: 0, length_ns: 20_000_000, values };
+        let placed = Placed { from_s: 0.0, to_s: 0.02, tick: &tick };
+        let usage = Usage::new(vec![placed], Parties { server: true, driver: true, pgdyno: true });
+        assert_eq!(usage.rate("disk.busy_time", 0.0, 0.02), Some((0.02 + 0.01) / 0.02));
+        assert_eq!(usage.rate_of_key("disk.busy_time[vda]", 0.0, 0.02), Some(1.0));
+        assert_eq!(usage.rate("host.psi.io.some", 0.0, 0.02), Some(1.0));
+        assert_eq!(sum_of(&placed, "disk.busy_time"), 0.02 + 0.01);
+    }
 }
