@@ -81,7 +81,7 @@ pub(crate) enum Cached {
     /// They stay in memory where they are.
     Stays,
     /// They are read again, which places them on the NUMA node of the thread that copies.
-    Anew,
+    ReadAgain,
 }
 
 /// A file or directory, and the rights with which it is touched.
@@ -111,7 +111,7 @@ pub(crate) fn mirror(trees: &[Tree], skip: &[&str], cached: Cached) -> Result<Co
     }
     // Large files first, so that no thread is left with one at the end.
     jobs.sort_by_key(|job| std::cmp::Reverse(job.bytes));
-    let tally = Tally::which_drops(cached == Cached::Anew);
+    let tally = Tally::which_drops(cached == Cached::ReadAgain);
     run(&jobs, &tally)?;
     for pair in &pairs {
         // Otherwise the kernel would write the copy back during the run that follows.
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("a"));
         assert_eq!(fs::read_link(to.join("other_link")).unwrap(), Path::new("a"));
         assert!(!to.join("gone").exists() && !to.join("postmaster.pid").exists());
-        for cached in [Cached::Stays, Cached::Anew] {
+        for cached in [Cached::Stays, Cached::ReadAgain] {
             let again = mirror(std::slice::from_ref(&tree), &["postmaster.pid"], cached).unwrap();
             assert_eq!(again.written_bytes, 0);
         }

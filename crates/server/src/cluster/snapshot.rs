@@ -82,7 +82,7 @@ impl Cluster {
     /// As [`Cluster::restore`], and reads again what the page cache holds of the files: it is then on the NUMA node of the
     /// calling thread.
     pub fn restore_here(&mut self, name: &str) -> Result<CopyReport> {
-        self.restore_with(name, Cached::Anew)
+        self.restore_with(name, Cached::ReadAgain)
     }
 
     fn restore_with(&mut self, name: &str, cached: Cached) -> Result<CopyReport> {
