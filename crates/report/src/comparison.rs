@@ -297,32 +297,21 @@ mod tests {
 
     use super::*;
 
-    fn case(ratio: f64, low: f64, high: f64, verdict: Verdict, more_pairs: Option<usize>) -> CaseComparison {
-        let ratio = Ratio {
-            ratio,
-            low,
-            high,
-            level: 0.95,
-            verdict,
-            p: 0.01,
-            p_adjusted: 0.01,
-            detectable: Some(0.017),
-            more_pairs,
-        };
+    pub(super) fn ratio(ratio: f64, low: f64, high: f64, verdict: Verdict) -> Ratio {
+        let (detectable, more_pairs) = (Some(0.017), None);
+        Ratio { ratio, low, high, level: 0.95, verdict, p: 0.01, p_adjusted: 0.01, detectable, more_pairs }
+    }
+
+    /// A comparison of two cases by one figure.
+    pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseComparison {
         CaseComparison {
-            a: "version 15".to_string(),
-            b: "version 18".to_string(),
+            a: a.to_string(),
+            b: b.to_string(),
             pairing: Pairing::Blocks,
             n_pairs: 10,
             margin: 0.02,
-            lead: Figure::Throughput,
-            figures: vec![FigureComparison {
-                figure: Figure::Throughput,
-                a_median: Some(1000.0),
-                b_median: Some(1041.0),
-                result: Some(ratio),
-                sample: analysis::comparison::Sample::default(),
-            }],
+            lead: figure.figure,
+            figures: vec![figure],
             carry_over: None,
             supplement: Default::default(),
             declared: Vec::new(),
@@ -331,6 +320,17 @@ mod tests {
             findings: Vec::new(),
             grade: Grade::Valid,
         }
+    }
+
+    fn case(change: f64, low: f64, high: f64, verdict: Verdict, more_pairs: Option<usize>) -> CaseComparison {
+        let figure = FigureComparison {
+            figure: Figure::Throughput,
+            a_median: Some(1000.0),
+            b_median: Some(1041.0),
+            result: Some(Ratio { more_pairs, ..ratio(change, low, high, verdict) }),
+            sample: analysis::comparison::Sample::default(),
+        };
+        compared("version 15", "version 18", figure)
     }
 
     #[test]

@@ -27,17 +27,17 @@ pub(crate) use disclosure::not_default;
 #[cfg(test)]
 pub(crate) use factors::matrix::HEAT_STEPS;
 
-/// Where the page of a result lies.
+/// How the page of a result reaches its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lies<'a> {
+pub(crate) enum Delivery<'a> {
     /// In a file of its own.
-    Alone,
+    File,
     /// On a server, with other results: these links, as HTML, lead to them.
     Served(&'a str),
 }
 
 /// The page of an experiment.
-pub(crate) fn page(input: &Input, lies: Lies) -> Page {
+pub(crate) fn page(input: &Input, delivery: Delivery) -> Page {
     let axis = axis::arrange(input.study);
     let document = Document {
         title: headline::title(input.study),
@@ -47,13 +47,13 @@ pub(crate) fn page(input: &Input, lies: Lies) -> Page {
         conditions: conditions::line(&input.study.plan),
         made: format::utc(input.study.plan.made_unix_ns),
         tool_version: input.tool_version,
-        lies,
+        delivery,
     };
     document.page()
 }
 
 /// The page of a comparison: for one experiment with all its sections, for two with what concerns both.
-pub(crate) fn comparison_page(input: &ComparisonInput, lies: Lies) -> Page {
+pub(crate) fn comparison_page(input: &ComparisonInput, delivery: Delivery) -> Page {
     let mut sections = vec![
         Section { id: "pairs", name: "A and B", body: comparison::pairs(input) },
         Section { id: "differences", name: "Differences", body: comparison::differences(input) },
@@ -94,7 +94,7 @@ pub(crate) fn comparison_page(input: &ComparisonInput, lies: Lies) -> Page {
         conditions: input.experiments.first().and_then(|one| conditions::line(&one.study.plan)),
         made: comparison::made(input),
         tool_version: input.tool_version,
-        lies,
+        delivery,
     };
     document.page()
 }
@@ -110,7 +110,7 @@ struct Document<'a> {
     /// When the data was measured.
     made: String,
     tool_version: &'a str,
-    lies: Lies<'a>,
+    delivery: Delivery<'a>,
 }
 
 impl Document<'_> {
@@ -123,7 +123,7 @@ impl Document<'_> {
             body: &self.body(),
             data: &escape::json(&self.data),
             has_charts: true,
-            is_served: self.lies != Lies::Alone,
+            is_served: self.delivery != Delivery::File,
         };
         shell.page()
     }
@@ -131,9 +131,9 @@ impl Document<'_> {
     fn body(&self) -> String {
         let shown = || self.sections.iter().filter(|section| !section.body.is_empty());
         let links: String = shown().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, text(s.name))).collect();
-        let (brand, back) = match self.lies {
-            Lies::Alone => ("#top", ""),
-            Lies::Served(back) => ("/", back),
+        let (brand, back) = match self.delivery {
+            Delivery::File => ("#top", ""),
+            Delivery::Served(back) => ("/", back),
         };
         let mut body = bar("report", brand, &format!("{back}{links}"));
         body.push_str(&self.head);

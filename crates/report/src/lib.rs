@@ -41,7 +41,7 @@ pub struct Input<'a> {
 
 /// The whole report as one self-contained HTML page: it needs no network and no other file.
 pub fn html(input: &Input) -> String {
-    html::page(input, html::Lies::Alone).html
+    html::page(input, html::Delivery::File).html
 }
 
 /// Most runs whose telemetry over time the page draws.
@@ -157,7 +157,7 @@ pub struct ComparisonInput<'a> {
 
 /// A comparison as one self-contained HTML page, like [`html`].
 pub fn comparison_html(input: &ComparisonInput) -> String {
-    html::comparison_page(input, html::Lies::Alone).html
+    html::comparison_page(input, html::Delivery::File).html
 }
 
 /// The verdict of a comparison in a sentence.

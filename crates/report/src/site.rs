@@ -18,7 +18,7 @@ pub use several::{Several, several};
 
 use crate::escape::{self, text};
 use crate::html::data::Data;
-use crate::html::{self, Lies};
+use crate::html::{self, Delivery};
 use crate::shell::Shell;
 use crate::{ComparisonInput, Input};
 
@@ -37,7 +37,12 @@ struct Site<'a> {
     has_charts: bool,
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
+    /// A page of text and tables.
+    fn plain(title: &'a str, tool_version: &'a str, links: &'a str, main: &'a str) -> Site<'a> {
+        Site { title, tool_version, links, main, script: "", data: html::data::nothing(), has_charts: false }
+    }
+
     fn page(self) -> Page {
         let body = format!(
             "{}{}</main>\n<footer>Served by pgdyno {}.</footer>\n",
@@ -80,28 +85,19 @@ fn links(all: &[Link]) -> String {
 
 /// The report of an experiment as a page of a server, with links to others.
 pub fn result(input: &Input, back: &[Link]) -> Page {
-    html::page(input, Lies::Served(&links(back)))
+    html::page(input, Delivery::Served(&links(back)))
 }
 
 /// A comparison as a page of a server, with links to others.
 pub fn comparison(input: &ComparisonInput, back: &[Link]) -> Page {
-    html::comparison_page(input, Lies::Served(&links(back)))
+    html::comparison_page(input, Delivery::Served(&links(back)))
 }
 
 /// A page that says why there is no other.
 pub fn notice(title: &str, words: &str, back: &[Link], tool_version: &str) -> Page {
     let main =
         format!("<header>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n</header>\n", text(title), text(words));
-    Site {
-        title,
-        tool_version,
-        links: &links(back),
-        main: &main,
-        script: "",
-        data: html::data::nothing(),
-        has_charts: false,
-    }
-    .page()
+    Site::plain(title, tool_version, &links(back), &main).page()
 }
 
 /// The page that asks for the token of a server.
@@ -114,16 +110,8 @@ pub fn login(tool_version: &str, was_wrong: bool) -> Page {
          <input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"off\" required>\
          <button type=\"submit\" class=\"act\">Open</button></form>\n</header>\n"
     );
-    Site {
-        title: "pgdyno",
-        tool_version,
-        links: "",
-        main: &main,
-        script: include_str!("../assets/login.js"),
-        data: html::data::nothing(),
-        has_charts: false,
-    }
-    .page()
+    let script = include_str!("../assets/login.js");
+    Site { script, ..Site::plain("pgdyno", tool_version, "", &main) }.page()
 }
 
 /// A name as a part of an address.

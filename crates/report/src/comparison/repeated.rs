@@ -74,49 +74,23 @@ fn range(values: &[f64]) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use analysis::comparison::{Figure, Pairing, Sample};
-    use analysis::finding::Grade;
 
     use super::*;
+    use crate::comparison::tests::{self, compared};
 
     fn case(result: Option<Ratio>, ours: [f64; 3]) -> CaseComparison {
         let sample = Sample { a: vec![990.0, 1000.0, 1020.0], b: ours.to_vec(), ..Sample::default() };
         let (a_median, b_median) = (Some(1000.0), Some(ours[1]));
-        let figures =
-            vec![FigureComparison { figure: Figure::Throughput, a_median, b_median, result, sample }];
-        CaseComparison {
-            a: "8 clients".to_string(),
-            b: "8 clients".to_string(),
-            pairing: Pairing::None,
-            n_pairs: 3,
-            margin: 0.02,
-            lead: Figure::Throughput,
-            figures,
-            carry_over: None,
-            supplement: Default::default(),
-            declared: Vec::new(),
-            defaults: Vec::new(),
-            undeclared: Vec::new(),
-            findings: Vec::new(),
-            grade: Grade::Valid,
-        }
+        let figure = FigureComparison { figure: Figure::Throughput, a_median, b_median, result, sample };
+        let case = compared("8 clients", "8 clients", figure);
+        CaseComparison { pairing: Pairing::None, n_pairs: 3, ..case }
     }
 
     #[test]
     fn a_repetition_agrees_differs_or_is_too_short() {
         let check = |case: &CaseComparison, expected: &str| assert_eq!(statement(case), expected);
         let ratio = |verdict, ratio, low, high| {
-            let (detectable, more_pairs) = (Some(0.041), None);
-            Some(Ratio {
-                ratio,
-                low,
-                high,
-                level: 0.95,
-                verdict,
-                p: 0.01,
-                p_adjusted: 0.01,
-                detectable,
-                more_pairs,
-            })
+            Some(Ratio { detectable: Some(0.041), ..tests::ratio(ratio, low, high, verdict) })
         };
         let with = |result| case(result, [990.0, 1000.0, 1010.0]);
         check(

@@ -327,19 +327,8 @@ fn driver(html: &mut String, records: &[&RunRecord]) {
 }
 
 fn steps(html: &mut String, records: &[&RunRecord]) {
-    let phases = [
-        Phase::Restore,
-        Phase::Vacuum,
-        Phase::Prewarm,
-        Phase::Checkpoint,
-        Phase::Settle,
-        Phase::Connect,
-        Phase::RampUp,
-        Phase::Measure,
-        Phase::Drain,
-    ];
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for phase in phases {
+    for phase in Phase::ALL {
         let found: Vec<_> = records.iter().filter_map(|record| record.phase(phase)).collect();
         let omitted = records.iter().filter(|record| is_left_out(phase, &record.case.prepare)).count();
         let mut lengths: Vec<f64> = found.iter().map(|record| record.length_s()).collect();

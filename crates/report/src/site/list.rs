@@ -4,7 +4,6 @@ use analysis::finding::Grade;
 
 use super::{Link, Page, Site, encoded, links};
 use crate::escape::text;
-use crate::html::data;
 use crate::html::lead::badge;
 use crate::prose::format;
 use crate::prose::phrases::plural;
@@ -95,16 +94,8 @@ pub fn list(input: &ListInput) -> Page {
         found(input),
         damaged(input.damaged),
     );
-    Site {
-        title: "pgdyno: results",
-        tool_version: input.tool_version,
-        links: &links(input.links),
-        main: &main,
-        script: include_str!("../../assets/list.js"),
-        data: data::nothing(),
-        has_charts: false,
-    }
-    .page()
+    let script = include_str!("../../assets/list.js");
+    Site { script, ..Site::plain("pgdyno: results", input.tool_version, &links(input.links), &main) }.page()
 }
 
 /// The form, which works without its script, too.

@@ -3,7 +3,7 @@
 use super::now::span;
 use super::{Link, Page, Site, links};
 use crate::escape::text;
-use crate::html::{data, table};
+use crate::html::table;
 use crate::prose::format;
 
 /// Most runs on a page of a plan.
@@ -117,14 +117,5 @@ pub fn page(head: &PlanHead, runs: &[RunOfPlan], back: &[Link], tool_version: &s
         text(title),
         plan(&PlanInput { runs, n_shown: RUNS_MAX })
     );
-    Site {
-        title,
-        tool_version,
-        links: &links(back),
-        main: &main,
-        script: "",
-        data: data::nothing(),
-        has_charts: false,
-    }
-    .page()
+    Site::plain(title, tool_version, &links(back), &main).page()
 }

@@ -5,7 +5,7 @@ use analysis::summary::{CaseSummary, Study};
 use super::{Link, Page, Site, encoded, links};
 use crate::escape::text;
 use crate::html::lead::badge;
-use crate::html::{data, table};
+use crate::html::table;
 use crate::prose::format;
 use crate::prose::headline::{self, Headline};
 
@@ -58,16 +58,7 @@ pub fn several(results: &[Several], back: &[Link], tool_version: &str) -> Page {
         results.len(),
         table("several", &heads, &rows)
     );
-    Site {
-        title: "pgdyno: several results",
-        tool_version,
-        links: &links(back),
-        main: &main,
-        script: "",
-        data: data::nothing(),
-        has_charts: false,
-    }
-    .page()
+    Site::plain("pgdyno: several results", tool_version, &links(back), &main).page()
 }
 
 fn row(name: &str, results: &[Several], cell: impl Fn(&Several) -> String) -> Vec<String> {
