@@ -187,14 +187,12 @@ impl Embedded {
         settings.extend(wal::settings(case.wal, case.window));
         let applied = os::apply(case, site.os, Some((&self.cluster, &mut settings)))?;
         detail.extend(applied.detail);
-        if applied.page_cache_lost_bytes >= LOST_BYTES_MIN {
-            detail.extend(self.make_up_for_lost_cache(case, applied.page_cache_lost_bytes)?);
-        }
         self.is_fresh = false;
         let listen = listen(&case.server)?;
         let (binding, groups) = (applied.binding, applied.groups);
         let options = StartOptions { settings, binding, groups, listen, ..StartOptions::default() };
-        self.start_with_pages(options, applied.pages.as_ref(), site)?;
+        let reserved = (applied.pages.as_ref(), applied.page_cache_lost_bytes);
+        detail.extend(self.start_with_pages(case, site, &options, reserved)?);
         if case.prepare.restore {
             self.expect_whole(case, site)?;
         }
@@ -294,21 +292,29 @@ impl Embedded {
         Ok(())
     }
 
-    /// Starts the server. Whoever takes its huge pages between their reservation and the start makes the start fail.
+    /// Makes up for what reserving huge pages took from the page cache, and starts the server. Whoever takes these pages before the
+    /// start makes it fail: then they are reserved again. Returns what the record says about it.
     fn start_with_pages(
         &mut self,
-        options: StartOptions,
-        pages: Option<&ReservedPages>,
+        case: &Case,
         site: &Site,
-    ) -> Result<()> {
-        for _ in 1..N_STARTS {
-            let Err(error) = self.start(options.clone()) else { return Ok(()) };
-            let is_again = pages.map(|pages| pages.reserve_again(site.os)).transpose()?;
-            if is_again != Some(true) {
-                return Err(error);
+        options: &StartOptions,
+        (pages, mut lost_bytes): (Option<&ReservedPages>, u64),
+    ) -> Result<BTreeMap<String, String>> {
+        let (mut detail, mut made_up_bytes) = (BTreeMap::new(), 0);
+        for n_starts in 1.. {
+            if lost_bytes - made_up_bytes >= LOST_BYTES_MIN {
+                detail.extend(self.make_up_for_lost_cache(case, lost_bytes)?);
+                made_up_bytes = lost_bytes;
+            }
+            let Err(error) = self.start(options.clone()) else { break };
+            let reserved = pages.filter(|_| n_starts < N_STARTS);
+            match reserved.map(|pages| pages.reserve_again(site.os)).transpose()?.flatten() {
+                Some(lost_again_bytes) => lost_bytes += lost_again_bytes,
+                None => return Err(error),
             }
         }
-        self.start(options)
+        Ok(detail)
     }
 
     /// Changes `max_wal_size`, if the device has enough space.

@@ -163,15 +163,15 @@ pub(crate) struct ReservedPages {
 }
 
 impl ReservedPages {
-    /// Reserves them again if others, such as servers with `huge_pages = try`, have taken some. Returns whether that was so.
-    pub(crate) fn reserve_again(&self, keeper: Option<&Mutex<Keeper>>) -> Result<bool> {
-        let (machine, Some(keeper)) = (Machine::this(), keeper) else { return Ok(false) };
-        let is_lacking = self.pool.lacks(&machine, self.n_pages)?;
-        if is_lacking {
-            let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
-            self.pool.reserve(&machine, &mut keeper, self.n_pages).context("os.huge_pages")?;
+    /// Reserves them again if others, such as servers with `huge_pages = try`, have taken some. Returns by how many bytes the page
+    /// cache shrank; `None` if there are enough.
+    pub(crate) fn reserve_again(&self, keeper: Option<&Mutex<Keeper>>) -> Result<Option<u64>> {
+        let (machine, Some(keeper)) = (Machine::this(), keeper) else { return Ok(None) };
+        if !self.pool.lacks(&machine, self.n_pages)? {
+            return Ok(None);
         }
-        Ok(is_lacking)
+        let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        self.pool.reserve(&machine, &mut keeper, self.n_pages).context("os.huge_pages").map(Some)
     }
 }
 
