@@ -7,6 +7,8 @@ pub(crate) mod cli;
 pub(crate) mod documents;
 pub(crate) mod hiding;
 pub(crate) mod moved;
+#[cfg(test)]
+pub(crate) mod reference;
 pub(crate) mod schema;
 pub(crate) mod secrets;
 pub(crate) mod setup;

@@ -19,7 +19,7 @@ use clap::Parser;
 use model::secret;
 
 use crate::front::cli::{Cli, Command};
-pub(crate) use crate::output::{Exit, print, print_as_pgbench, print_exact, say};
+pub(crate) use crate::output::{EXITS, Exit, print, print_as_pgbench, print_exact, say};
 
 fn main() -> ExitCode {
     match begin() {

@@ -5,19 +5,24 @@ use std::io::{IsTerminal, Write};
 use model::secret;
 use model::text::visible::visible;
 
-/// How pgdyno ends.
+/// How pgdyno ends: its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done = 0,
-    /// Failed, bad usage, or no number at all.
     Failed = 1,
-    /// Errors during the run; the results are partial.
     Partial = 2,
-    /// Done, but a finding voids a number, and `--strict` was given.
     Void = 3,
-    /// A comparison found what `--fail-on` names.
     Different = 4,
 }
+
+/// All exit codes in words.
+pub(crate) const EXITS: [(Exit, &str); 5] = [
+    (Exit::Done, "done"),
+    (Exit::Failed, "failed, bad usage, or no number that counts"),
+    (Exit::Partial, "partial results: stopped, or an error after some had been measured"),
+    (Exit::Void, "a finding voids a number and --strict was given, or a row of doctor voids every number"),
+    (Exit::Different, "a comparison found what --fail-on names"),
+];
 
 impl Exit {
     /// This exit code, but that of success only if values of operating systems are restored.

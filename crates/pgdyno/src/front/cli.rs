@@ -38,7 +38,7 @@ use crate::front::template::Template;
 
 /// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
 #[derive(Debug, Parser)]
-#[command(name = "pgdyno", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "pgdyno", version, arg_required_else_help = true, max_term_width = 100, after_help = exit_codes())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -484,6 +484,11 @@ pub(crate) struct CompareArgs {
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn exit_codes() -> String {
+    let lines = crate::EXITS.map(|(exit, meaning)| format!("\n  {}  {meaning}", exit as u8));
+    format!("Exit codes:{}", lines.concat())
 }
 
 const COMPARE_HELP: &str = "\

@@ -25,16 +25,11 @@ fn rows() -> Vec<Row<'static>> {
     let table = FORMAT.lines().skip_while(|line| !line.starts_with("| key | value | default | list |"));
     let rows = table.skip(2).take_while(|line| line.starts_with('|'));
     rows.flat_map(|line| {
-        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let cells: Vec<&str> = line.trim_start_matches('|').split(" |").map(str::trim).collect();
         let cell = |n: usize| cells.get(n).copied().unwrap_or_default();
-        let (what, default, list) = (cell(1), cell(2), cells.last().copied().unwrap_or_default());
+        let (what, default, list) = (cell(1), cell(2), cell(3));
         let keys = cell(0).split(", ").map(|key| key.trim_matches('`')).collect::<Vec<_>>();
-        keys.into_iter().map(move |key| Row {
-            key,
-            what,
-            default,
-            may_be_list: list.trim_matches([' ', '|']) == "list",
-        })
+        keys.into_iter().map(move |key| Row { key, what, default, may_be_list: list == "list" })
     })
     .collect()
 }
@@ -345,5 +340,7 @@ fn closed(texts: &[&str], mut properties: Value) -> Value {
     json!({"type": "object", "additionalProperties": false, "properties": properties})
 }
 
+#[cfg(test)]
+pub(crate) mod page;
 #[cfg(test)]
 mod tests;

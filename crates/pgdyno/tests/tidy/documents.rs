@@ -10,7 +10,7 @@ const DECISIONS: &str = "docs/decisions/";
 const LIBRARIES: &str = "docs/decisions/010-libraries.md";
 
 /// Link targets of a Markdown text, code left out.
-fn links(text: &str) -> Vec<String> {
+pub(crate) fn links(text: &str) -> Vec<String> {
     let prose = without_code(text);
     let ends = prose.match_indices("](").map(|(at, marker)| &prose[at + marker.len()..]);
     ends.filter_map(|rest| Some(rest.split_once(')')?.0.to_string())).collect()
@@ -40,20 +40,28 @@ fn code_spans(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The anchors that headings make: lower case, words joined by hyphens, other signs left out.
+/// The anchors that headings make: lower case, words joined by hyphens, other signs left out; a title that comes again
+/// is numbered.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let headings = text.lines().filter(|line| line.starts_with('#'));
-    headings
-        .map(|line| {
-            let title = line.trim_start_matches('#').trim().to_lowercase();
-            let kept = title.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
-            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-        })
-        .collect()
+    let mut anchors = BTreeSet::new();
+    let mut is_fenced = false;
+    for line in text.lines() {
+        is_fenced ^= line.trim_start().starts_with("```");
+        if is_fenced || !line.starts_with('#') {
+            continue;
+        }
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+        let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+        let again = (1..).map(|n| format!("{anchor}-{n}"));
+        let free = std::iter::once(anchor.clone()).chain(again).find(|name| !anchors.contains(name));
+        anchors.extend(free);
+    }
+    anchors
 }
 
 /// `a/b/../c` as `a/c`.
-fn joined(document: &str, target: &str) -> String {
+pub(crate) fn joined(document: &str, target: &str) -> String {
     let mut parts: Vec<&str> = document.split('/').collect();
     parts.pop();
     for part in target.split('/') {
@@ -94,8 +102,9 @@ fn broken_links(
 /// Paths of the repository in code spans that do not exist.
 fn broken_paths(document: &SourceFile, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
     let is_path = |span: &str| {
-        let known =
-            ["crates/", "docs/", "experiments/", "bench/", ".ci/"].iter().any(|dir| span.starts_with(dir));
+        let known = ["crates/", "docs/", "experiments/", "bench/", "deploy/", ".ci/"]
+            .iter()
+            .any(|dir| span.starts_with(dir));
         known && !span.contains([' ', '*', '<', '{', '…'])
     };
     let spans = code_spans(&document.text).into_iter().filter(|span| is_path(span));
@@ -182,7 +191,8 @@ fn bad_links_and_paths_are_found() {
     let document = |text: &str| SourceFile::new("docs/a.md", text);
     let exists = |path: &str| ["README.md", "docs/a.md", "crates/x/src/lib.rs"].contains(&path);
     let read = |path: &str| {
-        Some(if path == "README.md" { "# Top\n## A `word`, two\n" } else { "# Here\n" }.to_string())
+        let top = "# Top\n## A `word`, two\n## More\n## More\n```sh\n# comment\n```\n";
+        Some(if path == "README.md" { top } else { "# Here\n" }.to_string())
     };
     let links = |text: &str| broken_links(&document(text), &exists, &read);
     assert_none(&links("[a](../README.md) [b](../README.md#a-word-two) [c](#here) [d](https://x.org/#y)"));
@@ -190,6 +200,9 @@ fn bad_links_and_paths_are_found() {
     assert_one(&links("[a](README.md)"), "does not exist");
     assert_one(&links("[a](../README.md#gone)"), "no such heading");
     assert_one(&links("[a](#gone)"), "no such heading");
+    assert_none(&links("[a](../README.md#more) [b](../README.md#more-1)"));
+    assert_one(&links("[a](../README.md#more-2)"), "no such heading");
+    assert_one(&links("[a](../README.md#comment)"), "no such heading");
     let paths = |text: &str| broken_paths(&document(text), &exists);
     assert_none(&paths(
         "see `crates/x/src/lib.rs`, `crates/NAME/*.rs` and crates/none\n```\ncrates/none\n```\n",

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod assets;
+mod book;
 mod documents;
 mod english;
 mod experiments;

@@ -84,7 +84,12 @@ fn walk(root: &Path, below: &str, files: &mut Vec<SourceFile>) {
         if is_left_behind || is_hidden {
             continue;
         }
-        if entry.file_type().unwrap().is_dir() {
+        let kind = entry.file_type().unwrap();
+        if kind.is_symlink() {
+            // The book's sources: each file is read where it is.
+            continue;
+        }
+        if kind.is_dir() {
             walk(root, &path, files);
         } else if let Ok(text) = fs::read_to_string(entry.path()) {
             // What is not UTF-8 is a picture.

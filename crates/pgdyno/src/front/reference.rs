@@ -1,0 +1,162 @@
+//! The generated pages of `docs/reference`: keys of the experiment file, commands with their options, exit codes.
+//! `PGDYNO_BLESS=1 cargo test -p pgdyno --bin pgdyno reference` writes them again.
+
+use std::path::Path;
+
+use clap::{Arg, ArgAction, Command, CommandFactory};
+
+use crate::EXITS;
+use crate::front::cli::Cli;
+use crate::front::schema::page;
+
+/// Fails if the generated part of a page is not `content`; writes it when asked to by the environment.
+fn check(page: &str, content: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- generated -->\n\n", "<!-- end -->\n");
+    let (head, rest) = text.split_once(begin).unwrap_or_else(|| panic!("{page} has no generated part"));
+    let (_, tail) = rest.split_once(end).unwrap_or_else(|| panic!("the generated part of {page} has no end"));
+    let expected = format!("{head}{begin}{content}{end}{tail}");
+    if std::env::var_os("PGDYNO_BLESS").is_some() {
+        std::fs::write(path, expected).unwrap();
+        return;
+    }
+    let advice = "run: PGDYNO_BLESS=1 cargo test -p pgdyno --bin pgdyno reference";
+    assert!(text == expected, "docs/reference/{page} is not what the code has; {advice}");
+}
+
+/// A command and those below it, each with its options.
+fn commands(of: &Command, path: &str) -> String {
+    let mut page = String::new();
+    for command in
+        of.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+    {
+        let path = format!("{path} {}", command.get_name());
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let usage = command.clone().bin_name(&path).render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").trim();
+        page.push_str(&format!("## `{path}`\n\n{}.\n\n```text\n{usage}\n```\n\n", inline(&about)));
+        let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        // --help does the same everywhere.
+        let lines: String =
+            args.filter(|arg| !["help", "version"].contains(&arg.get_id().as_str())).map(option).collect();
+        if !lines.is_empty() {
+            page.push_str(&format!("{lines}\n"));
+        }
+        if let Some(examples) = command.get_after_help() {
+            let examples = examples.to_string();
+            let examples = examples.trim_start_matches("Examples:\n");
+            page.push_str(&format!("```text\n{examples}\n```\n\n"));
+        }
+        page.push_str(&commands(command, &path));
+    }
+    page
+}
+
+/// One option or argument as an item of a list.
+fn option(arg: &Arg) -> String {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let mut more = Vec::new();
+    let words: Vec<String> = arg
+        .get_possible_values()
+        .iter()
+        .filter(|value| !value.is_hide_set())
+        .map(|value| format!("`{}`", value.get_name()))
+        .collect();
+    if !words.is_empty() && arg.get_action().takes_values() {
+        more.push(format!("One of {}.", words.join(", ")));
+    }
+    let defaults: Vec<String> =
+        arg.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy())).collect();
+    if !defaults.is_empty() && !matches!(arg.get_action(), ArgAction::SetTrue) {
+        more.push(format!("Default: {}.", defaults.join(", ")));
+    }
+    if let Some(variable) = arg.get_env() {
+        more.push(format!("Environment: `{}`.", variable.to_string_lossy()));
+    }
+    let help = inline(&help);
+    let end = if help.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!(
+        "- `{}`: {help}{end}{}{}\n",
+        spelling(arg),
+        if more.is_empty() { "" } else { " " },
+        more.join(" ")
+    )
+}
+
+/// An option as it is typed.
+fn spelling(arg: &Arg) -> String {
+    let value = match arg.get_value_names() {
+        Some(names) if arg.get_action().takes_values() => {
+            names.iter().map(ToString::to_string).collect::<Vec<String>>().join(" ")
+        }
+        _ => String::new(),
+    };
+    let is_optional = arg.get_num_args().is_some_and(|range| range.min_values() == 0);
+    let short = arg.get_short().map(|letter| format!("-{letter}"));
+    let mut longs: Vec<String> = arg.get_long().iter().map(|name| format!("--{name}")).collect();
+    longs.extend(arg.get_visible_aliases().into_iter().flatten().map(|name| format!("--{name}")));
+    let names: Vec<String> = short.into_iter().chain(longs).collect();
+    match (names.is_empty(), value.is_empty(), is_optional) {
+        (true, _, _) => value,
+        (false, true, _) => names.join(", "),
+        (false, false, true) => format!("{}[={value}]", names.join(", ")),
+        (false, false, false) => format!("{} {value}", names.join(", ")),
+    }
+}
+
+/// Text of the terminal as Markdown: signs mean themselves, and lines are joined.
+fn inline(text: &str) -> String {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut page = String::new();
+    for (n, part) in joined.split('`').enumerate() {
+        match n % 2 {
+            0 => {
+                for sign in part.chars() {
+                    if "*_<[|\\".contains(sign) {
+                        page.push('\\');
+                    }
+                    page.push(sign);
+                }
+            }
+            _ => page.push_str(&format!("`{part}`")),
+        }
+    }
+    page
+}
+
+fn exit_codes() -> String {
+    let rows = EXITS.map(|(exit, meaning)| format!("| {} | {} |\n", exit as u8, inline(meaning)));
+    format!("| exit code | meaning |\n|---|---|\n{}\n", rows.concat())
+}
+
+#[test]
+fn the_reference_of_the_experiment_file_is_that_of_the_code() {
+    check("experiment-file.md", &page::keys());
+}
+
+#[test]
+fn the_reference_of_commands_is_that_of_the_code() {
+    let mut cli = Cli::command();
+    cli.build();
+    check("commands.md", &commands(&cli, "pgdyno"));
+}
+
+#[test]
+fn the_reference_of_exit_codes_is_that_of_the_code() {
+    check("exit-codes.md", &exit_codes());
+}
+
+#[test]
+fn options_are_written_as_they_are_typed() {
+    let mut cli = Cli::command();
+    cli.build();
+    let run = cli.find_subcommand("run").unwrap();
+    let spelled = |id: &str| spelling(run.get_arguments().find(|arg| arg.get_id() == id).unwrap());
+    assert_eq!(spelled("clients"), "-c, --clients N,...");
+    assert_eq!(spelled("scripts"), "-f, --script, --file FILE[@WEIGHT]");
+    assert_eq!(spelled("fit"), "--fit[=TIME]");
+    assert_eq!(spelled("strict"), "--strict");
+    assert_eq!(spelled("experiment"), "EXPERIMENT");
+    assert_eq!(inline("a `b*` <c>\n  d_e"), "a `b*` \\<c> d\\_e");
+}

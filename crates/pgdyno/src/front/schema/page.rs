@@ -1,0 +1,137 @@
+//! The reference of the experiment file, `docs/reference/experiment-file.md`: each key with its values, its default and
+//! its meaning.
+
+use super::*;
+
+/// The keys of all sections, as Markdown.
+pub(crate) fn keys() -> String {
+    let mut page = String::new();
+    let mut section = "";
+    for row in rows() {
+        let Some((of, _)) = row.key.split_once('.') else { continue };
+        if of != section {
+            section = of;
+            page.push_str(&format!("## `[{section}]`\n\n"));
+        }
+        page.push_str(&key(&row));
+    }
+    let schema = schema();
+    for (name, what) in TABLES {
+        let of = &schema["properties"][name];
+        let (title, table) = match of["items"].is_object() {
+            true => (format!("[[{name}]]"), &of["items"]),
+            false => (format!("[{name}]"), of),
+        };
+        page.push_str(&format!("## `{title}`\n\n{what}\n\n{}\n", members(table)));
+    }
+    page
+}
+
+/// Sections that the table of keys does not list.
+const TABLES: [(&str, &str); 4] = [
+    ("target", "Servers in different places: *Targets* in [FORMAT](../../FORMAT.md#the-experiment-file)."),
+    ("driver", "Drivers on other machines: *Drivers* in [FORMAT](../../FORMAT.md#the-experiment-file)."),
+    (
+        "agents",
+        "Drivers that wait at a NATS server: *Agents* in [FORMAT](../../FORMAT.md#the-experiment-file).",
+    ),
+    (
+        "import",
+        "Series that something else measures: *Imports* in [FORMAT](../../FORMAT.md#the-experiment-file).",
+    ),
+];
+
+fn key(row: &Row) -> String {
+    let schema = kind(row.key).schema();
+    // Many descriptions are the list of the values.
+    let words = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let is_said = schema["enum"].is_array() && words.into_iter().all(|word| row.what.contains(word));
+    let mut facts = Vec::new();
+    if !is_said {
+        facts.push(format!("*Value:* {}.", values(&schema)));
+    }
+    if row.may_be_list {
+        facts.push("A list makes it a factor.".to_string());
+    }
+    match row.default {
+        "" => {}
+        "required" => facts.push("Required.".to_string()),
+        default => facts.push(format!("*Default:* {}.", linked(default))),
+    }
+    format!("### `{}`\n\n{}.\n\n{}\n\n", row.key, capital(&linked(row.what)), facts.join(" "))
+}
+
+/// Text of FORMAT.md with the links of this page, and with links to the paragraphs that it names.
+fn linked(text: &str) -> String {
+    let moved = text.replace("](#", "](FORMAT.md#").replace("](", "](../../");
+    moved.replace("](../../http", "](http").replace("see *", "see [*").split("see [").enumerate().fold(
+        String::new(),
+        |page, (n, part)| match (n, part.strip_prefix('*').and_then(|rest| rest.split_once('*'))) {
+            (0, _) => part.to_string(),
+            (_, Some((title, rest))) => {
+                format!("{page}see [{title}](../../FORMAT.md#the-experiment-file){rest}")
+            }
+            (_, None) => format!("{page}see [{part}"),
+        },
+    )
+}
+
+/// The values that a schema allows, in words.
+fn values(schema: &Value) -> String {
+    if let Some(words) = schema["enum"].as_array() {
+        return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    }
+    if let (None, Some(any)) = (schema["type"].as_str(), schema["anyOf"].as_array()) {
+        return any.iter().map(values).collect::<Vec<_>>().join(", or ");
+    }
+    match schema["type"].as_str().unwrap_or_default() {
+        "string" if schema["pattern"] == SPAN => "a duration: `\"30s\"`, `\"5min\"`".to_string(),
+        "string" => "text".to_string(),
+        "boolean" => "`true`, `false`".to_string(),
+        "number" => "a number".to_string(),
+        "integer" => match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
+            (Some(least), Some(most)) if least == most => format!("`{least}`"),
+            (Some(least), Some(most)) if most < u64::from(u32::MAX) => {
+                format!("a whole number from {least} to {most}")
+            }
+            (Some(least), _) => format!("a whole number, at least {least}"),
+            _ => "a whole number".to_string(),
+        },
+        "array" => format!("a list of: {}", values(&schema["items"])),
+        _ if schema["properties"].is_object() => {
+            let names = schema["properties"].as_object().into_iter().flat_map(|map| map.keys());
+            format!("a table of {}", names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+        }
+        _ => "a table".to_string(),
+    }
+}
+
+/// The keys of a table, one a line.
+fn members(table: &Value) -> String {
+    let required: Vec<&str> =
+        table["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let members = table["properties"].as_object().into_iter().flatten();
+    let line = |(name, schema): (&String, &Value)| {
+        let needed = if required.contains(&name.as_str()) { " (required)" } else { "" };
+        format!("- `{name}`{needed}: {}\n", values(schema))
+    };
+    members.map(line).collect()
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+#[test]
+fn values_and_links_are_those_of_the_page() {
+    assert_eq!(values(&kind("run.measure").schema()), "a duration: `\"30s\"`, `\"5min\"`");
+    assert_eq!(values(&kind("workload.scale").schema()), "a whole number from 1 to 1000000, or text");
+    assert_eq!(values(&kind("os.huge_pages").schema()), "`\"on\"`, `\"off\"`");
+    assert_eq!(
+        linked("text (see *Scale*), [x](METHODOLOGY.md#y), [z](#plan)"),
+        "text (see [Scale](../../FORMAT.md#the-experiment-file)), [x](../../METHODOLOGY.md#y), [z](../../FORMAT.md#plan)"
+    );
+    assert_eq!(linked("see [x](METHODOLOGY.md)"), "see [x](../../METHODOLOGY.md)");
+    assert_eq!(capital("`a` b"), "`a` b");
+}
