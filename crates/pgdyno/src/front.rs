@@ -2,6 +2,8 @@
 
 pub(crate) mod agents;
 pub(crate) mod announce;
+#[cfg(test)]
+mod ci_jobs;
 pub(crate) mod cli;
 #[cfg(test)]
 pub(crate) mod documents;

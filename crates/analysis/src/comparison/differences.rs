@@ -320,7 +320,7 @@ impl List {
         if large as f64 > 1.02 * small as f64 {
             let severity = if other { Severity::Note } else { Severity::Doubt };
             let size = |server: &ServerRecord| bytes(server.database_bytes as f64);
-            self.note(false, severity, "size of the database", &size(a), &size(b));
+            self.note(self.is_other_data, severity, "size of the database", &size(a), &size(b));
         }
         self.settings(a, b);
     }

@@ -13,6 +13,7 @@ mod archives;
 mod bad_input;
 mod belongings;
 mod checkpoints;
+mod ci;
 mod clusters;
 mod compare;
 mod consent;

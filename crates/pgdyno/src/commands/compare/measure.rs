@@ -185,11 +185,21 @@ fn changes(texts: &[String]) -> Result<Changes> {
         let change = Override::parse(text).map_err(anyhow::Error::msg)?;
         let value = match change.value {
             toml::Value::String(text) => text,
-            other => other.to_string(),
+            other => files(&other).unwrap_or_else(|| other.to_string()),
         };
         Ok((change.key, value))
     };
     texts.iter().map(change).collect()
+}
+
+/// Data that are files, by their names.
+fn files(value: &toml::Value) -> Option<String> {
+    let list = value.get("files")?.as_array()?;
+    let names = list.iter().map(|file| file.as_str()).collect::<Option<Vec<&str>>>()?;
+    Some(match names.as_slice() {
+        [first, .., last] => format!("{} files, {first} to {last}", names.len()),
+        _ => names.concat(),
+    })
 }
 
 /// A's own levels for keys that B alone changes, as far as a single level says it: they name A.
