@@ -223,6 +223,7 @@ fn take(
             bail!("{} answered as the eyes of a host do", driver.process.who)
         }
         (DriverLine::Hands(_), _) => bail!("{} answered as the hands of a host do", driver.process.who),
+        (DriverLine::Pages(_), _) => bail!("{} answered as who makes pages does", driver.process.who),
         (DriverLine::Pong(_), _) => Vec::new(),
         (DriverLine::Interval { interval, histograms }, Some(adder)) => {
             adder.interval(from, interval, &histograms)?;

@@ -15,7 +15,7 @@ use model::run::driver::DriverRecord;
 
 use crate::clocks::{PINGS, Pings, shifted};
 use crate::pipes::{Heard, Inbox, What, since_epoch};
-use crate::process::{DriverProcess, Start, StderrTo, say_to};
+use crate::process::{DriverProcess, LOAD_DID, Start, StderrTo, say_to};
 
 /// How long to wait before looking at the stop flag again.
 pub(crate) const TURN: Duration = Duration::from_millis(100);
@@ -131,6 +131,7 @@ impl Fleet {
         let inbox = Inbox::for_drivers(1);
         let start = Start {
             who: "the driver".to_string(),
+            until: LOAD_DID,
             program,
             args: args.iter().map(AsRef::as_ref).collect(),
             stderr_to,

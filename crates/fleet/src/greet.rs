@@ -18,7 +18,7 @@ use model::run::driver::DriverRecord;
 
 use crate::crew::{Fleet, Member, SILENCE, TURN};
 use crate::pipes::{Heard, Inbox, What};
-use crate::process::{DriverProcess, Start, StderrTo};
+use crate::process::{DriverProcess, LOAD_DID, Start, StderrTo};
 use crate::upload::{self, Programs};
 
 /// Logins at a time: a server of ssh refuses some of more than ten (MaxStartups 10:30:100).
@@ -91,6 +91,7 @@ pub(crate) enum Role {
     },
     Eyes,
     Hands,
+    Pages,
 }
 
 impl Role {
@@ -100,6 +101,7 @@ impl Role {
             Role::Driver { .. } => "drive",
             Role::Eyes => "watch",
             Role::Hands => "host",
+            Role::Pages => "pages",
         }
     }
 
@@ -107,7 +109,15 @@ impl Role {
     fn server(self) -> Option<SocketAddr> {
         match self {
             Role::Driver { server } => server,
-            Role::Eyes | Role::Hands => None,
+            Role::Eyes | Role::Hands | Role::Pages => None,
+        }
+    }
+
+    /// What its end should have waited for.
+    fn until(self) -> &'static str {
+        match self {
+            Role::Driver { .. } | Role::Eyes | Role::Hands => LOAD_DID,
+            Role::Pages => "it was asked to",
         }
     }
 
@@ -117,6 +127,7 @@ impl Role {
             Role::Driver { .. } => format!("driver `{}`", spec.name),
             Role::Eyes => format!("`pgdyno watch` on `{}`", spec.name),
             Role::Hands => format!("`pgdyno host` on `{}`", spec.name),
+            Role::Pages => format!("`pgdyno pages` on `{}`", spec.name),
         }
     }
 }
@@ -295,6 +306,7 @@ impl Logins<'_> {
         let nonce = files::random_hex(16)?;
         let process = DriverProcess::start(Start {
             who: self.role.who(spec),
+            until: self.role.until(),
             program: if program == OWN_PROGRAM { &self.programs.own().path } else { Path::new(program) },
             args: args.iter().map(OsStr::new).collect(),
             stderr_to: StderrTo::Messages,

@@ -2,7 +2,7 @@
 //!
 //! A [`Fleet`] is one child process on this machine, or several drivers behind any commands that lead a pipe to them
 //! (ssh, kubectl, a shell). [`Eyes`] are `pgdyno watch` behind such a command, and [`Hands`]
-//! `pgdyno host`. [`conduct`] takes a fleet from `go` to its last line. [`model::load::drive`] describes the lines
+//! `pgdyno host`, [`Pages`] `pgdyno pages`. [`conduct`] takes a fleet from `go` to its last line. [`model::load::drive`] describes the lines
 //! that parent and drivers exchange, [`model::load::hello`] how those on other machines introduce themselves.
 
 mod add_up;
@@ -12,6 +12,7 @@ mod crew;
 mod eyes;
 mod greet;
 mod hands;
+mod pages;
 mod pipes;
 mod pods;
 mod process;
@@ -23,6 +24,7 @@ pub use conduct::conduct;
 pub use crew::{Fleet, Orders};
 pub use eyes::{Eyes, Seen};
 pub use hands::Hands;
+pub use pages::{Notice, Pages, Sink};
 pub use pipes::Tail;
 pub use pods::pods;
 pub use process::StderrTo;

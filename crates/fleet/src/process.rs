@@ -29,10 +29,15 @@ pub enum StderrTo {
     Parent,
 }
 
+/// The end of a load.
+pub(crate) const LOAD_DID: &str = "the load did";
+
 /// A driver's process. Dropping it kills it.
 pub(crate) struct DriverProcess {
     /// What messages call it: "the driver", or "driver `NAME`".
     pub(crate) who: String,
+    /// What it should have waited for before it ended: "the load did".
+    until: &'static str,
     child: Child,
     /// `None`: no more orders will be sent.
     orders: Option<Sender<Vec<u8>>>,
@@ -44,6 +49,7 @@ pub(crate) struct DriverProcess {
 /// How a driver's process is started, and where its lines go.
 pub(crate) struct Start<'a> {
     pub(crate) who: String,
+    pub(crate) until: &'static str,
     pub(crate) program: &'a Path,
     pub(crate) args: Vec<&'a OsStr>,
     pub(crate) stderr_to: StderrTo,
@@ -61,7 +67,7 @@ impl DriverProcess {
     /// that started it ends (`PR_SET_PDEATHSIG`), so that no load outlives a killed parent. The process is in a group of
     /// its own, so Ctrl-C in the terminal does not reach it.
     pub(crate) fn start(start: Start) -> Result<DriverProcess> {
-        let Start { who, program, args, stderr_to, index, inbox, nonce } = start;
+        let Start { who, until, program, args, stderr_to, index, inbox, nonce } = start;
         let mut child = spawn(program, args, stderr_to)
             .with_context(|| format!("cannot start `{}` for {who}", program.display()))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
@@ -73,9 +79,14 @@ impl DriverProcess {
             Ok((feed(stdin)?, stderr.map(|stderr| Tail::keep(stderr, STDERR_BYTES_KEPT)).transpose()?))
         };
         match listen() {
-            Ok((orders, stderr)) => {
-                Ok(DriverProcess { who, child, orders: Some(orders), stderr, secrets: Secrets(Vec::new()) })
-            }
+            Ok((orders, stderr)) => Ok(DriverProcess {
+                who,
+                until,
+                child,
+                orders: Some(orders),
+                stderr,
+                secrets: Secrets(Vec::new()),
+            }),
             Err(error) => {
                 // Dropping a `Child` neither kills nor reaps it.
                 child.kill().and_then(|()| child.wait()).ok();
@@ -156,7 +167,7 @@ impl DriverProcess {
             Some(status) if status.signal() == Some(Signal::SIGKILL as i32) => {
                 anyhow!("{who} was killed ({status}); was memory exhausted?{words}")
             }
-            Some(status) => anyhow!("{who} ended before the load did ({status}){words}"),
+            Some(status) => anyhow!("{who} ended before {} ({status}){words}", self.until),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod hands;
 pub mod hello;
 pub mod histogram;
 pub mod interval;
+pub mod pages;
 pub mod sessions;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! What the parent says: a greeting if this process is on another machine, the order, commands; and its silence.
 //!
-//! A driver reads so, and so do the eyes on a server's host, which have another order and other commands.
+//! A driver reads so, and so do the eyes and hands on a server's host and whoever answers for pages, with orders and commands of
+//! their own.
 
 use std::io::{self, BufRead};
 use std::ops::RangeInclusive;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use model::load::drive::{DriveCommand, DriverLine};
 use model::load::hands::HandsCommand;
 use model::load::hello::{Build, ClockState, Greeting, Hello, Pong};
+use model::load::pages::PagesCommand;
 use model::telemetry::watch::WatchCommand;
 use nix::libc;
 use nix::sys::signal::{Signal, raise};
@@ -66,6 +68,15 @@ impl Command for HandsCommand {
     fn ping(&self) -> Option<u64> {
         match self {
             HandsCommand::Ping(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+impl Command for PagesCommand {
+    fn ping(&self) -> Option<u64> {
+        match self {
+            PagesCommand::Ping(id) => Some(*id),
             _ => None,
         }
     }

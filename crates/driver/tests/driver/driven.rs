@@ -88,7 +88,8 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
             | DriverLine::Watching(_)
             | DriverLine::Missing { .. }
             | DriverLine::Watched(_)
-            | DriverLine::Hands(_)) => {
+            | DriverLine::Hands(_)
+            | DriverLine::Pages(_)) => {
                 panic!("nobody asked for {line:?}")
             }
             DriverLine::Failed { message } => return Err(message),

@@ -117,6 +117,7 @@ impl<'a, 'w> Follow<'a, 'w> {
             | DriverLine::Missing { .. }
             | DriverLine::Watched(_)
             | DriverLine::Hands(_)
+            | DriverLine::Pages(_)
             | DriverLine::Done(_)
             | DriverLine::Failed { .. } => {}
         }

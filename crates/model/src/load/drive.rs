@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::hands::HandsAnswer;
 use crate::load::hello::{Hello, Pong};
 use crate::load::interval::{Counts, HistogramLine, Interval};
+use crate::load::pages::PagesLine;
 use crate::load::sessions::SessionSettings;
 use crate::load::{LoadSpec, Window};
 use crate::telemetry::event::Event;
@@ -122,6 +123,8 @@ pub enum DriverLine {
     Missing { what: String, reason: String },
     /// The hands on a server's host (`pgdyno host`) answer.
     Hands(HandsAnswer),
+    /// Whoever answers for a directory there (`pgdyno pages`) says something.
+    Pages(PagesLine),
     /// The eyes have ended; nothing follows.
     Watched(Watched),
     /// The load could not begin; nothing follows.

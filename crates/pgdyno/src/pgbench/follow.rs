@@ -90,6 +90,7 @@ impl Follower<'_> {
             | DriverLine::Missing { .. }
             | DriverLine::Watched(_)
             | DriverLine::Hands(_)
+            | DriverLine::Pages(_)
             | DriverLine::Failed { .. } => {}
         }
         Ok(())

@@ -161,6 +161,7 @@ fn drive(mut command: Command, load: LoadSpec) -> Seen {
             | DriverLine::Missing { .. }
             | DriverLine::Watched(_)
             | DriverLine::Hands(_)
+            | DriverLine::Pages(_)
             | DriverLine::Hello(_)
             | DriverLine::Pong(_) => {}
         }
