@@ -5,6 +5,9 @@ function historyOf(item) {
   const all = item.tps.concat(item.levels.map(([, , median]) => median));
   const low = lowest(all, Infinity), high = highest(all);
   const room = (high - low || high || 1) * 0.15;
+  // A day says nothing where all runs are of few days.
+  const days = new Set(item.when.map((when) => when.slice(0, 10))).size;
+  const when = (i) => (days > 3 ? item.when[i].slice(0, 10) : item.when[i].slice(days > 1 ? 5 : 11, 16));
   const level = ([from, to, median]) => [[from - 0.4, median], [to + 0.4, median], [null, null]];
   const change = ([at, words]) => ({
     xAxis: at - 0.5, lineStyle: { color: colours.c1, width: 1.2, type: 'dashed' },
@@ -16,7 +19,7 @@ function historyOf(item) {
     xAxis: {
       type: 'value', min: -0.8, max: Math.max(item.tps.length, 2) - 0.2, splitLine: { show: false }, axisTick: { show: false }, minInterval: 1,
       axisLine: { lineStyle: { color: colours.line } },
-      axisLabel: { ...label(), hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: (i) => (Number.isInteger(i) && item.when[i] ? item.when[i].slice(0, 10) : '') },
+      axisLabel: { ...label(), hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: (i) => (Number.isInteger(i) && item.when[i] ? when(i) : '') },
     },
     yAxis: valueAxis({ min: Math.max(low - room, 0), max: high + room, splitNumber: 4, axisLabel: { ...label(), showMinLabel: false, showMaxLabel: false, formatter: plain } }),
     series: [

@@ -14,7 +14,7 @@ const RUNS_MAX: usize = 1000;
 pub struct RunOfPlan {
     /// Number.
     pub run: u32,
-    /// Block.
+    /// Block; 0 if it repeats another run.
     pub block: u32,
     /// Label of its case.
     pub label: String,
@@ -88,7 +88,8 @@ fn row(run: &RunOfPlan) -> Vec<String> {
         Next::Ended(Some(s), words) => format!("{words}, after {}", span(*s)),
         Next::Ended(None, words) => words.clone(),
     };
-    vec![run.run.to_string(), text(&run.label), run.block.to_string(), text(&state)]
+    let block = if run.block == 0 { "-".to_string() } else { run.block.to_string() };
+    vec![run.run.to_string(), text(&run.label), block, text(&state)]
 }
 
 /// The head of a plan's page.
