@@ -1,6 +1,8 @@
 //! The history of a case over stored experiments: its runs in order of time, and where their level changed.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use model::experiment::case::{Case, ServerSource, ServerSpec};
 use model::run::{ExperimentData, RunRecord};
@@ -53,27 +55,49 @@ pub struct History {
     pub changes: Vec<Change>,
 }
 
+/// A run with what says to which history it belongs; far smaller than its experiment.
+#[derive(Debug, Clone)]
+pub struct PastRun {
+    case: Arc<Case>,
+    hostname: String,
+    point: Point,
+}
+
 /// Histories of all cases of these experiments; cases with the same load, levels, machine and server by URL belong
-/// together. Runs of a duet are left out: each had half of the time, so their throughput does not describe the server.
+/// together.
 pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History> {
+    joined(experiments.iter().flat_map(|(name, data, study)| past_runs(name, data, study)))
+}
+
+/// The runs of an experiment that a history has. Runs of a duet are left out: each had half of the time, so their throughput does
+/// not describe the server.
+pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRun> {
+    let mut cases: BTreeMap<u32, Arc<Case>> = BTreeMap::new();
+    let mut runs = Vec::new();
+    for run in study.runs.iter().filter(|run| run.counts()) {
+        let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run);
+        let record = record.filter(|record| !record.took_turns());
+        let Some((record, case)) = record.zip(data.plan.case(run.case)) else { continue };
+        let (Some(t_unix_ns), Some(tps)) = (record.go_unix_ns, run.tps) else { continue };
+        let hostname = record.host.as_ref().map(|host| host.hostname.clone()).unwrap_or_default();
+        let revision = revision(record);
+        let point = Point { experiment: name.to_string(), run: run.run, t_unix_ns, revision, tps };
+        let case = cases.entry(run.case).or_insert_with(|| Arc::new(case.clone())).clone();
+        runs.push(PastRun { case, hostname, point });
+    }
+    runs
+}
+
+/// The histories of runs; see [`histories`].
+pub fn joined(runs: impl IntoIterator<Item = PastRun>) -> Vec<History> {
     let mut histories: Vec<(Key, History)> = Vec::new();
-    for (name, data, study) in experiments {
-        for run in study.runs.iter().filter(|run| run.counts()) {
-            let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run);
-            let record = record.filter(|record| !record.took_turns());
-            let Some((record, case)) = record.zip(data.plan.case(run.case)) else { continue };
-            let (Some(t_unix_ns), Some(tps)) = (record.go_unix_ns, run.tps) else { continue };
-            let hostname = record.host.as_ref().map(|host| host.hostname.clone()).unwrap_or_default();
-            let point =
-                Point { experiment: name.clone(), run: run.run, t_unix_ns, revision: revision(record), tps };
-            let key = Key::of(case, &hostname);
-            match histories.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, history)) => history.points.push(point),
-                None => {
-                    let label = label(case);
-                    histories
-                        .push((key, History { label, hostname, points: vec![point], changes: Vec::new() }));
-                }
+    for PastRun { case, hostname, point } in runs {
+        let key = Key::of(&case, &hostname);
+        match histories.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, history)) => history.points.push(point),
+            None => {
+                let label = label(&case);
+                histories.push((key, History { label, hostname, points: vec![point], changes: Vec::new() }));
             }
         }
     }
