@@ -98,6 +98,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Drive => Ok(drive()),
         Command::Watch => Ok(watch::watch()),
         Command::Host => hands::host(),
+        Command::Pages => Ok(crate::commands::serve::far::pages()),
         Command::Undo => watchdog::undo(),
         Command::Null(args) => null(&args),
     };

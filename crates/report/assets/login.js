@@ -1,6 +1,6 @@
 // A token in the address after `#`, which no server and no log sees, is entered and taken out of the address.
 document.addEventListener('DOMContentLoaded', () => {
-  const token = new URLSearchParams(location.hash.slice(1)).get('token');
+  const token = location.hash.slice(1);
   if (!token) return;
   history.replaceState(null, '', location.pathname);
   document.getElementById('token').value = token;

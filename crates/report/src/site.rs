@@ -95,9 +95,40 @@ pub fn comparison(input: &ComparisonInput, back: &[Link]) -> Page {
 
 /// A page that says why there is no other.
 pub fn notice(title: &str, words: &str, back: &[Link], tool_version: &str) -> Page {
-    let main =
-        format!("<header>\n<h1>{}</h1>\n<p class=\"answer\">{}</p>\n</header>\n", text(title), text(words));
+    let main = format!("<header>\n<h1>{}</h1>\n{}</header>\n", text(title), paragraphs(words));
     Site::plain(title, tool_version, &links(back), &main).page()
+}
+
+/// A text whose first line is a sentence; what follows it keeps its lines.
+fn paragraphs(words: &str) -> String {
+    let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
+    let rest = if rest.is_empty() { String::new() } else { format!("<pre>{}</pre>\n", text(rest)) };
+    format!("<p class=\"answer\">{}</p>\n{rest}", text(first))
+}
+
+/// What a page asks before something is done.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The question.
+    pub title: &'a str,
+    /// Why it is asked, over several lines.
+    pub reason: &'a str,
+    /// The address at which the answer yes is posted.
+    pub to: &'a str,
+    /// Words for yes.
+    pub button: &'a str,
+}
+
+/// A page that asks for a consent.
+pub fn question(question: &Question, back: &[Link], tool_version: &str) -> Page {
+    let main = format!(
+        "<header>\n<h1>{}</h1>\n{}<form method=\"post\" action=\"{}\"><button type=\"submit\" class=\"act\">{}</button></form>\n</header>\n",
+        text(question.title),
+        paragraphs(question.reason),
+        text(question.to),
+        text(question.button)
+    );
+    Site::plain(question.title, tool_version, &links(back), &main).page()
 }
 
 /// The page that asks for the token of a server.

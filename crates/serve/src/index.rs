@@ -2,6 +2,8 @@
 
 mod facts;
 
+pub(crate) use facts::repeats;
+
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -106,6 +108,13 @@ impl Index {
         names.truncate(RESULTS_MAX);
         Ok(names)
     }
+}
+
+/// The directory of a run, if no link leads elsewhere on the way.
+pub(crate) fn run_path(dir: &Path, run: u32) -> Option<PathBuf> {
+    let runs = dir.join(store::names::RUNS);
+    let path = runs.join(store::names::run_dir(run));
+    (!runs.is_symlink() && !path.is_symlink()).then_some(path)
 }
 
 /// Links are not followed: whoever may write into the root could make the server read elsewhere.

@@ -4,6 +4,7 @@
 //! Its runtime is in a thread of its own with the lowest priority. Pages are drawn by `report`; results are read and explained by
 //! what [`Makers`] give it.
 
+mod answering;
 mod door;
 mod index;
 mod live;
@@ -17,13 +18,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use axum::Router;
+use model::load::pages::{AnswerPart, Asked};
 use report::site::{Link, Page};
 use tokio::sync::watch;
 
+use pages::front::{self, Front};
+use pages::relay::{self, Relay};
+
+pub use answering::{Answering, Say};
 pub use door::{Door, is_loopback};
 
-/// Most connections at the same time: a browser opens six.
-const CONNECTIONS_MAX: usize = 64;
 /// Threads that read and draw. Two, so that a small page need not wait for a large one.
 const DRAWING_THREADS: usize = 2;
 
@@ -49,8 +54,47 @@ pub struct Options {
     pub may_move: bool,
     /// Whether pages may stop what is measured and begin it again; readers then need a token.
     pub may_control: bool,
+    /// Name of this machine for readers on another one; empty for readers here.
+    pub machine: String,
     /// Version of the pgdyno that serves.
     pub tool_version: &'static str,
+    /// Bounds of connections.
+    pub patience: Patience,
+}
+
+impl Options {
+    /// The directory, for people.
+    fn place(&self) -> String {
+        let dir = self.root.display();
+        if self.machine.is_empty() { dir.to_string() } else { format!("{}: {dir}", self.machine) }
+    }
+}
+
+/// Bounds of connections, so that some that say or take nothing keep nobody out for long.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Most connections at the same time: a browser opens six.
+    pub connections_max: usize,
+    /// How long the head of a request may take to come.
+    pub request: Duration,
+    /// How long bytes may wait to be taken.
+    pub stall: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { connections_max: 64, request: Duration::from_secs(15), stall: Duration::from_secs(60) }
+    }
+}
+
+/// Whoever answers for a directory on another machine; see [`Answering`].
+pub trait Elsewhere: Send + Sync + std::fmt::Debug {
+    /// Asks for a page. Its parts go to `sink`, which returns whether it wants more. Returns the number of the answer.
+    fn ask(&self, asked: Asked, sink: Box<dyn FnMut(AnswerPart) -> bool + Send>) -> u64;
+    /// A piece of this answer was taken.
+    fn took(&self, id: u64);
+    /// Nobody waits for this answer any more.
+    fn leave(&self, id: u64);
 }
 
 /// Who reads results and draws their pages; names are those of directories below the root.
@@ -66,8 +110,31 @@ pub struct Makers {
     pub history: fn(&str, &[&Path], &[Link]) -> Result<Page>,
     /// Asks whoever measures in a directory to stop.
     pub stop: fn(&Path) -> Result<()>,
-    /// Measures the experiment of a directory again, with results below the second one.
-    pub again: fn(&Path, &Path) -> Result<()>,
+    /// Measures the experiment of a directory again, with results below the second one, and with what readers have accepted.
+    pub again: fn(&Path, &Path, &[Consent]) -> Result<Again>,
+}
+
+/// A consent that a command line would need, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// To execute what the experiment brings along.
+    Commands,
+    /// To measure for long.
+    Size,
+}
+
+impl Consent {
+    /// All of them.
+    pub const ALL: [Consent; 2] = [Consent::Commands, Consent::Size];
+}
+
+/// What came of the wish to measure something again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Again {
+    /// It has begun; its name, if its directory is there already.
+    Begun(Option<String>),
+    /// It needs this consent, for the reason given; nothing was done.
+    Asks(Consent, String),
 }
 
 /// A server that runs until it is dropped.
@@ -77,7 +144,8 @@ pub struct Serving {
     pub address: SocketAddr,
     /// The token that readers need, if they do.
     pub token: Option<String>,
-    site: Arc<pages::Site>,
+    /// `None` if another machine makes the pages.
+    site: Option<Arc<pages::Site>>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<Result<()>>>,
 }
@@ -96,11 +164,12 @@ impl Serving {
     /// Ends the server. Pages that are open on what was measured get its report before, if they fetch it in time.
     pub fn end_with_report(self, patience: Duration) {
         let begun = Instant::now();
-        let n_before = self.site.n_results();
-        if self.site.end_lives() == 0 {
+        let Some(site) = &self.site else { return };
+        let n_before = site.n_results();
+        if site.end_lives() == 0 {
             return;
         }
-        while begun.elapsed() < patience && self.is_running() && self.site.n_results() == n_before {
+        while begun.elapsed() < patience && self.is_running() && site.n_results() == n_before {
             std::thread::sleep(LOOK);
         }
         // The report is made, and on its way.
@@ -123,39 +192,58 @@ impl Drop for Serving {
     }
 }
 
-/// Starts to serve, in a thread of its own.
+/// Starts to serve a directory, in a thread of its own.
 ///
 /// # Errors
 /// When the address cannot be listened on, or the directory cannot be read.
 pub fn start(options: Options, makers: Makers) -> Result<Serving> {
-    let listener = bind(&options).with_context(|| {
+    let site = Arc::new(pages::Site::new(options.clone(), makers)?);
+    let routes = pages::routes(site.clone());
+    let mut serving = listen(&options, routes)?;
+    serving.site = Some(site);
+    Ok(serving)
+}
+
+/// Starts to serve what another machine answers.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn start_relay(options: &Options, elsewhere: Box<dyn Elsewhere>) -> Result<Serving> {
+    listen(options, relay::routes(Relay { elsewhere, tool_version: options.tool_version }))
+}
+
+fn listen(options: &Options, routes: Router) -> Result<Serving> {
+    let listener = bind(options).with_context(|| {
         format!("cannot listen on `{}`; choose another address with --listen", options.listen)
     })?;
     listener.set_nonblocking(true).context("cannot listen without blocking")?;
     let address = listener.local_addr().context("the address of the server is not known")?;
-    let door = Door::new(address, &options)?;
-    let token = door.token().map(str::to_string);
-    let site = Arc::new(pages::Site::new(options, makers, door)?);
+    let front = Arc::new(Front::new(address, options)?);
+    let token = front.token().map(str::to_string);
     let (stop, stopped) = watch::channel(false);
-    let of_thread = site.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let (routes, patience) = (front::behind(front, routes), options.patience);
+    let runtime = runtime()?;
+    let thread = std::thread::Builder::new()
+        .name("serve".to_string())
+        .spawn(move || {
+            step_back();
+            let served = runtime.block_on(pages::serve(listener, routes, patience, stopped));
+            runtime.shutdown_background();
+            served
+        })
+        .context("cannot start the thread of the server")?;
+    Ok(Serving { address, token, site: None, stop, thread: Some(thread) })
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .max_blocking_threads(DRAWING_THREADS)
         .thread_name("serve")
         .on_thread_start(step_back)
         .build()
-        .context("cannot start the runtime of the server")?;
-    let thread = std::thread::Builder::new()
-        .name("serve".to_string())
-        .spawn(move || {
-            step_back();
-            let served = runtime.block_on(pages::serve(listener, of_thread, stopped));
-            runtime.shutdown_background();
-            served
-        })
-        .context("cannot start the thread of the server")?;
-    Ok(Serving { address, token, site, stop, thread: Some(thread) })
+        .context("cannot start the runtime of the server")
 }
 
 fn bind(options: &Options) -> std::io::Result<TcpListener> {

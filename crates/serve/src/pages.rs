@@ -7,40 +7,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, Request, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, REFERRER_POLICY, SET_COOKIE,
-    X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use report::site::{self, Entry, Link, ListInput, Page};
 use tokio::sync::watch;
 
-use crate::door::{Door, FORM_BYTES_MAX, Refusal};
 use crate::index::{self, Index, Listed};
 use crate::live::Lives;
-use crate::pages::listener::Bounded;
-use crate::{Makers, Options};
+use crate::pages::listener::{Arrival, Bounded};
+use crate::{Makers, Options, Patience};
 
 mod change;
+pub(crate) mod front;
 mod listener;
 mod query;
+pub(crate) mod relay;
 
 /// Most results that are shown next to each other.
 const SEVERAL_MAX: usize = 12;
-/// Most results whose histories are joined, the newest.
-const HISTORY_MAX: usize = 200;
+/// Most results whose histories are joined, the newest. What a history shows of a result is read once.
+const HISTORY_MAX: usize = 1000;
 
 /// Everything that answers are made from.
 #[derive(Debug)]
 pub(crate) struct Site {
     options: Options,
     makers: Makers,
-    door: Door,
     index: Mutex<Index>,
     lives: Lives,
     /// Reports that were drawn.
@@ -50,11 +46,11 @@ pub(crate) struct Site {
 type Shared = State<Arc<Site>>;
 
 impl Site {
-    pub(crate) fn new(options: Options, makers: Makers, door: Door) -> Result<Site> {
+    pub(crate) fn new(options: Options, makers: Makers) -> Result<Site> {
         let mut index = Index::new(&options.root);
         index.refresh().context("cannot list the results")?;
         let lives = Lives::new(options.is_short);
-        Ok(Site { options, makers, door, index: Mutex::new(index), lives, n_results: AtomicUsize::new(0) })
+        Ok(Site { options, makers, index: Mutex::new(index), lives, n_results: AtomicUsize::new(0) })
     }
 
     pub(crate) fn n_results(&self) -> usize {
@@ -85,18 +81,21 @@ const ALL: Link = Link { to: "/", words: "All results", is_here: false };
 /// Answers requests until `stopped` says so.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
-    site: Arc<Site>,
+    pages: Router,
+    patience: Patience,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
-    let served = axum::serve(Bounded::new(listener), routes(site)).into_future();
+    let service = pages.into_make_service_with_connect_info::<Arrival>();
+    let served = axum::serve(Bounded::new(listener, patience), service).into_future();
     tokio::select! {
         served = served => served.context("the server ended"),
         _ = stopped.wait_for(|is_stopped| *is_stopped) => Ok(()),
     }
 }
 
-fn routes(site: Arc<Site>) -> Router {
+/// The pages of a directory here.
+pub(crate) fn routes(site: Arc<Site>) -> Router {
     Router::new()
         .route("/", get(list))
         .route("/result/{name}", get(result))
@@ -106,39 +105,10 @@ fn routes(site: Arc<Site>) -> Router {
         .route("/live", get(live_now))
         .route("/live/{name}", get(live))
         .route("/live/{name}/events", get(events))
-        .route("/login", get(ask_token).post(login))
         .route("/stop/{name}", post(change::stop))
         .route("/again/{name}", post(change::again))
         .fallback(nothing)
-        .layer(from_fn_with_state(site.clone(), guarded))
         .with_state(site)
-}
-
-/// Lets a request in or refuses it, and gives every answer the headers that protect it.
-async fn guarded(State(site): Shared, request: Request, next: Next) -> Response {
-    let is_free = request.uri().path() == "/login";
-    let mut response = match site.door.check(request.method(), request.headers(), is_free) {
-        Ok(()) => next.run(request).await,
-        Err(Refusal::Never(status, reason)) => (status, format!("pgdyno: {reason}\n")).into_response(),
-        Err(Refusal::NeedsToken) => {
-            let page = site::login(site.options.tool_version, false);
-            (StatusCode::UNAUTHORIZED, answer(page)).into_response()
-        }
-    };
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // With `no-referrer`, browsers do not say where a form comes from.
-        (REFERRER_POLICY, "same-origin"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (CACHE_CONTROL, "no-store"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    let none = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
-    headers.entry(CONTENT_SECURITY_POLICY).or_insert(none);
-    response
 }
 
 fn answer(page: Page) -> Response {
@@ -215,7 +185,7 @@ async fn list(State(site): Shared, RawQuery(query): RawQuery) -> Response {
             wanted: &wanted,
             choices: &index::choices(&entries),
             damaged: &damaged,
-            place: &site.options.root.display().to_string(),
+            place: &site.options.place(),
             links: if is_running { &links } else { &links[..1] },
             tool_version: site.options.tool_version,
         }))
@@ -279,8 +249,11 @@ async fn compare(State(site): Shared, RawQuery(query): RawQuery) -> Response {
             [a, b] => {
                 let [first, second] = [&names[1], &names[0]].map(|name| site::encoded(name));
                 let swapped = format!("/compare?order=as-is&r={first}&r={second}");
-                let swap = Link { to: &swapped, words: "Swap A and B", is_here: false };
-                Ok((site.makers.comparison)([a.as_path(), b.as_path()], &[ALL, swap])?)
+                let link = |to, words| Link { to, words, is_here: false };
+                let [of_a, of_b] = [second, first].map(|name| format!("/result/{name}"));
+                let swap = link(&swapped, "Swap A and B");
+                let links = [ALL, swap, link(&of_a, "Report of A"), link(&of_b, "Report of B")];
+                Ok((site.makers.comparison)([a.as_path(), b.as_path()], &links)?)
             }
             dirs if dirs.len() > SEVERAL_MAX => {
                 Err(Failure::bad(&format!("At most {SEVERAL_MAX} results can be shown next to each other.")))
@@ -375,23 +348,4 @@ async fn events(
         Some(stream) => stream,
         None => (StatusCode::SERVICE_UNAVAILABLE, "pgdyno: too many pages are open\n").into_response(),
     }
-}
-
-async fn ask_token(State(site): Shared) -> Response {
-    answer(site::login(site.options.tool_version, false))
-}
-
-async fn login(State(site): Shared, request: Request) -> Response {
-    let body = to_bytes(request.into_body(), FORM_BYTES_MAX).await.unwrap_or_default();
-    let pairs = query::pairs(std::str::from_utf8(&body).ok()).unwrap_or_default();
-    let shown = pairs.into_iter().find(|(key, _)| key == "token").map(|(_, value)| value).unwrap_or_default();
-    let Some(cookie) = site.door.cookie_for(&shown).and_then(|cookie| HeaderValue::from_str(&cookie).ok())
-    else {
-        return (StatusCode::FORBIDDEN, answer(site::login(site.options.tool_version, true))).into_response();
-    };
-    // Not a redirect: a browser that came from a file does not send a strict cookie along with one.
-    let mut response = answer(site.notice("Welcome", "The results follow."));
-    response.headers_mut().insert(SET_COOKIE, cookie);
-    response.headers_mut().insert(HeaderName::from_static("refresh"), HeaderValue::from_static("0; url=/"));
-    response
 }

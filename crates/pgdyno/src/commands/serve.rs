@@ -1,8 +1,10 @@
 //! `pgdyno serve`: a local web page over a directory of results.
 
 mod control;
+pub(crate) mod far;
 mod makers;
 mod opener;
+mod past;
 
 use std::io::Read;
 use std::path::Path;
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use report::site::encoded;
-use serve::{Options, Serving};
+use serve::{Options, Patience, Serving};
 
 use crate::front::cli::serve::ServeArgs;
 use crate::front::cli::stored::RESULTS;
@@ -23,11 +25,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until a signal asks to stop, or standard input ends if something else is served with it.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
-    ensure!(
-        args.dir.is_dir() || args.dir == Path::new(RESULTS),
-        "`{}` is not a directory; name one with results",
-        args.dir.display()
-    );
+    if args.via.is_none() {
+        expect_dir(&args.dir)?;
+    }
     let stop = match args.companion {
         // Ctrl-C is for who measures, and comes to all processes of a terminal.
         Some(_) => {
@@ -36,7 +36,10 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
         }
         None => signals::stop_flag(),
     };
-    let serving = ::serve::start(options(args), makers::MAKERS)?;
+    let serving = match &args.via {
+        Some(via) => far::start(args, via)?,
+        None => ::serve::start(options(args), makers::MAKERS)?,
+    };
     announce(args, &serving);
     let _opened = args.open.then(|| opener::open(&address(args, &serving), serving.token.as_deref()));
     while !stop.load(Ordering::Relaxed) {
@@ -52,6 +55,12 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+fn expect_dir(dir: &Path) -> Result<()> {
+    let is_dir = dir.is_dir() || dir == Path::new(RESULTS);
+    ensure!(is_dir, "`{}` is not a directory; name one with results", dir.display());
+    Ok(())
+}
+
 fn options(args: &ServeArgs) -> Options {
     Options {
         root: args.dir.clone(),
@@ -61,7 +70,9 @@ fn options(args: &ServeArgs) -> Options {
         is_short: args.companion.is_some(),
         may_move: args.may_move,
         may_control: args.control,
+        machine: String::new(),
         tool_version: env!("CARGO_PKG_VERSION"),
+        patience: Patience::default(),
     }
 }
 
@@ -77,10 +88,16 @@ fn end_of_input() -> &'static AtomicBool {
 }
 
 fn announce(args: &ServeArgs, serving: &Serving) {
-    let address = with_token(&address(args, serving), serving);
+    let address = match &serving.token {
+        Some(token) => with_token(&serving.address.to_string(), token),
+        None => address(args, serving),
+    };
     match args.companion {
         Some(_) => say(&format!("live: {address}")),
-        None => say(&format!("serving `{}` at {address}", args.dir.display())),
+        None => {
+            let on = args.via.as_ref().map_or(String::new(), |via| format!(" of `{}`", via.name));
+            say(&format!("serving `{}`{on} at {address}", args.dir.display()));
+        }
     }
     if !serve::is_loopback(serving.address.ip()) {
         let port = serving.address.port();
@@ -101,10 +118,19 @@ fn address(args: &ServeArgs, serving: &Serving) -> String {
     format!("http://{}/{page}", serving.address)
 }
 
-/// A token stands after `#`, where no server and no log sees it.
-fn with_token(address: &str, serving: &Serving) -> String {
-    match &serving.token {
-        Some(token) => format!("http://{}/login#token={token}", serving.address),
-        None => address.to_string(),
+/// A token stands after `#`, where no server and no log sees it. Without a name, because whatever prints it hides what is called a token.
+fn with_token(place: &str, token: &str) -> String {
+    format!("http://{place}/login#{token}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_with_the_token_is_printed_as_it_is() {
+        let address = with_token("127.0.0.1:8437", &files::random_hex(24).unwrap());
+        let line = format!("serving `results` at {address}");
+        assert_eq!(model::secret::hide_text(&line), line);
     }
 }

@@ -146,6 +146,9 @@ pub(crate) enum Command {
     /// Set values of this machine's operating system for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
     Host,
+    /// Make pages of results for a pgdyno elsewhere, whose order is read from standard input.
+    #[command(hide = true)]
+    Pages,
     /// Restore the values that a pgdyno has set, if it is killed; it has the other end of standard input.
     #[command(hide = true)]
     Undo,

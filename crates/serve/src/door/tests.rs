@@ -3,6 +3,7 @@
 use axum::http::{HeaderName, HeaderValue};
 
 use super::*;
+use crate::Patience;
 
 fn door(listen: &str, wants_token: bool) -> Door {
     let options = Options {
@@ -13,7 +14,9 @@ fn door(listen: &str, wants_token: bool) -> Door {
         is_short: false,
         may_move: false,
         may_control: false,
+        machine: String::new(),
         tool_version: "0",
+        patience: Patience::default(),
     };
     Door::new(options.listen, &options).unwrap()
 }

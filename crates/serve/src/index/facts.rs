@@ -71,6 +71,13 @@ struct AnswerHead {
 struct RecordHead {
     #[serde(default)]
     host: Option<HostHead>,
+    #[serde(default)]
+    repeat: Option<RepeatHead>,
+}
+
+#[derive(Deserialize)]
+struct RepeatHead {
+    of: u32,
 }
 
 #[derive(Deserialize)]
@@ -135,12 +142,17 @@ fn server(head: &ServerHead) -> String {
 
 /// The machine of the first runs that were begun.
 fn machine(dir: &Path) -> String {
-    let of_run = |run: u32| {
-        let path = dir.join(store::names::RUNS).join(store::names::run_dir(run)).join(store::names::RUN);
-        let bytes = files::read(&path, HEAD_BYTES_MAX).ok()?;
-        Some(serde_json::from_slice::<RecordHead>(&bytes).ok()?.host?.hostname)
-    };
-    (1..=RECORDS_MAX).find_map(of_run).unwrap_or_default()
+    (1..=RECORDS_MAX).find_map(|run| Some(record(dir, run)?.host?.hostname)).unwrap_or_default()
+}
+
+fn record(dir: &Path, run: u32) -> Option<RecordHead> {
+    let path = super::run_path(dir, run)?.join(store::names::RUN);
+    serde_json::from_slice(&files::read(&path, HEAD_BYTES_MAX).ok()?).ok()
+}
+
+/// The run that this one repeats.
+pub(crate) fn repeats(dir: &Path, run: u32) -> Option<u32> {
+    Some(record(dir, run)?.repeat?.of)
 }
 
 fn distinct(values: impl Iterator<Item = String>) -> String {

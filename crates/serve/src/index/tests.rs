@@ -69,6 +69,21 @@ fn nothing_outside_of_the_root_has_a_name() {
     for name in ["", ".", "..", "../outside", "link", "a b/../a b", "none", "/"] {
         assert_eq!(index.dir(name), None, "{name}");
     }
+    // Neither the directory of all runs nor that of one may be elsewhere.
+    let runs = inner.join("a b").join(store::names::RUNS);
+    let machine = || facts::read(&inner.join("a b"), "a b").unwrap().machine;
+    let run = runs.join(store::names::run_dir(1));
+    std::fs::create_dir_all(&run).unwrap();
+    std::fs::write(run.join(store::names::RUN), "{\"host\": {\"hostname\": \"db1\"}}").unwrap();
+    assert_eq!(machine(), "db1");
+    for (moved, linked) in [("one", &run), ("elsewhere", &runs)] {
+        let moved = root.path().join(moved);
+        std::fs::rename(linked, &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, linked).unwrap();
+        assert_eq!(machine(), "", "{}", linked.display());
+        std::fs::remove_file(linked).unwrap();
+        std::fs::rename(&moved, linked).unwrap();
+    }
     let one = Index::new(&inner.join("a b"));
     assert_eq!(one.dir("a b"), Some(inner.join("a b")));
     assert_eq!(one.dir("runs"), None);

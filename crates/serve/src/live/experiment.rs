@@ -13,9 +13,12 @@ use report::site::{self, Next, Now, PlanInput, RunOfPlan};
 
 use super::run::FollowedRun;
 use super::{Shown, lock};
+use crate::index;
 
 /// Runs of the plan that the page shows.
 const RUNS_SHOWN: usize = 15;
+/// Most repeated runs whose records are looked at.
+const REPEATS_MAX: usize = 1000;
 
 /// Followed by one thread.
 pub(super) struct FollowedExperiment {
@@ -24,6 +27,8 @@ pub(super) struct FollowedExperiment {
     /// The lines of `state.jsonl`, and what that file was when they were read.
     state: Vec<StateLine>,
     stamp: (i64, i64, u64),
+    /// The runs that others repeat, by their numbers.
+    again: BTreeMap<u32, u32>,
     run: Option<FollowedRun>,
     /// Looks at which nobody wrote to the directory, one after the other.
     n_unwritten: u32,
@@ -34,7 +39,15 @@ const UNWRITTEN_MAX: u32 = 3;
 
 impl FollowedExperiment {
     pub(super) fn new(dir: PathBuf) -> FollowedExperiment {
-        FollowedExperiment { dir, plan: None, state: Vec::new(), stamp: (0, 0, 0), run: None, n_unwritten: 0 }
+        FollowedExperiment {
+            dir,
+            plan: None,
+            state: Vec::new(),
+            stamp: (0, 0, 0),
+            again: BTreeMap::new(),
+            run: None,
+            n_unwritten: 0,
+        }
     }
 
     pub(super) fn plan(&self) -> Option<&Plan> {
@@ -50,6 +63,7 @@ impl FollowedExperiment {
         if stamp != self.stamp {
             self.state = store::read_state(&self.dir);
             self.stamp = stamp;
+            self.look_for_repeats();
         }
         Ok(())
     }
@@ -93,7 +107,7 @@ impl FollowedExperiment {
         if self.run.as_ref().is_some_and(|run| run.number == number) {
             return;
         }
-        self.run = Some(FollowedRun::new(&self.dir, number, self.label(number)));
+        self.run = FollowedRun::new(&self.dir, number, self.label(number));
     }
 
     /// The run that was begun last and has not ended.
@@ -111,11 +125,30 @@ impl FollowedExperiment {
 
     fn label(&self, number: u32) -> String {
         let plan = self.plan.as_ref();
-        let case = plan.and_then(|plan| {
-            let spec = plan.runs.iter().find(|spec| spec.run == number)?;
-            plan.case(spec.case)
-        });
-        case.map_or_else(|| "a run again".to_string(), |case| case.label())
+        let case = |number: u32| {
+            let spec = plan?.runs.iter().find(|spec| spec.run == number)?;
+            plan?.case(spec.case)
+        };
+        match (case(number), self.again.get(&number)) {
+            (Some(case), _) => case.label(),
+            (None, Some(of)) => {
+                let of_which = case(*of).map_or(String::new(), |case| format!("{}, ", case.label()));
+                format!("{of_which}run {of} again")
+            }
+            (None, None) => "a run again".to_string(),
+        }
+    }
+
+    /// Finds out which runs those repeat that the plan does not have.
+    fn look_for_repeats(&mut self) {
+        let planned = self.plan.as_ref().map_or(0, |plan| plan.runs.len());
+        let begun: Vec<u32> =
+            self.state.iter().map(|line| line.run).filter(|run| *run as usize > planned).collect();
+        for run in begun {
+            if self.again.len() < REPEATS_MAX && !self.again.contains_key(&run) {
+                self.again.extend(index::repeats(&self.dir, run).map(|of| (run, of)));
+            }
+        }
     }
 
     /// How long each run took that has ended, by its number, seconds.

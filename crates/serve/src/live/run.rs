@@ -86,9 +86,10 @@ impl Latest {
 }
 
 impl FollowedRun {
-    pub(super) fn new(dir: &Path, number: u32, label: String) -> FollowedRun {
-        let of_run = dir.join(store::names::RUNS).join(store::names::run_dir(number));
-        FollowedRun {
+    /// `None` if a link leads elsewhere.
+    pub(super) fn new(dir: &Path, number: u32, label: String) -> Option<FollowedRun> {
+        let of_run = crate::index::run_path(dir, number)?;
+        Some(FollowedRun {
             number,
             label,
             dir: dir.to_path_buf(),
@@ -96,7 +97,7 @@ impl FollowedRun {
             record_stamp: (0, 0, 0),
             load: None,
             findings: Vec::new(),
-        }
+        })
     }
 
     pub(super) fn findings(&self) -> &[Finding] {

@@ -2,39 +2,97 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
-use axum::response::Response;
-use report::site;
+use axum::response::{IntoResponse, Response};
+use report::site::{self, Page};
 
-use super::{Failure, Shared, Site, drawn, redirect};
+use super::{ALL, Failure, Shared, Site, answer, drawn, query, redirect};
+use crate::{Again, Consent};
 
 /// Asks whoever measures to stop, as Ctrl-C does.
 pub(super) async fn stop(State(site): Shared, Path(name): Path<String>) -> Response {
-    let to = format!("/live/{}", site::encoded(&name));
-    changed(site, to, move |site| {
+    changed(site, move |site| {
         let dir = site.dir(&name)?;
-        Ok((site.makers.stop)(&dir)?)
+        (site.makers.stop)(&dir)?;
+        Ok(Change::Done(format!("/live/{}", site::encoded(&name))))
     })
     .await
 }
 
 /// Measures an experiment again.
-pub(super) async fn again(State(site): Shared, Path(name): Path<String>) -> Response {
-    changed(site, "/live".to_string(), move |site| {
+pub(super) async fn again(
+    State(site): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    changed(site, move |site| {
+        let consents = consents(query.as_deref())?;
         let dir = site.dir(&name)?;
+        if store::is_experiment_dir(&site.options.root) {
+            let words =
+                "This server shows a single result; one over a directory of results can measure it again.";
+            return Err(Failure::bad(words));
+        }
         if site.listed()?.entries.iter().any(|entry| entry.is_running) {
             return Err(Failure::bad("Something is measured here already, which this would disturb."));
         }
-        Ok((site.makers.again)(&dir, &site.options.root)?)
+        match (site.makers.again)(&dir, &site.options.root, &consents)? {
+            Again::Begun(Some(new)) => Ok(Change::Done(format!("/live/{}", site::encoded(&new)))),
+            Again::Begun(None) => Ok(Change::Shown(site.notice(
+                "It is being prepared",
+                "The result is in the list as soon as its first run is about to begin.",
+            ))),
+            Again::Asks(consent, reason) => {
+                Ok(Change::Shown(asked(site, &name, &consents, consent, &reason)))
+            }
+        }
     })
     .await
 }
 
+/// Name of a consent in addresses.
+fn word(consent: Consent) -> &'static str {
+    match consent {
+        Consent::Commands => "commands",
+        Consent::Size => "size",
+    }
+}
+
+fn consents(query: Option<&str>) -> Result<Vec<Consent>, Failure> {
+    let pairs = query::pairs(query)?;
+    let is_given =
+        |consent: &Consent| pairs.iter().any(|(key, value)| key == "accept" && value == word(*consent));
+    Ok(Consent::ALL.into_iter().filter(is_given).collect())
+}
+
+/// The page that asks for one more consent.
+fn asked(site: &Site, name: &str, given: &[Consent], consent: Consent, reason: &str) -> Page {
+    let all: Vec<String> =
+        given.iter().chain([&consent]).map(|consent| format!("accept={}", word(*consent))).collect();
+    let question = site::Question {
+        title: "May it do this?",
+        reason: &model::secret::hide_text(reason),
+        to: &format!("/again/{}?{}", site::encoded(name), all.join("&")),
+        button: match consent {
+            Consent::Commands => "Allow it, and measure",
+            Consent::Size => "Measure it all the same",
+        },
+    };
+    site::question(&question, &[ALL], site.options.tool_version)
+}
+
+/// The page after a change.
+enum Change {
+    /// It is done, and can be seen at this address.
+    Done(String),
+    Shown(Page),
+}
+
 /// Does something and goes on to another page.
-async fn changed<F>(site: Arc<Site>, to: String, change: F) -> Response
+async fn changed<F>(site: Arc<Site>, change: F) -> Response
 where
-    F: FnOnce(&Site) -> Result<(), Failure> + Send + 'static,
+    F: FnOnce(&Site) -> Result<Change, Failure> + Send + 'static,
 {
     let of = site.clone();
     let result = tokio::task::spawn_blocking(move || {
@@ -45,7 +103,8 @@ where
         change(&of)
     });
     match result.await {
-        Ok(Ok(())) => redirect(&to),
+        Ok(Ok(Change::Done(to))) => redirect(&to),
+        Ok(Ok(Change::Shown(page))) => (StatusCode::ACCEPTED, answer(page)).into_response(),
         Ok(Err(failure)) => drawn(site, |_| Err(failure)).await,
         Err(_) => drawn(site, |_| Err(Failure::bad("This failed: a bug in pgdyno."))).await,
     }

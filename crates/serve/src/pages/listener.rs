@@ -1,17 +1,26 @@
-//! A listener with a bound on its connections: one more waits until another ends.
+//! A listener with bounds: on its connections, of which one more waits until another ends, on the time in which a request has
+//! to come, and on the time in which an answer has to be taken.
+//!
+//! A connection carries one request: each answer ends it. Otherwise connections that browsers keep for later would take the
+//! places of others.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::extract::connect_info::Connected;
+use axum::serve::IncomingStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
 
-use crate::CONNECTIONS_MAX;
+use crate::Patience;
 
 /// Pause after an error, as when the process has too many open files.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -19,11 +28,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct Bounded {
     listener: TcpListener,
     places: Arc<Semaphore>,
+    patience: Patience,
 }
 
 impl Bounded {
-    pub(super) fn new(listener: TcpListener) -> Bounded {
-        Bounded { listener, places: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    pub(super) fn new(listener: TcpListener, patience: Patience) -> Bounded {
+        Bounded { listener, places: Arc::new(Semaphore::new(patience.connections_max)), patience }
     }
 }
 
@@ -38,7 +48,10 @@ impl axum::serve::Listener for Bounded {
                 (Ok(place), Ok((stream, from))) => {
                     // A point a second is no reason to wait for more.
                     stream.set_nodelay(true).ok();
-                    return (Connection { stream, _place: place }, from);
+                    // A machine that vanished says nothing.
+                    let stall_ms = u32::try_from(self.patience.stall.as_millis()).unwrap_or(u32::MAX);
+                    rustix::net::sockopt::set_tcp_user_timeout(&stream, stall_ms).ok();
+                    return (Connection::new(stream, place, self.patience), from);
                 }
                 _ => tokio::time::sleep(PAUSE).await,
             }
@@ -50,25 +63,72 @@ impl axum::serve::Listener for Bounded {
     }
 }
 
+/// Whether the head of the request of a connection has come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Arrival(Arc<AtomicBool>);
+
+impl Arrival {
+    pub(super) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Connected<IncomingStream<'_, Bounded>> for Arrival {
+    fn connect_info(stream: IncomingStream<'_, Bounded>) -> Arrival {
+        stream.io().arrival.clone()
+    }
+}
+
 /// A connection with its place among all.
 pub(super) struct Connection {
     stream: TcpStream,
     _place: OwnedSemaphorePermit,
+    patience: Patience,
+    arrival: Arrival,
+    /// When the head of a request has to be there.
+    due: Pin<Box<Sleep>>,
+    /// When bytes have to be taken, while some wait.
+    stall: Option<Pin<Box<Sleep>>>,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, place: OwnedSemaphorePermit, patience: Patience) -> Connection {
+        let due = Box::pin(tokio::time::sleep(patience.request));
+        Connection { stream, _place: place, patience, arrival: Arrival::default(), due, stall: None }
+    }
+
+    /// Bounds the time that something waits for the other side to take bytes.
+    fn taken<T>(&mut self, cx: &mut Context, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.stall = None;
+            return polled;
+        }
+        let limit = self.patience.stall;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        stall.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
 }
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
+        let has_arrived = self.arrival.0.load(Ordering::Relaxed);
+        // Also between the bytes of somebody who sends one now and then.
+        if !has_arrived && self.due.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.taken(cx, polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.taken(cx, polled)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<io::Result<()>> {

@@ -87,9 +87,9 @@ fn two_results_are_picked_and_compared_by_keyboard_alone() {
     );
     assert_eq!(
         tab.eval("[...document.querySelectorAll('.bar .links a')].map((a) => a.textContent).join()"),
-        json!("All results,Swap A and B")
+        json!("All results,Swap A and B,Report of A,Report of B")
     );
-    tab.eval("[...document.querySelectorAll('.bar .links a')].pop().click()");
+    tab.eval("[...document.querySelectorAll('.bar .links a')][1].click()");
     tab.wait_for(
         "document.querySelector('.answer')?.textContent === '2026-clients-0004 against 2026-memory-0005'",
     );

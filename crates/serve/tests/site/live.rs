@@ -21,7 +21,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A run whose seconds are written by the test.
-struct Run {
+pub(crate) struct Run {
     dir: ExperimentDir,
     writer: RunWriter,
     go_unix_ns: u64,
@@ -29,7 +29,7 @@ struct Run {
 }
 
 impl Run {
-    fn begin(place: &Place, measure_s: u32) -> Run {
+    pub(crate) fn begin(place: &Place, measure_s: u32) -> Run {
         let plan = plan("sample", 2, (2, measure_s));
         let dir = ExperimentDir::create(&place.path().join("now"), &plan, "").unwrap();
         let now_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
@@ -45,7 +45,7 @@ impl Run {
     }
 
     /// Writes the next second, with so many transactions.
-    fn second(&mut self, committed: u64) {
+    pub(crate) fn second(&mut self, committed: u64) {
         let t = self.n_written;
         self.n_written += 1;
         let start_unix_ns = self.go_unix_ns + u64::from(t) * NS_PER_S;

@@ -6,4 +6,5 @@
 mod lists;
 mod live;
 mod place;
+mod relay;
 mod requests;

@@ -8,7 +8,7 @@ use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, Work
 use model::experiment::plan::{Plan, RunSpec};
 use model::load::Window;
 use report::site::{self, Page};
-use serve::{Makers, Options, Serving};
+use serve::{Again, Consent, Makers, Options, Patience, Serving};
 use store::ExperimentDir;
 
 /// Results, kept as long as this is.
@@ -25,7 +25,10 @@ pub(crate) const MAKERS: Makers = Makers {
     },
     history: |experiment, dirs, links| Ok(says(&format!("history of {experiment}: {}", dirs.len()), links)),
     stop: |_| anyhow::bail!("stopped by the test"),
-    again: |_, _| anyhow::bail!("begun by the test"),
+    again: |_, _, consents| match consents {
+        [] => Ok(Again::Asks(Consent::Commands, "hooks:\n  rm <b>x</b>".to_string())),
+        _ => anyhow::bail!("begun by the test"),
+    },
 };
 
 fn says(words: &str, links: &[site::Link]) -> Page {
@@ -77,7 +80,9 @@ impl Place {
             is_short: false,
             may_move: false,
             may_control: false,
+            machine: String::new(),
             tool_version: "0",
+            patience: Patience::default(),
         }
     }
 

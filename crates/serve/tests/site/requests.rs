@@ -2,8 +2,11 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use serve::Options;
+use report::site::{self, Link, Page};
+use serve::{Makers, Options, Patience, Serving};
 
 use crate::place::{MAKERS, Place, ask, get, plan, status};
 
@@ -85,21 +88,95 @@ fn whoever_may_control_needs_the_token_and_the_right_origin() {
     assert_eq!(status(&get(at, "/", &cookie)), "200");
     assert!(get(at, "/plan/one", &cookie).contains("Measure it again"));
     assert_eq!(status(&post("/again/one", "", &cookie)), "403", "without an origin");
-    let asked = post("/again/one", "", &format!("{cookie}Origin: http://{at}\r\n"));
-    assert!(asked.contains("begun by the test"), "{asked}");
+    let own = format!("{cookie}Origin: http://{at}\r\n");
+    let asked = post("/again/one", "", &own);
+    assert!(asked.contains("May it do this?") && asked.contains("rm &lt;b&gt;x&lt;/b&gt;"), "{asked}");
+    assert!(asked.contains("action=\"/again/one?accept=commands\""), "{asked}");
+    let accepted = post("/again/one?accept=commands", "", &own);
+    assert!(accepted.contains("begun by the test"), "{accepted}");
     assert_eq!(status(&post("/login", &"x".repeat(9000), "")), "403", "a long form is refused");
 }
 
+/// Waits until an ordinary request is answered, although others took all places before.
+fn expect_room(serving: &Serving) {
+    let begun = Instant::now();
+    assert_eq!(status(&get(serving.address, "/nowhere", "")), "404");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
 #[test]
-fn connections_that_say_nothing_do_not_keep_others_out_for_ever_and_the_server_ends_with_them() {
+fn connections_that_say_or_take_nothing_keep_nobody_out_for_long_and_the_server_ends_with_them() {
     let place = Place::new();
-    let serving = place.serve();
-    let silent: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(serving.address).unwrap()).collect();
-    for mut stream in &silent {
-        stream.write_all(b"GET / HT").unwrap();
-    }
-    assert_eq!(status(&get(serving.address, "/", "")), "200");
-    let begun = std::time::Instant::now();
+    place.add("one", &plan("x", 1, (1, 2)), "{}");
+    let short = Duration::from_millis(400);
+    let patience = Patience { connections_max: 3, request: short, stall: short };
+    // More than any socket holds.
+    let long = |_: &Path, _: &[Link]| Ok(Page { html: "x".repeat(16 << 20), policy: String::new() });
+    let makers = Makers { result: long, ..MAKERS };
+    let serving = serve::start(Options { patience, ..place.options() }, makers).unwrap();
+    let take_places = |bytes: &str| -> Vec<TcpStream> {
+        let open = |_| {
+            let mut stream = TcpStream::connect(serving.address).unwrap();
+            stream.write_all(bytes.as_bytes()).unwrap();
+            stream
+        };
+        (0..3).map(open).collect()
+    };
+    let at = serving.address;
+    let silent = take_places("GET / HT");
+    expect_room(&serving);
+    let unread = take_places(&format!("GET /result/one HTTP/1.1\r\nHost: {at}\r\n\r\n"));
+    expect_room(&serving);
+    let kept = take_places(&format!("GET /nowhere HTTP/1.1\r\nHost: {at}\r\n\r\n"));
+    expect_room(&serving);
+    let form = take_places(&format!("POST /login HTTP/1.1\r\nHost: {at}\r\nContent-Length: 9\r\n\r\nto"));
+    let begun = Instant::now();
     drop(serving);
     assert!(begun.elapsed().as_secs() < 5, "it waits for nobody");
+    drop((silent, unread, kept, form));
+}
+
+#[test]
+fn nothing_of_a_result_becomes_a_part_of_a_page_and_no_link_leads_out() {
+    let place = Place::new();
+    let evil = "<script>alert(1)</script>\"'&";
+    let mut of = plan(evil, 1, (1, 2));
+    of.title = evil.to_string();
+    let answer = serde_json::json!({ "headline": evil, "verdict": evil, "limiter": evil, "machine": evil });
+    let name = "<img src=x onerror=alert(1)>\"'";
+    place.add(name, &of, &answer.to_string());
+    let damaged = place.add("damaged<script>", &of, "{}");
+    std::fs::write(damaged.join("plan.json"), "{\"name\": \"<script>\"").unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), place.path().join("link")).unwrap();
+    std::fs::write(outside.path().join("plan.json"), "{}").unwrap();
+    let serving = place.serve();
+    let encoded = site::encoded(name);
+    for path in [
+        "/".to_string(),
+        format!("/?q={}", site::encoded(evil)),
+        format!("/plan/{encoded}"),
+        format!("/live/{encoded}"),
+        format!("/history/{}", site::encoded(evil)),
+        format!("/result/{}", site::encoded("<script>alert(1)")),
+        format!("/compare?r={0}&r={0}", site::encoded("<script>alert(1)")),
+    ] {
+        let page = get(serving.address, &path, "");
+        assert!(["200", "404"].contains(&status(&page)), "{path}");
+        let body = page.split_once("\r\n\r\n").unwrap().1;
+        for part in ["<script>alert", "<img src=x", "onerror=alert(1)>\"", "damaged<script>"] {
+            assert!(!body.contains(part), "{part} in {path}: {body}");
+        }
+    }
+    for (path, expected) in [
+        ("/result/link", "404"),
+        ("/result/%2e%2e", "404"),
+        ("/result/one%00", "404"),
+        ("/plan/..%2f..%2fetc", "404"),
+        ("/live/link/events", "204"),
+    ] {
+        assert_eq!(status(&get(serving.address, path, "")), expected, "{path}");
+    }
+    let long = format!("X-Long: {}\r\n", "x".repeat(1 << 20));
+    assert!(["431", "none"].contains(&status(&get(serving.address, "/", &long))), "a long head is refused");
 }

@@ -1,6 +1,7 @@
 //! What pages may do if the server was started with `--control`: stop what is measured, and measure an experiment again.
 
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,12 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serve::{Again, Consent};
 
 /// How long an experiment that cannot begin is waited for: its reason is shown.
-const BEGIN_MAX: Duration = Duration::from_secs(4);
+const BEGIN_MAX: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Most bytes of a reason.
-const REASON_BYTES_MAX: u64 = 4096;
+const REASON_BYTES_MAX: u64 = 64 << 10;
 
 /// Asks the process that writes to a directory to stop, as Ctrl-C does.
 ///
@@ -30,33 +32,51 @@ pub(super) fn stop(dir: &Path) -> Result<()> {
         name.starts_with("pgdyno"),
         "process {pid}, which measures there, is not a pgdyno of this machine and user"
     );
+    // Whoever wrote the number into the file may have meant another process.
+    ensure!(has_open(pid, &dir.join(store::names::LOCK)), "process {pid} does not measure there");
     let pid = i32::try_from(pid).context("a process id is smaller")?;
     kill(Pid::from_raw(pid), Signal::SIGINT).with_context(|| format!("cannot ask process {pid} to stop"))
 }
 
-/// Measures the experiment of a directory again, with results in a new directory below `root`.
+/// Whether a process has this file open.
+fn has_open(pid: u32, file: &Path) -> bool {
+    let Ok(wanted) = std::fs::symlink_metadata(file) else { return false };
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut facts = entries.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+    facts.any(|facts| (facts.dev(), facts.ino()) == (wanted.dev(), wanted.ino()))
+}
+
+/// Measures the experiment of a directory again, as `pgdyno repeat` does, with results in a new directory below `root`.
+///
+/// The experiment may be somebody else's: what it would execute needs the same consent as there.
 ///
 /// # Errors
-/// When it ends at once: the reason that it gave.
-pub(super) fn again(dir: &Path, root: &Path) -> Result<()> {
-    // This executes what the stored experiment says.
+/// When it ends at once for a reason that no consent removes.
+pub(super) fn again(dir: &Path, root: &Path, consents: &[Consent]) -> Result<Again> {
     store::expect_ours(dir)?;
     let plan = store::read_plan(dir)?;
-    ensure!(!plan.is_comparison, "a comparison is measured again by the command in its report");
     let today = jiff::Zoned::now().date().to_string();
     let random = u16::from_str_radix(&files::random_hex(2)?, 16)?;
     let output = store::default_path(root, &plan.name, &today, random);
+    let whole = dir.canonicalize().with_context(|| format!("cannot find `{}`", dir.display()))?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("pgdyno").arg("run").arg(dir.join(store::names::EXPERIMENT)).arg("--output").arg(&output);
-    command.arg("--quiet").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-    let mut child = command.spawn().context("cannot start pgdyno run")?;
+    command.arg0("pgdyno").arg("repeat").arg(whole).arg("--output").arg(&output).arg("--quiet");
+    command.args(consents.iter().map(|consent| option(*consent)));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().context("cannot start pgdyno repeat")?;
     let begun = Instant::now();
     while begun.elapsed() < BEGIN_MAX && !store::is_experiment_dir(&output) {
-        if let Some(status) = child.try_wait().context("cannot wait for pgdyno run")? {
-            bail!("pgdyno run ended with {status}: {}", reason(&mut child));
+        if child.try_wait().context("cannot wait for pgdyno repeat")?.is_some() {
+            let words = reason(&mut child);
+            let asked = Consent::ALL
+                .into_iter()
+                .find(|consent| !consents.contains(consent) && words.contains(option(*consent)));
+            return asked.map_or_else(|| bail!("{words}"), |consent| Ok(Again::Asks(consent, words.clone())));
         }
         std::thread::sleep(PAUSE);
     }
+    let name = output.file_name().filter(|_| store::is_experiment_dir(&output));
+    let name = name.map(|name| name.to_string_lossy().into_owned());
     std::thread::spawn(move || {
         // What it says later is in the results; a full pipe would stop it.
         if let Some(mut said) = child.stderr.take() {
@@ -64,13 +84,22 @@ pub(super) fn again(dir: &Path, root: &Path) -> Result<()> {
         }
         child.wait()
     });
-    Ok(())
+    Ok(Again::Begun(name))
 }
 
+/// The option by which the command line gives a consent.
+fn option(consent: Consent) -> &'static str {
+    match consent {
+        Consent::Commands => "--allow-commands",
+        Consent::Size => "--yes",
+    }
+}
+
+/// Why a process ended, in its own words.
 fn reason(child: &mut Child) -> String {
     let mut text = String::new();
     if let Some(said) = child.stderr.take() {
         let _ = said.take(REASON_BYTES_MAX).read_to_string(&mut text);
     }
-    text
+    text.trim().trim_start_matches("pgdyno: error: ").to_string()
 }

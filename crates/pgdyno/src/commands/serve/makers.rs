@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::history::histories;
+use analysis::history::{PastRun, joined};
 use anyhow::Result;
 use model::experiment::plan::RunState;
 use report::Input;
@@ -12,7 +12,7 @@ use serve::Makers;
 use crate::commands::compare;
 use crate::commands::compare::page;
 use crate::commands::report::run_again;
-use crate::commands::serve::control;
+use crate::commands::serve::{control, past};
 use crate::commands::stored::explained::{Explained, Series};
 
 const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -71,10 +71,6 @@ fn several(dirs: &[&Path], back: &[Link]) -> Result<Page> {
 }
 
 fn history(experiment: &str, dirs: &[&Path], back: &[Link]) -> Result<Page> {
-    let read = |dir: &&Path| {
-        let Explained { data, study } = Explained::read(dir, Series::No)?;
-        Ok((name(dir), data, study))
-    };
-    let experiments: Vec<_> = dirs.iter().map(read).collect::<Result<_>>()?;
-    Ok(site::history(experiment, &histories(&experiments), back, TOOL_VERSION))
+    let runs: Vec<Vec<PastRun>> = dirs.iter().map(|dir| past::of(dir, &name(dir))).collect::<Result<_>>()?;
+    Ok(site::history(experiment, &joined(runs.into_iter().flatten()), back, TOOL_VERSION))
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use model::experiment::driver::DriverSpec;
 
 use crate::front::cli::stored::RESULTS;
 
@@ -16,6 +17,14 @@ pub(crate) struct ServeArgs {
     /// Directory of results, or of one result.
     #[arg(value_name = "DIR", default_value = RESULTS)]
     pub(crate) dir: PathBuf,
+    /// Show the directory of another machine, where the same build of pgdyno answers over a pipe: ssh:HOST or
+    /// ssh:USER@HOST:PORT, with =PATH of pgdyno there, or the words of any command that leads a pipe to it, such as
+    /// "kubectl exec -i db-0 --". DIR is a directory there.
+    #[arg(long, value_name = "ssh:HOST", value_parser = via, conflicts_with = "companion")]
+    pub(crate) via: Option<DriverSpec>,
+    /// With --via: put a copy of this program there if it is missing or another build.
+    #[arg(long, requires = "via")]
+    pub(crate) upload: bool,
     /// Where to listen. Anything but a loopback address can be reached from other machines, without encryption, and asks
     /// readers for a token, which is printed.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = LISTEN)]
@@ -38,4 +47,33 @@ pub(crate) struct ServeArgs {
     /// Listen on another port if this one is in use.
     #[arg(long = "move", hide = true)]
     pub(crate) may_move: bool,
+}
+
+/// `ssh:HOST` as for other commands, or the words of any command that leads a pipe to a machine.
+fn via(text: &str) -> Result<DriverSpec, String> {
+    if text.starts_with("ssh:") {
+        return text.parse();
+    }
+    let words: Vec<String> = text.split_whitespace().map(str::to_string).collect();
+    let program = "pgdyno".to_string();
+    let spec = DriverSpec { via: words, program, ..DriverSpec::default() }.named();
+    spec.check().map(|()| spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_named_as_elsewhere_or_by_a_command() {
+        let words = |text: &str| via(text).map(|spec| (spec.name, spec.via.join(" "), spec.program));
+        let expected = |name: &str, via: &str, program: &str| Ok((name.into(), via.into(), program.into()));
+        assert_eq!(words("ssh:db1=/opt/pgdyno"), expected("db1", "ssh -- db1", "/opt/pgdyno"));
+        assert_eq!(words("ssh -p 2222 db1"), expected("db1", "ssh -p 2222 db1", "pgdyno"));
+        assert_eq!(words("kubectl exec -i db-0 --"), expected("db-0", "kubectl exec -i db-0 --", "pgdyno"));
+        assert_eq!(words("sh -c"), expected("sh", "sh -c", "pgdyno"));
+        for wrong in ["", "ssh:a b", "ssh 'a b'"] {
+            assert!(via(wrong).is_err(), "{wrong}");
+        }
+    }
 }

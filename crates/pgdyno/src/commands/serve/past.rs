@@ -1,0 +1,49 @@
+//! Runs of results for histories, kept in memory until their result changes: to explain a year of results takes minutes, the little
+//! of them that a history shows does not change.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use analysis::history::{PastRun, past_runs};
+use anyhow::Result;
+
+use crate::commands::stored::explained::{Explained, Series};
+
+/// Most results whose runs are kept.
+const KEPT_MAX: usize = 5_000;
+
+/// Times and sizes of the files whose changes change a result.
+type Stamp = [(i64, i64, u64); 2];
+
+type Kept = HashMap<PathBuf, (Stamp, Vec<PastRun>)>;
+
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+
+/// The runs of the result in a directory, which has this name on pages.
+pub(super) fn of(dir: &Path, name: &str) -> Result<Vec<PastRun>> {
+    let stamp = [store::names::PLAN, store::names::STATE].map(|file| stamp(&dir.join(file)));
+    let find = |kept: &Kept| kept.get(dir).filter(|(known, _)| *known == stamp).map(|(_, runs)| runs.clone());
+    if let Some(runs) = lock(|kept| find(kept)) {
+        return Ok(runs);
+    }
+    let Explained { data, study } = Explained::read(dir, Series::No)?;
+    let runs = past_runs(name, &data, &study);
+    lock(|kept| {
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(dir.to_path_buf(), (stamp, runs.clone()));
+    });
+    Ok(runs)
+}
+
+fn lock<T>(with: impl FnOnce(&mut Kept) -> T) -> T {
+    with(KEPT.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+}
+
+fn stamp(path: &Path) -> (i64, i64, u64) {
+    fs::symlink_metadata(path).map_or((0, 0, 0), |facts| (facts.mtime(), facts.mtime_nsec(), facts.size()))
+}

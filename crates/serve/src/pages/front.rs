@@ -1,0 +1,105 @@
+//! In front of all pages, wherever they are made: who may come in, what protects an answer, and the token.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::connect_info::ConnectInfo;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use report::site;
+
+use super::listener::Arrival;
+use super::{ALL, answer, query};
+use crate::Options;
+use crate::door::{Door, FORM_BYTES_MAX, Refusal};
+
+/// How long the form with the token may take.
+const FORM_MAX: Duration = Duration::from_secs(10);
+
+/// The check of each request.
+#[derive(Debug)]
+pub(crate) struct Front {
+    door: Door,
+    tool_version: &'static str,
+}
+
+impl Front {
+    pub(crate) fn new(address: SocketAddr, options: &Options) -> Result<Front> {
+        let door = Door::new(address, options).context("nobody could come in")?;
+        Ok(Front { door, tool_version: options.tool_version })
+    }
+
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.door.token()
+    }
+}
+
+type Shared = State<Arc<Front>>;
+
+/// Pages behind a door.
+pub(crate) fn behind(front: Arc<Front>, pages: Router) -> Router {
+    let login = Router::new().route("/login", get(ask_token).post(login)).with_state(front.clone());
+    pages.merge(login).layer(from_fn_with_state(front, guarded))
+}
+
+/// Lets a request in or refuses it, and gives every answer the headers that protect it.
+async fn guarded(State(front): Shared, request: Request, next: Next) -> Response {
+    if let Some(ConnectInfo(arrival)) = request.extensions().get::<ConnectInfo<Arrival>>() {
+        arrival.note();
+    }
+    let is_free = request.uri().path() == "/login";
+    let mut response = match front.door.check(request.method(), request.headers(), is_free) {
+        Ok(()) => next.run(request).await,
+        Err(Refusal::Never(status, reason)) => (status, format!("pgdyno: {reason}\n")).into_response(),
+        Err(Refusal::NeedsToken) => {
+            let page = site::login(front.tool_version, false);
+            (StatusCode::UNAUTHORIZED, answer(page)).into_response()
+        }
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // With `no-referrer`, browsers do not say where a form comes from.
+        (REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (CACHE_CONTROL, "no-store"),
+        (CONNECTION, "close"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let none = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(none);
+    response
+}
+
+async fn ask_token(State(front): Shared) -> Response {
+    answer(site::login(front.tool_version, false))
+}
+
+async fn login(State(front): Shared, request: Request) -> Response {
+    let body = tokio::time::timeout(FORM_MAX, to_bytes(request.into_body(), FORM_BYTES_MAX)).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    let pairs = query::pairs(std::str::from_utf8(&body).ok()).unwrap_or_default();
+    let shown = pairs.into_iter().find(|(key, _)| key == "token").map(|(_, value)| value).unwrap_or_default();
+    let Some(cookie) = front.door.cookie_for(&shown).and_then(|cookie| HeaderValue::from_str(&cookie).ok())
+    else {
+        return (StatusCode::FORBIDDEN, answer(site::login(front.tool_version, true))).into_response();
+    };
+    // Not a redirect: a browser that came from a file does not send a strict cookie along with one.
+    let mut response = answer(site::notice("Welcome", "The results follow.", &[ALL], front.tool_version));
+    response.headers_mut().insert(SET_COOKIE, cookie);
+    response.headers_mut().insert(HeaderName::from_static("refresh"), HeaderValue::from_static("0; url=/"));
+    response
+}

@@ -1,0 +1,130 @@
+//! Pages that another machine makes: each request goes there, and its answer comes back in pieces.
+//!
+//! What comes from there is data: only its text, its status and three headers are passed on, and a policy that would allow more
+//! than our own pages do is not.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use model::load::pages::{AnswerPart, Asked, PIECES_MAX};
+use report::site;
+use tokio::sync::mpsc;
+
+use super::{ALL, answer};
+use crate::Elsewhere;
+
+/// Where policies of our pages begin.
+const POLICY: &str = "default-src 'none'; ";
+
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) elsewhere: Box<dyn Elsewhere>,
+    pub(crate) tool_version: &'static str,
+}
+
+/// The pages of another machine.
+pub(crate) fn routes(relay: Relay) -> Router {
+    Router::new().fallback(relayed).with_state(Arc::new(relay))
+}
+
+/// An answer that is under way. Dropping it says that nobody waits for it any more.
+struct UnderWay {
+    relay: Arc<Relay>,
+    id: u64,
+    parts: mpsc::Receiver<AnswerPart>,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.relay.elsewhere.leave(self.id);
+    }
+}
+
+async fn relayed(State(relay): State<Arc<Relay>>, request: Request) -> Response {
+    let last_event = request.headers().get("last-event-id").and_then(|value| value.to_str().ok());
+    let asked = Asked {
+        id: 0,
+        is_post: request.method() == Method::POST,
+        address: request.uri().path_and_query().map_or_else(|| "/".to_string(), ToString::to_string),
+        last_event: last_event.map(str::to_string),
+    };
+    // A head, all pieces that may be under way, and an end.
+    let (sender, parts) = mpsc::channel(PIECES_MAX + 2);
+    let id = relay.elsewhere.ask(asked, Box::new(move |part| sender.try_send(part).is_ok()));
+    let mut answer = UnderWay { relay, id, parts };
+    match answer.parts.recv().await {
+        Some(AnswerPart::Head { status, headers }) => passed_on(status, &headers, answer),
+        Some(AnswerPart::Lost(reason)) => no_answer(&answer.relay, &reason),
+        other => no_answer(&answer.relay, &format!("an answer began with {other:?}")),
+    }
+}
+
+fn no_answer(relay: &Relay, reason: &str) -> Response {
+    let words = model::secret::hide_text(reason);
+    let page = site::notice("The other machine does not answer", &words, &[ALL], relay.tool_version);
+    (StatusCode::BAD_GATEWAY, answer(page)).into_response()
+}
+
+fn passed_on(status: u16, headers: &[(String, String)], answer: UnderWay) -> Response {
+    let pieces = stream::unfold(answer, |mut answer| async move {
+        match answer.parts.recv().await {
+            Some(AnswerPart::Piece(text)) => {
+                answer.relay.elsewhere.took(answer.id);
+                Some((Ok(Bytes::from(text)), answer))
+            }
+            Some(AnswerPart::End) => None,
+            // The browser sees that something is missing.
+            Some(AnswerPart::Lost(_) | AnswerPart::Head { .. }) | None => {
+                Some((Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset)), answer))
+            }
+        }
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    for (name, value) in headers {
+        if let Some((name, value)) = allowed(name, value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+fn allowed(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+    let name: HeaderName = name.parse().ok()?;
+    let is_allowed = match name {
+        CONTENT_TYPE => true,
+        CONTENT_SECURITY_POLICY => value.starts_with(POLICY),
+        LOCATION => value.starts_with('/') && !value.starts_with("//") && !value.contains('\\'),
+        _ => false,
+    };
+    is_allowed.then_some((name, HeaderValue::from_str(value).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_machine_gives_no_cookies_and_no_policy_of_its_own() {
+        for (name, value, is_passed) in [
+            ("content-type", "text/html; charset=utf-8", true),
+            ("content-security-policy", "default-src 'none'; script-src 'sha256-x'", true),
+            ("content-security-policy", "default-src *", false),
+            ("location", "/live/a", true),
+            ("location", "//evil.example.org/", false),
+            ("location", "/\\evil.example.org/", false),
+            ("location", "https://evil.example.org/", false),
+            ("set-cookie", "a=b", false),
+            ("access-control-allow-origin", "*", false),
+            ("content-type", "a\r\nset-cookie: a=b", false),
+        ] {
+            assert_eq!(allowed(name, value).is_some(), is_passed, "{name}: {value}");
+        }
+    }
+}
