@@ -4,6 +4,7 @@ mod commands;
 mod front;
 mod guard;
 mod hands;
+mod idle;
 mod job;
 mod output;
 mod pgbench;
@@ -97,6 +98,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Dial(args) => crate::commands::agents::dial(&args),
         Command::Drive => Ok(drive()),
         Command::Watch => Ok(watch::watch()),
+        Command::Wait => idle::wait(),
         Command::Host => hands::host(),
         Command::Pages => Ok(crate::commands::serve::far::pages()),
         Command::Undo => watchdog::undo(),

@@ -81,17 +81,49 @@ mod tests {
         }
     }
 
+    /// Commands that help shows, below `command`, with the names of their man pages.
+    fn shown(command: &clap::Command, page: &str) -> Vec<(String, clap::Command)> {
+        let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+        let named = below.map(|below| (format!("{page}-{}", below.get_name()), below.clone()));
+        named.flat_map(|(page, below)| [shown(&below, &page), vec![(page, below)]].concat()).collect()
+    }
+
+    fn long_options(command: &clap::Command) -> Vec<String> {
+        let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        shown.filter_map(|argument| argument.get_long().map(str::to_string)).collect()
+    }
+
     #[test]
-    fn completions_and_man_pages_name_the_commands() {
+    fn every_command_has_a_man_page_with_its_options_and_no_hidden_one_has() {
+        let dir = tempfile::tempdir().unwrap();
+        man(dir.path()).unwrap();
+        let commands = shown(&Cli::command(), "pgdyno");
+        assert!(commands.iter().any(|(page, _)| page == "pgdyno-server-list"), "{commands:?}");
+        for (page, command) in &commands {
+            let text = std::fs::read_to_string(dir.path().join(format!("{page}.1"))).expect(page);
+            // A hyphen is escaped there.
+            let text = text.replace("\\-", "-");
+            for option in long_options(command) {
+                assert!(text.contains(&format!("--{option}")), "{page}: --{option}");
+            }
+        }
+        let pages = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(pages, commands.len() + 1, "one for each command and one for pgdyno itself");
+    }
+
+    #[test]
+    fn every_command_and_option_is_completed() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "pgdyno", &mut text);
             let text = String::from_utf8(text).unwrap();
-            assert!(text.contains("compare") && text.contains("measure"), "{shell}");
+            let prefix = if shell == Shell::Fish { "-l " } else { "--" };
+            for (page, command) in shown(&Cli::command(), "pgdyno") {
+                assert!(text.contains(command.get_name()), "{shell}: {page}");
+                for option in long_options(&command) {
+                    assert!(text.contains(&format!("{prefix}{option}")), "{shell}: {page} --{option}");
+                }
+            }
         }
-        let dir = tempfile::tempdir().unwrap();
-        man(dir.path()).unwrap();
-        let page = std::fs::read_to_string(dir.path().join("pgdyno-run.1")).unwrap();
-        assert!(page.contains("measure"), "{page}");
     }
 }

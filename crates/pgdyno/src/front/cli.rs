@@ -140,6 +140,9 @@ pub(crate) enum Command {
     /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
     Drive,
+    /// Wait for a signal that ends this process: the first one of a container without a shell.
+    #[command(hide = true)]
+    Wait,
     /// Observe this machine for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
     Watch,

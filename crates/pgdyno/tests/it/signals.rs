@@ -37,3 +37,21 @@ fn a_second_signal_of_another_kind_ends_at_once() {
     let ended = running.wait();
     assert_eq!(ended.status.signal(), Some(Signal::SIGTERM as i32), "{ended:?}");
 }
+
+#[test]
+fn what_waits_in_a_container_reaps_and_ends_at_a_signal() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_pgdyno");
+    // The shell's child outlives the shell's program: it becomes the child of what waits.
+    let script = format!("sleep 0.3 & exec {program} wait");
+    let running = place.start(place.command_of(Path::new("/bin/sh"), &["-c", &script]));
+    let is_program = || {
+        std::fs::read_link(format!("/proc/{}/exe", running.pid())).is_ok_and(|exe| exe.ends_with("pgdyno"))
+    };
+    wait_until("the shell to become it", is_program);
+    wait_until("its child to be reaped", || running.descendants().is_empty());
+    // Signals are blocked before anything is reaped.
+    assert!(running.is_alive());
+    running.signal(Signal::SIGTERM);
+    running.wait().expect(0);
+}

@@ -16,6 +16,7 @@ mod folders;
 mod generated;
 mod glossary;
 mod licences;
+mod packaging;
 mod promises;
 mod sources;
 mod tree;

@@ -1,0 +1,134 @@
+//! Packages: what they install, where, and from which files. Only `./package` can say whether they can be made.
+
+use super::tree;
+use super::{assert_none, assert_one};
+
+const DEFINITION: &str = "packaging/nfpm.yaml";
+/// Where packages install files, and how many levels below: nothing of another package can be there.
+const PLACES: &[&str] = &[
+    "/usr/bin/pgdyno",
+    "/usr/lib/pgdyno",
+    "/usr/share/bash-completion/completions/pgdyno",
+    "/usr/share/doc/pgdyno",
+    "/usr/share/fish/vendor_completions.d/pgdyno.fish",
+    "/usr/share/man/man1/",
+    "/usr/share/zsh/site-functions/_pgdyno",
+    "/usr/share/zsh/vendor-completions/_pgdyno",
+];
+
+/// One thing that a package installs.
+#[derive(Debug, Default)]
+struct Content {
+    source: String,
+    place: String,
+    kind: String,
+}
+
+/// The list `contents` of the definition, which is written in the plainest YAML.
+fn contents(text: &str) -> Vec<Content> {
+    let list = text.split_once("\ncontents:\n").unwrap().1;
+    let lines = list.lines().take_while(|line| line.starts_with("  "));
+    let lines = lines.filter(|line| !line.trim_start().starts_with('#'));
+    let mut found: Vec<Content> = Vec::new();
+    for line in lines {
+        if line.starts_with("  - ") {
+            found.push(Content::default());
+        }
+        let (key, value) = line.trim_start_matches([' ', '-']).split_once(": ").unwrap();
+        let content = found.last_mut().unwrap();
+        match key {
+            "src" => content.source = value.to_string(),
+            "dst" => content.place = value.to_string(),
+            "type" => content.kind = value.to_string(),
+            "packager" => {}
+            _ => panic!("`{key}` is not known here"),
+        }
+    }
+    found
+}
+
+/// Contents in places that are not ours, and those that `stage.sh` and `texts.sh` do not make.
+fn problems(contents: &[Content], scripts: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for Content { source, place, kind } in contents {
+        let is_in = |own: &&&str| place == **own || place.starts_with(&format!("{own}/"));
+        if PLACES.iter().find(|own| is_in(own) || own.ends_with('/') && place == **own).is_none() {
+            found.push(format!("`{place}` is not a place of pgdyno's own"));
+        }
+        let name = source.rsplit('/').next().unwrap_or_default();
+        let is_made = match kind.as_str() {
+            "symlink" => joined(place, source) == "/usr/bin/pgdyno" && scripts.contains(source.as_str()),
+            "dir" => true,
+            _ => scripts.contains(name.trim_start_matches('*')),
+        };
+        if !is_made {
+            found.push(format!("`{source}` is made by no script"));
+        }
+    }
+    found
+}
+
+/// Where a relative link leads.
+fn joined(link: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = link.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
+}
+
+/// Files of the repository that the scripts install, as words that begin in capitals or below `packaging/`.
+fn missing_files(scripts: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let words = scripts.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let words = words.flat_map(|line| line.split([' ', '"', '<', '(', ')', ';', '\'']));
+    let is_file = |word: &&str| {
+        word.starts_with("packaging/")
+            || word.starts_with("LICENSE-")
+            || word.ends_with(".md") && !word.contains('$')
+    };
+    let missing = words.filter(is_file).filter(|word| !exists(word));
+    missing.map(|word| format!("`{word}` does not exist")).collect()
+}
+
+fn scripts() -> String {
+    ["package", "packaging/stage.sh", "packaging/texts.sh"].map(|path| tree::file(path).text).concat()
+}
+
+#[test]
+fn packages_install_only_what_is_ours_and_is_made() {
+    let contents = contents(&tree::file(DEFINITION).text);
+    assert!(contents.len() > 12, "{contents:?}");
+    assert_none(&problems(&contents, &scripts()));
+}
+
+#[test]
+fn what_the_scripts_of_packages_install_exists() {
+    let exists = |path: &str| tree::root().join(path).exists();
+    assert_none(&missing_files(&scripts(), &exists));
+}
+
+#[test]
+fn bad_packages_are_found() {
+    let found = |content: &str| {
+        let text = format!("name: x\ncontents:\n{content}\nother:\n");
+        problems(&contents(&text), "install bin/pgdyno; ln -s ../../../bin/pgdyno x; cp man/*.1.gz")
+    };
+    assert_none(&found("  - src: bin/pgdyno\n    dst: /usr/bin/pgdyno"));
+    assert_none(&found("  - src: share/*.1.gz\n    dst: /usr/share/man/man1/\n    packager: deb"));
+    let link =
+        |target: &str, place: &str| found(&format!("  - src: {target}\n    dst: {place}\n    type: symlink"));
+    assert_none(&link("../../../bin/pgdyno", "/usr/lib/pgdyno/bin/pgbench"));
+    assert_one(&link("../../../bin/pgdyno", "/usr/lib/pgdyno/pgbench"), "made by no script");
+    assert_one(&link("pgdyno", "/usr/bin/pgbench"), "not a place");
+    assert_one(&found("  - src: bin/pgdyno\n    dst: /usr/bin/pgbench"), "not a place");
+    assert_one(&found("  - src: bin/pgdyno\n    dst: /usr/bin/pgdyno2"), "not a place");
+    assert_one(&found("  - src: bin/other\n    dst: /usr/bin/pgdyno"), "made by no script");
+    let exists = |path: &str| path == "packaging/here";
+    assert_none(&missing_files("install \"packaging/here\" # x\n# packaging/gone\n", &exists));
+    assert_one(&missing_files("gzip <packaging/gone", &exists), "packaging/gone");
+}

@@ -1,0 +1,20 @@
+# An image that conducts experiments: pgdyno with the programs that lead to its drivers, ssh and kubectl.
+#
+#   ./package                                    makes the programs and their list, dist/SHA256SUMS
+#   docker build -f deploy/kubernetes/coordinator.Dockerfile -t REGISTRY/pgdyno-coordinator:VERSION dist
+#   docker run --rm -it -v "$PWD:/results" -v ~/.ssh:/home/pgdyno/.ssh:ro REGISTRY/pgdyno-coordinator:VERSION plan exp.toml
+#
+# The programs of both architectures lie next to their list, so that --upload puts the right one on each machine.
+FROM debian:13-slim
+ARG TARGETARCH=amd64
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates kubernetes-client openssh-client && \
+    rm -rf /var/lib/apt/lists/*
+COPY pgdyno-*-linux SHA256SUMS /opt/pgdyno/
+RUN set -e; \
+    case "$TARGETARCH" in amd64) a=x86_64 ;; arm64) a=aarch64 ;; *) exit 1 ;; esac; \
+    ln -s /opt/pgdyno/pgdyno-*-$a-linux /usr/local/bin/pgdyno; \
+    useradd --uid 65532 --create-home pgdyno; \
+    install -d -o pgdyno -g pgdyno /results
+USER 65532:65532
+WORKDIR /results
+ENTRYPOINT ["pgdyno"]

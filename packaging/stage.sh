@@ -1,0 +1,37 @@
+# What is in a package, as a tree that can be copied into a prefix, and the packages that are made of it. Read by `package`.
+
+# Everything has the time of the last commit, so that the same sources give the same bytes.
+stage() {
+    local stage=$1 program=$2 texts=$3 lists=$4
+    rm -rf "$stage"
+    mkdir -p "$stage"/{bin,lib/pgdyno/bin,share/man/man1,share/bash-completion/completions,share/zsh/site-functions} \
+        "$stage/share/fish/vendor_completions.d"
+    install -m 755 "$program" "$stage/bin/pgdyno"
+    # The name `pgbench` in PATH belongs to PostgreSQL's own packages; this directory is for those who want ours first.
+    ln -s ../../../bin/pgdyno "$stage/lib/pgdyno/bin/pgbench"
+    install -m 644 "$texts/man/"*.1.gz "$stage/share/man/man1"
+    install -m 644 "$texts/completions/bash" "$stage/share/bash-completion/completions/pgdyno"
+    install -m 644 "$texts/completions/zsh" "$stage/share/zsh/site-functions/_pgdyno"
+    install -m 644 "$texts/completions/fish" "$stage/share/fish/vendor_completions.d/pgdyno.fish"
+    write_documents "$stage/share/doc/pgdyno" "$lists"
+    find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+}
+
+# An archive that is unpacked anywhere, or into /usr/local.
+make_tarball() {
+    local stage=$1 name=$2
+    tar -C "$stage" --transform "flags=rSh;s,^\.,$name," --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
+        --numeric-owner --format=gnu --exclude=./share/doc/pgdyno/changelog.Debian.gz --exclude=./share/doc/pgdyno/copyright \
+        -cf - . | gzip -9n >"dist/$name.tar.gz"
+}
+
+# A .deb and an .rpm of the same tree.
+make_packages() {
+    local stage=$1 architecture=$2 packager goarch=amd64
+    install -m 755 packaging/postrm "$stage/../postrm"
+    [[ $architecture == aarch64 ]] && goarch=arm64
+    for packager in deb rpm; do
+        (cd "$stage" && PACKAGE_ARCHITECTURE=$goarch PACKAGE_VERSION=$version PACKAGE_MAINTAINER=$maintainer \
+            nfpm package --config "$root/packaging/nfpm.yaml" --packager $packager --target "$root/dist/" >/dev/null)
+    done
+}
