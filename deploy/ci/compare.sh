@@ -100,7 +100,8 @@ keep() {
     for file in report.html report.md runs.csv; do
         [[ ! -f $1/$file ]] || install -D -m 644 "$1/$file" "$2-$file"
     done
-    [[ ! -f $1/plan.json ]] || pgdyno pack "$1" -o "$2.tar.gz" >/dev/null || say "the results could not be packed"
+    [[ -f $1/plan.json ]] || return 0
+    if pgdyno pack "$1" -o "$2.tar.gz" >/dev/null; then chmod 644 "$2.tar.gz"; else say "the results could not be packed"; fi
 }
 
 kind=${1:-}

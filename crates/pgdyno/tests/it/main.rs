@@ -25,6 +25,7 @@ mod embedded;
 mod exporter;
 mod eyes;
 mod faults;
+mod formats;
 mod hands;
 mod harm;
 mod hooks;
