@@ -12,6 +12,7 @@ use super::{Limits, dataset_of, scale_units};
 use crate::forecast::outlook::{START_S, around_load_s};
 use crate::plan::design::{self, Combine};
 use crate::plan::expand;
+use crate::site::estimates::counted_s;
 
 /// Bytes per second for loading, indexing and taking a snapshot, on the machine of [`super::Speed`].
 const LOADED_BYTES_PER_S: f64 = 40e6;
@@ -19,10 +20,6 @@ const LOADED_BYTES_PER_S: f64 = 40e6;
 const FIRST_S: f64 = 6.0;
 /// Seconds to fetch the binaries of a version, 10 to 20 MB, at 10 Mbit/s, and to unpack them.
 const FETCH_S: f64 = 20.0;
-/// Committed transactions per second and processor, a low estimate: upper limit for the time of a fixed number of
-/// transactions.
-const TPS_PER_CPU: f64 = 500.0;
-
 /// Bytes of data that the machine loads per second.
 pub(super) fn loaded_bytes_per_s(limits: &Limits) -> f64 {
     LOADED_BYTES_PER_S * limits.speed.whole()
@@ -42,8 +39,10 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let most_clients = most_clients(experiment);
     let bytes =
         |scale: &str| scale_units(scale.parse().unwrap_or(Scale::Fit), unit, most_clients, limits) * unit;
+    let prepare = &experiment.prepare;
+    let reads_all = prepare.restore.all().contains(&true) || prepare.prewarm.all().contains(&true);
     let run_s = |case: &Sketch| {
-        let around_s = around_load_s(bytes(case.text("workload.scale"))) + START_S;
+        let around_s = around_load_s(bytes(case.text("workload.scale")), reads_all) + START_S;
         case.load_s(&experiment.run, limits) + around_s / limits.speed.whole()
     };
     let runs_s: f64 = cases.iter().map(run_s).sum();
@@ -129,8 +128,8 @@ impl Sketch {
         match number("workload.transactions") {
             None => self.ramp_up_s(run) + seconds("run.measure") + run.extend.ms as f64 / 1000.0,
             Some(n) => {
-                let tps = TPS_PER_CPU * f64::from(limits.n_cpus) * limits.speed.whole();
-                n * number("workload.clients").unwrap_or(1.0) / tps
+                let n_clients = number("workload.clients").unwrap_or(1.0);
+                counted_s(self.text("workload.kind"), n, n_clients, limits.n_cpus) / limits.speed.whole()
             }
         }
     }

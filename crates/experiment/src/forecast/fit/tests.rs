@@ -184,3 +184,19 @@ fn a_policy_for_the_wal_keeps_the_ramp_up_that_it_needs() {
         "{changes:?}"
     );
 }
+
+#[test]
+fn a_number_of_transactions_takes_as_long_as_such_transactions_do() {
+    let estimated = |kind: &str, clients: u32| {
+        let text = format!(
+            "[experiment]\nname = \"x\"\nrepeats = 1\n[workload]\nkind = \"{kind}\"\nclients = {clients}\nscale = 10\ntransactions = 9000\n\
+             [prepare]\nrestore = false\n[run]\nrepeat_disturbed = 0\n"
+        );
+        let experiment = crate::plan::file::parse("x", &text, &[]).unwrap();
+        estimated_s(&experiment, &here())
+    };
+    // 9,000 for each of 16 clients at 2 x 1,500 per second: 48 s. A client alone commits 500 per second: 18 s.
+    assert_eq!((estimated("tpcb", 16) - estimated("tpcb", 1)).round(), 30.0);
+    assert_eq!((estimated("tpcb", 32) - estimated("tpcb", 16)).round(), 48.0);
+    assert!(estimated("tpcb-select", 16) < estimated("tpcb", 16) - 30.0);
+}
