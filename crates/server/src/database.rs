@@ -1,6 +1,7 @@
 //! A database of a running server: what it contains, and how it is brought into a known state.
 
 pub mod definitions;
+mod digest;
 pub mod facts;
 pub mod fingerprint;
 pub mod prewarm;

@@ -23,9 +23,9 @@ pub(crate) fn counted_s(kind: &str, n: f64, n_clients: f64, n_cpus: u32) -> f64 
 pub(crate) fn load_s(case: &Case) -> f64 {
     let window_s = f64::from(case.adapt.longest(case.window).load_s());
     let workload = &case.workload;
-    let counted = workload.transactions.map(|n| {
-        counted_s(&workload.kind.to_string(), n as f64, f64::from(workload.n_clients), N_CPUS)
-    });
+    let counted = workload
+        .transactions
+        .map(|n| counted_s(&workload.kind.to_string(), n as f64, f64::from(workload.n_clients), N_CPUS));
     counted.map_or(window_s, |counted| window_s.min(counted))
 }
 

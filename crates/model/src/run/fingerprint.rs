@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Fingerprint {
     /// Tables, their partitions and their indexes, by name.
     pub relations: BTreeMap<String, RelationPrint>,
-    /// Checksum over the rows of each table, in any order; empty unless asked for.
+    /// Checksum over the rows of each table, in any order; empty unless asked for. Ends in [`Fingerprint::BY_SHA256`] where the server
+    /// refuses MD5.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,
     /// Definitions by table, then by kind and name of the object: `index t_pkey`, `trigger audit`; the table itself is
@@ -31,6 +32,9 @@ pub struct RelationPrint {
 }
 
 impl Fingerprint {
+    /// Marks checksums that were computed by SHA-256 in place of MD5, with which they cannot be compared.
+    pub const BY_SHA256: &str = ":sha256";
+
     /// Describes the first difference in contents from `other`: indexes or rows.
     pub fn contents_differ(&self, other: &Fingerprint) -> Option<String> {
         let indexes = |print: &Fingerprint| -> BTreeMap<String, String> {
@@ -44,7 +48,11 @@ impl Fingerprint {
         };
         differing("index", &indexes(self), &indexes(other)).or_else(|| {
             let both_have = !self.checksums.is_empty() && !other.checksums.is_empty();
-            both_have.then(|| differing("the rows of", &self.checksums, &other.checksums))?
+            let is_by_sha256 = |print: &Fingerprint| {
+                print.checksums.values().any(|checksum| checksum.ends_with(Fingerprint::BY_SHA256))
+            };
+            let is_comparable = both_have && is_by_sha256(self) == is_by_sha256(other);
+            is_comparable.then(|| differing("the rows of", &self.checksums, &other.checksums))?
         })
     }
 
@@ -126,7 +134,8 @@ mod tests {
                 Some("the rows of `t`"),
                 Some(("t", 8192, 0)),
             ),
-            // Checksums are compared only if both have them.
+            // Checksums are compared only if both have them, by the same function.
+            (print(&[("t", 8192, ""), ("t_pkey", 16384, "unique (a)")], &[("t", "2:sha256")]), None, None),
             (print(&[("t", 8192, ""), ("t_pkey", 16384, "unique (a)")], &[]), None, None),
         ] {
             assert_eq!(one.contents_differ(&other).as_deref(), contents);

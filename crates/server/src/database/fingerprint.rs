@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use model::run::fingerprint::{Fingerprint, RelationPrint};
 use wire::{Session, quote_literal};
 
+use crate::database::digest::ServerDigest;
 use crate::database::relations::{Missing, with_parts};
 use crate::database::tend::quote_name;
 
@@ -20,8 +21,9 @@ pub fn fingerprint(session: &mut Session, tables: &[&str], with_checksums: bool)
     let relations = relations(session, tables)?;
     let mut checksums = BTreeMap::new();
     if with_checksums {
+        let digest = ServerDigest::common(session);
         for table in tables {
-            checksums.insert(table.to_string(), checksum(session, table)?);
+            checksums.insert(table.to_string(), checksum(session, table, digest)?);
         }
     }
     Ok(Fingerprint {
@@ -66,12 +68,14 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String, 
     (0..rows.len()).map(|i| relation(i).context("the catalog answered in an unknown way")).collect()
 }
 
-/// The number of rows and the sum of 60 bits of each row's MD5: equal for equal rows in any order, and for other
+/// The number of rows and the sum of 60 bits of each row's digest: equal for equal rows in any order, and for other
 /// rows only with a probability of 2^-60.
-fn checksum(session: &mut Session, table: &str) -> Result<String> {
+fn checksum(session: &mut Session, table: &str, digest: ServerDigest) -> Result<String> {
     // As `t::text`, for which the table's owner could define a cast of its own.
     let sql = format!(
-        "select count(*) || ':' || coalesce(sum(('x' || substr(md5(textin(record_out(t))), 1, 15))::bit(60)::bigint), 0) from {} t",
+        "select count(*) || ':' || coalesce(sum(('x' || substr({}, 1, 15))::bit(60)::bigint), 0) || '{}' from {} t",
+        digest.sql("textin(record_out(t))"),
+        if digest == ServerDigest::Md5 { "" } else { Fingerprint::BY_SHA256 },
         quote_name(table)
     );
     session.execute("begin")?;

@@ -10,6 +10,8 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use wire::{Session, quote_ident, quote_literal};
 
+use crate::database::digest::ServerDigest;
+
 /// The first OID of an object that initdb did not make (`FirstNormalObjectId`).
 pub(crate) const FIRST_OID: u32 = 16384;
 
@@ -187,8 +189,9 @@ fn inventory_sql(session: &mut Session) -> Result<String> {
         }
         columns.entry(catalog).or_default().push(column);
     }
-    let parts = columns.iter().map(|(catalog, columns)| part_sql(catalog, columns));
-    Ok(parts.chain([USER_MAPPINGS.to_string(), database_sql()]).collect::<Vec<_>>().join(" union all "))
+    let digest = ServerDigest::certain(session);
+    let parts = columns.iter().map(|(catalog, columns)| part_sql(catalog, columns, digest));
+    Ok(parts.chain([user_mappings_sql(digest), database_sql(digest)]).collect::<Vec<_>>().join(" union all "))
 }
 
 /// Columns of `pg_database` that differ between a database and its copy, that the server changes by itself, or that
@@ -206,21 +209,26 @@ const OF_EACH_DATABASE: [&str; 9] = [
 ];
 
 /// The row of the database itself: owner, tablespace, encoding, locale and whatever later releases add.
-fn database_sql() -> String {
+fn database_sql(digest: ServerDigest) -> String {
     let left_out: String =
         OF_EACH_DATABASE.iter().map(|column| format!(" - {}", quote_literal(column))).collect();
+    let of_row = digest.sql(&format!("(to_jsonb(d){left_out})::text"));
     format!(
-        "select 'pg_database', null, md5((to_jsonb(d){left_out})::text), 'the owner or another property of the database' \
+        "select 'pg_database', null, {of_row}, 'the owner or another property of the database' \
            from pg_catalog.pg_database d where d.datname = current_database()"
     )
 }
 
-const USER_MAPPINGS: &str = "select 'pg_user_mapping', umid::text, md5(row(srvid, umuser, umoptions)::text), \
-     pg_describe_object('pg_user_mapping'::regclass, umid, 0) from pg_user_mappings";
+fn user_mappings_sql(digest: ServerDigest) -> String {
+    format!(
+        "select 'pg_user_mapping', umid::text, {}, pg_describe_object('pg_user_mapping'::regclass, umid, 0) from pg_user_mappings",
+        digest.sql("row(srvid, umuser, umoptions)::text")
+    )
+}
 
 /// Rows of one catalog: those of each object that initdb did not create are one entry, and all others together one
 /// more.
-fn part_sql(catalog: &str, columns: &[&str]) -> String {
+fn part_sql(catalog: &str, columns: &[&str], digest: ServerDigest) -> String {
     let volatile = VOLATILE.iter().find(|(name, _)| *name == catalog).map_or(&[][..], |(_, names)| names);
     let kept = columns.iter().filter(|column| !volatile.contains(column));
     let row = kept.map(|column| format!("t.{}", quote_ident(column))).collect::<Vec<_>>().join(", ");
@@ -254,11 +262,13 @@ fn part_sql(catalog: &str, columns: &[&str]) -> String {
         "pg_depend" => format!(" where t.objid >= {FIRST_OID} or t.refobjid >= {FIRST_OID}"),
         _ => String::new(),
     };
+    let (of_object, of_row) =
+        (digest.sql("string_agg(m, '' order by m)"), digest.sql(&format!("row({row})::text")));
     format!(
-        "select {name}, case when c <> 0 then c::text || '/' || o::text end, md5(string_agg(m, '' order by m)), \
+        "select {name}, case when c <> 0 then c::text || '/' || o::text end, {of_object}, \
                 case when c <> 0 then {label}pg_describe_object(c, o, 0) end \
            from (select case when i >= {first} then k else 0 end c, case when i >= {first} then i else 0 end o, m \
-                   from (select ({class})::oid k, ({oid})::oid i, md5(row({row})::text) m \
+                   from (select ({class})::oid k, ({oid})::oid i, {of_row} m \
                            from pg_catalog.{table} t{only}) r) s group by c, o"
     )
 }
@@ -296,9 +306,9 @@ mod tests {
 
     #[test]
     fn what_the_server_changes_by_itself_is_left_out() {
-        let sql = part_sql("pg_class", &["oid", "relname", "relpages", "relacl"]);
+        let sql = part_sql("pg_class", &["oid", "relname", "relpages", "relacl"], ServerDigest::Md5);
         assert!(sql.contains(r#"row(t."oid", t."relname", t."relacl")"#), "{sql}");
-        let sql = part_sql("pg_enum", &["oid", "enumlabel"]);
+        let sql = part_sql("pg_enum", &["oid", "enumlabel"], ServerDigest::Md5);
         assert!(!sql.contains("t.oid"), "nothing describes a value of an enum: {sql}");
     }
 }
