@@ -40,13 +40,12 @@ impl Session {
     /// Scans received bytes and reads once more; `false` if there was nothing to read.
     pub(super) fn receive_what_is_there(&mut self) -> Result<bool> {
         if self.n_scanned == self.inbox.len() {
-            self.inbox.resize(BUFFER_BYTES, 0);
+            self.inbox.clear();
             self.n_scanned = 0;
-            let received = self.connection.link.recv(&mut self.inbox);
-            self.inbox.truncate(*received.as_ref().unwrap_or(&0));
-            match received {
+            let mut buffer = [0; BUFFER_BYTES];
+            match self.connection.link.recv(&mut buffer) {
                 Ok(0) => return Err(self.lost(io::Error::other("the server closed the connection"))),
-                Ok(_) => {}
+                Ok(n) => self.inbox.extend_from_slice(&buffer[..n]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(self.lost(error)),
             }
