@@ -4,7 +4,7 @@
 verify() {
     [[ -e dist/SHA256SUMS ]] || fail "nothing is in dist/ to compare with; run ./package first"
     [[ -z $(git status --porcelain) ]] || fail "the sources differ from the last commit; commit them, and run ./package again"
-    local elsewhere
+    # Not local: it is removed when the script ends.
     elsewhere=$(mktemp -d "${TMPDIR:-/var/tmp}/pgdyno-again-XXXXXX")
     trap 'rm -rf "$elsewhere"' EXIT
     git clone -q . "$elsewhere/sources"

@@ -1,5 +1,9 @@
 //! Packages: what they install, where, and from which files. Only `./package` can say whether they can be made.
 
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
 use super::tree;
 use super::{assert_none, assert_one};
 
@@ -110,6 +114,39 @@ fn packages_install_only_what_is_ours_and_is_made() {
 fn what_the_scripts_of_packages_install_exists() {
     let exists = |path: &str| tree::root().join(path).exists();
     assert_none(&missing_files(&scripts(), &exists));
+}
+
+/// Purges the package as dpkg does, with its cache in `cache`; says whether that is gone.
+fn purge(cache: &Path) -> bool {
+    let script = tree::file("packaging/postrm").text;
+    assert_eq!(script.matches("cache=/var/cache/pgdyno\n").count(), 1);
+    let script = script.replace("cache=/var/cache/pgdyno\n", &format!("cache='{}'\n", cache.display()));
+    let ended = Command::new("sh").args(["-c", &script, "postrm", "purge"]).status().unwrap();
+    assert!(ended.success(), "{ended}");
+    !cache.exists()
+}
+
+#[test]
+fn a_purge_removes_the_cache_unless_it_is_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = dir.path().join("cache");
+    assert!(purge(&cache), "there is none");
+    for name in ["clusters/18-tpcb", "settings", "postgres"] {
+        fs::create_dir_all(cache.join(name)).unwrap();
+    }
+    let lock = File::create(cache.join("clusters/18-tpcb.lock")).unwrap();
+    lock.lock().unwrap();
+    assert!(!purge(&cache), "a cluster is in use");
+    drop(lock);
+    let journal = cache.join("settings/1-2.json");
+    fs::write(&journal, "{}").unwrap();
+    assert!(!purge(&cache), "settings have to be put back");
+    fs::remove_file(&journal).unwrap();
+    assert!(purge(&cache));
+    let elsewhere = dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &cache).unwrap();
+    assert!(!purge(&cache) && elsewhere.exists(), "a link is left alone");
 }
 
 #[test]
