@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use testbed::{PASSWORD, Pg, run};
 
-use crate::tool::{Place, expect_sound, history_growth, wait_until};
+use crate::tool::{PACE, Place, expect_sound, history_growth, wait_until};
 
 /// The shortest run, on the data as it is.
 const AS_IS: &str = "run -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.restore=false \
@@ -31,7 +31,7 @@ fn check_verifies_what_init_loads_and_finds_damage() {
     assert!(init("1").stdout.contains("loaded scale 1: 100011 rows"), "own tables are replaced");
 
     let mut run = vec!["--server", &server, "-o", "out", "--scale", "1"];
-    run.splice(0..0, AS_IS.split_whitespace());
+    run.splice(0..0, AS_IS.split_whitespace().chain([PACE]));
     place.run(&run).expect(0);
     let first = place.first_run("out");
     expect_sound(&first);
@@ -109,7 +109,7 @@ fn tables_of_others_are_used_or_refused_but_not_dropped() {
     assert!(refused.stderr.contains("pgdyno did not create"), "{}", refused.stderr);
     assert!(!place.path("refused").exists());
 
-    let mut as_is: Vec<&str> = AS_IS.split_whitespace().collect();
+    let mut as_is: Vec<&str> = AS_IS.split_whitespace().chain([PACE]).collect();
     as_is.extend(["--server", &server, "-o"]);
     let other = place.run(&[&as_is[..], &["other", "--scale", "2"]].concat()).expect(1);
     assert!(other.stderr.contains("give --scale 1"), "{}", other.stderr);

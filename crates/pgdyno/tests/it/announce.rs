@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use testbed::Pg;
 
-use crate::tool::Place;
+use crate::tool::{PACE, Place};
 
 /// One short run.
 const BRIEF_RUN: &str = "run -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
@@ -38,7 +38,7 @@ fn on_a_terminal_pgdyno_asks_before_it_uses_a_database_with_other_contents() {
     let with = |more: &[&'static str]| -> Vec<String> {
         BRIEF_RUN
             .split_whitespace()
-            .chain(["-s", "1", "--server", &server])
+            .chain([PACE, "-s", "1", "--server", &server])
             .chain(more.iter().copied())
             .map(str::to_string)
             .collect()
@@ -82,7 +82,7 @@ fn a_command_that_changes_nothing_says_so_and_does_not_ask() {
     let server = pg.admin_target(&database);
     pg.admin(&database).execute("create table diary (t text)").unwrap();
     place.write("one.sql", "select 1;\n");
-    let args = BRIEF_RUN.split_whitespace().chain(["-f", "one.sql", "--server", &server, "-o", "out"]);
+    let args = BRIEF_RUN.split_whitespace().chain([PACE, "-f", "one.sql", "--server", &server, "-o", "out"]);
     let (code, shown) = on_terminal(&place, &args.collect::<Vec<_>>(), "");
     assert_eq!(code, Some(0), "{shown}");
     assert!(

@@ -9,7 +9,7 @@ use model::experiment::script::CaseData;
 use model::experiment::script::archive::ArchiveFormat;
 use testbed::{Pg, Server, bin_dir};
 
-use crate::tool::{Ended, Place, expect_sound};
+use crate::tool::{Ended, PACE, Place, expect_sound};
 
 const SHOP: &str = "\
 create role seller;
@@ -60,7 +60,7 @@ impl Shop {
     }
 
     fn run(&self, options: &[&str]) -> Ended {
-        self.place.run(&[&["run", "shop.toml", "--bin-dir", &self.bin_dir], options].concat())
+        self.place.run(&[&["run", "shop.toml", PACE, "--bin-dir", &self.bin_dir], options].concat())
     }
 
     /// Dumps a database as the server's user would; returns the archive's path.
@@ -189,11 +189,11 @@ fn a_built_in_workload_runs_on_an_archive_that_another_program_made() {
     let url = pg.admin_target(&hammer);
     shop.place.run(&["init", "-w", "tproc-c", "-s", "1", "--server", &url]).expect(0);
     pg.execute(&hammer, "comment on table warehouse is null; drop function slev(int, int, int)");
-    shop.dump(&pg, &hammer, "hammer.dir", &["-Fd", "--jobs=2"]);
+    shop.dump(&pg, &hammer, "hammer.dir", &["-Fd", "--jobs=2", "--compress=1"]);
     let set = ["--set", "workload.restore_from=hammer.dir", "--set", "prepare.settle=false"];
     let run = |scale: &str| {
         let options = ["run", "-w", "tproc-c", "-s", scale, "--bin-dir", &shop.bin_dir, "-o", "out"];
-        let spans = ["--repeats", "1", "--ramp-up", "0s", "--measure", "2s"];
+        let spans = ["--repeats", "1", "--ramp-up", "0s", "--measure", "2s", PACE];
         shop.place.run(&[&options[..], &spans, &set].concat())
     };
     let refused = run("fit").expect(1);

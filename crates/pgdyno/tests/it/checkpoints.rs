@@ -7,13 +7,13 @@ use model::experiment::plan::RunState;
 use model::run::phase::Phase;
 use model::telemetry::event::EventKind;
 
-use crate::tool::{Place, tell, wait_until};
+use crate::tool::{Place, SMALL, tell, wait_until};
 
 const RUN: &str =
     "run --bin-dir /usr/lib/postgresql/15/bin -c 4 --scale 2 --repeats 1 --set prepare.settle=false";
 
 fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let mut args: Vec<&str> = RUN.split_whitespace().collect();
+    let mut args: Vec<&str> = RUN.split_whitespace().chain(["--set", SMALL]).collect();
     args.extend(more);
     args
 }
@@ -23,15 +23,15 @@ fn the_wal_of_the_ramp_up_decides_its_size_and_two_checkpoints_lie_in_the_measur
     let place = Place::new();
     // The same amount of WAL each second on any machine, and no full-page images after a checkpoint.
     place.write("fill.sql", "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000));\n");
-    let load = ["-f", "fill.sql", "--set", "workload.data=\"none\"", "--set", "workload.pace=constant 60/s"];
+    let load = ["-f", "fill.sql", "--set", "workload.data=\"none\"", "--set", "workload.pace=constant 90/s"];
     let policy = ["--set", "run.wal=[\"two-checkpoints\", \"no-checkpoint\"]"];
-    let run = args(&[&load[..], &policy, &["--ramp-up", "6s", "--measure", "18s", "-o", "out"]].concat());
+    let run = args(&[&load[..], &policy, &["--ramp-up", "5s", "--measure", "12s", "-o", "out"]].concat());
     place.run(&run).expect(0);
     let data = store::load_experiment(&place.path("out")).unwrap();
     for run in &data.runs {
         let detail = &run.record.phase(Phase::RampUp).unwrap().detail;
         let rate: f64 = detail["wal_mb_per_s"].parse().unwrap();
-        assert!((3.0..12.0).contains(&rate), "{detail:?}");
+        assert!((4.5..18.0).contains(&rate), "{detail:?}");
         assert!(detail["max_wal_size_for_no_checkpoint"].ends_with("MB"), "{detail:?}");
         let measure = run.record.phase(Phase::Measure).unwrap();
         let within = measure.start_unix_ns..measure.end_unix_ns;

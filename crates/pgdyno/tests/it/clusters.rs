@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::tool::Place;
+use crate::tool::{PACE, Place};
 
 #[test]
 fn clusters_are_listed_and_removed_by_name() {
@@ -143,7 +143,7 @@ fn a_marker_that_a_power_failure_left_empty_blocks_nothing() {
 
     // A WAL on another device is removed with it, because it has its own marker.
     let run = [
-        &["run", "--set", &wal, "--measure", "2s", "--ramp-up", "0s", "--repeats", "1", "-c", "1"],
+        &["run", "--set", &wal, "--measure", "2s", "--ramp-up", "0s", "--repeats", "1", "-c", "1", PACE],
         &init[1..],
     ];
     place.run(&run.concat());
@@ -211,7 +211,7 @@ fn directories_of_a_cluster_elsewhere_are_removed_with_it_even_after_a_kill_and_
     let snapshots = format!("prepare.snapshot_directory={}", place.path("snapshots").display());
     let line = [
         &["run", "--bin-dir", "/usr/lib/postgresql/15/bin", "--scale", "1", "-c", "1", "--set", &wal][..],
-        &["--set", &snapshots, "--measure", "2s", "--ramp-up", "0s", "--repeats", "1"][..],
+        &["--set", &snapshots, "--measure", "2s", "--ramp-up", "0s", "--repeats", "1", PACE][..],
     ]
     .concat();
     for kind in [0, 1] {

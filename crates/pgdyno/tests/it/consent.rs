@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use testbed::Pg;
 
-use crate::tool::{Place, expect_sound, wait_until};
+use crate::tool::{PACE, Place, expect_sound, wait_until};
 
 const RUN: &str = "run -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
 
 fn args<'a>(text: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    text.split_whitespace().chain(more.iter().copied()).collect()
+    let pace = text.starts_with("run").then_some(PACE);
+    text.split_whitespace().chain(pace).chain(more.iter().copied()).collect()
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn two_pgdynos_are_kept_apart_on_one_database() {
     let server = pg.admin_target(&database);
     place.run(&["init", "--server", &server, "-s", "1"]).expect(0);
     let first = place.start(place.command(&args(
-        "run -c 1 --measure 60s --ramp-up 0s --repeats 1 -s 1 -o first",
+        "run -c 1 --measure 60s --ramp-up 0s --repeats 1 --set prepare.settle=false -s 1 -o first",
         &["--server", &server],
     )));
     place.wait_for_load("first", 1);

@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use testbed::{Options, Pg, Server, Sshd};
 
-use crate::tool::{Ended, Place, Running, tell, wait_until};
+use crate::tool::{Ended, PACE, Place, Running, tell, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
 const RUN: &str = "-c 4 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false \
@@ -34,7 +34,7 @@ fn start(place: &Place, server: &str, drivers: &[String], more: &[&str]) -> Runn
 }
 
 fn run(place: &Place, server: &str, drivers: &[String]) -> Ended {
-    start(place, server, drivers, &["--measure", "3s"]).wait()
+    start(place, server, drivers, &["--measure", "3s", PACE]).wait()
 }
 
 /// A shell that its death signal does not reach, as one on another machine.
@@ -141,7 +141,7 @@ fn a_driver_that_is_killed_voids_the_run_and_the_others_end() {
     let (pg, place) = (Pg::shared(), Place::new());
     let drivers = [driver("a", &FAR, PROGRAM), driver("b", &FAR, PROGRAM)];
     let server = pg.admin_target(&pg.database());
-    let running = start(&place, &server, &drivers, &["--measure", "30s"]);
+    let running = start(&place, &server, &drivers, &["--measure", "30s", PACE]);
     place.wait_for_load("out", 1);
     let victim = place.pids_of("drive")[0];
     kill(Pid::from_raw(victim), Signal::SIGKILL).unwrap();
@@ -217,7 +217,7 @@ fn a_copy_that_ssh_brought_drives_and_ends_with_ssh() {
     let via: Vec<&str> = via.iter().map(String::as_str).collect();
     let far = driver("far", &via, "/nonexistent/pgdyno") + "upload = true\n";
     let server = pg.admin_target(&pg.database());
-    let running = start(&place, &server, &[far], &["--measure", "30s"]);
+    let running = start(&place, &server, &[far], &["--measure", "30s", PACE]);
     place.wait_for_load("out", 1);
     let copies = sshd.cache().join("pgdyno/drivers").display().to_string();
     assert_eq!(with(&copies).len(), 1, "the copy runs");

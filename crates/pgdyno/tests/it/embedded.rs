@@ -7,10 +7,10 @@ use std::process::Command;
 use testbed::bin_dir;
 
 use crate::harm::expect_made;
-use crate::tool::{Place, expect_sound, history_growth};
+use crate::tool::{PACE, Place, expect_sound, history_growth};
 
 /// The shortest run that can be measured.
-const SHORT: [&str; 8] = ["--scale", "1", "--measure", "2s", "--ramp-up", "0s", "--repeats", "1"];
+const SHORT: [&str; 9] = ["--scale", "1", "--measure", "2s", "--ramp-up", "0s", "--repeats", "1", PACE];
 
 #[test]
 fn an_experiment_on_the_default_server_ends_with_a_report_and_balances() {

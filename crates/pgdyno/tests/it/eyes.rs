@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use testbed::Pg;
 
-use crate::tool::{Ended, Place, Running, tell, wait_until};
+use crate::tool::{Ended, PACE, Place, Running, tell, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
 const RUN: &str = "-c 2 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false -o out";
@@ -19,7 +19,7 @@ fn start(place: &Place, server: &str, via: &[&str], program: &str, measure: &str
         "[experiment]\nname = \"eyes\"\n[server]\nhost = {{name = \"db1\", via = {via:?}, program = \"{program}\"}}\n[run]\ncounters = true\n"
     );
     let file = place.write("eyes.toml", &text).display().to_string();
-    let fixed = ["run", file.as_str(), "--server", server, "--measure", measure];
+    let fixed = ["run", file.as_str(), "--server", server, "--measure", measure, PACE];
     place.start(place.command(&fixed.into_iter().chain(RUN.split_whitespace()).collect::<Vec<_>>()))
 }
 

@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 use testbed::{Pg, Sshd};
 
 use crate::os::{SWAPPINESS, may_set, value};
-use crate::tool::{Place, Running, tell, wait_until};
+use crate::tool::{PACE, Place, Running, tell, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
 const RUN: &str = "-c 2 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=false";
@@ -48,7 +48,7 @@ fn start(place: &Place, pg: &Pg, host: &str, os: &str) -> Running {
 /// A pgdyno with this experiment file and directory for results.
 fn start_file(place: &Place, pg: &Pg, file: &Path, output: &str) -> Running {
     let (file, server) = (file.display().to_string(), pg.admin_target(&pg.database()));
-    let fixed = ["run", file.as_str(), "--server", &server, "--measure", "3s", "-o", output];
+    let fixed = ["run", file.as_str(), "--server", &server, "--measure", "3s", PACE, "-o", output];
     place.start(place.command(&fixed.into_iter().chain(RUN.split_whitespace()).collect::<Vec<_>>()))
 }
 

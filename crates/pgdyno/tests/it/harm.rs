@@ -14,14 +14,15 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use testbed::run;
 
-use crate::tool::{Ended, Place, Running, expect_identity, expect_sound, tell, wait_until};
+use crate::tool::{Ended, PACE, Place, Running, SMALL, expect_identity, expect_sound, tell, wait_until};
 
 /// Short runs on our own server.
 const RUNS: &str = "run --version 18 --scale 1 -c 2 --ramp-up 0s --set prepare.settle=false \
                     --set prepare.prewarm=false --set run.grace=1s";
 
 fn start(place: &Place, options: &str) -> Running {
-    let args: Vec<&str> = RUNS.split_whitespace().chain(options.split_whitespace()).collect();
+    let args: Vec<&str> =
+        RUNS.split_whitespace().chain(["--set", SMALL, PACE]).chain(options.split_whitespace()).collect();
     place.start(place.command(&args))
 }
 
@@ -187,8 +188,10 @@ fn a_clock_that_is_set_back_and_forth_bends_no_run() {
     place.run(&["init", "--version", "18", "--scale", "1"]).expect(0);
     let (source, library, back) = (place.write("clock.c", CLOCK), place.path("clock.so"), place.path("back"));
     run(Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl"));
-    let args: Vec<&str> =
-        RUNS.split_whitespace().chain(["--measure", "5s", "--repeats", "2", "-o", "out"]).collect();
+    let args: Vec<&str> = RUNS
+        .split_whitespace()
+        .chain(["--set", SMALL, PACE, "--measure", "5s", "--repeats", "2", "-o", "out"])
+        .collect();
     let mut command = place.command(&args);
     command.env("LD_PRELOAD", &library).env("CLOCK_SET_BACK", &back);
     let began = Instant::now();

@@ -5,7 +5,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use testbed::Pg;
 
-use crate::tool::{Place, Running, wait_until};
+use crate::tool::{PACE, Place, Running, wait_until};
 
 /// Three runs on a database that is replaced by copies.
 fn start(place: &Place, server: &str, database: &str, scale: &str) -> Running {
@@ -17,7 +17,7 @@ fn runs(place: &Place, server: &str, database: &str, scale: &str) -> Command {
     let args = args.split_whitespace();
     place.command(
         &args
-            .chain(["--scale", scale, "--server", server, "--replace-database", database])
+            .chain([PACE, "--scale", scale, "--server", server, "--replace-database", database])
             .collect::<Vec<_>>(),
     )
 }

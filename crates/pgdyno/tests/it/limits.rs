@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testbed::Pg;
 
-use crate::tool::{Ended, Place};
+use crate::tool::{Ended, PACE, Place};
 
 /// Longer than any limit given here, shorter than for ever.
 const BOUND: Duration = Duration::from_secs(45);
@@ -25,7 +25,7 @@ fn expect_failure(place: &Place, args: &str, server: &str) -> Ended {
 /// A run whose phases may take so long.
 fn run(output: &str, phase_timeout: &str, options: &str) -> String {
     format!(
-        "run --scale 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.restore=false \
+        "run --scale 1 -c 2 {PACE} --measure 2s --ramp-up 0s --repeats 1 --set prepare.restore=false \
          --set prepare.settle=false --set run.phase_timeout={phase_timeout} {options} -o {output}"
     )
 }
@@ -95,7 +95,8 @@ fn settings_of_the_role_and_the_database_do_not_end_what_accompanies_a_run() {
     }
     // Loaded, copied by a template, vacuumed, read, settled, observed, and counted.
     let args = "run -s 3 -c 2 --measure 3s --ramp-up 0s --repeats 2 -o out --replace-database";
-    let args: Vec<&str> = args.split_whitespace().chain([database.as_str(), "--server", &server]).collect();
+    let args: Vec<&str> =
+        args.split_whitespace().chain([database.as_str(), PACE, "--server", &server]).collect();
     place.run(&args).expect(0);
     for run in place.results("out").runs {
         crate::tool::expect_sound(&run);

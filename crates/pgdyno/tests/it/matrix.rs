@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::experiment::plan::RunState;
 use testbed::{Pg, bin_dir};
 
-use crate::tool::{Place, expect_sound};
+use crate::tool::{PACE, Place, expect_sound};
 
 /// `[server]` with the installed binaries, so that nothing is fetched.
 fn own_binaries() -> String {
@@ -210,7 +210,7 @@ fn targets_by_url_are_separate_servers() {
         pg.admin_target(&two)
     );
     place.write("urls.toml", &text);
-    place.run(&["run", "urls.toml", "-o", "out"]).expect(0);
+    place.run(&["run", "urls.toml", PACE, "-o", "out"]).expect(0);
     let data = place.results("out");
     data.runs.iter().for_each(expect_sound);
     for run in &data.runs {

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use testbed::{PASSWORD, Pg};
 
-use crate::tool::{Place, wait_until};
+use crate::tool::{PACE, Place, wait_until};
 
 const WITH_DATA: &str = "\
 [experiment]
@@ -57,7 +57,8 @@ fn a_pipe_from_a_shell_is_read_even_if_a_password_is_removed_from_the_arguments(
     for command in [
         format!("{program} pgbench -n -t 1 -f <(sleep 0.5; echo 'select 1;') {server}"),
         format!(
-            "{program} run -w scripts -f <(sleep 0.5; echo 'select 1;') --server {server} --measure 2s --repeats 1 -o out"
+            "{program} run -w scripts -f <(sleep 0.5; echo 'select 1;') --server {server} --ramp-up 0s --measure 2s --repeats 1 {PACE} \
+             --set prepare.settle=false -o out"
         ),
     ] {
         let shell = place.command_of(Path::new("bash"), &["-c", &command]);

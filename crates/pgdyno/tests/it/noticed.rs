@@ -9,7 +9,7 @@ use analysis::finding::{Finding, Severity};
 use analysis::summary::RunSummary;
 use testbed::{Pg, QuotaGroup, as_server_user, bin_dir};
 
-use crate::tool::{Place, tell, wait_until};
+use crate::tool::{PACE, Place, tell, wait_until};
 
 /// A short run with this many options more.
 fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
@@ -211,7 +211,7 @@ fn every_autovacuum_on_a_server_by_url_is_counted() {
     let before = count();
     let args =
         ["run", "-s", "1", "-c", "2", "--ramp-up", "1s", "--repeats", "1", "-o", "out", "--measure", "6s"];
-    let more = ["--set", "prepare.restore=false", "--set", "prepare.settle=false", "--server", &target];
+    let more = [PACE, "--set", "prepare.restore=false", "--set", "prepare.settle=false", "--server", &target];
     place.run(&[&args[..], &more].concat()).expect(0);
     wait_until("a vacuum", || count() > before);
     let counted = place.first_run("out").events.into_iter().filter(|event| {

@@ -17,7 +17,7 @@ use model::run::phase::Phase;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
-use crate::tool::{Ended, Place, tell, wait_until};
+use crate::tool::{Ended, PACE, Place, tell, wait_until};
 
 pub(crate) const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
@@ -32,7 +32,7 @@ pub(crate) fn value(path: &str) -> String {
 }
 
 fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let mut args: Vec<&str> = RUN.split_whitespace().collect();
+    let mut args: Vec<&str> = RUN.split_whitespace().chain([PACE]).collect();
     args.extend(more);
     args
 }

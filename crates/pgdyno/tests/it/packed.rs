@@ -6,7 +6,7 @@ use std::path::Path;
 
 use testbed::{PASSWORD, Pg, as_server_user};
 
-use crate::tool::{Ended, Place};
+use crate::tool::{Ended, PACE, Place};
 
 const RUN: &str = "-w tpcb-select -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 \
                    --set prepare.prewarm=false --set prepare.settle=false -o out";
@@ -30,7 +30,7 @@ fn what_one_account_measured_another_one_measures_again() {
     let (theirs, ours, pg) = (Place::new(), Place::new(), Pg::shared());
     let server = bench(&pg);
     let args: Vec<&str> =
-        ["run"].into_iter().chain(RUN.split_whitespace()).chain(["--server", &server]).collect();
+        ["run", PACE].into_iter().chain(RUN.split_whitespace()).chain(["--server", &server]).collect();
     theirs.run(&args).expect(0);
     let packed = theirs.run(&["pack", "out"]).expect(0);
     assert_eq!(packed.stdout, "out.tar.gz\n");

@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 
 use crate::harm::{Victim, expect_made, named};
 use crate::resume::{completed, expect_exactly_the_plan, plan_of};
-use crate::tool::{Place, Running, expect_sound, history_growth, tell};
+use crate::tool::{PACE, Place, Running, SMALL, expect_sound, history_growth, tell};
 
 /// Longest wait for a phase to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,13 +50,14 @@ const PHASES: [(&str, Seen); 12] = [
     ("stop", |scene| scene.n_seconds() >= LOAD_S && !scene.runs("pgdyno")),
     // The run may have been recorded by the pgdyno before, whose next one is signalled once it is at work.
     ("record of a run", |scene| {
-        completed(scene.place).len() == 1 && (scene.has_begun() || scene.running.has_said("resuming"))
+        n_recorded(scene.place) == 1 && (scene.has_begun() || scene.running.has_said("resuming"))
     }),
-    ("report", |scene| completed(scene.place).len() == 2),
+    ("report", |scene| n_recorded(scene.place) == 2),
 ];
 
-/// Phases that end before the first run has a number.
+/// Phases that end before the first run has a number; and those that end before it has a record.
 const BEFORE_LOAD: [&str; 5] = ["restore", "start", "vacuum and checkpoint", "connect", "ramp-up"];
+const BEFORE_RECORD: [&str; 2] = ["measure", "stop"];
 const N_ATTEMPTS: u32 = 3;
 
 impl Scene<'_> {
@@ -95,28 +96,35 @@ fn first_run(place: &Place) -> Option<u64> {
     fs::metadata(place.path("out/runs/0001")).ok().map(|facts| facts.ino())
 }
 
-/// Whether a phase of the first run passed unseen.
-fn is_missed(place: &Place, phase: &str) -> bool {
-    BEFORE_LOAD.contains(&phase) && !completed(place).is_empty()
+/// How many runs have a record that calls them completed. It is asked each millisecond, so nothing is parsed.
+fn n_recorded(place: &Place) -> usize {
+    let record = |run: &&str| fs::read_to_string(place.path(&format!("out/runs/{run}/run.json")));
+    let is_completed = |run: &&str| record(run).is_ok_and(|text| text.contains("\"state\": \"completed\""));
+    ["0001", "0002"].into_iter().filter(is_completed).count()
 }
 
-/// Begins or resumes the experiment, until it is in a phase or has missed it.
-fn go_on_until(place: &Place, phase: &str, is_there: fn(&Scene) -> bool) -> Running {
+/// Whether a phase of the first run passed unseen.
+fn is_missed(place: &Place, phase: &str) -> bool {
+    BEFORE_LOAD.contains(&phase) && n_recorded(place) > 0
+}
+
+/// Begins or resumes the experiment, until it is in a phase; false if that passed unseen.
+fn go_on_until(place: &Place, phase: &str, is_there: fn(&Scene) -> bool) -> (Running, bool) {
     let args: &[&str] = match plan_of(place) {
         Some(_) => &["run", "--resume", "out"],
-        None => &["run", "phases.toml", "-o", "out"],
+        None => &["run", "phases.toml", "--set", SMALL, PACE, "-o", "out"],
     };
     let left = first_run(place);
     let running = place.start(place.command(args));
     let begun = Instant::now();
     while !is_there(&Scene { place, running: &running, left }) {
         assert!(begun.elapsed() < PATIENCE, "waited in vain for {phase}");
-        if is_missed(place, phase) {
-            break;
+        if is_missed(place, phase) || BEFORE_RECORD.contains(&phase) && n_recorded(place) > 0 {
+            return (running, false);
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    running
+    (running, true)
 }
 
 /// Signals pgdyno in each phase, and resumes the experiment each time.
@@ -132,12 +140,12 @@ fn is_signalled_in_each_phase(signal: Signal) -> bool {
     let mut kept = BTreeMap::new();
     let mut plan = None;
     for (n, (phase, is_there)) in PHASES.into_iter().enumerate() {
-        let running = go_on_until(&place, phase, is_there);
+        let (running, is_seen) = go_on_until(&place, phase, is_there);
         running.signal(signal);
         let ended = running.wait();
         let now = completed(&place);
         tell(&format!("{signal} in {phase}: {}, {} runs are done", ended.status, now.len()));
-        if is_missed(&place, phase) {
+        if !is_seen || is_missed(&place, phase) {
             place.run(&["clean"]).expect(0);
             return false;
         }
@@ -186,7 +194,7 @@ fn stand_still_in_each_phase(victim: Victim, phases: &[&str]) -> Vec<&'static st
     let place = Place::with_binaries(&["18"]);
     let longer = EXPERIMENT.replace("measure = \"2s\"", "measure = \"5s\"");
     place.write("phases.toml", &longer.replace("repeats = 2", "repeats = 1"));
-    let running = place.start(place.command(&["run", "phases.toml", "-o", "out"]));
+    let running = place.start(place.command(&["run", "phases.toml", "--set", SMALL, PACE, "-o", "out"]));
     let mut ahead: Vec<_> = PHASES.into_iter().filter(|(phase, _)| phases.contains(phase)).collect();
     let begun = Instant::now();
     while !ahead.is_empty() && running.is_alive() {

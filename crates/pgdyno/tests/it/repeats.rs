@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use testbed::bin_dir;
 
-use crate::tool::Place;
+use crate::tool::{PACE, Place};
 
 #[test]
 fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();
-    let set = ["--set", "run.repeat_disturbed=1", "--set", "prepare.prewarm=false"];
-    let args = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "2", "--repeats", "1", "-o", "out"];
-    let lengths = ["--ramp-up", "1s", "--measure", "3s"];
+    let set = ["run.repeat_disturbed=1", "prepare.prewarm=false", "prepare.settle=false"];
+    let args = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "2", "--repeats", "1", PACE, "-o", "out"];
+    let lengths = ["--ramp-up", "0s", "--measure", "3s"];
     let is_over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
         // More than the allowed 2 % of all processors, on any machine.
@@ -24,7 +24,8 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
                 }
             });
         }
-        let running = place.start(place.command(&[&args[..], &lengths, &set].concat()));
+        let running = place
+            .start(place.command(&[&args[..], &lengths, &set.map(|set| ["--set", set]).concat()].concat()));
         let ended = running.wait();
         is_over.store(true, Ordering::Relaxed);
         ended

@@ -5,7 +5,7 @@ use std::fs;
 use nix::sys::signal::Signal;
 use testbed::Pg;
 
-use crate::tool::{Ended, Place, expect_found};
+use crate::tool::{Ended, PACE, Place, expect_found};
 
 /// The shortest experiment with the user's own script.
 fn run_script(place: &Place, script: &str, more: &[&str]) -> Ended {
@@ -15,7 +15,7 @@ fn run_script(place: &Place, script: &str, more: &[&str]) -> Ended {
     let args = "run -f own.sql -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false \
                 --set run.repeat_disturbed=0 -o out --server";
     let args: Vec<&str> =
-        args.split_whitespace().chain([server.as_str()]).chain(more.iter().copied()).collect();
+        args.split_whitespace().chain([server.as_str(), PACE]).chain(more.iter().copied()).collect();
     place.run(&args)
 }
 
@@ -56,7 +56,7 @@ fn an_experiment_that_is_being_measured_is_read_and_left_alone() {
     let server = pg.admin_target(&pg.database());
     place.write("own.sql", "SELECT 1;\n");
     let args = "run -f own.sql -c 1 --measure 60s --ramp-up 0s --repeats 2 --set prepare.settle=false -o out --server";
-    let args: Vec<&str> = args.split_whitespace().chain([server.as_str()]).collect();
+    let args: Vec<&str> = args.split_whitespace().chain([server.as_str(), PACE]).collect();
     let running = place.start(place.command(&args));
     place.wait_for_load("out", 1);
     let report = place.run(&["report", "out"]).expect(2);

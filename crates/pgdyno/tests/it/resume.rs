@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use model::experiment::plan::{Plan, RunState};
 use nix::sys::signal::Signal;
 
-use crate::tool::{Ended, Place, expect_sound, tell};
+use crate::tool::{Ended, PACE, Place, SMALL, expect_sound, tell};
 
 /// Short runs on little data: what is tested is what lies between them.
 fn experiment(repeats: u32) -> String {
@@ -59,7 +59,7 @@ pub(crate) fn completed(place: &Place) -> BTreeMap<u32, (Vec<u8>, Vec<u8>)> {
 fn start_or_resume(place: &Place) -> crate::tool::Running {
     let args: &[&str] = match plan_of(place) {
         Some(_) => &["run", "--resume", "out"],
-        None => &["run", "kills.toml", "-o", "out"],
+        None => &["run", "kills.toml", "--set", SMALL, PACE, "-o", "out"],
     };
     place.start(place.command(args))
 }
@@ -157,7 +157,16 @@ fn a_notice_that_the_machine_goes_stops_the_run_which_resumes() {
         }
     });
     let began = Instant::now();
-    let ended = expect_resumable(place.run(&["run", "kills.toml", "-o", "out", "--spot-notice", &url]));
+    let ended = expect_resumable(place.run(&[
+        "run",
+        "kills.toml",
+        "--version=18",
+        PACE,
+        "-o",
+        "out",
+        "--spot-notice",
+        &url,
+    ]));
     assert!(began.elapsed() < Duration::from_secs(35), "{:?}", began.elapsed());
     assert!(ended.stderr.contains("will be taken away ({\"action\": \"stop\"})"), "{}", ended.stderr);
     cloud.join().unwrap();
@@ -194,7 +203,7 @@ fn a_target_that_was_rebuilt_elsewhere_begins_its_block_again() {
          repeat_disturbed = 0\n[prepare]\nsettle = false\nprewarm = false\n"
     );
     place.write("moved.toml", &file);
-    let running = place.start(place.command(&["run", "moved.toml", "-o", "out"]));
+    let running = place.start(place.command(&["run", "moved.toml", PACE, "-o", "out"]));
     crate::tool::wait_until("the second run", || place.path("out/runs/0002").exists());
     running.signal(Signal::SIGKILL);
     running.wait();

@@ -4,7 +4,7 @@
 use model::run::phase::Phase;
 use testbed::{PASSWORD, Pg, run};
 
-use crate::tool::{Ended, Place, expect_sound};
+use crate::tool::{Ended, PACE, Place, expect_sound};
 
 const MAY_NOT_CREATE: &str = "`bench` may not create tables in schema `public` of database";
 const MAY_NOT_REPLACE: &str = "`bench` may not replace table `public.pgbench_accounts`";
@@ -53,7 +53,7 @@ impl Server {
         };
         let mut args: Vec<&str> = [command].into_iter().chain(options.split_whitespace()).collect();
         if command == "run" {
-            args.extend(["--yes", "-o", "out"]);
+            args.extend([PACE, "--yes", "-o", "out"]);
         }
         args.extend(["--server", &server]);
         self.place.run(&args)

@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use testbed::{Pg, bin_dir};
 
-use crate::tool::{Ended, Place, expect_sound};
+use crate::tool::{Ended, PACE, Place, expect_sound};
 
 /// A name that has to be quoted.
 const QUOTED: &str = "a\"b C";
 /// A name whose characters mean something to pgbench's scripts, to a routine's body or to a string.
 const HOSTILE: &str = "x:scale $body$;'\\y.z@.";
+
+/// Also reads every row of every table, by its name: once for each kind of tables.
+const CHECKSUMS: &str = "--set prepare.checksums=true";
+/// Without what the first run of a kind of tables has shown, and what takes longest.
+const LIKE_BEFORE: &str = "--set prepare.analyze=false";
 
 /// A database with a schema that is on no search path.
 struct OtherSchema {
@@ -38,9 +43,8 @@ impl OtherSchema {
     #[track_caller]
     fn run(&self, workload: &str, more: &str) {
         let out = format!("{workload}{more}").replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-        let args = "run -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false \
-                    --set prepare.checksums=true";
-        self.pgdyno(&format!("{args} -w {workload} {more} -o {out}")).expect(0);
+        let args = "run -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
+        self.pgdyno(&format!("{args} {PACE} -w {workload} {more} -o {out}")).expect(0);
         let run = self.place.first_run(&out);
         expect_sound(&run);
         assert_eq!(run.record.telemetry_unavailable.get("rows_after"), None, "{workload}");
@@ -60,15 +64,15 @@ impl OtherSchema {
 #[test]
 fn tpcb_runs_in_a_schema_that_is_on_no_search_path() {
     let other = OtherSchema::with(QUOTED);
-    for workload in ["tpcb", "tpcb-simple", "tpcb-select"] {
-        other.run(workload, "");
-    }
+    other.run("tpcb", CHECKSUMS);
+    other.run("tpcb-simple", "");
+    other.run("tpcb-select", "");
     other.run("tpcb", "-M simple");
     other.pgdyno("init -s 1 --partitions 3 --streams 2").expect(0);
     other.run("tpcb", "--set workload.partitions=3 --set prepare.restore=false");
     let scripts = "run -f builtin:tpcb-like --set workload.data=\"tpcb\" -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 \
-                   --replace -o scripts";
-    other.pgdyno(scripts).expect(0);
+                   --set prepare.settle=false --replace -o scripts";
+    other.pgdyno(&format!("{scripts} {PACE}")).expect(0);
     expect_sound(&other.place.first_run("scripts"));
     other.expect_alone();
 }
@@ -77,8 +81,9 @@ fn tpcb_runs_in_a_schema_that_is_on_no_search_path() {
 fn tpcc_runs_in_a_schema_that_is_on_no_search_path() {
     let other = OtherSchema::with(QUOTED);
     other.pgdyno("init -s 1 -w tpcc").expect(0);
-    for calls in ["statements", "functions", "procedures"] {
-        other.run("tpcc", &format!("--set prepare.restore=false --set workload.calls={calls}"));
+    for (calls, more) in [("statements", CHECKSUMS), ("functions", LIKE_BEFORE), ("procedures", LIKE_BEFORE)]
+    {
+        other.run("tpcc", &format!("--set prepare.restore=false --set workload.calls={calls} {more}"));
     }
     other.pgdyno("check --acid -w tpcc --acid-load 1s").expect(0);
     other.expect_alone();
@@ -88,8 +93,8 @@ fn tpcc_runs_in_a_schema_that_is_on_no_search_path() {
 fn tproc_c_runs_in_a_schema_that_is_on_no_search_path() {
     let other = OtherSchema::with(QUOTED);
     other.pgdyno("init -s 1 -w tproc-c").expect(0);
-    for calls in ["functions", "procedures"] {
-        other.run("tproc-c", &format!("--set prepare.restore=false --set workload.calls={calls}"));
+    for (calls, more) in [("functions", CHECKSUMS), ("procedures", LIKE_BEFORE)] {
+        other.run("tproc-c", &format!("--set prepare.restore=false --set workload.calls={calls} {more}"));
     }
     other.expect_alone();
 }
@@ -97,11 +102,10 @@ fn tproc_c_runs_in_a_schema_that_is_on_no_search_path() {
 #[test]
 fn a_schema_may_have_any_name() {
     let other = OtherSchema::with(HOSTILE);
-    for protocol in ["simple", "prepared"] {
-        other.run("tpcb", &format!("-M {protocol}"));
-    }
+    other.run("tpcb", "-M simple");
+    other.run("tpcb", CHECKSUMS);
     other.pgdyno("init -s 1 -w tpcc").expect(0);
-    other.run("tpcc", "--set prepare.restore=false --set workload.calls=functions");
+    other.run("tpcc", &format!("--set prepare.restore=false --set workload.calls=functions {LIKE_BEFORE}"));
     other.expect_alone();
 }
 
@@ -131,7 +135,7 @@ fn on_an_embedded_server_the_schema_is_created() {
     let place = Place::new();
     let bin = bin_dir().display().to_string();
     let args = "run -w tpcb -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 -o out";
-    let more = ["--bin-dir", &bin, "--schema", QUOTED];
+    let more = [PACE, "--bin-dir", &bin, "--schema", QUOTED];
     place.run(&args.split_whitespace().chain(more).collect::<Vec<_>>()).expect(0);
     expect_sound(&place.first_run("out"));
     // The cluster's labels name its schema.
@@ -151,7 +155,7 @@ fn data_of_an_older_version_is_measured_and_replaced_only_on_request() {
     pg.admin(&database).execute(unmark).unwrap();
     let run = |more: &[&str]| {
         let args = "run -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
-        let args = args.split_whitespace().chain(["--server", &server]).chain(more.iter().copied());
+        let args = args.split_whitespace().chain([PACE, "--server", &server]).chain(more.iter().copied());
         place.run(&args.collect::<Vec<_>>())
     };
     run(&["--set", "prepare.restore=false", "-o", "measured"]).expect(0);

@@ -6,7 +6,7 @@ use std::fs;
 use model::experiment::script::CaseData;
 use testbed::{Pg, bin_dir};
 
-use crate::tool::{Place, expect_sound};
+use crate::tool::{PACE, Place, expect_sound};
 
 const SCHEMA: &str = "\
 -- Orders, as pg_dump would write them.
@@ -138,7 +138,7 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
     let line = "run -f add.sql -f builtin:select-only@0 -D step=2 -M simple -o out --server";
     // The built-in script's table is not there; under the simple protocol its text is not known before.
     let mut args: Vec<&str> = line.split(' ').collect();
-    args.push(&server);
+    args.extend([&server, PACE]);
     args.extend(short.split(' '));
     place.run(&args).expect(0);
     let run = place.first_run("out");
@@ -171,7 +171,8 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
     refused(&rows("t (id, x)"), "typo.sql:2:1: column \"x\" of relation \"t\" does not exist (42703)");
     place.write("rows.sql", &rows("u"));
     pg.admin(&database).execute("create table u (id int, n int)").unwrap();
-    let mut args = vec!["run", "-f", "rows.sql", "-D", "n=1", "-o", "rows", "--server", server.as_str()];
+    let mut args =
+        vec!["run", "-f", "rows.sql", "-D", "n=1", "-o", "rows", PACE, "--server", server.as_str()];
     args.extend(short.split(' '));
     place.run(&args).expect(0);
     let run = place.first_run("rows");

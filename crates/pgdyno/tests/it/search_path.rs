@@ -3,7 +3,7 @@
 
 use testbed::Pg;
 
-use crate::tool::Place;
+use crate::tool::{PACE, Place};
 
 /// A schema with a function for each of PostgreSQL's, an operator for each of its, and a domain for each common type,
 /// which are found first. Each does what PostgreSQL's does, and leaves a trace.
@@ -92,9 +92,9 @@ fn no_function_of_the_databases_owner_runs_with_the_administrators_rights() {
     }
     // The load's own sessions have the path of their user, as pgbench's do: these call nothing.
     place.write("one.sql", "select 1;\n");
-    let run = "run -f one.sql --set workload.data=tpcb --scale 1 -c 1 --ramp-up 0s --measure 3s --repeats 1 --schema public \
-               --set prepare.checksums=true -o out --server";
-    place.run(&run.split_whitespace().chain([server.as_str()]).collect::<Vec<_>>()).expect(0);
+    let run = "run -f one.sql --set workload.data=tpcb --scale 1 -c 1 --ramp-up 0s --measure 2s --repeats 1 --schema public \
+               --set prepare.checksums=true --set prepare.settle=false -o out --server";
+    place.run(&run.split_whitespace().chain([server.as_str(), PACE]).collect::<Vec<_>>()).expect(0);
     expect_untouched("run");
     place.expect_clean();
 }

@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, chown, geteuid};
 use testbed::Pg;
 
-use crate::tool::{Ended, Place, Running, tell};
+use crate::tool::{Ended, PACE, Place, Running, tell};
 
 const CANARY: &str = "S3cretPw-canary";
 
@@ -216,7 +216,7 @@ fn a_password_for_a_server_by_url_gets_nowhere() {
     pg.admin("postgres").execute(&format!("alter role bench password '{CANARY}'")).unwrap();
     let place = place();
     let url = format!("postgres://bench:{CANARY}@127.0.0.1:{}/{database}", pg.port);
-    let common = ["-f", "one.sql", "--set", "workload.data=none", "--ramp-up", "0s", "--measure", "2s"];
+    let common = [PACE, "-f", "one.sql", "--set", "workload.data=none", "--ramp-up", "0s", "--measure", "2s"];
     let run = [&["run", "--server", &url, "--repeats", "1", "-o", "out"], &common[..]].concat();
     expect_quiet(&start(&place, &run).wait().expect(0));
     expect_closed(&place.path("out"));
@@ -284,7 +284,7 @@ fn a_crash_leaves_neither_a_core_file_nor_the_password() {
     let url = format!("postgres://bench:{CANARY}@127.0.0.1:{}/{database}", pg.port);
     for (name, of_driver) in [("driver", true), ("parent", false)] {
         let run = format!(
-            "exec {} run -f one.sql -c 1 --set workload.data=none --ramp-up 0s --measure 30s --repeats 1 --set run.repeat_disturbed=0 -o {name} --server {url}",
+            "exec {} run -f one.sql -c 1 --set workload.data=none {PACE} --ramp-up 0s --measure 30s --repeats 1 --set run.repeat_disturbed=0 -o {name} --server {url}",
             env!("CARGO_BIN_EXE_pgdyno")
         );
         let running = place.start(unlimited(&run));
@@ -309,6 +309,7 @@ fn an_ordinary_users_driver_is_accounted_for_although_its_memory_is_not_readable
     let place = Place::new();
     let mut command = place.command(&[
         "run",
+        PACE,
         "--bin-dir",
         "/usr/lib/postgresql/15/bin",
         "-c",

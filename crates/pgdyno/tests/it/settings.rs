@@ -7,12 +7,13 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use testbed::{Options, Server};
 
-use crate::tool::{Place, wait_until};
+use crate::tool::{PACE, Place, wait_until};
 
 const RUN: &str =
     "-c 1 --ramp-up 0s --repeats 1 --scale 1 --set prepare.settle=false --set prepare.prewarm=false";
 /// Runs of one statement on the database as it is.
-const ONE: &str = "-f one.sql --set workload.data=none -c 1 --ramp-up 0s --repeats 1";
+const ONE: &str =
+    "-f one.sql --set workload.data=none -c 1 --ramp-up 0s --repeats 1 --set prepare.settle=false";
 
 /// The entries of `postgresql.auto.conf`, and what the server makes of two of them.
 fn state(server: &Server) -> (Vec<String>, String) {
@@ -58,7 +59,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 fn args<'a>((first, common): (&'a str, &'a str), target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut args: Vec<&str> = vec![first, "--server", target];
+    let mut args: Vec<&str> = vec![first, PACE, "--server", target];
     args.extend(common.split_whitespace());
     args.extend(more);
     args

@@ -8,7 +8,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::tool::{Ended, Place, expect_sound, tell};
+use crate::tool::{Ended, PACE, Place, SMALL, expect_sound, tell};
 
 const BIN_DIR: &str = "/usr/lib/postgresql/15/bin";
 
@@ -42,7 +42,11 @@ impl Drop for SmallDisk {
 fn short<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let base =
         "--bin-dir /usr/lib/postgresql/15/bin -c 2 --ramp-up 0s --measure 2s --set prepare.settle=false";
-    std::iter::once(command).chain(base.split_whitespace()).chain(more.iter().copied()).collect()
+    [command, PACE, "--set", SMALL]
+        .into_iter()
+        .chain(base.split_whitespace())
+        .chain(more.iter().copied())
+        .collect()
 }
 
 /// pgdyno with a budget for its cache.
@@ -136,9 +140,6 @@ fn one_server_at_a_time_fits_where_two_do_not() {
         "server.data_checksums=[false, true]",
         "--set",
         "server.settings.max_wal_size=64MB",
-        // A fast machine would write so much WAL that a run ends before the disk is full.
-        "--set",
-        "workload.pace=500/s",
     ];
     expect_refused_alike(
         &place,
@@ -225,7 +226,8 @@ fn without_restore_there_is_no_snapshot_and_without_a_snapshot_data_is_loaded_ag
     let as_it_is = ["--scale", "1", "--repeats", "2", "--set", "prepare.restore=false"];
     place.run(&short("run", &[&as_it_is[..], &["-o", "one"]].concat())).expect(0);
     assert_eq!(snapshots(), 0);
-    let again = place.run(&short("run", &[&as_it_is[..], &["-o", "two"]].concat())).expect(0).stderr;
+    let once = ["--scale", "1", "--repeats", "1", "--set", "prepare.restore=false", "-o", "two"];
+    let again = place.run(&short("run", &once)).expect(0).stderr;
     assert!(again.contains("using the data"), "{again}");
 
     let reloaded = ["--scale", "1", "--repeats", "2", "--set", "prepare.snapshot=false", "-o", "three"];

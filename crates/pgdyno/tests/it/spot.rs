@@ -7,7 +7,7 @@ use model::experiment::plan::RunState;
 use model::telemetry::event::EventKind;
 use testbed::Pg;
 
-use crate::tool::Place;
+use crate::tool::{PACE, Place};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
 const QUIET: &str = "HTTP/1.1 404 Not Found\r\n\r\n";
@@ -49,7 +49,7 @@ fn a_notice_on_another_machine_stops_the_run_as_one_here_does() {
         let file = place.write("spot.toml", &format!("[experiment]\nname = \"spot\"\n{far}"));
         let fixed =
             "-c 2 --scale 1 --ramp-up 0s --measure 60s --repeats 1 --set prepare.settle=false -o out --yes";
-        let words = ["run", file.to_str().unwrap(), "--server", &server, "--spot-notice", &here];
+        let words = ["run", file.to_str().unwrap(), "--server", &server, "--spot-notice", &here, PACE];
         let ended = place.run(&words.into_iter().chain(fixed.split(' ')).collect::<Vec<_>>()).expect(2);
         let said = format!("`{who}` will be taken away ({{\"action\": \"stop\"}}): stopping");
         assert_eq!(ended.stderr.matches(&said).count(), 1, "{}", ended.stderr);

@@ -6,13 +6,18 @@ use model::experiment::plan::RunState;
 use nix::sys::signal::Signal;
 use testbed::Pg;
 
-use crate::tool::{Place, expect_identity, history_growth, wait_until};
+use crate::tool::{PACE, Place, expect_identity, history_growth, wait_until};
+
+/// An experiment on data of scale 1, with these options.
+fn args(options: &str) -> Vec<&str> {
+    let fixed = ["run", "--scale", "1", PACE, "--set", "prepare.settle=false"];
+    fixed.into_iter().chain(options.split_whitespace()).collect()
+}
 
 #[test]
 fn ctrl_c_in_the_measure_leaves_a_partial_result() {
     let place = Place::with_binaries(&["18"]);
-    let args = "run --scale 1 -c 2 --measure 30s --ramp-up 0s --repeats 2 -o out";
-    let running = place.start(place.command(&args.split_whitespace().collect::<Vec<_>>()));
+    let running = place.start(place.command(&args("-c 2 --measure 30s --ramp-up 0s --repeats 2 -o out")));
     place.wait_for_load("out", 2);
     assert!(running.descendants().len() > 5, "driver and server: {:?}", running.descendants());
     running.signal(Signal::SIGINT);
@@ -58,8 +63,7 @@ fn ctrl_c_while_loading_leaves_no_data_that_counts_as_complete() {
 #[test]
 fn a_killed_run_takes_driver_and_server_with_it_and_can_be_read() {
     let place = Place::with_binaries(&["18"]);
-    let args = "run --scale 1 -c 2 --measure 30s --ramp-up 0s --repeats 1 -o out";
-    let running = place.start(place.command(&args.split_whitespace().collect::<Vec<_>>()));
+    let running = place.start(place.command(&args("-c 2 --measure 30s --ramp-up 0s --repeats 1 -o out")));
     place.wait_for_load("out", 2);
     let below = running.descendants();
     assert!(below.len() > 5, "driver and server: {below:?}");
@@ -76,8 +80,7 @@ fn a_killed_run_takes_driver_and_server_with_it_and_can_be_read() {
     let report = place.run(&["report", "out"]).expect(0);
     assert!(report.stdout.contains("partial"), "{}", report.stdout);
     // The next one finds the cluster in the middle of a run, and the socket's directory without an owner.
-    let args = "run --scale 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 -o next";
-    place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(0);
+    place.run(&args("-c 2 --measure 2s --ramp-up 0s --repeats 1 -o next")).expect(0);
     place.expect_clean();
 }
 
@@ -86,9 +89,8 @@ fn ctrl_c_during_a_run_by_url_ends_its_sessions() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);
-    let args = "run --scale 1 -c 4 --measure 30s --ramp-up 1s --repeats 1 -o out --server";
-    let mut args: Vec<&str> = args.split_whitespace().collect();
-    args.push(&server);
+    let mut args = args("-c 4 --measure 30s --ramp-up 1s --repeats 1 -o out");
+    args.extend(["--server", &server]);
     let running = place.start(place.command(&args));
     // In the ramp-up: nothing was measured yet.
     place.wait_for_load("out", 1);

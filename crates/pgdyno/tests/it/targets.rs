@@ -7,7 +7,7 @@ use std::process::Command;
 
 use testbed::{PASSWORD, Pg};
 
-use crate::tool::{Ended, Place, all_pids, expect_sound};
+use crate::tool::{Ended, PACE, Place, all_pids, expect_sound};
 
 const RUN: &str = "run -c 2 --scale 1 --measure 2s --ramp-up 0s --repeats 1 \
                    --set prepare.prewarm=false --set prepare.settle=false -o out";
@@ -18,7 +18,7 @@ fn a_password_in_a_url_is_used_and_never_seen() {
     let database = pg.database();
     let url = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{database}?sslmode=require", pg.port);
     let mut args: Vec<&str> = RUN.split_whitespace().collect();
-    args.extend(["--server", &url]);
+    args.extend([PACE, "--server", &url]);
     let running = place.start(place.command(&args));
     place.wait_for_load("out", 1);
     for pid in all_pids() {

@@ -22,6 +22,14 @@ use testbed::children_of;
 /// No pgdyno of a test takes longer.
 const DEADLINE: Duration = Duration::from_secs(90);
 
+/// For tests to which any load will do. It leaves the processors to the other tests, and two seconds of it have twice the
+/// transactions without which a number does not count.
+pub(crate) const PACE: &str = "--pace=100/s";
+
+/// For experiments on servers that pgdyno starts again and again: shared buffers of a quarter of the memory, the default, take a
+/// tenth of a second of each start.
+pub(crate) const SMALL: &str = "server.settings.shared_buffers=64MB";
+
 /// The directory of a test's pgdyno.
 pub(crate) struct Place {
     dir: tempfile::TempDir,

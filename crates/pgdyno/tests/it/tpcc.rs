@@ -5,7 +5,7 @@ use testbed::Pg;
 use crate::tool::Place;
 
 const RUN: &str = "run -w tpcc -s 1 -c 2 --measure 3s --ramp-up 0s --repeats 1 --json --set prepare.restore=false \
-                   --set prepare.prewarm=false --set prepare.settle=false --set workload.calls=functions";
+                   --set prepare.prewarm=false --set prepare.analyze=false --set prepare.settle=false --set workload.calls=functions";
 
 #[test]
 fn tpcc_is_loaded_run_and_checked() {

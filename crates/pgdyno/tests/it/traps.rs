@@ -4,7 +4,7 @@
 use testbed::{PASSWORD, Pg};
 use wire::{Conninfo, Session};
 
-use crate::tool::{Ended, Place, wait_until};
+use crate::tool::{Ended, PACE, Place, wait_until};
 
 /// Leaves a trace in the server's log if a superuser runs it: a transaction may be rolled back, or only read.
 const TRAP: &str = "create function trap(what text) returns int language plpgsql as $f$ begin
@@ -46,7 +46,8 @@ impl Server {
     #[track_caller]
     fn expect_unsprung(&self, args: &str) -> Ended {
         let server = self.pg.admin_target(&self.database);
-        let all: Vec<&str> = args.split_whitespace().chain(["--server", &server]).collect();
+        let pace = args.starts_with("run").then_some(PACE);
+        let all: Vec<&str> = args.split_whitespace().chain(pace).chain(["--server", &server]).collect();
         let ended = self.place.run(&all);
         let log = self.pg.log();
         assert!(!log.contains("sprung: "), "{args}: {ended:?}\n{log}");
@@ -80,7 +81,7 @@ fn a_view_in_place_of_a_table_runs_nothing() {
     server.expect_unsprung("init -s 1").expect(0);
     // During a load that does not use it: rows are counted afterwards.
     let target = server.pg.admin_target(&server.database);
-    let run = format!("{RUN} --no-restore -w tpcb-select -o out");
+    let run = format!("{RUN} {PACE} --no-restore -w tpcb-select -o out");
     let args: Vec<&str> = run.split_whitespace().chain(["--server", &target]).collect();
     let running = server.place.start(server.place.command(&args));
     server.place.wait_for_load("out", 1);
@@ -212,7 +213,7 @@ fn functions_of_policies_do_not_run_with_the_rights_of_who_administers() {
     let checked = server.place.run(&["check", "--server", &theirs]).expect(1);
     assert!(checked.stderr.contains("row-level security policy"), "{}", checked.stderr);
     // A load that does not read the table runs, without a count of its rows.
-    let run = format!("{RUN} --no-restore -w tpcb-select -o out --server {theirs}");
+    let run = format!("{RUN} {PACE} --no-restore -w tpcb-select -o out --server {theirs}");
     server.place.run(&run.split_whitespace().collect::<Vec<_>>()).expect(0);
     let rows = server.place.first_run("out").record.rows_before;
     assert!(!rows.contains_key("pgbench_tellers") && rows["pgbench_branches"] == 1, "{rows:?}");
@@ -220,7 +221,7 @@ fn functions_of_policies_do_not_run_with_the_rights_of_who_administers() {
     assert!(!log.contains("sprung: "), "{log}");
     // The user's own script reads it as the user does.
     server.place.write("own.sql", "select count(*) from pgbench_tellers;\n");
-    let run = format!("{RUN} -f own.sql --set workload.data=none -o own --server {theirs}");
+    let run = format!("{RUN} {PACE} -f own.sql --set workload.data=none -o own --server {theirs}");
     server.place.run(&run.split_whitespace().collect::<Vec<_>>()).expect(0);
 }
 

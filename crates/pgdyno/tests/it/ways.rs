@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use testbed::Pg;
 
-use crate::tool::{Ended, Place};
+use crate::tool::{Ended, PACE, Place};
 
 /// A run of a script against the shared server.
 fn run(place: &Place, more: &[&str]) -> Ended {
@@ -12,7 +12,7 @@ fn run(place: &Place, more: &[&str]) -> Ended {
     let server = pg.admin_target(&pg.database());
     place.write("own.sql", "SELECT 1;\n");
     let args = "run -f own.sql --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false --server";
-    place.run(&[&args.split_whitespace().collect::<Vec<_>>()[..], &[&server], more].concat())
+    place.run(&[&args.split_whitespace().collect::<Vec<_>>()[..], &[&server, PACE], more].concat())
 }
 
 /// Rows of a table as maps from column to value; no value of these has a comma.
