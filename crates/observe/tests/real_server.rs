@@ -29,6 +29,7 @@ const OPTIONS: Options = Options {
     hba: None,
     has_tcp: false,
     certificate: None,
+    may_be_in_memory: false,
 };
 
 fn pgbench(server: &Server, args: &[&str]) -> Command {

@@ -6,10 +6,14 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use nix::sys::statvfs::statvfs;
 use nix::unistd::{User, chown, geteuid};
 
 /// Users that may run the server for root; the first one that exists does.
 const USERS: [&str; 2] = ["postgres", "nobody"];
+
+/// A dozen servers with a gigabyte of WAL each; containers often have 64 MB.
+const ROOM_BYTES: u64 = 12 << 30;
 
 /// A temporary directory that the server's user can enter.
 ///
@@ -18,7 +22,19 @@ const USERS: [&str; 2] = ["postgres", "nobody"];
 #[must_use]
 pub fn place() -> tempfile::TempDir {
     // Not in TMPDIR: the name of a unix socket may have only 107 bytes.
-    let dir = tempfile::Builder::new().prefix("pgdyno-test-").tempdir_in("/tmp").unwrap();
+    place_in(Path::new("/tmp"))
+}
+
+/// The same in memory; `None` where there is too little room for the servers of tests that run at the same time.
+pub(crate) fn place_in_memory() -> Option<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    let facts = statvfs(memory).ok()?;
+    let free_bytes = facts.blocks_available() * facts.fragment_size();
+    (free_bytes >= ROOM_BYTES).then(|| place_in(memory))
+}
+
+fn place_in(parent: &Path) -> tempfile::TempDir {
+    let dir = tempfile::Builder::new().prefix("pgdyno-test-").tempdir_in(parent).unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     dir
 }

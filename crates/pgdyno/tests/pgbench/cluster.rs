@@ -24,6 +24,7 @@ const OPTIONS: Options = Options {
     hba: None,
     has_tcp: false,
     certificate: None,
+    may_be_in_memory: false,
 };
 
 /// The program to run.
