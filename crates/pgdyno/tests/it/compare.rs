@@ -144,7 +144,7 @@ fn two_servers_take_turns_in_a_duet() {
     let slow = slow.display().to_string();
     let args = [
         &["compare", "--duet", "-f", &slow, "--set", "workload.data=\"none\"", "-c", "4", "-o", "out"][..],
-        &["--a", "workload.defines.delay=3", "--b", "workload.defines.delay=6", "--fail-on", "slower"],
+        &["--a", "workload.defines.delay=4", "--b", "workload.defines.delay=16", "--fail-on", "slower"],
         &["--rounds", "2", "--measure", "4s", "--ramp-up", "1s", "--slice", "250", "--guard", "20", "--json"],
     ]
     .concat();
@@ -152,7 +152,7 @@ fn two_servers_take_turns_in_a_duet() {
     // The first two of 10 pairs of each round lie in the ramp-up.
     assert_eq!((&case["pairing"], &case["n_pairs"]), (&"slices".into(), &16.into()), "{case}");
     let ratio = case["figures"][0]["result"]["ratio"].as_f64().unwrap();
-    assert!((0.4..0.75).contains(&ratio), "{case}");
+    assert!((0.2..0.75).contains(&ratio), "{case}");
     assert!(case["findings"].to_string().contains("\"too-few-rounds\""), "{case}");
     expect_found(&place, "out", &["took-turns"]);
     // What each side committed was in its own slices, and those of the two do not overlap.
