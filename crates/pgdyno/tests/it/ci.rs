@@ -9,8 +9,8 @@ use testbed::bin_dir;
 use crate::tool::{Ended, Place};
 
 /// A second of load is ample for a table scan against an index.
-const SHORT: &str = "-f read.sql -c 2 --duet --rounds 1 --slice 200 --guard 20 --measure 3s --ramp-up 0s \
-                     --set prepare.settle=false --set prepare.prewarm=false";
+const SHORT: &str = "-f read.sql -c 2 --duet --rounds 1 --slice 150 --guard 15 --measure 3s --ramp-up 0s \
+                     --set prepare.settle=false --set prepare.prewarm=false --set prepare.snapshot=false --set prepare.restore=false";
 
 /// The script with a job's environment. pgdyno is only in its package, as on a runner.
 fn job(place: &Place, args: &[&str], environment: &[(&str, &str)]) -> Ended {
