@@ -22,7 +22,7 @@ document.addEventListener('DOMContentLoaded', () => {
     clearTimeout(again);
     source?.close();
     if (ended || document.hidden) return;
-    const stream = new EventSource(live.dataset.events + (last ? `?after=${encodeURIComponent(last)}` : ''));
+    const stream = new EventSource(live.dataset.events + (last ? `&after=${encodeURIComponent(last)}` : ''));
     source = stream;
     stream.onopen = () => say('Live: a point each second.', false);
     stream.onerror = () => {

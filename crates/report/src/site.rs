@@ -12,7 +12,7 @@ pub use crate::html::timeline::live::{Lacking, LiveCharts, Reached};
 pub use crate::shell::Page;
 pub use history::history;
 pub use list::{Choice, Entry, ListInput, Wanted, list};
-pub use now::{Now, NowFigures, findings_so_far, live, now};
+pub use now::{LivePage, Now, NowFigures, findings_so_far, live, now};
 pub use plan::{Next, PlanHead, PlanInput, RunOfPlan, page as plan_page, plan};
 pub use several::{Several, several};
 

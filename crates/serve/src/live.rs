@@ -42,7 +42,8 @@ pub(crate) struct Lives {
     is_short: bool,
     /// Distinguishes what this process counts from what an earlier one did.
     epoch: u64,
-    followed: Mutex<HashMap<String, Arc<Live>>>,
+    /// Keys are name and lane.
+    followed: Mutex<HashMap<(String, usize), Arc<Live>>>,
     /// Whether what is followed is known to have ended.
     is_over: Arc<AtomicBool>,
 }
@@ -79,9 +80,16 @@ impl Lives {
         lock(&self.followed).values().map(|live| live.n_readers.load(Ordering::Relaxed)).sum()
     }
 
-    /// The stream of events for a page; `after` is the id of the last one that it has. `None` if too many are open.
-    pub(crate) fn stream(&self, name: &str, dir: &Path, after: Option<&str>) -> Option<Response> {
-        let live = self.live(name, dir)?;
+    /// The stream of events for a page on the runs of a lane; `after` is the id of the last one that it has. `None` if too
+    /// many are open.
+    pub(crate) fn stream(
+        &self,
+        name: &str,
+        dir: &Path,
+        lane: usize,
+        after: Option<&str>,
+    ) -> Option<Response> {
+        let live = self.live(name, dir, lane)?;
         let place = Place::take(live)?;
         let has = after.and_then(Id::parse).filter(|id| id.epoch == self.epoch);
         let changed = place.live.changed.subscribe();
@@ -106,10 +114,11 @@ impl Lives {
     }
 
     /// The experiment, which is followed from now on if it was not.
-    fn live(&self, name: &str, dir: &Path) -> Option<Arc<Live>> {
+    fn live(&self, name: &str, dir: &Path, lane: usize) -> Option<Arc<Live>> {
         let mut followed = lock(&self.followed);
         followed.retain(|_, live| !live.is_left());
-        if let Some(live) = followed.get(name) {
+        let key = (name.to_string(), lane);
+        if let Some(live) = followed.get(&key) {
             return Some(live.clone());
         }
         if followed.len() >= FOLLOWED_MAX {
@@ -119,17 +128,17 @@ impl Lives {
         let live = Arc::new(Live { shown: Mutex::default(), changed, n_readers: AtomicUsize::new(0) });
         let (of_thread, dir, is_over) = (live.clone(), dir.to_path_buf(), self.is_over.clone());
         let thread = std::thread::Builder::new().name("follow".to_string());
-        thread.spawn(move || of_thread.follow(&dir, &is_over)).ok()?;
-        followed.insert(name.to_string(), live.clone());
+        thread.spawn(move || of_thread.follow(&dir, lane, &is_over)).ok()?;
+        followed.insert(key, live.clone());
         Some(live)
     }
 }
 
 impl Live {
     /// Follows the experiment until no page shows it.
-    fn follow(&self, dir: &Path, is_over: &AtomicBool) {
+    fn follow(&self, dir: &Path, lane: usize, is_over: &AtomicBool) {
         crate::step_back();
-        let mut experiment = FollowedExperiment::new(dir.to_path_buf());
+        let mut experiment = FollowedExperiment::new(dir.to_path_buf(), lane);
         let mut last_reader = Instant::now();
         while last_reader.elapsed() < LINGER {
             if self.n_readers.load(Ordering::Relaxed) > 0 {
@@ -270,7 +279,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// # Errors
 /// When the plan cannot be read.
 pub(crate) fn plan_page(dir: &Path, start: Option<&str>, links: &[Link], tool_version: &str) -> Result<Page> {
-    let mut experiment = FollowedExperiment::new(PathBuf::from(dir));
+    let mut experiment = FollowedExperiment::new(PathBuf::from(dir), 0);
     experiment.read_plan()?;
     let plan = experiment.plan().cloned().unwrap_or_default();
     let title = if plan.title.trim().is_empty() { &plan.name } else { &plan.title };

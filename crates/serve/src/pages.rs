@@ -29,6 +29,8 @@ pub(crate) mod relay;
 
 /// Most results that are shown next to each other.
 const SEVERAL_MAX: usize = 12;
+/// Largest number of a lane.
+const LANES_MAX: usize = 1000;
 /// Most results whose histories are joined, the newest. What a history shows of a result is read once.
 const HISTORY_MAX: usize = 1000;
 
@@ -315,8 +317,16 @@ fn redirect(to: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }
 
-async fn live(State(site): Shared, Path(name): Path<String>) -> Response {
+/// The lane that an address asks for, of those that a plan may have.
+fn lane(query: Option<&str>) -> Result<usize, Failure> {
+    let pairs = query::pairs(query)?;
+    let lane = pairs.iter().find(|(key, _)| key == "lane").and_then(|(_, value)| value.parse().ok());
+    Ok(lane.unwrap_or(0).min(LANES_MAX))
+}
+
+async fn live(State(site): Shared, Path(name): Path<String>, RawQuery(query): RawQuery) -> Response {
     drawn(site, move |site| {
+        let lane = lane(query.as_deref())?;
         let dir = site.dir(&name)?;
         let plan = store::read_plan(&dir).map_err(anyhow::Error::from)?;
         let title = if plan.title.trim().is_empty() { &plan.name } else { &plan.title };
@@ -324,7 +334,18 @@ async fn live(State(site): Shared, Path(name): Path<String>) -> Response {
         let report = format!("/result/{}", site::encoded(&name));
         let link = |to, words| Link { to, words, is_here: false };
         let links = [ALL, link(&history, "History"), link(&report, "Report so far")];
-        Ok(site::live(&name, title, site.options.may_control, &links, site.options.tool_version))
+        let hosts: Vec<(String, String)> = match plan.is_side_by_side() {
+            true => {
+                plan.lanes.iter().enumerate().map(|(n, lane)| (format!("?lane={n}"), lane.name())).collect()
+            }
+            false => Vec::new(),
+        };
+        let lanes: Vec<Link> = (hosts.iter().enumerate())
+            .map(|(n, (to, words))| Link { to, words, is_here: n == lane })
+            .collect();
+        let page =
+            site::LivePage { name: &name, title, may_stop: site.options.may_control, lane, lanes: &lanes };
+        Ok(site::live(&page, &links, site.options.tool_version))
     })
     .await
 }
@@ -342,9 +363,11 @@ async fn events(
     };
     let after =
         request.headers().get("last-event-id").and_then(|value| value.to_str().ok()).map(str::to_string);
+    let asked_lane = lane(query.as_deref()).ok();
     let asked = query::pairs(query.as_deref()).unwrap_or_default();
     let after = after.or_else(|| asked.into_iter().find(|(key, _)| key == "after").map(|(_, value)| value));
-    match site.lives.stream(&name, &dir, after.as_deref()) {
+    let lane = asked_lane.unwrap_or(0);
+    match site.lives.stream(&name, &dir, lane, after.as_deref()) {
         Some(stream) => stream,
         None => (StatusCode::SERVICE_UNAVAILABLE, "pgdyno: too many pages are open\n").into_response(),
     }

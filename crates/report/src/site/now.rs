@@ -140,8 +140,30 @@ pub fn findings_so_far(run: u32, label: &str, findings: &[Finding]) -> String {
     format!("<ul class=\"findings\">\n{}</ul>\n", findings.iter().map(item).collect::<String>())
 }
 
-/// The page of the experiment in a directory that is being measured. `may_stop`: whether the page may ask to stop it.
-pub fn live(name: &str, title: &str, may_stop: bool, back: &[Link], tool_version: &str) -> Page {
+/// An experiment that is being measured, for its page.
+#[derive(Debug, Clone, Copy)]
+pub struct LivePage<'a> {
+    /// Name of its directory.
+    pub name: &'a str,
+    /// Title.
+    pub title: &'a str,
+    /// Whether the page may ask to stop it.
+    pub may_stop: bool,
+    /// Number of the host whose runs are shown, of those that are measured side by side.
+    pub lane: usize,
+    /// These hosts; none if there is only one.
+    pub lanes: &'a [Link<'a>],
+}
+
+/// The page of an experiment that is being measured.
+pub fn live(page: &LivePage, back: &[Link], tool_version: &str) -> Page {
+    let LivePage { name, title, may_stop, lane, lanes } = *page;
+    let hosts = match lanes.is_empty() {
+        true => String::new(),
+        false => {
+            format!("<nav class=\"lanes\" aria-label=\"Measured side by side\">{}</nav>\n", links(lanes))
+        }
+    };
     let stop = match may_stop {
         true => format!(
             "<form method=\"post\" action=\"/stop/{}\" class=\"acts\"><button type=\"submit\" class=\"quietly\">Stop the experiment</button></form>\n",
@@ -150,7 +172,7 @@ pub fn live(name: &str, title: &str, may_stop: bool, back: &[Link], tool_version
         false => String::new(),
     };
     let main = format!(
-        "<header class=\"small\">\n<p class=\"over\">{}</p>\n<h1>{}</h1>\n<div id=\"now\" class=\"now\"></div>\n\
+        "<header class=\"small\">\n<p class=\"over\">{}</p>\n<h1>{}</h1>\n{hosts}<div id=\"now\" class=\"now\"></div>\n\
          <p id=\"line\" role=\"status\">Connecting …</p>\n<div id=\"ended\" role=\"status\"></div>\n{stop}</header>\n\
          <section aria-labelledby=\"found-h\"><h2 id=\"found-h\">Findings so far</h2><div id=\"findings\" aria-live=\"polite\"></div></section>\n\
          <section id=\"time\" aria-labelledby=\"time-h\"><h2 id=\"time-h\">Over time</h2>\
@@ -164,7 +186,10 @@ pub fn live(name: &str, title: &str, may_stop: bool, back: &[Link], tool_version
         title: &format!("{title}: running"),
         tool_version,
         links: &links(back),
-        main: &format!("<div id=\"live\" data-events=\"/live/{0}/events\">{main}</div>", encoded(name)),
+        main: &format!(
+            "<div id=\"live\" data-events=\"/live/{0}/events?lane={lane}\">{main}</div>",
+            encoded(name)
+        ),
         script: include_str!("../../assets/live.js"),
         data: data::nothing(),
         has_charts: true,

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
+use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunState, StateLine};
 use model::secret::hide_text;
 use report::site::{self, Next, Now, PlanInput, RunOfPlan};
@@ -23,6 +24,8 @@ const REPEATS_MAX: usize = 1000;
 /// Followed by one thread.
 pub(super) struct FollowedExperiment {
     dir: PathBuf,
+    /// Of hosts that are measured side by side, the one whose runs are shown.
+    lane: usize,
     plan: Option<Plan>,
     /// The lines of `state.jsonl`, and what that file was when they were read.
     state: Vec<StateLine>,
@@ -38,9 +41,10 @@ pub(super) struct FollowedExperiment {
 const UNWRITTEN_MAX: u32 = 3;
 
 impl FollowedExperiment {
-    pub(super) fn new(dir: PathBuf) -> FollowedExperiment {
+    pub(super) fn new(dir: PathBuf, lane: usize) -> FollowedExperiment {
         FollowedExperiment {
             dir,
+            lane,
             plan: None,
             state: Vec::new(),
             stamp: (0, 0, 0),
@@ -103,20 +107,42 @@ impl FollowedExperiment {
 
     /// Follows the run that was begun last, if it has not ended.
     fn follow_run(&mut self) {
-        let Some(number) = self.current() else { return };
+        let Some(number) = self.current(self.lane) else { return };
         if self.run.as_ref().is_some_and(|run| run.number == number) {
             return;
         }
         self.run = FollowedRun::new(&self.dir, number, self.label(number));
     }
 
-    /// The run that was begun last and has not ended.
-    fn current(&self) -> Option<u32> {
+    /// The run of a lane that was begun last and has not ended.
+    fn current(&self, lane: usize) -> Option<u32> {
         let last = self.last_states();
         let begun = self.state.iter().rev().filter(|line| line.run > 0 && line.state == RunState::Started);
         begun
             .map(|line| line.run)
+            .filter(|run| self.lane_of(*run) == lane)
             .find(|run| last.get(run).is_some_and(|line| line.state == RunState::Started))
+    }
+
+    /// Hosts that are measured side by side; one of a plan without.
+    fn n_lanes(&self) -> usize {
+        self.plan.as_ref().filter(|plan| plan.is_side_by_side()).map_or(1, |plan| plan.lanes.len())
+    }
+
+    /// The lane of a run; the first one in a plan without.
+    fn lane_of(&self, run: u32) -> usize {
+        let plan = self.plan.as_ref().filter(|plan| plan.is_side_by_side());
+        let lane = plan
+            .zip(self.case_of(run))
+            .and_then(|(plan, case)| plan.lanes.iter().position(|lane| lane.has(case)));
+        lane.unwrap_or(0)
+    }
+
+    /// The case of a run, or of the one that it repeats.
+    fn case_of(&self, run: u32) -> Option<&Case> {
+        let plan = self.plan.as_ref()?;
+        let planned = self.again.get(&run).copied().unwrap_or(run);
+        plan.case(plan.runs.iter().find(|spec| spec.run == planned)?.case)
     }
 
     fn last_states(&self) -> BTreeMap<u32, &StateLine> {
@@ -124,18 +150,11 @@ impl FollowedExperiment {
     }
 
     fn label(&self, number: u32) -> String {
-        let plan = self.plan.as_ref();
-        let case = |number: u32| {
-            let spec = plan?.runs.iter().find(|spec| spec.run == number)?;
-            plan?.case(spec.case)
-        };
-        match (case(number), self.again.get(&number)) {
-            (Some(case), _) => case.label(),
-            (None, Some(of)) => {
-                let of_which = case(*of).map_or(String::new(), |case| format!("{}, ", case.label()));
-                format!("{of_which}run {of} again")
-            }
-            (None, None) => "a run again".to_string(),
+        let case = self.case_of(number).map(Case::label);
+        match (case, self.again.get(&number)) {
+            (Some(case), None) => case,
+            (Some(case), Some(of)) => format!("{case}, run {of} again"),
+            (None, _) => "a run again".to_string(),
         }
     }
 
@@ -191,7 +210,9 @@ impl FollowedExperiment {
         let Some(plan) = &self.plan else { return Vec::new() };
         let (last, lengths, expected_s) = (self.last_states(), self.lengths(), self.expected_s());
         let is_written = store::writer_of(&self.dir).is_some();
-        let mut wait_s = self.current().map_or(0.0, |run| (expected_s - self.since_begin_s(run)).max(0.0));
+        let of_current =
+            |lane| self.current(lane).map_or(0.0, |run| (expected_s - self.since_begin_s(run)).max(0.0));
+        let mut wait_s: Vec<f64> = (0..self.n_lanes()).map(of_current).collect();
         let blocks: BTreeMap<u32, u32> = plan.runs.iter().map(|spec| (spec.run, spec.block)).collect();
         let mut numbers: Vec<u32> =
             blocks.keys().copied().chain(last.keys().copied().filter(|run| *run > 0)).collect();
@@ -203,9 +224,9 @@ impl FollowedExperiment {
                 Some(line) if line.state == RunState::Started && is_written => Next::Running,
                 Some(line) => Next::Ended(lengths.get(&run).copied(), ended(line)),
                 None if is_written && expected_s > 0.0 => {
-                    let at = wait_s;
-                    wait_s += expected_s;
-                    Next::In(at)
+                    let wait_s = &mut wait_s[self.lane_of(run)];
+                    *wait_s += expected_s;
+                    Next::In(*wait_s - expected_s)
                 }
                 None => Next::Waits,
             };
@@ -227,14 +248,17 @@ impl FollowedExperiment {
     }
 
     fn now(&self, runs: &[RunOfPlan]) -> Now {
-        let current = self.current();
+        let current = self.current(self.lane);
         let n_ended = runs.iter().filter(|run| matches!(run.state, Next::Ended(..))).count();
         let expected_s = self.expected_s();
         let run = self.run.as_ref().filter(|run| Some(run.number) == current);
         let load_left_s = run.and_then(FollowedRun::load_left_s);
         let since_s = current.map_or(0.0, |number| self.since_begin_s(number));
-        let of_current_s = (expected_s - since_s).max(load_left_s.unwrap_or(0.0));
-        let n_waiting = runs.len() - n_ended - usize::from(current.is_some());
+        let of_current_s = (expected_s - since_s).max(load_left_s.unwrap_or(0.0)).max(0.0);
+        let last_begins_s = runs.iter().filter_map(|run| match run.state {
+            Next::In(s) => Some(s + expected_s),
+            _ => None,
+        });
         let share_of_run = if expected_s > 0.0 { (since_s / expected_s).min(0.99) } else { 0.0 };
         let n_done = n_ended as f64 + if current.is_some() { share_of_run } else { 0.0 };
         Now {
@@ -244,7 +268,7 @@ impl FollowedExperiment {
             label: current.map_or(String::new(), |number| self.label(number)),
             doing: run.and_then(FollowedRun::doing).unwrap_or_else(|| self.besides()),
             load_left_s,
-            left_s: (expected_s > 0.0).then_some(n_waiting as f64 * expected_s + of_current_s.max(0.0)),
+            left_s: (expected_s > 0.0).then_some(last_begins_s.fold(of_current_s, f64::max)),
             share: n_done / runs.len().max(1) as f64,
             figures: run.and_then(FollowedRun::figures),
         }
@@ -278,4 +302,59 @@ pub(super) fn stamp(path: &Path) -> (i64, i64, u64) {
 
 pub(super) fn now_unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::experiment::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::experiment::plan::RunSpec;
+    use model::experiment::target::TargetSpec;
+    use model::experiment::target::lane::Lane;
+    use model::load::Window;
+    use store::ExperimentDir;
+
+    use super::*;
+
+    #[test]
+    fn hosts_side_by_side_have_their_own_current_runs_and_waits() {
+        let root = tempfile::tempdir().unwrap();
+        let window = Window { ramp_up_s: 1, measure_s: 9, grace_s: 1 };
+        let case = |(id, name): (u32, &str)| {
+            let server = ServerSpec {
+                target: Some(TargetSpec { name: name.to_string(), ..TargetSpec::default() }),
+                ..ServerSpec::of(ServerSource::Version("15".parse().unwrap()))
+            };
+            Case { id, ..Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window) }
+        };
+        let lane = |name: &str| Lane { targets: vec![name.to_string()], addresses: Vec::new() };
+        let plan = Plan {
+            format: model::FORMAT,
+            lanes: vec![lane("a"), lane("b")],
+            cases: [(1, "a"), (2, "b")].map(case).to_vec(),
+            runs: (1..=6).map(|run| RunSpec { run, block: 1, case: 2 - run % 2, seed: 1 }).collect(),
+            ..Plan::default()
+        };
+        let path = root.path().join("lanes");
+        let dir = ExperimentDir::create(&path, &plan, "").unwrap();
+        for run in [0, 1, 2] {
+            let t_unix_ns = now_unix_ns();
+            dir.append_state(&StateLine { t_unix_ns, run, state: RunState::Started, reason: String::new() })
+                .unwrap();
+        }
+        for (lane, current) in [(0, 1), (1, 2)] {
+            let mut experiment = FollowedExperiment::new(path.clone(), lane);
+            experiment.read_plan().unwrap();
+            assert_eq!(experiment.current(lane), Some(current));
+            let runs = experiment.runs();
+            let waits: Vec<f64> = runs
+                .iter()
+                .filter_map(|run| match run.state {
+                    Next::In(s) => Some((s / 10.0).round()),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(waits, [1.0, 1.0, 2.0, 2.0], "each host takes its runs one after the other");
+            assert_eq!(experiment.now(&runs).left_s.map(|s| (s / 10.0).round()), Some(3.0));
+        }
+    }
 }

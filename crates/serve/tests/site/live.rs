@@ -202,13 +202,18 @@ fn several_readers_get_the_same_and_one_that_slept_gets_what_it_lacks() {
 }
 
 #[test]
-fn an_hour_needs_no_more_memory_than_its_first_minutes() {
+fn an_hour_with_ten_pages_needs_no_more_memory_than_its_first_minutes() {
     let place = Place::new();
     let mut run = Run::begin(&place, 7200);
     (0..600).for_each(|_| run.second(100));
     let serving = place.serve();
     let mut stream = Stream::open(serving.address, "");
     stream.next("whole");
+    for _ in 0..9 {
+        let mut other = Stream::open(serving.address, "").lines;
+        // Ends with the server.
+        std::thread::spawn(move || std::io::copy(&mut other, &mut std::io::sink()));
+    }
     let memory = || {
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
         pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096

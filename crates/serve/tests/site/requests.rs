@@ -5,6 +5,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use model::experiment::plan::Plan;
+use model::experiment::target::lane::Lane;
 use report::site::{self, Link, Page};
 use serve::{Makers, Options, Patience, Serving};
 
@@ -51,6 +53,11 @@ fn pages_are_for_those_who_know_the_server_and_protect_themselves() {
     ] {
         assert_eq!(status(&get(at, path, "")), expected, "{path}");
     }
+    let lane = |name: &str| Lane { targets: vec![name.to_string()], addresses: Vec::new() };
+    place.add("two", &Plan { lanes: vec![lane("a<b>"), lane("b")], ..plan("y", 1, (1, 2)) }, "{}");
+    let page = get(at, "/live/two?lane=1", "");
+    let hosts = "<a href=\"?lane=0\">a&lt;b&gt;</a><a href=\"?lane=1\" aria-current=\"page\">b</a>";
+    assert!(page.contains(hosts) && page.contains("/live/two/events?lane=1"), "{page}");
     let post = |path: &str, origin: &str| {
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\nContent-Length: 0\r\n");
