@@ -41,6 +41,7 @@ impl Cluster {
             hba: Some(HBA),
             has_tcp: true,
             certificate: Some(certificate),
+            may_be_in_memory: false,
         });
         server.execute(
             "postgres",
