@@ -24,7 +24,8 @@ const OPTIONS: [&str; 8] = [
 /// Longest time that a page may take.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// The document of a page after its scripts have run. The browser keeps its files in `directory`, and gets `options` too.
+/// The document of a page after its scripts have run. The browser gets `options` too, and keeps its files in `directory`, also
+/// temporary ones, which it leaves behind when it is killed.
 ///
 /// # Panics
 /// If there is no browser, or it does not end in time.
@@ -37,6 +38,7 @@ pub fn document(page: &Path, directory: &Path, options: &[&str]) -> String {
         .args(["--window-size=1280,2000", "--virtual-time-budget=5000", "--dump-dom"])
         .args(options)
         .arg(format!("file://{}", page.display()))
+        .env("TMPDIR", directory)
         .stdin(Stdio::null())
         .stdout(File::create(&output).unwrap())
         .stderr(Stdio::null())

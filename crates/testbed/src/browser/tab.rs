@@ -61,6 +61,7 @@ impl Tab {
             .arg(format!("--user-data-dir={}", directory.join("tab").display()))
             .arg(format!("--window-size={},{}", look.width, look.height))
             .arg("about:blank")
+            .env("TMPDIR", directory)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
