@@ -46,7 +46,7 @@ fn a_run_shows_itself_while_it_runs_and_its_report_is_served() {
     let server = pg.admin_target(&pg.database());
     place.write("own.sql", "SELECT 1;\n");
     std::fs::create_dir(place.path("results")).unwrap();
-    let args = "run -f own.sql -c 1 --measure 4s --ramp-up 0s --repeats 1 --set prepare.settle=false -o results/now \
+    let args = "run -f own.sql -c 1 --measure 8s --pace=100/s --ramp-up 0s --repeats 1 --set prepare.settle=false -o results/now \
                 --live=127.0.0.1:0 --server";
     let args: Vec<&str> = args.split_whitespace().chain([server.as_str()]).collect();
     let running = place.start(place.command(&args));
