@@ -94,6 +94,7 @@ impl Tab {
             tab.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
         tab.session = session["sessionId"].as_str().unwrap().to_string();
         tab.call("Page.enable", json!({}));
+        tab.call("Page.setLifecycleEventsEnabled", json!({ "enabled": true }));
         tab.resize(look);
         tab
     }
@@ -113,8 +114,14 @@ impl Tab {
     /// Goes to an address and waits until the page is loaded.
     pub fn go(&mut self, address: &str) {
         self.events.clear();
-        self.call("Page.navigate", json!({ "url": address }));
-        self.event("Page.loadEventFired");
+        let loader = self.call("Page.navigate", json!({ "url": address }))["loaderId"].clone();
+        // The page before may be loaded only now.
+        self.event(|event| {
+            let params = &event["params"];
+            event["method"] == json!("Page.lifecycleEvent")
+                && params["name"] == json!("load")
+                && params["loaderId"] == loader
+        });
     }
 
     /// The value of an expression; promises are waited for.
@@ -208,11 +215,11 @@ impl Tab {
     }
 
     /// Waits for an event.
-    fn event(&mut self, method: &str) -> Value {
-        let is_it = |event: &Value| event["method"] == json!(method);
+    fn event(&mut self, is_it: impl Fn(&Value) -> bool) {
         loop {
-            if let Some(at) = self.events.iter().position(is_it) {
-                return self.events.remove(at).unwrap();
+            if let Some(at) = self.events.iter().position(&is_it) {
+                self.events.remove(at);
+                return;
             }
             let message = self.receive();
             if message.get("method").is_some() {
