@@ -27,12 +27,12 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes what listens at `target` five times a second.
+    /// Scrapes what listens at `target` twice a second. Returns once it answers.
     fn start(place: &Place, target: u16) -> Option<Prometheus> {
         let named = std::env::var_os("PGDYNO_PROMETHEUS").map(PathBuf::from);
         let program = named.into_iter().chain(PROGRAMS.map(PathBuf::from)).find(|path| path.exists())?;
         let config = format!(
-            "global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\n\
+            "global: {{scrape_interval: 500ms, scrape_timeout: 500ms}}\n\
              scrape_configs: [{{job_name: pgdyno, static_configs: [{{targets: ['127.0.0.1:{target}']}}]}}]\n"
         );
         let config = place.write("prometheus.yml", &config);
@@ -45,7 +45,9 @@ impl Prometheus {
             .stderr(fs::File::create(place.path("prometheus.log")).unwrap())
             .spawn()
             .unwrap();
-        Some(Prometheus { process, port })
+        let prometheus = Prometheus { process, port };
+        wait_until("Prometheus", || !prometheus.ask("vector(1)").is_empty());
+        Some(prometheus)
     }
 
     /// The values of a query, with their labels; none while it cannot answer.
@@ -85,7 +87,7 @@ fn prometheus_sees_phases_transactions_and_latencies_of_the_running_experiment()
     };
     let server = pg.admin_target(&pg.database());
     let address = format!("127.0.0.1:{port}");
-    let args = "run -w tpcb-select -s 1 -c 2 --measure 3s --ramp-up 1s --repeats 1 --set prepare.settle=false -o out \
+    let args = "run -w tpcb-select -s 1 -c 2 --pace=500/s --measure 8s --ramp-up 1s --repeats 1 --set prepare.settle=false -o out \
                 --name seen";
     let args: Vec<&str> =
         args.split_whitespace().chain(["--metrics", &address, "--server", &server]).collect();
