@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 /// Longest wait for anything.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long a browser may take to end by itself.
+const END_LIMIT: Duration = Duration::from_secs(5);
 /// The descriptors at which the browser expects its pipes, and where ours are kept apart from them.
 const PIPES: [i32; 2] = [3, 4];
 const SPARE_FD: i32 = 10;
@@ -244,7 +246,15 @@ impl Tab {
 }
 
 impl Drop for Tab {
+    /// Lets the browser end by itself: of one that is killed, some processes live on for a moment and write into its directory while that is
+    /// removed.
     fn drop(&mut self) {
+        let message = json!({ "id": self.last_id + 1, "method": "Browser.close" });
+        let _ = self.to.write_all(format!("{message}\0").as_bytes());
+        let begun = Instant::now();
+        while begun.elapsed() < END_LIMIT && matches!(self.browser.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _ = self.browser.kill();
         let _ = self.browser.wait();
     }
