@@ -14,13 +14,9 @@ pub(crate) enum ServerDigest {
 }
 
 impl ServerDigest {
-    /// A function that the server certainly has: for values that are compared with those of the same server alone.
-    pub(crate) fn certain(session: &Session) -> ServerDigest {
-        if session.server_version_num() < MD5_BY_OPENSSL { ServerDigest::Md5 } else { ServerDigest::Sha256 }
-    }
-
-    /// MD5, which servers of all versions have, unless this one refuses it.
-    pub(crate) fn common(session: &mut Session) -> ServerDigest {
+    /// MD5, which servers of all versions have, unless this one refuses it. The session may not be in a transaction, which a refusal would
+    /// abort.
+    pub(crate) fn of(session: &mut Session) -> ServerDigest {
         let refuses =
             session.server_version_num() >= MD5_BY_OPENSSL && session.query("select md5('')").is_err();
         if refuses { ServerDigest::Sha256 } else { ServerDigest::Md5 }
