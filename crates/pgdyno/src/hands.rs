@@ -13,9 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use driver::far::{
-    Begin, Command as _, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox,
-};
+use driver::far::{Begin, Command as _, Heard, Outbox, WallClock, begin, until_the_parent_has_gone};
 use experiment::stage::os::{NEEDS_OURS, disks_below};
 use host::{Disk, KEYS, Keeper, Machine, Undone};
 use model::experiment::os::OsSpec;
@@ -26,7 +24,7 @@ use model::load::hands::{
 use nix::unistd::geteuid;
 use server::database::target::{postmaster_of, wal_of};
 
-use crate::{Exit, guard, say, signals};
+use crate::{Exit, guard, pipe, say, signals};
 
 /// How long other hands that have lost their pgdyno may take to restore their values: 5 s of silence, and the rest.
 const PATIENCE: Duration = Duration::from_secs(12);
@@ -83,14 +81,7 @@ fn serve_as_root() -> Exit {
     let lifted = guard::lift_limits();
     let input = BufReader::new(Bounded { input: io::stdin(), n_of_line: 0 });
     let stop = signals::patient_flag();
-    let outcome = with_outbox(&mut io::stdout(), |outbox| match serve(input, outbox, (stop, lifted)) {
-        Ok(()) => Ok(true),
-        Err(message) => outbox.say_last(&DriverLine::Failed { message }).map(|()| false),
-    });
-    match outcome {
-        Ok(Ok(true)) => Exit::Done,
-        Ok(Ok(false) | Err(_)) | Err(_) => Exit::Failed,
-    }
+    pipe::answer(|outbox| serve(input, outbox, (stop, lifted)))
 }
 
 /// Standard input up to a line that is longer than any that is meant for us.
@@ -125,9 +116,7 @@ fn serve(
     }
     // Whoever called has been greeted, and hears it.
     lifted?;
-    if order.format > model::FORMAT {
-        return Err(format!("the order has format {}, this pgdyno knows {}", order.format, model::FORMAT));
-    }
+    pipe::expect_format(order.format)?;
     let (disks, no_disks) = match disks_of(&order) {
         Ok(disks) => (disks, None),
         Err(reason) => (Vec::new(), Some(reason)),

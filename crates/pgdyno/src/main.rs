@@ -8,6 +8,7 @@ mod idle;
 mod job;
 mod output;
 mod pgbench;
+mod pipe;
 mod signals;
 mod spot;
 mod undone;

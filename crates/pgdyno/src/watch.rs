@@ -7,26 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use driver::far::{Begin, Commands, Heard, Outbox, WallClock, begin, until_the_parent_has_gone, with_outbox};
+use driver::far::{Begin, Commands, Heard, Outbox, WallClock, begin, until_the_parent_has_gone};
 use model::load::drive::DriverLine;
 use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watched, Watching};
 use observe::host::counters::Counters;
 use observe::{ObserveSpec, Observer, Sample};
 use server::database::target::{postmaster_of, wal_of};
 
-use crate::{Exit, spot};
+use crate::{Exit, pipe, spot};
 
 /// Observes as a parent asks until it is asked to stop or is gone. Only a pgdyno elsewhere starts this.
 pub(crate) fn watch() -> Exit {
     let input = BufReader::new(std::io::stdin());
-    let outcome = with_outbox(&mut std::io::stdout(), |outbox| match serve(input, outbox) {
-        Ok(()) => Ok(true),
-        Err(message) => outbox.say_last(&DriverLine::Failed { message }).map(|()| false),
-    });
-    match outcome {
-        Ok(Ok(true)) => Exit::Done,
-        Ok(Ok(false) | Err(_)) | Err(_) => Exit::Failed,
-    }
+    pipe::answer(|outbox| serve(input, outbox))
 }
 
 fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String> {
@@ -35,9 +28,7 @@ fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String
     if !is_far {
         return Err("`pgdyno watch` is started by a pgdyno on another machine (--host)".to_string());
     }
-    if order.format > model::FORMAT {
-        return Err(format!("the order has format {}, this pgdyno knows {}", order.format, model::FORMAT));
-    }
+    pipe::expect_format(order.format)?;
     let place = Place::of(&order);
     // Before the load connects: its backends are then counted from their beginning.
     let counters = place.pid().filter(|_| order.counters).map(Counters::attach);

@@ -4,7 +4,7 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use driver::far::{Begin, Heard, Outbox, WallClock, begin, with_outbox};
+use driver::far::{Begin, Heard, Outbox, WallClock, begin};
 use model::experiment::driver::DriverSpec;
 use model::load::drive::DriverLine;
 use model::load::pages::{AnswerPart, Asked, PagesCommand, PagesLine, PagesOrder};
@@ -13,7 +13,7 @@ use serve::{Answering, Elsewhere, Options, Serving};
 use super::{expect_dir, makers, options};
 use crate::front::cli::serve::ServeArgs;
 use crate::job::own_program;
-use crate::{Exit, say, signals};
+use crate::{Exit, pipe, say, signals};
 
 #[derive(Debug)]
 struct Far(fleet::Pages);
@@ -48,14 +48,7 @@ pub(super) fn start(args: &ServeArgs, via: &DriverSpec) -> Result<Serving> {
 /// `pgdyno pages`: answers for a directory of this machine as a server elsewhere asks, until its pipe ends.
 pub(crate) fn pages() -> Exit {
     let input = BufReader::new(std::io::stdin());
-    let outcome = with_outbox(&mut std::io::stdout(), |outbox| match answer(input, outbox) {
-        Ok(()) => Ok(true),
-        Err(error) => outbox.say_last(&DriverLine::Failed { message: format!("{error:#}") }).map(|()| false),
-    });
-    match outcome {
-        Ok(Ok(true)) => Exit::Done,
-        Ok(Ok(false) | Err(_)) | Err(_) => Exit::Failed,
-    }
+    pipe::answer(|outbox| answer(input, outbox).map_err(|error| format!("{error:#}")))
 }
 
 fn answer(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<()> {
@@ -63,8 +56,7 @@ fn answer(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<()> {
         begin::<PagesOrder, PagesCommand>(input, WallClock::read(), outbox)
             .map_err(|error| anyhow!(error))?;
     anyhow::ensure!(is_far, "`pgdyno pages` is started by a pgdyno on another machine (serve --via)");
-    let (format, known) = (order.format, model::FORMAT);
-    anyhow::ensure!(format <= known, "the order has format {format}, this pgdyno knows {known}");
+    pipe::expect_format(order.format).map_err(|error| anyhow!(error))?;
     expect_dir(&order.dir)?;
     let said = outbox.clone();
     // A parent that has gone ends this process elsewhere.
