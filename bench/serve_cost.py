@@ -16,8 +16,8 @@ counts those that are there. Needs python3 and PostgreSQL's server. Nothing else
 
 import argparse, json, math, os, random, re, shutil, signal, socket, statistics, subprocess, tempfile, threading, time
 
-from driver_vs_pgbench import ROOT, Server
-from telemetry_cost import AS_IT_IS, interval, spent, url
+from driver_vs_pgbench import ROOT
+from telemetry_cost import AS_IT_IS, interval, keep, loaded_server, read_kept, spent, url
 
 RAMP_UP_S = 3
 
@@ -135,10 +135,9 @@ def main():
     parser.add_argument("--browser", action="store_true", help="a headless chromium on this machine instead of a reader")
     parser.add_argument("--keep", help="file of ratios, to which these are added")
     args = parser.parse_args()
-    kept = json.load(open(args.keep)) if args.keep and os.path.exists(args.keep) else {"ratios": [], "used": []}
-    server = Server(args.bindir, ["shared_buffers=512MB", "max_connections=600", "fsync=off"])
+    kept = read_kept(args.keep, {"ratios": [], "used": []})
+    server = loaded_server(args)
     try:
-        subprocess.run([args.pgdyno, "init", "--server", url(server), "-w", "tpcb", "-s", "10"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         ratios, used = measured(args, server)
         kept["ratios"] += ratios
         kept["used"].append(used)
@@ -148,8 +147,7 @@ def main():
               f"the page's server took {shares} % of the processors", flush=True)
     finally:
         server.stop()
-        if args.keep:
-            json.dump(kept, open(args.keep, "w"))
+        keep(args.keep, kept)
 
 
 if __name__ == "__main__":

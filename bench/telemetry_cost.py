@@ -94,6 +94,31 @@ def interval(ratios):
     return tuple(math.exp(mean + by) for by in (0, -half, half))
 
 
+def loaded_server(args):
+    """A server with data that fit into its shared buffers."""
+    server = Server(args.bindir, ["shared_buffers=512MB", "max_connections=600", "fsync=off"])
+    try:
+        subprocess.run([args.pgdyno, "init", "--server", url(server), "-w", "tpcb", "-s", "10"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except BaseException:
+        server.stop()
+        raise
+    return server
+
+
+def read_kept(file, otherwise):
+    """The ratios of earlier calls."""
+    if not file or not os.path.exists(file):
+        return otherwise
+    with open(file) as kept:
+        return json.load(kept)
+
+
+def keep(file, ratios):
+    if file:
+        with open(file, "w") as kept:
+            json.dump(ratios, kept)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
@@ -104,10 +129,9 @@ def main():
     parser.add_argument("--processors", action="store_true", help="count processors' time instead of comparing throughput")
     parser.add_argument("--keep", help="file of ratios, to which these are added")
     args = parser.parse_args()
-    kept = json.load(open(args.keep)) if args.keep and os.path.exists(args.keep) else {}
-    server = Server(args.bindir, ["shared_buffers=512MB", "max_connections=600", "fsync=off"])
+    kept = read_kept(args.keep, {})
+    server = loaded_server(args)
     try:
-        subprocess.run([args.pgdyno, "init", "--server", url(server), "-w", "tpcb", "-s", "10"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for clients in args.clients.split(","):
             if args.processors:
                 shares = sorted((processors(args, server, int(clients)) for _ in range(3)), key=sum)
@@ -121,8 +145,7 @@ def main():
             print(f"{clients:>4} clients: {ratio:.3f} ({low:.3f} to {high:.3f}), {len(ratios)} pairs, median {statistics.median(ratios):.3f}", flush=True)
     finally:
         server.stop()
-        if args.keep:
-            json.dump(kept, open(args.keep, "w"))
+        keep(args.keep, kept)
 
 
 if __name__ == "__main__":
