@@ -203,7 +203,7 @@ impl Tab {
         if !self.session.is_empty() {
             message["sessionId"] = json!(self.session);
         }
-        self.to.write_all(format!("{message}\0").as_bytes()).unwrap();
+        self.send(&message).unwrap();
         loop {
             let answer = self.receive();
             if answer["id"] == json!(id) {
@@ -214,6 +214,10 @@ impl Tab {
                 self.events.push_back(answer);
             }
         }
+    }
+
+    fn send(&mut self, message: &Value) -> std::io::Result<()> {
+        self.to.write_all(format!("{message}\0").as_bytes())
     }
 
     /// Waits for an event.
@@ -250,7 +254,8 @@ impl Drop for Tab {
     /// removed.
     fn drop(&mut self) {
         let message = json!({ "id": self.last_id + 1, "method": "Browser.close" });
-        let _ = self.to.write_all(format!("{message}\0").as_bytes());
+        // One that has ended reads nothing.
+        let _ = self.send(&message);
         let begun = Instant::now();
         while begun.elapsed() < END_LIMIT && matches!(self.browser.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(10));

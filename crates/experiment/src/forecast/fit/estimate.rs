@@ -20,6 +20,7 @@ const LOADED_BYTES_PER_S: f64 = 40e6;
 const FIRST_S: f64 = 6.0;
 /// Seconds to fetch the binaries of a version, 10 to 20 MB, at 10 Mbit/s, and to unpack them.
 const FETCH_S: f64 = 20.0;
+
 /// Bytes of data that the machine loads per second.
 pub(super) fn loaded_bytes_per_s(limits: &Limits) -> f64 {
     LOADED_BYTES_PER_S * limits.speed.whole()
