@@ -93,7 +93,12 @@ pub const METRICS: &[Metric] = &[
     gauge("host.memory.dirty", "", "bytes", "page cache not yet written (/proc/meminfo)"),
     gauge("host.memory.writeback", "", "bytes", "page cache being written (/proc/meminfo)"),
     gauge("host.memory.cached", "", "bytes", "page cache (/proc/meminfo)"),
-    gauge("host.memory.huge_pages_free", "", "1", "huge pages free (/proc/meminfo)"),
+    gauge(
+        "host.memory.huge_pages_free",
+        "size",
+        "1",
+        "free huge pages of each size that the kernel has: `2048kB` (/sys/kernel/mm/hugepages, else /proc/meminfo)",
+    ),
     counter("disk.reads", "device", "1", "reads completed (/proc/diskstats)"),
     counter("disk.writes", "device", "1", "writes completed (/proc/diskstats)"),
     counter("disk.flushes", "device", "1", "flushes completed (/proc/diskstats)"),

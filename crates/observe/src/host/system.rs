@@ -8,13 +8,18 @@ use procfs::{FromBufRead, Meminfo};
 
 use crate::gather::Gather;
 
-/// Reads the files of `/proc` that a tick needs, and reports to `missing` why one of them cannot be read.
+/// One directory for each size of huge pages (Documentation/admin-guide/mm/hugetlbpage.rst).
+const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
+const HUGE_PAGES_FREE: &str = "host.memory.huge_pages_free";
+
+/// Reads the files of `/proc` and `/sys` that a tick needs, and reports to `missing` why one of them cannot be read.
 pub(crate) fn read(gather: &mut Gather, mut missing: impl FnMut(&str, String)) {
     let stat = text("/proc/stat").map(|text| put_stat(gather, &text, procfs::ticks_per_second() as f64));
     if let Err(error) = stat {
         missing("host.cpu", format!("{error:#}"));
     }
-    if let Err(error) = text("/proc/meminfo").and_then(|text| put_memory(gather, &text)) {
+    let sizes = Path::new(HUGE_PAGES);
+    if let Err(error) = text("/proc/meminfo").and_then(|text| put_memory(gather, &text, sizes)) {
         missing("host.memory", format!("{error:#}"));
     }
     for resource in ["cpu", "io", "memory"] {
@@ -59,7 +64,7 @@ fn put_stat(gather: &mut Gather, text: &str, ticks_per_s: f64) {
     }
 }
 
-fn put_memory(gather: &mut Gather, text: &str) -> Result<()> {
+fn put_memory(gather: &mut Gather, text: &str, sizes: &Path) -> Result<()> {
     let memory = Meminfo::from_buf_read(text.as_bytes()).context("cannot parse `/proc/meminfo`")?;
     let mut put = |metric: &str, value: Option<u64>| {
         if let Some(value) = value {
@@ -70,8 +75,29 @@ fn put_memory(gather: &mut Gather, text: &str) -> Result<()> {
     put("host.memory.dirty", Some(memory.dirty));
     put("host.memory.writeback", Some(memory.writeback));
     put("host.memory.cached", Some(memory.cached));
-    put("host.memory.huge_pages_free", memory.hugepages_free);
+    if !put_huge_pages(gather, sizes)
+        && let (Some(n_free), Some(bytes)) = (memory.hugepages_free, memory.hugepagesize)
+    {
+        gather.put(HUGE_PAGES_FREE, &format!("{}kB", bytes / 1024), n_free as f64);
+    }
     Ok(())
+}
+
+/// Adds how many huge pages of each size are free; returns whether there is any size. `/proc/meminfo` has the default size alone,
+/// and a server may use another one.
+fn put_huge_pages(gather: &mut Gather, sizes: &Path) -> bool {
+    let mut is_there = false;
+    for entry in fs::read_dir(sizes).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let size = name.to_str().and_then(|name| name.strip_prefix("hugepages-"));
+        let n_free = fs::read_to_string(entry.path().join("free_hugepages"));
+        let n_free = n_free.ok().and_then(|text| text.trim().parse::<f64>().ok());
+        if let (Some(size), Some(n_free)) = (size, n_free) {
+            gather.put(HUGE_PAGES_FREE, size, n_free);
+            is_there = true;
+        }
+    }
+    is_there
 }
 
 /// Parses a file of `/proc/pressure`: lines `some` and `full` with the total in microseconds.
@@ -140,6 +166,33 @@ softirq 1 2
             put_pressure(&mut gather, "cpu", text);
             assert_eq!(gather.take().0, [("host.psi.cpu.some".to_string(), 2.5)].into());
         }
+    }
+
+    #[test]
+    fn free_huge_pages_are_counted_by_size_and_by_the_default_one_if_sizes_are_hidden() {
+        let sizes = tempfile::tempdir().unwrap();
+        let meminfo = "MemTotal: 9 kB\nMemFree: 1 kB\nBuffers: 0 kB\nCached: 3 kB\nSwapCached: 0 kB\nActive: 1 kB\n\
+                       Inactive: 1 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\nDirty: 0 kB\nWriteback: 0 kB\nMapped: 0 kB\n\
+                       Slab: 0 kB\nCommitted_AS: 1 kB\nVmallocTotal: 1 kB\nVmallocUsed: 0 kB\nVmallocChunk: 0 kB\n\
+                       HugePages_Total: 9\nHugePages_Free: 7\nHugepagesize: 2048 kB\n";
+        let check = |expected: &[(&str, f64)]| {
+            let mut gather = Gather::new(Backwards::Jitter);
+            put_memory(&mut gather, meminfo, sizes.path()).unwrap();
+            let (values, _) = gather.take();
+            let huge = values.iter().filter(|(key, _)| key.starts_with(HUGE_PAGES_FREE));
+            let found: Vec<(&str, f64)> = huge.map(|(key, value)| (key.as_str(), *value)).collect();
+            assert_eq!(found, expected);
+        };
+        check(&[("host.memory.huge_pages_free[2048kB]", 7.0)]);
+        for (size, n_free) in [("2048kB", "7\n"), ("1048576kB", "2\n")] {
+            let dir = sizes.path().join(format!("hugepages-{size}"));
+            fs::create_dir(&dir).unwrap();
+            fs::write(dir.join("free_hugepages"), n_free).unwrap();
+        }
+        check(&[
+            ("host.memory.huge_pages_free[1048576kB]", 2.0),
+            ("host.memory.huge_pages_free[2048kB]", 7.0),
+        ]);
     }
 
     #[test]
