@@ -5,6 +5,7 @@
 //! in its own slices. Case 1 is A, case 2 is B. There are several rounds: the placement of processes on processors and
 //! in memory lasts as long as the processes, so only a restart shows how much it matters.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -21,7 +22,9 @@ use workload::Prng;
 use crate::run::live::OneRun;
 pub(crate) use crate::run::meeting::Meeting;
 use crate::run::meeting::Side;
+use crate::schedule::agenda::Repeats;
 use crate::schedule::conduct::{Order, make_run};
+use crate::schedule::sequence::Sequence;
 use crate::site::Site;
 use crate::site::clock::unix_now;
 use crate::site::keys::key_of_twin;
@@ -99,6 +102,11 @@ fn expect_enough_pairs(window: Window, slicing: Slicing) -> Result<()> {
 pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
     check(order.plan, slicing)?;
     let result = play(order, slicing, watch);
+    if result.is_ok()
+        && let Err(error) = profile(order, watch)
+    {
+        watch(Progress::Note(format!("a side of the duet has no profile: {error:#}")));
+    }
     if order.plan.cases.iter().any(|case| case.server.source.is_embedded()) {
         disk::keep_to_budget(order.site.cache, watch);
     }
@@ -109,6 +117,15 @@ pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Due
     };
     order.dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason })?;
     result
+}
+
+/// Makes the runs for profiles, of each side alone: together, each would be recorded only in its slices, and wait in the other's.
+fn profile(order: &Order, watch: &mut Watch) -> Result<()> {
+    // The rounds are over.
+    let done: BTreeSet<u32> = order.plan.runs.iter().map(|spec| spec.run).collect();
+    let repeats = Repeats::new(order.plan, &[]);
+    let order = Order { done: &done, ..*order };
+    Sequence::new(order, order.plan.runs.len() as u32, &repeats).conduct_profiles(watch)
 }
 
 fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {

@@ -85,6 +85,12 @@ impl<'a> Sequence<'a> {
         (self.tally, result)
     }
 
+    /// Makes the runs for profiles alone, where others have made the plan's runs, and stops the servers.
+    pub(crate) fn conduct_profiles(mut self, watch: &mut Watch) -> Result<()> {
+        let result = self.profile_all(watch);
+        result.and(self.stages.stand_down())
+    }
+
     fn make_all(&mut self, watch: &mut Watch) -> Result<()> {
         while !self.is_closing()
             && let Some(next) = self.agenda.take()

@@ -448,6 +448,9 @@ pub(crate) struct CompareArgs {
     /// Load before the measurement window, which does not count.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]
     pub(crate) ramp_up: Option<String>,
+    /// Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) perf: bool,
     /// Any key of the experiment file, for both sides. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
     pub(crate) set: Vec<String>,

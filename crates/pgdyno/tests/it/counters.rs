@@ -102,3 +102,33 @@ fn a_profile_of_a_real_server_is_drawn_and_does_not_count() {
     assert!(!resumed.stderr.contains("an extra run"), "{}", resumed.stderr);
     place.expect_clean();
 }
+
+#[test]
+fn both_sides_of_a_duet_are_profiled_alone_after_its_rounds() {
+    let place = Place::with_binaries(&["18"]);
+    let args = "compare --duet --perf --scale 1 -c 2 --workload tpcb-select --a workload.protocol=simple \
+                --b workload.protocol=prepared --rounds 1 --measure 4s --ramp-up 1s --slice 250 --guard 20 -o out";
+    let ended = place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(0);
+    let data = place.results("out");
+    assert_eq!(data.runs.len(), 2, "the extra runs are none of the results");
+    assert_eq!(data.profiles.iter().map(|profile| profile.record.case).collect::<Vec<_>>(), [1, 2]);
+    let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+    let record = &data.profiles[0].record;
+    if !record.reason.is_empty() {
+        assert_eq!(page.matches("No profile of").count(), 1, "one reason for both");
+        eprintln!("skipped: {}", record.reason);
+        return;
+    }
+    for profile in &data.profiles {
+        assert!(profile.record.n_samples > 50, "{:?}", profile.record);
+        assert!(profile.record.tps.is_some_and(|tps| tps > 0.0), "{:?}", profile.record);
+    }
+    assert!(ended.stderr.contains("which does not count, for a profile"), "{}", ended.stderr);
+    // The prepared side parses nothing: the difference has both graphs.
+    assert!(page.contains("aria-label=\"Difference from "), "no difference graph");
+    assert_eq!(page.matches("<svg class=\"flame\"").count(), 4);
+    // Nothing else of the comparison knows of the extra runs.
+    let duet = store::read_duet(&place.path("out")).unwrap().unwrap();
+    assert_eq!(duet.rounds.len(), 1);
+    place.expect_clean();
+}

@@ -173,6 +173,7 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
         measure: args.measure.clone().or_else(|| args.duet.then(|| DUET_MEASURE.to_string())),
         ramp_up: args.ramp_up.clone().or_else(|| args.duet.then(|| DUET_RAMP_UP.to_string())),
         set: args.set.clone(),
+        perf: args.perf,
         side: SideChanges { option, changes: changes.to_vec() },
         ..ExperimentArgs::default()
     }
