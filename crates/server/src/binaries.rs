@@ -104,10 +104,7 @@ impl Binaries {
 
     /// Series: `18`, `9.6`.
     pub fn series(&self) -> String {
-        match self.major() {
-            9 => format!("9.{}", self.version_num / 100 % 100),
-            major => major.to_string(),
-        }
+        series(self.version_num)
     }
 
     /// SHA-256 of the `postgres` executable, hexadecimal.
@@ -171,6 +168,14 @@ fn check_owners(bin_dir: &Path, account: &Account) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// `180006` to `18`, `90624` to `9.6`.
+pub(crate) fn series(version_num: u32) -> String {
+    match version_num / 10_000 {
+        9 => format!("9.{}", version_num / 100 % 100),
+        major => major.to_string(),
+    }
 }
 
 /// `18.6` to 180006, `9.6.24` to 90624, `19beta1` and `19` to 190000.

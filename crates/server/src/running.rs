@@ -7,3 +7,4 @@ pub mod huge_pages;
 pub mod launch;
 pub mod listen;
 pub mod numa;
+pub mod restorer;

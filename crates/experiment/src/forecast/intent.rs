@@ -101,7 +101,8 @@ impl Intent {
         // A pooler is detected later; this line reports the most that is done.
         let is_refused =
             |session: &mut Session| !matches!(copies::refusal(session, false, may_replace), Ok(None));
-        let copies = n_runs > 1 && may_copy && !is_refused(session);
+        let is_archive = loading.iter().any(|case| copies::is_archive(&case.workload));
+        let copies = (n_runs > 1 && may_copy || is_archive) && !is_refused(session);
         let before = match loading.first() {
             Some(first) if first.prepare.restore_by != RestoreBy::Load && !leave.replace => {
                 loaded_before::find(session, &first.workload)?
@@ -114,10 +115,14 @@ impl Intent {
             (false, true, false) => ", replaced before each run",
             (false, false, _) => "",
         };
-        let what = match tables.is_empty() {
+        let what = match tables.is_empty() || is_archive {
             true => {
                 let files: BTreeSet<String> = loading.iter().map(|case| data_words(&case.workload)).collect();
-                format!("runs {} in {place}", files.into_iter().collect::<Vec<_>>().join(", "))
+                let files = files.into_iter().collect::<Vec<_>>().join(", ");
+                match is_archive {
+                    true => format!("restores {files} into {place}"),
+                    false => format!("runs {files} in {place}"),
+                }
             }
             false => {
                 let schemas = homes.iter().map(|home| &home.schema);

@@ -25,7 +25,7 @@ use workload::{Marker, Schema};
 use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
 use crate::stage::copies::Copies;
-use crate::stage::{connections, os, own_data};
+use crate::stage::{connections, os};
 
 pub(crate) use problems::find as problems;
 
@@ -189,11 +189,12 @@ impl Adopted {
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match DataSource::of(&case.workload.data) {
             DataSource::Existing => return detail("none: the database is used as it is".to_string()),
-            DataSource::Files(_) if !case.prepare.restore => {
+            DataSource::Files(_) | DataSource::Archive(_) if !case.prepare.restore => {
                 return detail("none: prepare.restore is off".to_string());
             }
-            DataSource::Files(_) => return self.restore_tables(case, session, site, watch),
-            DataSource::Archive(_) => bail!(own_data::ONLY_OUR_SERVER),
+            DataSource::Files(_) | DataSource::Archive(_) => {
+                return self.restore_tables(case, session, site, watch);
+            }
             DataSource::Loaded(_) => {}
         }
         let Some(home) = Home::of(&mut session, &case.workload)? else {
@@ -306,7 +307,6 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let place = &facts.place;
     // The user knows what the scripts do; the server rejects what they may not do.
     let is_as_it_is = case.workload.data == CaseData::None;
-    ensure!(!matches!(case.workload.data, CaseData::Archive(_)), own_data::ONLY_OUR_SERVER);
     let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
     let prepare = &case.prepare;
     if facts.in_recovery {

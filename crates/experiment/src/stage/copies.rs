@@ -7,6 +7,7 @@ use dataset::state::Home;
 use model::experiment::RestoreBy;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::plan::Plan;
+use model::experiment::script::CaseData;
 use server::database::template::{self, Changed, Displaced, Doors, Loaded, Templates};
 use wire::Conninfo;
 use wire::session::Session;
@@ -35,6 +36,15 @@ pub(crate) struct Wish {
     pub(crate) is_pooled: bool,
     /// The user named the database as one that may be replaced by a copy.
     pub(crate) may_replace: bool,
+    /// The data comes from an archive, which is restored once: then there is no other way than copies.
+    pub(crate) is_archive: bool,
+}
+
+impl Wish {
+    /// Whether an experiment without templates is impossible.
+    fn is_strict(&self) -> bool {
+        self.is_archive || self.by == RestoreBy::Template
+    }
 }
 
 impl Copies {
@@ -62,21 +72,20 @@ impl Copies {
             };
         }
         match self {
-            Copies::Impossible(reason) if wish.by == RestoreBy::Template => {
-                bail!(no_template(reason))
-            }
+            Copies::Impossible(reason) if wish.is_strict() => bail!(no_template(reason, wish.is_archive)),
             _ => Ok(()),
         }
     }
 
     /// The templates, if they are to restore this case's data.
     pub(crate) fn wanted(&mut self, wish: &Wish) -> Option<&mut Templates> {
-        match (self, wish.by) {
-            (Copies::Possible(templates), RestoreBy::Template) => Some(templates),
+        let is_wanted = match wish.by {
+            _ if wish.is_strict() => true,
             // A single run needs no copy of the data loaded for it.
-            (Copies::Possible(templates), RestoreBy::Auto) if wish.n_runs > 1 => Some(templates),
-            _ => None,
-        }
+            RestoreBy::Auto => wish.n_runs > 1,
+            _ => false,
+        };
+        self.kept().filter(|_| is_wanted)
     }
 
     /// Existing templates, including those of other data than this case's.
@@ -95,8 +104,8 @@ impl Copies {
         if error.downcast_ref::<Displaced>().is_some() {
             return Err(error);
         }
-        if wish.by == RestoreBy::Template {
-            return Err(error.context("prepare.restore_by = \"template\" is impossible"));
+        if wish.is_strict() {
+            return Err(error.context(impossible(wish.is_archive)));
         }
         *self = Copies::Impossible(format!("{error:#}"));
         let changed = error.downcast_ref::<Changed>();
@@ -128,8 +137,18 @@ fn open(
 }
 
 /// Message for a required template that is impossible.
-pub(crate) fn no_template(reason: &str) -> String {
-    format!("prepare.restore_by = \"template\" is impossible: {reason}")
+pub(crate) fn no_template(reason: &str, is_archive: bool) -> String {
+    format!("{}: {reason}", impossible(is_archive))
+}
+
+fn impossible(is_archive: bool) -> &'static str {
+    match is_archive {
+        true => {
+            "workload.restore_from needs a database of this server that may be replaced by a copy of itself before each run, since an \
+             archive is restored once"
+        }
+        false => "prepare.restore_by = \"template\" is impossible",
+    }
 }
 
 /// Why the database of `session` may not be replaced by a copy; `None` if it may.
@@ -154,6 +173,25 @@ pub(crate) fn refusal(session: &mut Session, is_pooled: bool, may_replace: bool)
     )))
 }
 
+/// Fails if the database contains anything: an archive is restored next to nothing that it could run into, or that would go with it.
+///
+/// # Errors
+/// Names what is there, and what to do; or when the server fails.
+pub(crate) fn expect_empty(session: &mut Session) -> Result<()> {
+    let others = template::others(session, &[], &|_| false)?;
+    if others.n == 0 {
+        return Ok(());
+    }
+    let rows = session.query("select current_database()")?;
+    let name = rows.scalar().unwrap_or_default();
+    let more = if others.n > others.first.len() { ", ..." } else { "" };
+    bail!(
+        "workload.restore_from needs an empty database, but `{name}` holds {}{more}; name an empty one, or if that is what an archive \
+         left, drop and create it: dropdb {name}; createdb {name}",
+        others.first.join(", ")
+    )
+}
+
 /// Fails if the database contains objects that were not loaded just now: they would be replaced too. `before` is the
 /// contents before loading, if only that shows what belongs to the load.
 pub(crate) fn expect_alone(
@@ -161,13 +199,23 @@ pub(crate) fn expect_alone(
     workload: &WorkloadSpec,
     before: &BTreeSet<u32>,
 ) -> Result<()> {
-    let tables = Home::of(session, workload)?.map(|home| home.tables());
+    // Not only the workload's tables belong to an archive.
+    let home = match is_archive(workload) {
+        true => None,
+        false => Home::of(session, workload)?,
+    };
+    let tables = home.map(|home| home.tables());
     let tables: Option<Vec<&str>> = tables.as_ref().map(|all| all.iter().map(String::as_str).collect());
     let load = tables.as_ref().map_or(Loaded::NotThereBefore(before), |tables| Loaded::Tables(tables));
     match template::stranger(session, load)? {
         Some(what) => bail!("the database also holds {what}, which pgdyno did not load"),
         None => Ok(()),
     }
+}
+
+/// Whether the data comes from an archive.
+pub(crate) fn is_archive(workload: &WorkloadSpec) -> bool {
+    matches!(workload.data, CaseData::Archive(_))
 }
 
 /// A line of text that distinguishes the data of one workload from that of another.
@@ -194,7 +242,7 @@ mod tests {
     #[test]
     fn after_a_copy_that_failed_data_is_loaded_again_unless_a_template_was_asked_for() {
         let mut copies = Copies::Unknown;
-        let wish = |by| Wish { by, n_runs: 3, is_pooled: false, may_replace: true };
+        let wish = |by| Wish { by, n_runs: 3, is_pooled: false, may_replace: true, is_archive: false };
         let refused = copies.give_up(&wish(RestoreBy::Template), anyhow!("no space")).unwrap_err();
         assert!(format!("{refused:#}").ends_with("is impossible: no space"), "{refused:#}");
         assert!(matches!(copies, Copies::Unknown));

@@ -9,6 +9,7 @@ use dataset::{layout, schema, session};
 use model::experiment::case::{Case, ServerSpec, Tls};
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
+use server::running::restorer::Restorer;
 use server::{Binaries, Cluster, InitOptions, Listen, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
@@ -131,11 +132,11 @@ impl Embedded {
                 watch(Progress::Step(done));
             }
             DataSource::Archive(archive) => {
-                let place = own_data::Place { cluster: &self.cluster, server: self.running()?, site };
+                let restorer = Restorer::of_cluster(&self.cluster, self.running()?);
                 let done = own_data::restore_archive(
                     &mut session,
                     (&case.workload, archive),
-                    place,
+                    (&restorer, site),
                     phase_limit::of(case),
                     watch,
                 )?;

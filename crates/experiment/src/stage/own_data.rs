@@ -17,16 +17,12 @@ use model::experiment::script::archive::Archive;
 use model::text::prose::bytes;
 use server::binaries::version_num;
 use server::running::archive::Restore;
-use server::{Binaries, Cluster, Server};
+use server::running::restorer::Restorer;
 use wire::session::Session;
 
 use crate::plan::{archive, scripts};
 use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
-
-/// Why an archive is not restored into a server by URL.
-pub(crate) const ONLY_OUR_SERVER: &str = "workload.restore_from restores into a server that pgdyno runs (server.version or server.bin_dir); into this one, restore the \
-     archive with pg_restore, and use it with workload.data = \"none\"";
 
 /// Runs the files in their order in one session. The setting `pgdyno.scale` has the scale.
 ///
@@ -56,39 +52,27 @@ pub(crate) fn run_files(
     Ok(format!("{}: {n_statements} statements in {:.3} s", names.join(", "), begun.elapsed().as_secs_f64()))
 }
 
-/// Our own server that is to get the data.
-pub(crate) struct Place<'a> {
-    pub(crate) cluster: &'a Cluster,
-    pub(crate) server: &'a Server,
-    pub(crate) site: &'a Site<'a>,
-}
-
 /// Restores an archive over several sessions, vacuums and analyzes it, and verifies the tables of a built-in workload. Returns
 /// how long that took, in words.
 ///
 /// # Errors
-/// When the archive has changed since the plan, cannot be read by the server's user, needs an extension that the server
+/// When the archive has changed since the plan, cannot be read by the user who restores it, needs an extension that the server
 /// does not have, `pg_restore` fails, or the tables are not those that the workload needs.
 pub(crate) fn restore_archive(
     session: &mut Session,
     (workload, archive): (&WorkloadSpec, &Archive),
-    place: Place,
+    (restorer, site): (&Restorer, &Site),
     longest: Duration,
     watch: &mut Watch,
 ) -> Result<String> {
     let begun = Instant::now();
     archive::expect_same(archive).map_err(|message| anyhow!(message))?;
     let n_jobs = available_parallelism().map_or(1, usize::from);
-    let restore = Restore {
-        cluster: place.cluster,
-        server: place.server,
-        archive: &archive.file,
-        n_jobs,
-        deadline: begun + longest,
-        stop: place.site.stop,
-    };
+    let restore =
+        Restore { restorer, archive: &archive.file, n_jobs, deadline: begun + longest, stop: site.stop };
     let (name, size) = (&archive.name, bytes(archive.bytes as f64));
-    let about = || format!("cannot restore `{name}`{}", if_newer(archive, &place.cluster.binaries));
+    let server_num = session.server_version_num();
+    let about = || format!("cannot restore `{name}`{}", if_other(archive, restorer, server_num));
     let list = restore.list().with_context(about)?;
     expect_extensions(session, &extensions(&list)).with_context(about)?;
     watch(Progress::Step(format!("restoring `{name}` ({size}) with pg_restore --jobs={n_jobs}")));
@@ -98,24 +82,32 @@ pub(crate) fn restore_archive(
     let vacuumed_s = begun.elapsed().as_secs_f64() - restored_s;
     if let Some(home) = Home::of(session, workload)? {
         watch(Progress::Step(format!("verifying {}", layout::describe(workload))));
-        let wanted = Wanted { scale: workload.scale, layout: workload.layout, at: (place.site.now)() };
+        let wanted = Wanted { scale: workload.scale, layout: workload.layout, at: (site.now)() };
         adopt(session, &home, &wanted).with_context(|| format!("`{name}`"))?;
     }
     Ok(format!("{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s", archive.words()))
 }
 
-/// Advice if the archive was written by a newer `pg_dump`: it may have what this version does not know.
-fn if_newer(archive: &Archive, binaries: &Binaries) -> String {
+/// Advice if the archive was written by a `pg_dump` that is newer than the `pg_restore`, or the latter is not the server's: they may
+/// not know, or say, what the other has.
+fn if_other(archive: &Archive, restorer: &Restorer, server_num: u32) -> String {
     let Archive { dump_version, .. } = archive;
-    let is_newer = version_num(dump_version).is_some_and(|num| num / 10_000 > binaries.major());
-    match is_newer {
-        true => format!(
+    let (ours, of_server) = (restorer.version_num / 10_000, server_num / 10_000);
+    if version_num(dump_version).is_some_and(|num| num / 10_000 > ours) {
+        return format!(
             ", which pg_dump {dump_version} made, on the older PostgreSQL {}; use a server that is at least as new, or dump \
              again with the pg_dump of this version",
-            binaries.version
-        ),
-        false => String::new(),
+            restorer.version
+        );
     }
+    if ours != of_server {
+        return format!(
+            " by pg_restore {} of `{}` into PostgreSQL {of_server}; install the client programs of that version",
+            restorer.version,
+            restorer.bin_dir.display()
+        );
+    }
+    String::new()
 }
 
 /// Fails if the server lacks an extension that the archive creates: `pg_restore` would find out after hours.

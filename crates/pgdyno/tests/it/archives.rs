@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use model::experiment::script::CaseData;
 use model::experiment::script::archive::ArchiveFormat;
+use model::run::phase::Phase;
 use testbed::{Pg, Server, bin_dir};
 
 use crate::tool::{Ended, PACE, Place, expect_sound};
@@ -145,10 +146,6 @@ fn archives_that_cannot_be_used_are_refused_with_what_to_do() {
     refused(&plain, &["is a plain SQL script", "workload.data = {files = [...]}"]);
     let dump = shop.dump(&pg, &database, "shop.dump", &["-Fc", "--compress=0"]);
     refused(&["--set", "workload.data=none"], &["both say where the data comes from"]);
-    let url = pg.admin_target(&database);
-    let ended = shop.place.run(&["run", "shop.toml", "--server", &url, "-o", "out"]);
-    assert_ne!(ended.code(), Some(0));
-    assert!(ended.stderr.contains("restores into a server that pgdyno runs"), "{}", ended.stderr);
 
     let whole = fs::read(&dump).unwrap();
     fs::write(&dump, renamed(&whole, "pg_trgm", "pg_tram")).unwrap();
@@ -166,6 +163,62 @@ fn archives_that_cannot_be_used_are_refused_with_what_to_do() {
         fs::set_permissions(&dump, Permissions::from_mode(0o600)).unwrap();
         refused(&[], &["who runs pg_restore, cannot read `", "let that user read it"]);
     }
+    shop.place.expect_clean();
+}
+
+#[test]
+fn an_archive_is_restored_into_an_empty_database_of_a_server_by_url_and_into_no_other() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let origin = shop_of(&pg);
+    shop.dump(&pg, &origin, "shop.dump", &["-Fc"]);
+    let target = pg.database_of("postgres");
+    let url = pg.admin_target(&target);
+    let run = |options: &[&str]| {
+        shop.place.run(&[&["run", "shop.toml", PACE, "--server", &url, "-o", "out"], options].concat())
+    };
+    let refused = |options: &[&str], expected: &[&str]| {
+        let ended = run(options).expect(1);
+        for part in expected {
+            assert!(ended.stderr.contains(part), "{part}\n{}", ended.stderr);
+        }
+        assert!(!shop.place.path("out").exists());
+    };
+    let lets = format!("--replace-database {target} lets it be replaced");
+    refused(&[], &["an archive is restored once", &lets]);
+    let replace = ["--replace-database", &target];
+    pg.execute(&target, "create table notes (what text); insert into notes values ('mine')");
+    refused(&replace, &["needs an empty database", "holds table public.notes"]);
+    refused(&[&replace[..], &["--set", "prepare.restore_by=load"]].concat(), &["leave prepare.restore_by"]);
+    let kinds =
+        ["--set", "workload.scripts=[]", "--set", "workload.kind=[\"tpcb\",\"tpcc\"]", "--scale", "1"];
+    refused(&[&replace[..], &kinds].concat(), &["give each archive, and other data, a database of its own"]);
+    assert_eq!(pg.ask(&target, "select what from notes"), "mine");
+
+    pg.execute(&target, "drop table notes");
+    let ended = run(&replace).expect(0);
+    let line = format!("restores shop.dump into database {target}");
+    assert!(
+        ended.stderr.contains(&line) && ended.stderr.contains("restoring `shop.dump`"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(ended.stderr.matches("with pg_restore --jobs=").count(), 1, "{}", ended.stderr);
+    let results = shop.place.results("out");
+    assert_eq!(results.runs.len(), 2);
+    for run in &results.runs {
+        expect_sound(run);
+        assert_eq!(run.record.rows_before["public.orders"], 20_000, "the first run\'s orders are gone");
+    }
+    let detail = |n: usize| &results.runs[n].record.phase(Phase::Restore).unwrap().detail;
+    assert!(detail(0)["archive"].contains("restored from shop.dump"), "{:?}", detail(0));
+    assert!(detail(1)["method"].contains("create database from a template"), "{:?}", detail(1));
+    // What the last run left stays, and is not taken for nothing.
+    assert_ne!(pg.ask(&target, "select count(*) > 20000 from orders"), "f");
+    fs::remove_dir_all(shop.place.path("out")).unwrap();
+    let again = format!("dropdb {target}; createdb {target}");
+    refused(&replace, &["needs an empty database", &again]);
+    let left = "select count(*) from pg_database where datname like \'pgdyno\\_%\'";
+    assert_eq!(pg.ask("postgres", left), "0");
     shop.place.expect_clean();
 }
 

@@ -1,7 +1,7 @@
-//! Restores an archive of `pg_dump` into our own running server with the `pg_restore` of its own binaries, which knows
-//! the server's version, over several sessions.
+//! Restores an archive of `pg_dump` over several sessions: into our own running server, with the programs of its own
+//! binaries, or into a database of a server by URL, with those that this machine has for the server's version.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +10,9 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::cluster::{Cluster, DATABASE, SUPERUSER};
-use crate::process::command::{ending, server_command, wait_unless};
+use crate::process::command::{ending, wait_unless};
 use crate::process::spawn::spawn;
-use crate::running::launch::Server;
+use crate::running::restorer::Restorer;
 use crate::user::account::Account;
 use crate::user::untrusted;
 
@@ -23,18 +22,16 @@ const LIST_DEADLINE: Duration = Duration::from_secs(300);
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// Lines of a failed program's output in a message.
 const LINES_MAX: usize = 12;
-/// The first major version with options that keep replication out of a restored database.
-const NO_REPLICATION: u32 = 10;
+/// The first version with options that keep replication out of a restored database.
+const NO_REPLICATION: u32 = 100_000;
 /// The first version whose `vacuumdb` has several sessions.
 const VACUUM_JOBS: u32 = 90_500;
 
 /// An archive, and who restores it.
 #[derive(Debug)]
 pub struct Restore<'a> {
-    /// The cluster whose server is running.
-    pub cluster: &'a Cluster,
-    /// That server.
-    pub server: &'a Server,
+    /// The programs, and the database that they restore into.
+    pub restorer: &'a Restorer,
     /// File or directory, by its absolute path.
     pub archive: &'a Path,
     /// Sessions.
@@ -49,71 +46,51 @@ impl Restore<'_> {
     /// The output of `pg_restore --list`.
     ///
     /// # Errors
-    /// When the server's user cannot read the archive, or `pg_restore` is missing or too old for it.
+    /// When the user who runs `pg_restore` cannot read the archive, or it is missing or too old for it.
     pub fn list(&self) -> Result<String> {
-        expect_readable(&self.cluster.account, self.archive)?;
-        let mut command = self.program("pg_restore")?;
+        expect_readable(&self.restorer.account, self.archive)?;
+        let mut command = self.restorer.program("pg_restore")?;
         command.arg("--list").arg(self.archive);
         let deadline = self.deadline.min(Instant::now() + LIST_DEADLINE);
         self.run(command, deadline)
     }
 
-    /// Creates all objects and rows of the archive in our database. All belong to its superuser.
+    /// Creates all objects and rows of the archive in the database. All belong to the user of the session.
     ///
     /// # Errors
     /// With the last lines of `pg_restore`; what it did before stays.
     pub fn restore(&self) -> Result<()> {
-        let mut command = self.program("pg_restore")?;
+        let mut command = self.restorer.connected("pg_restore")?;
         command.args(["--no-owner", "--no-privileges", "--no-tablespaces", "--no-security-labels"]);
-        if self.cluster.binaries.major() >= NO_REPLICATION {
+        if self.restorer.version_num >= NO_REPLICATION {
             command.args(["--no-publications", "--no-subscriptions"]);
         }
-        command.args(self.sessions()).args(["--exit-on-error", &self.jobs()]).arg(self.archive);
+        command.args(["--exit-on-error", &self.jobs()]).arg(self.archive);
         self.run(command, self.deadline).map(drop)
     }
 
-    /// Vacuums, freezes and analyzes our database, so that no run does it first.
+    /// Vacuums, freezes and analyzes the database, so that no run does it first.
     ///
     /// # Errors
     /// With the last lines of `vacuumdb`.
     pub fn vacuum(&self) -> Result<()> {
-        let mut command = self.program("vacuumdb")?;
-        command.args(self.sessions()).args(["--freeze", "--analyze", "--quiet"]);
-        if self.cluster.binaries.version_num >= VACUUM_JOBS {
+        let mut command = self.restorer.connected("vacuumdb")?;
+        command.args(["--freeze", "--analyze", "--quiet"]);
+        if self.restorer.version_num >= VACUUM_JOBS {
             command.arg(self.jobs());
         }
         self.run(command, self.deadline).map(drop)
-    }
-
-    fn sessions(&self) -> Vec<String> {
-        vec![
-            format!("--host={}", self.server.socket_dir().display()),
-            format!("--port={}", self.server.port()),
-            format!("--username={SUPERUSER}"),
-            format!("--dbname={DATABASE}"),
-        ]
     }
 
     fn jobs(&self) -> String {
         format!("--jobs={}", self.n_jobs)
     }
 
-    fn program(&self, name: &str) -> Result<Command> {
-        let path = self.cluster.binaries.program(name);
-        ensure!(
-            path.exists(),
-            "`{}` has no `{name}`, which workload.restore_from needs; install the client programs of PostgreSQL {} there",
-            self.cluster.binaries.bin_dir.display(),
-            self.cluster.binaries.version
-        );
-        Ok(server_command(&path, &self.cluster.account, Path::new("/")))
-    }
-
     fn run(&self, mut command: Command, deadline: Instant) -> Result<String> {
         let program = Path::new(command.get_program()).file_name().unwrap_or_default();
         let name = program.to_string_lossy().into_owned();
-        let log_path = self.cluster.root.join("restore.log");
-        let log = untrusted::create(&log_path).with_context(|| format!("create `{}`", log_path.display()))?;
+        let log_path: &PathBuf = &self.restorer.log;
+        let log = untrusted::create(log_path).with_context(|| format!("create `{}`", log_path.display()))?;
         command.stdout(log.try_clone()?).stderr(log);
         let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
         let is_stopped = || self.stop.load(Ordering::Relaxed);
@@ -122,9 +99,9 @@ impl Restore<'_> {
             ensure!(!is_stopped(), "stopped while `{name}` ran");
             bail!("`{name}` did not end in time (run.phase_timeout); see `{}`", log_path.display());
         };
-        let said = untrusted::read_output(&log_path)?;
+        let said = untrusted::read_output(log_path)?;
         ensure!(status.success(), "`{name}` failed ({}): {}", ending(status), last_lines(&said));
-        std::fs::remove_file(&log_path).ok();
+        std::fs::remove_file(log_path).ok();
         Ok(said)
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use nix::unistd::{Uid, User, geteuid};
+use nix::unistd::{Uid, User, getegid, geteuid};
 
 /// A user of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,14 @@ impl Account {
             "PostgreSQL refuses to run as root, and neither user `postgres` nor `nobody` exists; \
              run pgdyno as another user or set PGDYNO_SERVER_USER"
         )
+    }
+
+    /// The user of this process.
+    pub(crate) fn ourselves() -> Account {
+        let euid = geteuid();
+        let user = User::from_uid(euid).ok().flatten();
+        let name = user.map_or(format!("#{euid}"), |user| user.name);
+        Account { name, uid: euid.as_raw(), gid: getegid().as_raw(), is_switched: false }
     }
 
     /// The user who owns `dir`. Where others could replace it, only that user's rights may be used there.

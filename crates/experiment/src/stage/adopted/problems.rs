@@ -1,6 +1,9 @@
 //! What would make runs on a server by URL fail: found by examining the server, and reported all at once, before
 //! anything is changed.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use anyhow::{Error, Result};
 use dataset::kind::{Dataset, data_bytes};
 use dataset::session;
@@ -12,6 +15,7 @@ use model::experiment::script::CaseData;
 use model::text::prose::bytes;
 use server::cluster::space::free_bytes;
 use server::database::target::locate;
+use server::running::restorer::Restorer;
 use wire::Conninfo;
 use wire::session::{Session, quote_literal};
 
@@ -81,24 +85,50 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
             continue;
         }
         seen.push(data);
+        if copies::is_archive(&case.workload) {
+            of_archive(&mut session, case, conninfo, found);
+        }
         if case.prepare.restore {
             of_load(&mut session, case, &facts, site, found);
         } else {
             of_data_as_it_is(&mut session, case, found);
         }
     }
+    let is_archive = |case: &&Case| copies::is_archive(&case.workload);
+    let loaded = cases.iter().filter(|case| case.workload.data != CaseData::None);
+    let data: BTreeSet<String> = loaded.map(|case| copies::data_name(&case.workload)).collect();
+    if data.len() > 1 && cases.iter().any(is_archive) {
+        found.say(
+            "workload.restore_from restores into an empty database: give each archive, and other data, a database of its own".into(),
+        );
+    }
     let copies = |case: &&Case| {
         case.prepare.restore
             && case.workload.data != CaseData::None
-            && case.prepare.restore_by == RestoreBy::Template
+            && (case.prepare.restore_by == RestoreBy::Template || is_archive(case))
     };
     let may_replace = site.replace_databases.contains(&conninfo.dbname);
-    if cases.iter().any(copies)
+    if let Some(case) = cases.iter().copied().find(copies)
         && let Some(reason) = copies::refusal(&mut session, facts.is_pooled, may_replace)?
     {
-        found.say(copies::no_template(&reason));
+        found.say(copies::no_template(&reason, is_archive(&case)));
     }
     Ok(())
+}
+
+/// Problems with restoring a case's archive.
+fn of_archive(session: &mut Session, case: &Case, conninfo: &Conninfo, found: &mut Found) {
+    if !case.prepare.restore {
+        return;
+    }
+    if case.prepare.restore_by == RestoreBy::Load {
+        found.say(
+            "an archive is restored once, and each run begins from a copy: leave prepare.restore_by = \"load\" out".into(),
+        );
+    }
+    found.take(copies::expect_empty(session));
+    // Where its output goes does not matter yet.
+    found.take(Restorer::of_url(conninfo, session.server_version_num(), Path::new("/")));
 }
 
 /// Problems with loading a case's data.

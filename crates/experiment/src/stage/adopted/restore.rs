@@ -2,19 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use dataset::kind::Dataset;
 use dataset::session::{self, lock};
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
+use model::experiment::script::archive::Archive;
 use server::database::target::Flavor;
 use server::database::template::{self, Restored};
+use server::running::restorer::Restorer;
 use wire::session::Session;
 
 use super::{Adopted, Detail};
-use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
+use crate::site::{Site, phase_limit};
 use crate::stage::copies::{self, Wish};
 use crate::stage::{loaded_before, own_data};
 
@@ -33,6 +35,7 @@ impl Adopted {
             n_runs: site.runs_by_data.get(&key).copied().unwrap_or(1),
             is_pooled: self.facts.is_pooled,
             may_replace: site.replace_databases.contains(&self.conninfo.dbname),
+            is_archive: copies::is_archive(&case.workload),
         };
         if wish.by != RestoreBy::Load {
             self.copies.look(&wish, &mut session, &self.conninfo, site, watch)?;
@@ -84,9 +87,10 @@ impl Adopted {
 
     /// Relations that contain data before files run that may create more.
     fn holders(&mut self, case: &Case, wish: &Wish, session: &mut Session) -> Result<BTreeSet<u32>> {
-        match Dataset::of(&case.workload.data) {
-            None if self.copies.wanted(wish).is_some() => template::holders(session),
-            _ => Ok(BTreeSet::new()),
+        let is_their_own = Dataset::of(&case.workload.data).is_none() || wish.is_archive;
+        match is_their_own && self.copies.wanted(wish).is_some() {
+            true => template::holders(session),
+            false => Ok(BTreeSet::new()),
         }
     }
 
@@ -127,7 +131,8 @@ impl Adopted {
         session: &mut Session,
         watch: &mut Watch,
     ) -> Result<Option<Detail>> {
-        if std::mem::replace(&mut self.has_restored, true) || wish.by == RestoreBy::Load || site.replace {
+        let is_first = !std::mem::replace(&mut self.has_restored, true);
+        if !is_first || wish.by == RestoreBy::Load || site.replace || wish.is_archive {
             return Ok(None);
         }
         let Some(marker) = loaded_before::find(session, &case.workload)? else { return Ok(None) };
@@ -144,12 +149,39 @@ impl Adopted {
             let done = own_data::run_files(session, files, case.workload.scale, site.stop, watch)?;
             return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));
         }
+        if let CaseData::Archive(archive) = &case.workload.data {
+            return self.restore_archive(case, archive, session, site, watch);
+        }
         let report = site.load(session, &self.conninfo, &case.workload, watch)?;
         let loaded = format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds);
         Ok(Detail::from([
             ("method".to_string(), loaded),
             ("load_seconds".to_string(), format!("{:.3}", report.seconds)),
         ]))
+    }
+
+    /// Restores an archive into the empty database.
+    fn restore_archive(
+        &self,
+        case: &Case,
+        archive: &Archive,
+        session: &mut Session,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<Detail> {
+        copies::expect_empty(session)?;
+        let scratch = files::trust::make_directory(&site.cache.dir)?;
+        let restorer = Restorer::of_url(&self.conninfo, session.server_version_num(), &scratch)?;
+        let longest = phase_limit::of(case);
+        let what = (&case.workload, archive);
+        let done = own_data::restore_archive(session, what, (&restorer, site), longest, watch);
+        let done = done.with_context(|| {
+            let name = &self.conninfo.dbname;
+            format!(
+                "database `{name}` may hold a part of the archive: drop and create it before the next attempt"
+            )
+        })?;
+        Ok(Detail::from([("archive".to_string(), done)]))
     }
 
     /// Makes a template of the data that was loaded just now, if one is wanted; if that is impossible, data is loaded

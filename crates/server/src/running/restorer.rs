@@ -1,0 +1,165 @@
+//! Which `pg_restore` and `vacuumdb` restore an archive, as whom they run, and how they reach the database.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use files::trust;
+use wire::conninfo::keyword_text;
+use wire::{Conninfo, Host, Secret};
+
+use crate::binaries::{series, version_num};
+use crate::cluster::{Cluster, DATABASE, SUPERUSER};
+use crate::process::command::server_command;
+use crate::process::spawn::output_of;
+use crate::running::launch::Server;
+use crate::user::account::Account;
+
+/// The programs that restoring calls.
+const PROGRAMS: [&str; 2] = ["pg_restore", "vacuumdb"];
+
+/// Programs that restore, and the database that they restore into.
+#[derive(Debug)]
+pub struct Restorer {
+    /// Where the programs are.
+    pub bin_dir: PathBuf,
+    /// Their version: `15.18 (Debian 15.18-1)`.
+    pub version: String,
+    /// Their version as `server_version_num`: 150018.
+    pub version_num: u32,
+    /// Who runs them.
+    pub(crate) account: Account,
+    /// The database, in libpq's key=value format.
+    dbname: String,
+    password: Option<Secret>,
+    /// Where their output goes until it is read.
+    pub(crate) log: PathBuf,
+}
+
+impl Restorer {
+    /// The programs of a cluster's own binaries, for the database of its running server.
+    pub fn of_cluster(cluster: &Cluster, server: &Server) -> Restorer {
+        let socket_dir = server.socket_dir().display().to_string();
+        let conninfo = Conninfo::new(&socket_dir, server.port(), SUPERUSER, DATABASE);
+        Restorer {
+            bin_dir: cluster.binaries.bin_dir.clone(),
+            version: cluster.binaries.version.clone(),
+            version_num: cluster.binaries.version_num,
+            account: cluster.account.clone(),
+            dbname: dbname_of(&conninfo),
+            password: None,
+            log: cluster.root.join("restore.log"),
+        }
+    }
+
+    /// The programs of this machine that fit a server of version `server_num`, which `conninfo` leads to: those of an installed
+    /// package of its series, else those on the path. They run as this process's user, whose rights reach the server; their output
+    /// goes into `scratch`.
+    ///
+    /// # Errors
+    /// When they are not here, or somebody else could change them: with what to do.
+    pub fn of_url(conninfo: &Conninfo, server_num: u32, scratch: &Path) -> Result<Restorer> {
+        let series = series(server_num);
+        let installed = ["/usr/lib/postgresql/{}/bin", "/usr/pgsql-{}/bin"]
+            .map(|dir| PathBuf::from(dir.replace("{}", &series)));
+        let path = env::var_os("PATH").unwrap_or_default();
+        let has_all = |dir: &PathBuf| PROGRAMS.iter().all(|name| dir.join(name).is_file());
+        let bin_dir = installed.into_iter().chain(env::split_paths(&path)).find(has_all);
+        let bin_dir = bin_dir.with_context(|| {
+            format!(
+                "workload.restore_from needs the programs `pg_restore` and `vacuumdb`, which are not on this machine; install the \
+                 client programs of PostgreSQL {series} (package postgresql-client-{series} or postgresql{series})"
+            )
+        })?;
+        let account = Account::ourselves();
+        for name in PROGRAMS {
+            if account.uid == 0 {
+                trust::check_program(&bin_dir.join(name), account.uid)?;
+            }
+        }
+        let mut restorer = Restorer {
+            bin_dir,
+            version: String::new(),
+            version_num: 0,
+            account,
+            dbname: dbname_of(conninfo),
+            password: password_of(conninfo),
+            log: scratch.join(format!("restore-{}.log", std::process::id())),
+        };
+        restorer.ask_version()?;
+        Ok(restorer)
+    }
+
+    fn ask_version(&mut self) -> Result<()> {
+        let mut command = self.program("pg_restore")?;
+        command.arg("--version");
+        let output = output_of(command).context("cannot run `pg_restore`")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let version = said.trim().trim_start_matches("pg_restore (PostgreSQL) ");
+        let shown = self.bin_dir.join("pg_restore");
+        self.version_num = version_num(version).with_context(|| {
+            format!("`{} --version` says `{}`, which is no version", shown.display(), said.trim())
+        })?;
+        self.version = version.to_string();
+        Ok(())
+    }
+
+    /// One of the programs.
+    pub(crate) fn program(&self, name: &str) -> Result<Command> {
+        let path = self.bin_dir.join(name);
+        ensure!(
+            path.exists(),
+            "`{}` has no `{name}`, which workload.restore_from needs; install the client programs of PostgreSQL {} there",
+            self.bin_dir.display(),
+            self.version
+        );
+        Ok(server_command(&path, &self.account, Path::new("/")))
+    }
+
+    /// One of the programs, connected to the database. A password is in its environment, which only the user who runs it can read.
+    pub(crate) fn connected(&self, name: &str) -> Result<Command> {
+        let mut command = self.program(name)?;
+        command.arg(format!("--dbname={}", self.dbname)).arg("--no-password");
+        if let Some(password) = &self.password {
+            command.env("PGPASSWORD", password.expose());
+        }
+        Ok(command)
+    }
+}
+
+/// The connection in words of libpq's. What has its default is left out: an older libpq may not know the keyword. So are settings
+/// of our sessions, which libpq has no keywords for.
+fn dbname_of(conninfo: &Conninfo) -> String {
+    let given = Conninfo { session_settings: BTreeMap::new(), ..conninfo.clone() };
+    let Host { host, port, .. } = given.hosts.first().cloned().unwrap_or_default();
+    let plain = Conninfo::new(&host, port, &given.user, &given.dbname).keywords();
+    let always = ["host", "port", "user", "dbname"];
+    let mut keywords = given.keywords();
+    keywords.retain(|key, value| always.contains(&key.as_str()) || plain.get(key) != Some(value));
+    keyword_text(&keywords)
+}
+
+/// The password for all hosts, or that of the first one that has its own: libpq reads the password file for the others.
+fn password_of(conninfo: &Conninfo) -> Option<Secret> {
+    let of_hosts = conninfo.host_passwords.iter().flatten().next();
+    conninfo.password.as_ref().or(of_hosts).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_from_libpqs_defaults_is_said_and_no_password() {
+        let mut conninfo = Conninfo::new("db.example", 5433, "bench", "it's");
+        conninfo.password = Some(Secret::new("S3cret"));
+        conninfo.session_settings.insert("timezone".to_string(), "UTC".to_string());
+        let plain = "dbname='it\\'s' host='db.example' port='5433' user='bench'";
+        assert_eq!(dbname_of(&conninfo), plain);
+        conninfo.sslrootcert = Some("/etc/ca.pem".to_string());
+        assert_eq!(dbname_of(&conninfo), plain.replace(" user=", " sslrootcert='/etc/ca.pem' user="));
+        assert_eq!(password_of(&conninfo).unwrap().expose(), "S3cret");
+    }
+}
