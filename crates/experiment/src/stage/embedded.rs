@@ -9,6 +9,7 @@ use dataset::{layout, schema, session};
 use model::experiment::case::{Case, ServerSpec, Tls};
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
+use server::running::numa::Binding;
 use server::running::restorer::Restorer;
 use server::{Binaries, Cluster, InitOptions, Listen, Server, StartOptions, StopMode};
 use wire::Conninfo;
@@ -40,6 +41,8 @@ pub struct Embedded {
     pub(super) was_loaded_before: bool,
     /// The data was loaded just now, and no run has changed it.
     is_fresh: bool,
+    /// Where it was loaded into memory, if the case that it was loaded for is placed.
+    loaded_on: Option<String>,
     wal_needs: WalNeeds,
     claim: Claim,
 }
@@ -55,6 +58,7 @@ impl Embedded {
             settings,
             was_loaded_before,
             is_fresh: false,
+            loaded_on: None,
             wal_needs,
             claim,
         }
@@ -117,7 +121,10 @@ impl Embedded {
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
         let settings = self.settings_of(case, site, Adding::Everything)?;
-        self.start(StartOptions { settings, ..StartOptions::default() })?;
+        // What is written here stays in memory, and without a snapshot the run finds it there.
+        let binding = os::placement_of(case).context("os.numa")?;
+        self.loaded_on = binding.as_ref().map(Binding::words);
+        self.start(StartOptions { settings, binding, ..StartOptions::default() })?;
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
         match DataSource::of(&case.workload.data) {
@@ -207,19 +214,25 @@ impl Embedded {
         site: &Site,
         watch: &mut Watch,
     ) -> Result<BTreeMap<String, String>> {
-        let method = |text: &str| BTreeMap::from([("method".to_string(), text.to_string())]);
+        let is_placed = case.os.contains_key("numa");
+        let method = |text: &str, cached: Option<&str>| {
+            let cached = cached.filter(|_| is_placed).map(|cached| ("cached", cached));
+            let facts = cached.into_iter().chain([("method", text)]);
+            facts.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
         if !case.prepare.restore {
-            return Ok(method("none: prepare.restore is off"));
+            let before = Some("where it was before: not placed").filter(|_| !self.is_fresh);
+            return Ok(method("none: prepare.restore is off", before.or(self.loaded_on.as_deref())));
         }
         if self.cluster.has_snapshot(LOADED) {
             return self.restore_snapshot(case);
         }
         if self.is_fresh {
-            return Ok(method("none: the data was loaded just now"));
+            return Ok(method("none: the data was loaded just now", self.loaded_on.as_deref()));
         }
         self.make_again(case)?;
         self.fill(case, site, watch)?;
-        Ok(method("loaded again: there is no snapshot"))
+        Ok(method("loaded again: there is no snapshot", self.loaded_on.as_deref()))
     }
 
     fn restore_snapshot(&mut self, case: &Case) -> Result<BTreeMap<String, String>> {

@@ -116,6 +116,37 @@ fn the_plan_refuses_what_this_machine_does_not_have() {
     place.expect_clean();
 }
 
+/// One node is enough to see who is bound to it.
+#[test]
+fn data_that_is_loaded_for_want_of_a_snapshot_is_loaded_on_the_node_of_its_run() {
+    let place = Place::new();
+    // The policy of each mapping of the process that loads: `bind:0`, or `default`.
+    let maps = "drop table if exists policies;\ncreate table policies as select \
+                pg_catalog.pg_read_file(\'/proc/self/numa_maps\', 0, 4000000) as of_the_loader;\n";
+    place.write("load.sql", maps);
+    let expect = "select 1 / (of_the_loader like \'% bind:0 %\')::int from policies;\n";
+    let script = place.write("expect.sql", expect);
+    let (script, bin_dir) = (script.display().to_string(), testbed::bin_dir().display().to_string());
+    let run = |options: &[&str]| {
+        let args = ["run", "--bin-dir", &bin_dir, "-f", &script, "-c", "1", "--measure", "2s", PACE];
+        let set = ["--set", "workload.data={files=[\"load.sql\"]}", "--set", "prepare.snapshot=false"];
+        let placed = ["--set", "os.numa=[\"node0\"]", "--set", "prepare.settle=false", "--ramp-up", "0s"];
+        place.run(&[&args[..], &set, &placed, options].concat()).expect(0)
+    };
+    let cached = |out: &str, n: usize| -> String {
+        let run = &place.results(out).runs[n];
+        assert_eq!(run.record.done.as_ref().unwrap().counts.failed, 0, "it was loaded elsewhere");
+        run.record.phase(Phase::Restore).unwrap().detail["cached"].clone()
+    };
+    run(&["--repeats", "2", "-o", "out"]);
+    for n in 0..2 {
+        assert!(cached("out", n).ends_with("memory on node 0"), "{}", cached("out", n));
+    }
+    run(&["--no-restore", "--repeats", "1", "-o", "kept"]);
+    assert_eq!(cached("kept", 0), "where it was before: not placed");
+    place.expect_clean();
+}
+
 #[test]
 fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released() {
     let Some(_values) = may_set() else { return };
