@@ -244,12 +244,14 @@ function timeTable(panel) {
   details.className = 'data';
   const summary = document.createElement('summary');
   summary.textContent = 'Table';
+  summary.setAttribute('aria-label', `Table: ${panel.title}`);
   details.append(summary);
   details.addEventListener('toggle', () => {
     if (!details.open || details.querySelector('table')) return;
     const times = [...new Set(panel.lines.flatMap((line) => line.points.map((p) => p[0])))].sort((a, b) => a - b);
     const maps = panel.lines.map((line) => new Map(line.points));
     const table = document.createElement('table');
+    table.setAttribute('aria-label', panel.title);
     const head = table.createTHead().insertRow();
     for (const text of ['Time, s', ...panel.lines.map((line) => `${line.name} ${panel.unit}`)]) {
       const cell = document.createElement('th');
@@ -265,6 +267,9 @@ function timeTable(panel) {
     }
     const scroll = document.createElement('div');
     scroll.className = 'scroll';
+    scroll.tabIndex = 0;
+    scroll.setAttribute('role', 'group');
+    scroll.setAttribute('aria-label', panel.title);
     scroll.append(table);
     details.append(scroll);
   });

@@ -142,7 +142,7 @@ impl Document<'_> {
                 "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n{2}</section>\n",
                 section.id,
                 text(section.name),
-                self.with_conditions(&section.body)
+                named(&self.with_conditions(&section.body), section.name)
             ));
         }
         body.push_str(&format!(
@@ -236,7 +236,7 @@ impl Figure<'_> {
         };
         let table = match self.table {
             "" => String::new(),
-            table => format!("<details class=\"data\"><summary>Table</summary>{table}</details>"),
+            table => folded(self.title, table),
         };
         format!(
             "<figure><figcaption><strong>{}</strong>{note}</figcaption>\
@@ -248,10 +248,27 @@ impl Figure<'_> {
     }
 }
 
+/// The table of the figure with this title, folded.
+pub(crate) fn folded(title: &str, table: &str) -> String {
+    format!(
+        "<details class=\"data\"><summary aria-label=\"Table: {}\">Table</summary>{}</details>",
+        text(title),
+        named(table, title)
+    )
+}
+
+/// What a screen reader says of a table, until the part that it stands in gives it that part's name.
+const NAMELESS: &str = "aria-label=\"Table\"";
+
+/// Gives tables the name of the part that they stand in, unless they have one.
+pub(crate) fn named(html: &str, part: &str) -> String {
+    html.replace(NAMELESS, &format!("aria-label=\"{}\"", text(part)))
+}
+
 /// A table with a header; the cells are already HTML.
 pub(crate) fn table(class: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut html = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table class=\"{class}\"><thead><tr>"
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" {NAMELESS}><table {NAMELESS} class=\"{class}\"><thead><tr>"
     );
     for head in heads {
         html.push_str(&format!("<th scope=\"col\">{}</th>", text(head)));

@@ -1,6 +1,7 @@
 //! A browser without a screen, for tests of pages.
 
 mod tab;
+mod usable;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use tab::{Look, Tab};
+pub use usable::Stop;
 
 /// Options without which a browser needs a screen, or calls its maker.
 const OPTIONS: [&str; 8] = [

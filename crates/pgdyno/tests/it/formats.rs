@@ -42,13 +42,21 @@ fn releases() -> Vec<PathBuf> {
     releases
 }
 
+/// The samples of the newest release.
+pub(crate) fn newest() -> PathBuf {
+    releases().pop().unwrap()
+}
+
+/// Unpacks one kind of the samples of a release below `results`.
+pub(crate) fn unpack(place: &Place, release: &Path, kind: &str) {
+    let file = release.join(format!("{kind}.tar.gz")).display().to_string();
+    place.run(&["unpack", &file, "-o", &format!("results/{kind}")]).expect(0);
+}
+
 /// The samples of a release, unpacked below `results`.
 fn unpacked(release: &Path) -> Place {
     let place = Place::new();
-    for kind in KINDS {
-        let file = release.join(format!("{kind}.tar.gz")).display().to_string();
-        place.run(&["unpack", &file, "-o", &format!("results/{kind}")]).expect(0);
-    }
+    KINDS.iter().for_each(|kind| unpack(&place, release, kind));
     let proofs = release.join("why.json");
     if proofs.exists() {
         fs::copy(proofs, place.path("results/limited/why.json")).unwrap();
@@ -175,7 +183,7 @@ fn results_of_every_release_are_read_with_the_same_figures() {
 #[test]
 fn results_of_a_newer_format_are_refused_in_words() {
     let place = Place::new();
-    let newest = releases().pop().unwrap();
+    let newest = newest();
     let file = newest.join("run.tar.gz").display().to_string();
     place.run(&["unpack", &file, "-o", "new"]).expect(0);
     let newer = |name: &str| {

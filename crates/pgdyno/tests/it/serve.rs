@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use serde_json::json;
 use testbed::Pg;
+use testbed::browser::{Look, Stop, Tab};
 
+use crate::formats;
 use crate::tool::{Place, Running, wait_until};
 
 /// The address that a process has printed after these words.
@@ -101,4 +104,101 @@ fn a_run_shows_itself_while_it_runs_and_its_report_is_served() {
     serving.signal(Signal::SIGINT);
     serving.wait().expect(0);
     place.expect_clean();
+}
+
+/// Presses the tabulator key until the element with this name has the focus, and then Enter.
+fn follow(tab: &mut Tab, name: &str) {
+    let is_there = format!("document.activeElement.textContent === '{name}'");
+    for _ in 0..100 {
+        tab.key("Tab");
+        if tab.eval(&is_there) == json!(true) {
+            tab.key("Enter");
+            return;
+        }
+    }
+    panic!("the keyboard does not reach `{name}`");
+}
+
+fn has(stops: &[Stop], role: &str, name: &str) {
+    assert!(stops.iter().any(|stop| stop.role == role && stop.name == name), "{role} `{name}`: {stops:?}");
+}
+
+/// Nothing of the page is beyond the edges of the window, and all of it was drawn.
+fn fits(tab: &mut Tab) {
+    tab.wait_for("document.documentElement.scrollWidth === document.documentElement.clientWidth");
+    assert_eq!(tab.eval("document.body.dataset.errors ?? ''"), json!(""));
+}
+
+/// A screen reader finds these roles and names.
+fn says(tab: &mut Tab, expected: &[(&str, &str)]) {
+    let mut roles = tab.roles();
+    roles.retain(|(role, _)| !["StaticText", "InlineTextBox", "generic"].contains(&role.as_str()));
+    for (role, name) in expected {
+        assert!(roles.iter().any(|(r, n)| r == role && n == name), "{role} `{name}`: {roles:?}");
+    }
+}
+
+#[test]
+fn comparisons_histories_and_plans_are_used_by_keyboard_and_say_what_they_are() {
+    let place = Place::new();
+    for kind in ["run", "again"] {
+        formats::unpack(&place, &formats::newest(), kind);
+    }
+    let serving = place.start(place.command(&["serve", "results", "--control", "--listen", "127.0.0.1:0"]));
+    let address = address_after(&serving, "serving `results` at ");
+    let directory = tempfile::tempdir().unwrap();
+    let mut tab = Tab::open(directory.path(), Look { width: 1280, height: 900, is_dark: false });
+    let (host, token) = address.split_once("/login#").expect("the printed address has the token");
+    let at = |path: &str| format!("http://{host}{path}");
+
+    tab.go(&at("/"));
+    has(&tab.expect_usable(), "textbox", "Token");
+    tab.eval(&format!("token.value = '{token}'; document.querySelector('.act').click()"));
+    tab.wait_for("document.querySelector('.results')");
+
+    tab.go(&at("/compare?r=run&r=again"));
+    let stops = tab.expect_usable();
+    let first: Vec<&str> = stops.iter().take(7).map(|stop| stop.name.as_str()).collect();
+    let expected = [
+        "Skip to the report",
+        "pgdyno",
+        "All results",
+        "Swap A and B",
+        "Report of A",
+        "Report of B",
+        "A and B",
+    ];
+    assert_eq!(first, expected);
+    has(&stops, "button", "Switch between light and dark");
+    has(&stops, "DisclosureTriangle", "Table: Throughput");
+    has(&stops, "DisclosureTriangle", "Details: A and B were not measured in turns");
+    let chart = "Runs of A and B by throughput, against the median of A. No verdict.";
+    says(
+        &mut tab,
+        &[("table", "A and B"), ("columnheader", "A, median"), ("image", chart), ("navigation", "Sections")],
+    );
+    tab.eval("document.activeElement.blur(); 0");
+    follow(&mut tab, "Swap A and B");
+    tab.wait_for("document.querySelector('h1')?.textContent.endsWith('results/again')");
+
+    tab.resize(Look { width: 390, height: 800, is_dark: true });
+    tab.go(&at("/history/sample"));
+    fits(&mut tab);
+    let stops = tab.expect_usable();
+    has(&stops, "DisclosureTriangle", "Table: Throughput of each run");
+    assert!(stops.iter().all(|stop| stop.name != "run"), "closed");
+    follow(&mut tab, "Table");
+    follow(&mut tab, "again");
+    tab.wait_for("location.pathname === '/result/again'");
+
+    follow(&mut tab, "Plan");
+    tab.wait_for("location.pathname === '/plan/again' && document.querySelector('.plan')");
+    has(&tab.expect_usable(), "button", "Measure it again");
+    says(&mut tab, &[("table", "Runs"), ("columnheader", "State"), ("rowheader", "1"), ("region", "Runs")]);
+    fits(&mut tab);
+    tab.go(&at("/compare?r=run&r=again"));
+    fits(&mut tab);
+    drop(tab);
+    serving.signal(Signal::SIGINT);
+    serving.wait().expect(0);
 }

@@ -14,7 +14,7 @@ use model::run::residency::InMemory;
 use model::run::server::{ServerRecord, Setting};
 
 use super::escape::text;
-use super::{scripts, table};
+use super::{named, scripts, table};
 use crate::Input;
 use crate::prose::{format, phrases};
 
@@ -47,6 +47,7 @@ pub(super) fn section(input: &Input) -> String {
 }
 
 fn part(html: &mut String, title: &str, body: &str) {
+    let body = named(body, title);
     html.push_str(&format!("<div class=\"part\"><h3>{}</h3><div>{body}</div></div>\n", text(title)));
 }
 

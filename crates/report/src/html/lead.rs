@@ -228,7 +228,10 @@ pub(crate) fn finding(group: &FindingGroup, n_runs: usize) -> String {
         text(&phrases::capital(&terminal::evidence(group))),
         text(&group.example().finding.advice),
     );
-    html.push_str("<details><summary>Details</summary>");
+    html.push_str(&format!(
+        "<details><summary aria-label=\"Details: {}\">Details</summary>",
+        text(&group.title())
+    ));
     if group.found.len() > 1 {
         html.push_str("<ul>");
         for found in group.found.iter().take(DETAILS_MAX) {

@@ -166,7 +166,7 @@ fn strips(study: &Study, axis: &Axis) -> String {
     };
     format!(
         "<figure><figcaption><strong>Limiter by {by}</strong> <span class=\"note\">hatched: low confidence</span></figcaption>\
-         <div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Limiter by {by}\"><table class=\"strips\">{columns}\
+         <div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Limiter by {by}\"><table aria-label=\"Limiter by {by}\" class=\"strips\">{columns}\
          <thead><tr>{corner}{heads}</tr></thead><tbody>\n{rows}</tbody></table></div></figure>\n"
     )
 }

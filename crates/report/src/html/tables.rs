@@ -4,7 +4,7 @@ use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
 use super::escape::text;
 use super::lead::{badge, badge_of};
-use super::{Figure, table};
+use super::{Figure, folded, table};
 use crate::axis::Axis;
 use crate::csv;
 use crate::prose::counters as told;
@@ -48,7 +48,7 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
     let note = format!("{note}{lines}{law}{}", if hollow { "; hollow: does not count" } else { "" });
     let title = format!("Throughput by {by}");
     if axis.panels.len() > 1 {
-        return panels(axis, "throughput", &title, &note) + &folded(&table);
+        return panels(axis, "throughput", &title, &note) + &folded(&title, &table);
     }
     let height = if study.cases.len() == 1 { "mid" } else { "tall" };
     Figure { id: "throughput", title: &title, note: &note, height, table: &table }.html()
@@ -67,10 +67,6 @@ fn panels(axis: &Axis, id: &str, title: &str, note: &str) -> String {
         html.push_str(&Figure { id: &id, title: name, note: "", height: "mid", table: "" }.html());
     }
     html + "</div>\n"
-}
-
-fn folded(table: &str) -> String {
-    format!("<details class=\"data\"><summary>Table</summary>{table}</details>\n")
 }
 
 /// Percentiles of latency by case.
@@ -106,7 +102,7 @@ pub(super) fn latency(study: &Study, axis: &Axis) -> String {
             &Figure { id: &id, title: &title, note: "ms, log scale", height: "mid", table: "" }.html(),
         );
     }
-    html + "</div>" + &folded(&table)
+    html + "</div>" + &folded("Latency", &table)
 }
 
 /// The legend of charts that share their groups; each name lights up its lines.

@@ -3,7 +3,7 @@
 use super::now::span;
 use super::{Link, Page, Site, links};
 use crate::escape::text;
-use crate::html::table;
+use crate::html::{named, table};
 use crate::prose::format;
 
 /// Most runs on a page of a plan.
@@ -54,11 +54,8 @@ pub fn plan(input: &PlanInput) -> String {
     let first_open = runs.iter().position(|run| !matches!(run.state, Next::Ended(..))).unwrap_or(runs.len());
     let from = first_open.saturating_sub(n_shown / 3).min(runs.len().saturating_sub(n_shown));
     let to = (from + n_shown).min(runs.len());
-    let mut html = table(
-        "plan",
-        &["Run", "Case", "Block", "State"],
-        &runs[from..to].iter().map(row).collect::<Vec<_>>(),
-    );
+    let rows: Vec<Vec<String>> = runs[from..to].iter().map(row).collect();
+    let mut html = named(&table("plan", &["Run", "Case", "Block", "State"], &rows), "Runs");
     for (run, class) in runs[from..to].iter().map(|run| (run, class(&run.state))) {
         let head = format!("<tr><th scope=\"row\">{}</th>", run.run);
         html = html.replacen(&head, &head.replace("<tr>", &format!("<tr class=\"{class}\">")), 1);

@@ -5,7 +5,7 @@ use analysis::summary::{CaseSummary, Study};
 use super::{Link, Page, Site, encoded, links};
 use crate::escape::text;
 use crate::html::lead::badge;
-use crate::html::table;
+use crate::html::{named, table};
 use crate::prose::format;
 use crate::prose::headline::{self, Headline};
 
@@ -56,7 +56,7 @@ pub fn several(results: &[Several], back: &[Link], tool_version: &str) -> Page {
         "<header class=\"small\">\n<p class=\"over\">Next to each other</p>\n<h1>{} results</h1>\n\
          <p class=\"question\">Figures of each result by itself. Whether two differ is judged by a comparison of both.</p>\n</header>\n{}",
         results.len(),
-        table("several", &heads, &rows)
+        named(&table("several", &heads, &rows), "Results next to each other")
     );
     Site::plain("pgdyno: several results", tool_version, &links(back), &main).page()
 }

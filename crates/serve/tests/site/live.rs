@@ -117,6 +117,8 @@ fn values_move_a_killed_server_resumes_and_the_end_leads_to_the_report() {
     ] {
         assert!(roles.iter().any(|(r, n)| r.to_lowercase() == role && n == name), "{role} {name}: {roles:?}");
     }
+    let stops = tab.expect_usable();
+    assert!(stops.iter().any(|stop| stop.name == "Table: Throughput"), "{stops:?}");
     assert_eq!(tab.eval("document.body.dataset.errors ?? ''"), json!(""));
     let line =
         StateLine { t_unix_ns: run.go_unix_ns, run: 0, state: RunState::Completed, reason: String::new() };

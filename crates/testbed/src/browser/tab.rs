@@ -101,7 +101,7 @@ impl Tab {
         tab
     }
 
-    /// Gives the window another size and colour scheme.
+    /// Gives the window another size and colour scheme. Nothing moves by itself, so that what is looked at stays where it is.
     pub fn resize(&mut self, look: Look) {
         let Look { width, height, is_dark } = look;
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
@@ -109,7 +109,10 @@ impl Tab {
         let scheme = if is_dark { "dark" } else { "light" };
         self.call(
             "Emulation.setEmulatedMedia",
-            json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] }),
+            json!({ "features": [
+                { "name": "prefers-color-scheme", "value": scheme },
+                { "name": "prefers-reduced-motion", "value": "reduce" },
+            ] }),
         );
     }
 

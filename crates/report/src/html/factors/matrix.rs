@@ -158,13 +158,12 @@ fn matrix(pair: &Pair, other: usize, scale: &Scale) -> String {
     let name = &pair.others[other];
     let title = if name.is_empty() { "Median throughput" } else { name };
     format!(
-        "<figure><figcaption><strong>{}</strong> <span class=\"note\">tps; down: {}, right: {}; the stronger the colour, the more; bold: \
-         the most</span></figcaption><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Matrix\"><table class=\"matrix\">\
-         <thead><tr><th scope=\"col\">{}</th>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div></figure>\n",
+        "<figure><figcaption><strong>{0}</strong> <span class=\"note\">tps; down: {1}, right: {2}; the stronger the colour, the more; bold: \
+         the most</span></figcaption><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{0}\"><table aria-label=\"{0}\" class=\"matrix\">\
+         <thead><tr><th scope=\"col\">{1}</th>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div></figure>\n",
         text(title),
         text(&down.title),
         text(&right.title),
-        text(&down.title),
     )
 }
 

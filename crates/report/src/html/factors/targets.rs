@@ -120,7 +120,7 @@ fn figure(panel: &Panel, most: f64) -> String {
         name => phrases::capital(name),
     };
     format!(
-        "<figure><figcaption><strong>{}</strong></figcaption><table class=\"bars\"><colgroup><col class=\"name\"><col><col class=\"figure\"></colgroup><tbody>\n{rows}</tbody></table></figure>\n",
+        "<figure><figcaption><strong>{0}</strong></figcaption><table aria-label=\"{0}\" class=\"bars\"><colgroup><col class=\"name\"><col><col class=\"figure\"></colgroup><tbody>\n{rows}</tbody></table></figure>\n",
         text(&caption)
     )
 }
