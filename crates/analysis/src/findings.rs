@@ -269,7 +269,8 @@ pub(crate) struct ComparisonContext<'a> {
     pub(crate) a: Side<'a>,
     pub(crate) b: Side<'a>,
     pub(crate) pairing: Pairing,
-    pub(crate) n_pairs: usize,
+    /// Pairs with the deciding figure, twice; runs of A and of B that have it, if they are not paired.
+    pub(crate) n: [usize; 2],
     /// Runs that count but lack a figure.
     pub(crate) without_figure: &'a [u32],
     pub(crate) margin: f64,

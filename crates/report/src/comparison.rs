@@ -103,7 +103,10 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
     let n = match case.pairing {
         Pairing::Slices => format!("{} of slices", phrases::plural(case.n_pairs, noun)),
         Pairing::Blocks | Pairing::Rounds => phrases::plural(case.n_pairs, noun),
-        Pairing::None => format!("{} each", phrases::plural(case.n_pairs, noun)),
+        Pairing::None => match n_runs(case) {
+            [a, b] if a == b => format!("{} each", phrases::plural(a, noun)),
+            [a, b] => format!("{a} and {}", phrases::plural(b, noun)),
+        },
     };
     let of =
         if case.lead == Figure::Throughput { String::new() } else { format!(" by {}", case.lead.as_str()) };
@@ -131,6 +134,12 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
             None => format!("undecided{of}: {interval} ({n})"),
         },
     }
+}
+
+/// Runs of A and of B that have the deciding figure, where they are not paired.
+pub(crate) fn n_runs(case: &CaseComparison) -> [usize; 2] {
+    let leading = case.figures.iter().find(|figure| figure.figure == case.lead);
+    leading.map_or([0, 0], |figure| [figure.sample.a.len(), figure.sample.b.len()])
 }
 
 /// What fewer pairs than a verdict needs say: the ratios' geometric mean and range, and what is missing.
@@ -293,6 +302,7 @@ pub(crate) fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use analysis::comparison::Sample;
     use analysis::finding::Grade;
 
     use super::*;
@@ -328,7 +338,7 @@ mod tests {
             a_median: Some(1000.0),
             b_median: Some(1041.0),
             result: Some(Ratio { more_pairs, ..ratio(change, low, high, verdict) }),
-            sample: analysis::comparison::Sample::default(),
+            sample: Sample::default(),
         };
         compared("version 15", "version 18", figure)
     }
@@ -364,10 +374,19 @@ mod tests {
         one_of_many.figures[0].result.as_mut().expect("it is there").p_adjusted = 0.2;
         assert!(verdict(&one_of_many).starts_with("undecided: +2.9 to +5.3 % (10 pairs); it would differ"));
         let mut none = case(1.0, 1.0, 1.0, Verdict::Same, None);
-        (none.figures[0].result, none.n_pairs, none.pairing) = (None, 3, Pairing::None);
-        check(&none, "no verdict: 3 runs each");
+        (none.figures[0].result, none.pairing) = (None, Pairing::None);
+        for (n_a, n_b, expected) in [
+            (3, 3, "no verdict: 3 runs each"),
+            (2, 3, "no verdict: 2 and 3 runs"),
+            (3, 1, "no verdict: 3 and 1 run"),
+            (0, 0, "no verdict: 0 runs each"),
+        ] {
+            none.figures[0].sample =
+                Sample { a: vec![1000.0; n_a], b: vec![900.0; n_b], ..Sample::default() };
+            check(&none, expected);
+        }
         (none.n_pairs, none.pairing) = (4, Pairing::Blocks);
-        none.figures[0].sample.ratios = vec![2.0, 2.2, 2.3, 2.3];
+        none.figures[0].sample = Sample { ratios: vec![2.0, 2.2, 2.3, 2.3], ..Sample::default() };
         check(
             &none,
             "provisional: B is 2.2x A (pairs from 2.0x to 2.3x), in the same direction in 4 of 4 pairs; 2 more pairs for a \

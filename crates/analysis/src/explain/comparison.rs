@@ -46,13 +46,13 @@ fn compare_case(a: Side, b: Side, purpose: Purpose, margin: f64) -> CaseComparis
     };
     let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
     let (of_a, of_b) = samples.logs(lead(a), pairing);
-    let n_pairs = of_a.len().min(of_b.len());
+    let n = [of_a.len(), of_b.len()];
     let supplement = match pairing {
         Pairing::Blocks => supplement::supplement(&samples.a, &samples.b, margin, design),
         Pairing::Slices | Pairing::Rounds | Pairing::None => Supplement::default(),
     };
     let without_figure = samples.without_figure();
-    let pairs = Pairs { purpose, pairing, n_pairs, without_figure, margin, carry_over: None, supplement };
+    let pairs = Pairs { purpose, pairing, n, without_figure, margin, carry_over: None, supplement };
     assemble(a, b, pairs, figures.to_vec())
 }
 
@@ -71,7 +71,8 @@ fn lead(a: Side) -> Figure {
 pub(super) struct Pairs {
     pub(super) purpose: Purpose,
     pub(super) pairing: Pairing,
-    pub(super) n_pairs: usize,
+    /// Pairs with the deciding figure, twice; runs of A and of B that have it, if they are not paired.
+    pub(super) n: [usize; 2],
     /// Runs that count but lack a figure.
     pub(super) without_figure: Vec<u32>,
     pub(super) margin: f64,
@@ -82,13 +83,13 @@ pub(super) struct Pairs {
 
 /// A comparison of these figures, with other differences and findings.
 pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
-    let Pairs { purpose, pairing, n_pairs, without_figure, margin, carry_over, supplement } = pairs;
+    let Pairs { purpose, pairing, n, without_figure, margin, carry_over, supplement } = pairs;
     let differences::Differences { declared, defaults, undeclared } = differences::between(a, b, purpose);
     let context = ComparisonContext {
         a,
         b,
         pairing,
-        n_pairs,
+        n,
         without_figure: &without_figure,
         margin,
         carry_over,
@@ -99,7 +100,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
         a: a.label(),
         b: b.label(),
         pairing,
-        n_pairs,
+        n_pairs: n[0].min(n[1]),
         margin,
         lead: lead(a),
         figures,

@@ -45,11 +45,10 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
         sample,
     };
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
-    let n_pairs = ratios.len();
     let design = Pairs {
         purpose: Purpose::Change,
         pairing,
-        n_pairs,
+        n: [ratios.len(); 2],
         without_figure: Vec::new(),
         margin,
         carry_over,

@@ -83,8 +83,12 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
 fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
     let least = if context.pairing == Pairing::None { UNPAIRED_MIN } else { PAIRS_MIN };
     let noun = context.pairing.noun();
-    let evidence = format!("only {} of {least} {noun}s", context.n_pairs);
-    (context.n_pairs < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence)).into_iter().collect()
+    let [a, b] = context.n;
+    let evidence = match a == b {
+        true => format!("only {a} of {least} {noun}s"),
+        false => format!("A has {a} and B has {b} {noun}s that count, and a verdict needs {least} of each"),
+    };
+    (a.min(b) < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence)).into_iter().collect()
 }
 
 pub(super) const TOO_FEW_ROUNDS: Rule = Rule {

@@ -2,7 +2,7 @@
 
 use analysis::comparison::{CaseComparison, FigureComparison, Ratio, Verdict};
 
-use super::{interval, percent, signed, value};
+use super::{interval, n_runs, percent, signed, value};
 use crate::prose::phrases;
 
 /// The statement on one case: A is the original, B the repetition.
@@ -55,9 +55,12 @@ fn without_verdict(case: &CaseComparison) -> String {
         (false, false) => "the median lies within the runs of the original",
         (false, true) => "the median lies outside of the runs of the original",
     };
+    let n = match n_runs(case) {
+        [there, here] if there == here => format!("{} on each side", phrases::plural(here, "run")),
+        [there, here] => format!("{} here and {there} there", phrases::plural(here, "run")),
+    };
     format!(
-        "no verdict with {} on each side: {} here and {} there ({}); {place}",
-        phrases::plural(case.n_pairs, "run"),
+        "no verdict with {n}: {} here and {} there ({}); {place}",
         value(case.lead, Some(ours)),
         value(case.lead, Some(theirs)),
         signed(ours / theirs - 1.0)
@@ -122,6 +125,10 @@ mod tests {
             assert!(said.starts_with("8 clients: no verdict with 3 runs on each side: "), "{said}");
             assert!(said.contains(" tps here and 1,000 tps there (-") && said.ends_with(place), "{said}");
         }
+        let mut uneven = case(None, [900.0, 950.0, 1000.0]);
+        uneven.figures[0].sample.b.pop();
+        let said = statement(&uneven);
+        assert!(said.contains(": no verdict with 2 runs here and 3 there: "), "{said}");
         assert!(
             statement(&CaseComparison { figures: Vec::new(), ..case(None, [1.0; 3]) })
                 .ends_with("that counts")

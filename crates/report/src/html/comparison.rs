@@ -67,16 +67,18 @@ fn tiles(input: &ComparisonInput, case: &CaseComparison) -> String {
     let ratio = case.leading();
     let bare = |text: String| text.replace(" %", "");
     let what = format!("B against A, {}", case.lead.as_str());
-    let pairs = match case.pairing {
-        Pairing::Blocks => "pairs of runs",
-        Pairing::Slices => "pairs of slices",
-        Pairing::Rounds => "rounds",
-        Pairing::None => "runs of each side, not paired",
+    let n = case.n_pairs.to_string();
+    let (n, pairs) = match (case.pairing, comparison::n_runs(case)) {
+        (Pairing::Blocks, _) => (n, "pairs of runs"),
+        (Pairing::Slices, _) => (n, "pairs of slices"),
+        (Pairing::Rounds, _) => (n, "rounds"),
+        (Pairing::None, [a, b]) if a == b => (a.to_string(), "runs of each side, not paired"),
+        (Pairing::None, [a, b]) => (format!("{a} and {b}"), "runs of A and of B, not paired"),
     };
     let tiles = [
         (ratio.map(|ratio| bare(comparison::signed(ratio.ratio - 1.0))), "%", what.as_str()),
         (ratio.map(|ratio| bare(comparison::interval(ratio))), "%", "95 % interval"),
-        (Some(case.n_pairs.to_string()), "", pairs),
+        (Some(n), "", pairs),
         (
             ratio.and_then(|ratio| ratio.detectable).map(|share| bare(comparison::percent(share))),
             "%",
