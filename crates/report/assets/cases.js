@@ -78,6 +78,8 @@ function medianLine(name, cases, group, colour, weight) {
     renderItem: (params, api) => {
       const shift = offset(group, api.size([1, 0])[0]);
       const points = cases.map((c) => api.coord([c.level, c.median])).map(([x, y]) => [x + shift, y]);
+      // Of the panel's own cases there are boxes.
+      if (points.length === 1 && !weight) return { type: 'circle', shape: { cx: points[0][0], cy: points[0][1], r: 2 }, style: { fill: colour } };
       return {
         type: 'polyline', shape: { points }, focus: 'series',
         style: { stroke: colour, fill: 'none', lineWidth, opacity: weight && isOne ? 0.45 : 1 },

@@ -39,7 +39,7 @@ function progress(level, element) {
       const colour = isShown ? colours[others[other][1]] : colours.line;
       series.push({
         type: 'line', name: others[other][0], z: isShown ? 3 : 1, silent: !isShown, color: colour, symbol: isShown ? 'circle' : 'none',
-        symbolSize: 6, lineStyle: { width: isShown ? 2 : 1 }, data: of.map((cell) => [cell.along, cell.tps]),
+        symbolSize: 6, lineStyle: { width: isShown ? 2 : 1 }, data: withMarks(of.map((cell) => [cell.along, cell.tps])),
         tooltip: { formatter: (p) => caseTip(caseOf(of[p.dataIndex])) },
       });
     }

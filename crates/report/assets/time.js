@@ -104,8 +104,8 @@ function timeOption(run, panel, palette, index) {
   const [from, to, end] = run.window;
   const values = panel.lines.flatMap((line) => line.points.map((p) => p[1])).filter((v) => v !== null);
   const series = panel.lines.map((line, i) => ({
-    type: 'line', name: line.name, data: panel.log ? line.points.map(([t, v]) => [t, v > 0 ? v : null]) : line.points,
-    color: palette[i], symbol: 'none', showSymbol: false,
+    type: 'line', name: line.name, data: withMarks(panel.log ? line.points.map(([t, v]) => [t, v > 0 ? v : null]) : line.points),
+    color: palette[i], symbol: 'none',
     lineStyle: { width: line.name === 'max' || line.points.length > 600 ? 1 : 1.6 }, z: 3, silent: true,
     ...(panel.palette === 'share' ? { stack: 'all', areaStyle: { opacity: 0.55 }, lineStyle: { width: 0.8 } } : {}),
   }));
@@ -131,6 +131,12 @@ function timeOption(run, panel, palette, index) {
     dataZoom: [{ type: 'inside', zoomOnMouseWheel: 'ctrl', moveOnMouseWheel: false, filterMode: 'none' }],
     series,
   };
+}
+
+// A line shows nothing of a point that has no neighbours: it gets a mark.
+function withMarks(points) {
+  const isKnown = (i) => i >= 0 && i < points.length && points[i][1] !== null;
+  return points.map((value, i) => (isKnown(i) && !isKnown(i - 1) && !isKnown(i + 1) ? { value, symbol: 'circle', symbolSize: 5 } : value));
 }
 
 // Values that do not change, over all lines; named at the two ends in turn, so that names of lines close to each other keep apart.

@@ -68,6 +68,18 @@ fn profiles_of_two_levels_are_drawn() {
 }
 
 #[test]
+fn a_single_second_has_a_mark_in_its_chart_and_in_the_picture_of_its_run() {
+    let (study, data) = synthetic::make(&Shape { clients: vec![8], window: (0, 1), ..Shape::default() });
+    let document = draws("second", &study, &data);
+    let chart =
+        document.split("data-chart=\"run-Throughput\"").nth(1).unwrap().split("</svg>").next().unwrap();
+    assert_eq!(chart.matches("<path d=\"M1 0A1 1 0 1 1").count(), 1, "a circle: {chart}");
+    let picture = document.split("data-run=\"1\"").nth(1).unwrap().split("</svg>").next().unwrap();
+    let line = picture.split("<path d=\"M0 ").nth(1).unwrap();
+    assert!(line.split('"').next().unwrap().ends_with("H200"), "a line from edge to edge: {picture}");
+}
+
+#[test]
 fn a_single_case_is_drawn() {
     check("single", &Shape { clients: vec![8], window: (5, 20), ..Shape::default() });
 }

@@ -119,14 +119,15 @@ fn picture(run: &RunSummary, spark: &Spark) -> String {
     let x = |t: f64| t / end * width;
     let points: Vec<thinning::Point> =
         seconds.iter().map(|second| (f64::from(second.t) + 0.5, Some(second.tps))).collect();
+    let y = |tps: Option<f64>| height - tps.unwrap_or(0.0).max(0.0) / highest * (height - 2.0);
     let mut path = String::new();
     for (t, tps) in thinning::thin(&points, n_points) {
-        let y = height - tps.unwrap_or(0.0).max(0.0) / highest * (height - 2.0);
-        path.push_str(&format!(
-            "{}{:.decimals$} {y:.decimals$}",
-            if path.is_empty() { "M" } else { "L" },
-            x(t)
-        ));
+        let command = if path.is_empty() { "M" } else { "L" };
+        path.push_str(&format!("{command}{:.decimals$} {:.decimals$}", x(t), y(tps)));
+    }
+    // Nothing is drawn of a point: a single second is a line as long as it.
+    if let [(_, tps)] = points[..] {
+        path = format!("M0 {:.decimals$}H{width}", y(tps));
     }
     let marks: String = run
         .marks
