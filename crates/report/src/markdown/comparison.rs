@@ -10,6 +10,10 @@ use crate::{ComparisonInput, comparison, terminal};
 pub(crate) fn text(input: &ComparisonInput) -> String {
     let mut text = format!("## {}\n\n", escape(&comparison::title(input)));
     for case in input.cases {
+        // The list below one comparison would go on in the next.
+        if !text.ends_with("\n\n") {
+            text.push('\n');
+        }
         text.push_str(&of_case(case));
     }
     if let Some(floor) = input.floor {
