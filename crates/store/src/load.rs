@@ -272,6 +272,11 @@ struct Format {
     format: u32,
 }
 
+/// Refuses a file whose format is newer than this pgdyno. One that is damaged or cannot be read is not refused for it.
+pub(crate) fn expect_known_format(path: &Path) -> Result<(), LoadError> {
+    read_whole(path).map_or(Ok(()), |bytes| refuse_newer(path, &bytes))
+}
+
 fn refuse_newer(path: &Path, bytes: &[u8]) -> Result<(), LoadError> {
     match serde_json::from_slice::<Format>(bytes) {
         Ok(Format { format: found }) if found > model::FORMAT => {

@@ -23,7 +23,7 @@ use tar::{EntryType, Header};
 pub use receive::Receiver;
 pub use unpack::{Unpacked, unpack};
 
-use crate::load::{is_experiment_dir, read_plan};
+use crate::load::{expect_known_format, is_experiment_dir, read_plan};
 use crate::lock::writer_of;
 
 /// Version of the archive's own format.
@@ -81,7 +81,7 @@ impl Packed {
 /// replaced by their marks.
 ///
 /// # Errors
-/// When the directory is no experiment or is being written, or a file cannot be read.
+/// When the directory is no experiment or is being written, or a file cannot be read or has a newer format.
 pub fn packed(dir: &Path, extent: Extent) -> Result<Packed> {
     ensure!(
         is_experiment_dir(dir),
@@ -95,6 +95,9 @@ pub fn packed(dir: &Path, extent: Extent) -> Result<Packed> {
     }
     let mut packed = Packed { files: Vec::new(), hidden: Vec::new() };
     for path in layout::found(dir, extent)? {
+        if path.ends_with(".json") {
+            expect_known_format(&dir.join(&path))?;
+        }
         let mut measure = Measure::default();
         if hidden::copy(&dir.join(&path), &mut measure).with_context(|| unreadable(dir, &path))? {
             packed.hidden.push(path.clone());

@@ -202,7 +202,13 @@ fn results_of_a_newer_format_are_refused_in_words() {
             assert!(ended.stderr.contains(&expected), "{command}: {}", ended.stderr);
         }
     };
-    let readers = ["report new", "compare new:1 new:2", "export new", "merge new new -o merged"];
+    let readers = [
+        "report new",
+        "compare new:1 new:2",
+        "export new",
+        "merge new new -o merged",
+        "pack new -o new.tar.gz",
+    ];
     newer("new/runs/0001/run.json");
     refused("run.json", &readers);
     newer("new/plan.json");

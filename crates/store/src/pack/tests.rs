@@ -114,6 +114,25 @@ fn a_secret_that_an_earlier_version_wrote_is_not_packed() {
 }
 
 #[test]
+fn results_of_a_newer_format_are_not_packed_whichever_file_has_it() {
+    let place = Place::new();
+    let dir = place.path("made");
+    sample::write(&dir);
+    fs::write(dir.join("duet.json"), "damaged").unwrap();
+    let (own, archive) = (format!("\"format\": {},", model::FORMAT), place.path("a.tar.gz"));
+    for name in ["runs/0001/run.json", "plan.json"] {
+        let text = fs::read_to_string(dir.join(name)).unwrap();
+        assert!(text.contains(&own), "{text:.200}");
+        fs::write(dir.join(name), text.replacen(&own, "\"format\": 99,", 1)).unwrap();
+        let error = format!("{:#}", pack(&dir, &archive, Extent::Report, "0.1.0").unwrap_err());
+        assert!(error.contains(&format!("{name}` has format 99, and this pgdyno reads")), "{error}");
+        assert!(!archive.exists());
+        fs::write(dir.join(name), text).unwrap();
+    }
+    pack(&dir, &archive, Extent::Report, "0.1.0").unwrap();
+}
+
+#[test]
 fn an_archive_cut_or_changed_anywhere_leaves_nothing_behind() {
     let place = Place::packed();
     let whole = fs::read(place.path("a.tar.gz")).unwrap();
