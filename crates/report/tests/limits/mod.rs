@@ -36,7 +36,7 @@ fn the_strip_has_a_named_row_for_each_group() {
     let strip = |shape: &Shape| {
         let (study, data) = synthetic::make(shape);
         let page = report::html(&Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" });
-        let (_, rest) = page.split_once("<table class=\"strips\">").unwrap();
+        let (_, rest) = page.split_once("class=\"strips\">").unwrap();
         rest.split_once("</table>").unwrap().0.to_string()
     };
     let clients = vec![1, 8, 64];
