@@ -26,19 +26,18 @@ fn many(n: u64) -> Place {
 }
 
 #[test]
-fn a_thousand_results_are_listed_in_under_a_second_and_searched() {
+fn a_thousand_results_are_listed_by_three_answers_and_searched() {
     let place = many(1000);
     let serving = place.serve();
     let directory = tempfile::tempdir().unwrap();
     let mut tab = Tab::open(directory.path(), WIDE);
-    let mut listed = || {
-        let begun = Instant::now();
-        tab.go(&format!("http://{}/", serving.address));
-        assert_eq!(tab.eval("document.querySelectorAll('.results tbody tr').length"), json!(1000));
-        begun.elapsed().as_secs_f64()
-    };
-    // One of some tries: the server lets all other tests go first.
-    assert!((0..20).any(|_| listed() < 1.0), "not once in 20 times");
+    tab.go(&format!("http://{}/", serving.address));
+    assert_eq!(tab.eval("document.querySelectorAll('.results tbody tr').length"), json!(1000));
+    // What the time depends on; the time itself is measured by hand, below.
+    let sent = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]";
+    let n_answers = tab.eval(&format!("{sent}.length")).as_u64().unwrap();
+    let n_bytes = tab.eval(&format!("{sent}.reduce((sum, one) => sum + one.decodedBodySize, 0)"));
+    assert!((1..=3).contains(&n_answers) && n_bytes.as_u64().unwrap() < 1_500_000, "{n_answers} {n_bytes}");
     assert_eq!(tab.eval("document.body.dataset.errors ?? ''"), json!(""));
     tab.eval("const q = document.querySelector('[name=q]'); q.value = 'MEMORY 0998'; q.dispatchEvent(new Event('input', { bubbles: true }))");
     tab.wait_for("document.querySelectorAll('.results tbody tr').length === 1");
@@ -53,6 +52,23 @@ fn a_thousand_results_are_listed_in_under_a_second_and_searched() {
     let again = tab.eval("location.href").as_str().unwrap().to_string();
     tab.go(&again);
     assert_eq!(tab.eval("document.querySelectorAll('.results tbody tr').length"), json!(333));
+}
+
+#[test]
+#[ignore = "measures time: by hand, on a machine that does nothing else"]
+fn a_thousand_results_are_listed_in_under_a_second() {
+    let place = many(1000);
+    let serving = place.serve();
+    let directory = tempfile::tempdir().unwrap();
+    let mut tab = Tab::open(directory.path(), WIDE);
+    let mut listed = || {
+        let begun = Instant::now();
+        tab.go(&format!("http://{}/", serving.address));
+        assert_eq!(tab.eval("document.querySelectorAll('.results tbody tr').length"), json!(1000));
+        begun.elapsed().as_secs_f64()
+    };
+    let times: Vec<f64> = (0..5).map(|_| listed()).collect();
+    assert!(times.iter().all(|s| *s < 1.0), "{times:.2?} s");
 }
 
 #[test]
