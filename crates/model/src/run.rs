@@ -38,6 +38,9 @@ use crate::run::residency::Residency;
 use crate::run::server::{LoadConnections, ServerRecord};
 use crate::run::touched::Touched;
 
+/// The smallest length of an interval that counts as a whole second.
+pub const WHOLE_SECOND_NS: u64 = 999_000_000;
+
 /// Everything about a run, and how it ended. Written when the run starts, and again when it ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -210,6 +213,13 @@ impl RunRecord {
         course.or(self.load.as_ref().map(|load| load.window)).unwrap_or(self.case.window)
     }
 
+    /// Whether second `t` of a run that lasted to the end of its window counts: the whole seconds of the window; a load that ends
+    /// with its last transaction is complete then, not at the end of a second.
+    pub fn measures(&self, t: u32, length_ns: u64) -> bool {
+        self.window().measures(t)
+            && (length_ns >= WHOLE_SECOND_NS || self.case.workload.transactions.is_some())
+    }
+
     /// The record of a phase, if the run reached it.
     pub fn phase(&self, phase: Phase) -> Option<&PhaseRecord> {
         self.phases.iter().find(|record| record.phase == phase)
@@ -232,7 +242,8 @@ pub struct RunData {
     pub record: RunRecord,
     /// `intervals.jsonl`.
     pub intervals: Vec<crate::load::interval::Interval>,
-    /// `latency.hlog.zst`, or `latency.hlog` of a run that has not ended and of earlier versions.
+    /// `latency.hlog.zst`, or `latency.hlog` of a run that has not ended. Statements have one histogram of each second, or one of
+    /// the measurement ([`MEASURED`](crate::load::interval::MEASURED)), which is the rule for completed runs.
     pub histograms: Vec<StampedHistogram>,
     /// `readings.jsonl`.
     pub ticks: Vec<crate::telemetry::reading::Tick>,

@@ -192,7 +192,7 @@ fn json<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
 }
 
 fn histogram(line: &[u8]) -> Option<StampedHistogram> {
-    hlog::parse_line(std::str::from_utf8(line).ok()?).ok()?
+    hlog::parse_line(std::str::from_utf8(line).ok()?).ok()??.stamped().ok()
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
                 assert_eq!((fresh.histograms.len(), fresh.ticks.len()), (20, 10));
             }
         }
-        writer.finish().unwrap();
+        writer.finish(&sample::record(1)).unwrap();
         assert_eq!(follow.newest_second(), Some(39), "also of a run that has ended meanwhile");
         let fresh = follow.take(40);
         assert_eq!(fresh.intervals.iter().map(|one| one.t).collect::<Vec<_>>(), Vec::from_iter(10..40));

@@ -50,8 +50,30 @@ pub(crate) fn write_line(
     Ok(())
 }
 
+/// A line of a log.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Line {
+    /// Start of its interval after that of interval 0, nanoseconds.
+    pub(crate) start_ns: u64,
+    pub(crate) length_ns: u64,
+    pub(crate) histogram: HistogramLine,
+}
+
+impl Line {
+    /// Number of its interval, or of the first one of a sum.
+    pub(crate) fn t(&self) -> Result<u32, String> {
+        let t = u32::try_from((self.start_ns.saturating_add(NS_PER_S / 2)) / NS_PER_S);
+        t.map_err(|_| "the start is out of range".to_string())
+    }
+
+    /// The line without its length.
+    pub(crate) fn stamped(self) -> Result<StampedHistogram, String> {
+        Ok(StampedHistogram { t: self.t()?, line: self.histogram })
+    }
+}
+
 /// Parses one line; `None` for headers and comments.
-pub(crate) fn parse_line(line: &str) -> Result<Option<StampedHistogram>, String> {
+pub(crate) fn parse_line(line: &str) -> Result<Option<Line>, String> {
     if line.is_empty() || line.starts_with(['#', '"']) {
         return Ok(None);
     }
@@ -64,14 +86,10 @@ pub(crate) fn parse_line(line: &str) -> Result<Option<StampedHistogram>, String>
     };
     let tag = tag.strip_prefix("Tag=").ok_or("no tag")?;
     let start_ns = decimal(start, 9).ok_or("the start is not a number")?;
-    decimal(length, 9).ok_or("the length is not a number")?;
+    let length_ns = decimal(length, 9).ok_or("the length is not a number")?;
     let max_ns = decimal(max, 6).ok_or("the maximum is not a number")?;
-    let t = u32::try_from((start_ns.saturating_add(NS_PER_S / 2)) / NS_PER_S)
-        .map_err(|_| "the start is out of range")?;
-    Ok(Some(StampedHistogram {
-        t,
-        line: HistogramLine { tag: tag.to_string(), max_ns, data: data.to_string() },
-    }))
+    let histogram = HistogramLine { tag: tag.to_string(), max_ns, data: data.to_string() };
+    Ok(Some(Line { start_ns, length_ns, histogram }))
 }
 
 /// A decimal number times 10^`digits`, exactly; `None` if it has more decimals or is not a number.
@@ -103,10 +121,12 @@ mod tests {
             (6_999_999_999, NS_PER_S, 123_456_789, 7),
             (86_400_000_000_000, NS_PER_S, 999_999, 86_400),
         ] {
-            let line = HistogramLine { tag: "tpcb.service".into(), max_ns, data: "HISTFAAA".into() };
+            let histogram = HistogramLine { tag: "tpcb.service".into(), max_ns, data: "HISTFAAA".into() };
             let mut text = String::new();
-            write_line(&mut text, start_ns, length_ns, &line).unwrap();
-            assert_eq!(parse_line(text.trim_end()), Ok(Some(StampedHistogram { t, line })), "{text}");
+            write_line(&mut text, start_ns, length_ns, &histogram).unwrap();
+            let line = Line { start_ns, length_ns, histogram };
+            assert_eq!(line.t(), Ok(t), "{text}");
+            assert_eq!(parse_line(text.trim_end()), Ok(Some(line)), "{text}");
         }
     }
 
@@ -130,12 +150,13 @@ mod tests {
             "Tag=a,-1.0,1.0,1.0,H",
             "Tag=a,1e3,1.0,1.0,H",
             "Tag=a,99999999999999999999,1.0,1.0,H",
-            "Tag=a,5000000000,1.0,1.0,H",
             "Tag=a,1.0,,1.0,H",
             "Tag=a,1.0,1.0,1.0000001,H",
         ] {
             assert!(parse_line(line).is_err(), "{line}");
         }
+        let late = parse_line("Tag=a,5000000000,1.0,1.0,H").unwrap().unwrap();
+        assert!(late.stamped().unwrap_err().contains("out of range"));
     }
 
     #[test]

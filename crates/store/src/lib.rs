@@ -18,6 +18,7 @@ mod run_writer;
 #[cfg(test)]
 mod sample;
 mod server_log;
+mod statements;
 
 pub use create::{ExperimentDir, default_path, expect_ours, write_report};
 pub use follow::{Fresh, RunFollow};
@@ -61,8 +62,10 @@ pub mod names {
     pub const INTERVALS: &str = "intervals.jsonl";
     /// Histograms per second of a run in progress: an HdrHistogram interval log with tags.
     pub const LATENCY: &str = "latency.hlog";
-    /// Histograms per second of a finished run.
+    /// Histograms per second of a finished run; if it completed, statements have their sums there.
     pub const LATENCY_ZST: &str = "latency.hlog.zst";
+    /// Histograms per second of the statements of a completed run.
+    pub const STATEMENTS_ZST: &str = "statements.hlog.zst";
     /// Telemetry of a run in progress.
     pub const READINGS: &str = "readings.jsonl";
     /// Telemetry of a finished run.
@@ -79,10 +82,11 @@ pub mod names {
     pub const SERVER_LOG: &str = "server.log";
 
     /// What is measured in a run: all its files but the record.
-    pub const MEASUREMENTS: [&str; 10] = [
+    pub const MEASUREMENTS: [&str; 11] = [
         INTERVALS,
         LATENCY,
         LATENCY_ZST,
+        STATEMENTS_ZST,
         READINGS,
         READINGS_ZST,
         REMOTE,

@@ -402,7 +402,9 @@ fn read_histograms(path: &Path, damage: &mut Damage) -> Vec<StampedHistogram> {
             return Err("torn".to_string());
         }
         let line = std::str::from_utf8(line).map_err(|error| error.to_string())?;
-        found.extend(hlog::parse_line(line)?);
+        if let Some(line) = hlog::parse_line(line)? {
+            found.push(line.stamped()?);
+        }
         Ok(())
     });
     found

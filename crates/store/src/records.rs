@@ -15,6 +15,22 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     files::replace(path, files::PRIVATE, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
+/// zstd level: most of the compression at a fraction of the CPU time of higher levels.
+const ZSTD_LEVEL: i32 = 3;
+
+/// As [`write_whole`], with what `write` writes, compressed.
+pub(crate) fn write_compressed(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    files::replace_by(path, files::PRIVATE, |file| {
+        let mut encoder = zstd::Encoder::new(file, ZSTD_LEVEL)?;
+        encoder.include_checksum(true)?;
+        write(&mut encoder)?;
+        encoder.finish()
+    })
+}
+
 /// Replaces `path` by a record as JSON, with secrets masked.
 pub(crate) fn write_record<T: Serialize>(path: &Path, record: &T) -> Result<()> {
     let text =

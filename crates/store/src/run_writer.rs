@@ -15,7 +15,7 @@ use model::telemetry::import::Imported;
 use model::telemetry::reading::Tick;
 
 use crate::records::{self, LineFile};
-use crate::{hlog, names, server_log};
+use crate::{hlog, names, server_log, statements};
 
 /// Files of one run. Clones write to the same files; any thread may write at any time.
 #[derive(Debug, Clone)]
@@ -52,9 +52,6 @@ struct LatencyFile {
     /// from there. `None` until the header is written.
     base_unix_ns: Option<u64>,
 }
-
-/// zstd level: most of the compression at a fraction of the CPU time of higher levels.
-const ZSTD_LEVEL: i32 = 3;
 
 impl RunWriter {
     /// Opens the files of a run in an existing directory.
@@ -167,29 +164,41 @@ impl RunWriter {
         file.sync()
     }
 
-    /// Finishes the run's files: all are on disk, and histograms and readings are compressed. Later appends fail; a second
-    /// call has no effect. A `run.json` that says `completed` is written after this.
-    pub fn finish(&self) -> Result<()> {
+    /// Finishes the run's files: all are on disk, and histograms and readings are compressed; those of a completed run's
+    /// statements are also added up. Later appends fail; a second call has no effect. `record` is written after this.
+    pub fn finish(&self, record: &RunRecord) -> Result<()> {
         for file in [&self.files.intervals, &self.files.events] {
             if let Some(file) = locked(file).take() {
                 file.sync()?;
             }
         }
-        let compress = |plain: &str, packed: &str| {
-            compress(&self.files.dir.join(plain), &self.files.dir.join(packed))
-                .with_context(|| format!("cannot compress `{}`", self.files.dir.join(plain).display()))
-        };
         if locked(&self.files.latency).take().is_some() {
-            compress(names::LATENCY, names::LATENCY_ZST)?;
+            let is_split = statements::split(&self.files.dir, record)
+                .with_context(|| format!("cannot add up the statements of run {}", record.spec.run))?;
+            if !is_split {
+                self.compress(names::LATENCY, names::LATENCY_ZST)?;
+            }
         }
         if locked(&self.files.readings).take().is_some() {
-            compress(names::READINGS, names::READINGS_ZST)?;
+            self.compress(names::READINGS, names::READINGS_ZST)?;
         }
         let remote = std::mem::replace(&mut *locked(&self.files.remote), Remote::Finished);
         if matches!(remote, Remote::Open(_)) {
-            compress(names::REMOTE, names::REMOTE_ZST)?;
+            self.compress(names::REMOTE, names::REMOTE_ZST)?;
         }
         Ok(())
+    }
+
+    /// Replaces `plain` by `packed`. At least one of them is complete at any time.
+    fn compress(&self, plain: &str, packed: &str) -> Result<()> {
+        let plain = self.files.dir.join(plain);
+        let pack = || {
+            records::write_compressed(&self.files.dir.join(packed), |packed| {
+                io::copy(&mut files::open(&plain)?, packed).map(drop)
+            })?;
+            fs::remove_file(&plain)
+        };
+        pack().with_context(|| format!("cannot compress `{}`", plain.display()))
     }
 
     fn append<T: serde::Serialize>(&self, file: &Mutex<Option<LineFile>>, value: &T) -> Result<()> {
@@ -204,17 +213,6 @@ impl RunWriter {
 /// A writer that panicked left the file at the end of a line, or the next one rolls it back: continuing is safe.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Replaces `plain` by `packed`. At least one of them is complete at any time.
-fn compress(plain: &Path, packed: &Path) -> io::Result<()> {
-    files::replace_by(packed, files::PRIVATE, |file| {
-        let mut encoder = zstd::Encoder::new(file, ZSTD_LEVEL)?;
-        encoder.include_checksum(true)?;
-        io::copy(&mut files::open(plain)?, &mut encoder)?;
-        encoder.finish()
-    })?;
-    fs::remove_file(plain)
 }
 
 #[cfg(test)]
@@ -256,7 +254,7 @@ mod tests {
         writer.tick(&sample::tick(0)).unwrap();
         let in_the_way = dir.path().join("readings.jsonl.zst.tmp");
         fs::create_dir(&in_the_way).unwrap();
-        assert!(writer.finish().is_err());
+        assert!(writer.finish(&sample::record(1)).is_err());
         assert!(dir.path().join(names::READINGS).exists());
     }
 
@@ -320,8 +318,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let writer = RunWriter::in_dir(dir.path()).unwrap();
         let other = writer.clone();
-        writer.finish().unwrap();
-        writer.finish().unwrap();
+        writer.finish(&sample::record(1)).unwrap();
+        writer.finish(&sample::record(1)).unwrap();
         assert!(other.tick(&sample::tick(0)).unwrap_err().to_string().contains("is finished"));
         other.write_record(&sample::record(1)).unwrap();
         assert!(!dir.path().join(names::READINGS).exists());
@@ -347,8 +345,8 @@ mod tests {
         writer.scrape(6, "a 2").unwrap();
         let text = fs::read_to_string(dir.path().join(names::REMOTE)).unwrap();
         assert_eq!(text, "# pgdyno 5\na 1\n# pgdyno 6\na 2\n");
-        writer.finish().unwrap();
-        writer.finish().unwrap();
+        writer.finish(&sample::record(1)).unwrap();
+        writer.finish(&sample::record(1)).unwrap();
         let packed = fs::File::open(dir.path().join(names::REMOTE_ZST)).unwrap();
         assert_eq!(zstd::decode_all(packed).unwrap(), text.as_bytes());
         assert!(!dir.path().join(names::REMOTE).exists());

@@ -105,7 +105,7 @@ pub(crate) fn write(path: &Path) {
             writer.event(&event(t.into())).unwrap();
         }
         if run == 1 {
-            writer.finish().unwrap();
+            writer.finish(&record(run)).unwrap();
         }
         dir.append_state(&state_line(run)).unwrap();
     }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::case::WorkloadKind;
 use model::experiment::plan::RunState;
-use model::load::interval::{Counts, Interval};
+use model::load::interval::Counts;
 use model::run::RunData;
 
 use super::format::{list, percent, plural};
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::run::seconds::Recorded;
+use crate::run::seconds::{Recorded, Role};
 
 pub(super) const RUN_INCOMPLETE: Rule = Rule {
     id: "run-incomplete",
@@ -114,13 +114,8 @@ fn times_missing(context: &RunContext) -> Option<String> {
     if !is_completed || data.intervals.iter().all(|interval| interval.latency.n == 0) {
         return None;
     }
-    let mut counted = Recorded::new();
-    for interval in &data.intervals {
-        for (tag, n) in times_of(data, interval) {
-            *counted.entry((interval.t, tag)).or_default() += n;
-        }
-    }
-    let keys: BTreeSet<&(u32, String)> = counted.keys().chain(context.recorded.keys()).collect();
+    let counted = kept_of(data, context);
+    let keys: BTreeSet<&(u32, Role)> = counted.keys().chain(context.recorded.keys()).collect();
     let n_of = |from: &Recorded, key| from.get(key).copied().unwrap_or(0);
     let wrong: Vec<_> =
         keys.into_iter().filter(|key| n_of(&counted, key) != n_of(context.recorded, key)).collect();
@@ -132,21 +127,44 @@ fn times_missing(context: &RunContext) -> Option<String> {
             n => format!("{n} histograms differ"),
         },
         first.0,
-        first.1,
+        first.1.tag(data),
         n_of(context.recorded, first),
         plural(n_of(&counted, first), "time")
     ))
 }
 
-/// How many times the histograms of one script's second contain, by tag.
-fn times_of(data: &RunData, interval: &Interval) -> Vec<(String, u64)> {
-    let scripts = data.record.load.as_ref().map(|load| load.scripts.as_slice()).unwrap_or_default();
-    let Some(script) = scripts.get(interval.script as usize) else { return Vec::new() };
-    let tag = &script.tag;
-    let n = interval.latency.n;
-    let of_statements = interval.statements.iter().enumerate().map(|(i, n)| (format!("{tag}.{i}"), *n));
-    let whole = [(tag.clone(), n), (format!("{tag}.service"), n), (format!("{tag}.lag"), interval.lag.n)];
-    whole.into_iter().chain(of_statements).collect()
+/// How many times the histograms should contain by the counts of the seconds; of a statement with a sum over the measurement
+/// instead of histograms of each second, the sum.
+fn kept_of(data: &RunData, context: &RunContext) -> Recorded {
+    let sums: BTreeMap<Role, u32> =
+        context.recorded.keys().filter(|(_, role)| role.is_sum()).map(|(t, role)| (*role, *t)).collect();
+    let n_scripts = data.record.load.as_ref().map_or(0, |load| load.scripts.len());
+    let mut kept = Recorded::new();
+    for interval in &data.intervals {
+        let script = interval.script as usize;
+        if script >= n_scripts {
+            continue;
+        }
+        let n = interval.latency.n;
+        let whole = [
+            (Role::Latency { script }, n),
+            (Role::Service { script }, n),
+            (Role::Lag { script }, interval.lag.n),
+        ];
+        for (role, n) in whole {
+            *kept.entry((interval.t, role)).or_default() += n;
+        }
+        for (index, n) in interval.statements.iter().enumerate() {
+            let sum = Role::StatementSum { script, index };
+            let key = match sums.get(&sum) {
+                Some(first) if context.line.measures(interval.t) => (*first, sum),
+                Some(_) => continue,
+                None => (interval.t, Role::Statement { script, index }),
+            };
+            *kept.entry(key).or_default() += n;
+        }
+    }
+    kept
 }
 
 pub(super) const HISTORY_DIFFERS: Rule = Rule {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::load::histogram::{Decoded, Decoder, HistogramSum};
-use model::load::interval::Counts;
+use model::load::interval::{Counts, MEASURED};
 use model::run::RunData;
 
 use crate::run::timeline::Timeline;
@@ -142,12 +142,12 @@ pub(crate) struct Counted {
     pub(crate) distributions: Distributions,
     /// Histograms that could not be read, with the reason.
     pub(crate) unreadable: Vec<String>,
-    /// How many times each histogram of a second contains.
+    /// How many times each histogram contains.
     pub(crate) recorded: Recorded,
 }
 
-/// How many times each histogram contains, by second and tag.
-pub(crate) type Recorded = BTreeMap<(u32, String), u64>;
+/// How many times each histogram contains, by second (of a sum: the first) and kind.
+pub(crate) type Recorded = BTreeMap<(u32, Role), u64>;
 
 /// Adds up the counts, second by second and in total.
 pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
@@ -209,8 +209,8 @@ fn add_histograms(
                 continue;
             }
         };
-        *counted.recorded.entry((stamped.t, stamped.line.tag.clone())).or_default() += one.n();
-        if line.measures(stamped.t) {
+        *counted.recorded.entry((stamped.t, role)).or_default() += one.n();
+        if line.measures(stamped.t) || role.is_sum() {
             add_by_role(data, &mut counted.distributions, role, &one);
         }
         if !matches!(role, Role::Latency { .. }) {
@@ -232,12 +232,27 @@ fn add_histograms(
 }
 
 /// The kind of time in a histogram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Latency { script: usize },
-    Service { script: usize },
-    Lag,
-    Statement { script: usize, index: usize },
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names say it")]
+pub(crate) enum Role {
+    Latency {
+        script: usize,
+    },
+    Service {
+        script: usize,
+    },
+    Lag {
+        script: usize,
+    },
+    Statement {
+        script: usize,
+        index: usize,
+    },
+    /// The sum of a statement over the measurement.
+    StatementSum {
+        script: usize,
+        index: usize,
+    },
 }
 
 impl Role {
@@ -252,8 +267,31 @@ impl Role {
         match rest {
             None => Some(Role::Latency { script }),
             Some("service") => Some(Role::Service { script }),
-            Some("lag") => Some(Role::Lag),
-            Some(number) => number.parse().ok().map(|index| Role::Statement { script, index }),
+            Some("lag") => Some(Role::Lag { script }),
+            Some(number) => match number.strip_suffix(MEASURED) {
+                Some(number) => number.parse().ok().map(|index| Role::StatementSum { script, index }),
+                None => number.parse().ok().map(|index| Role::Statement { script, index }),
+            },
+        }
+    }
+
+    pub(crate) fn is_sum(self) -> bool {
+        matches!(self, Role::StatementSum { .. })
+    }
+
+    /// Its tag, as in [`Role::of`].
+    pub(crate) fn tag(self, data: &RunData) -> String {
+        let of = |script: usize, end: String| {
+            let scripts = data.record.load.as_ref().map(|load| &load.scripts);
+            let tag = scripts.and_then(|scripts| scripts.get(script)).map_or("", |script| &script.tag);
+            format!("{tag}{end}")
+        };
+        match self {
+            Role::Latency { script } => of(script, String::new()),
+            Role::Service { script } => of(script, ".service".to_string()),
+            Role::Lag { script } => of(script, ".lag".to_string()),
+            Role::Statement { script, index } => of(script, format!(".{index}")),
+            Role::StatementSum { script, index } => of(script, format!(".{index}{MEASURED}")),
         }
     }
 }
@@ -272,8 +310,8 @@ fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &Decod
                 script.service.add_decoded(one);
             }
         }
-        Role::Lag => sums.lag.add_decoded(one),
-        Role::Statement { script, index } => {
+        Role::Lag { .. } => sums.lag.add_decoded(one),
+        Role::Statement { script, index } | Role::StatementSum { script, index } => {
             let statement = sums.statements.entry((script, index)).or_insert_with(|| StatementSums {
                 script: script_name(data, script),
                 label: statement_label(data, script, index),

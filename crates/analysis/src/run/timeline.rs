@@ -10,9 +10,6 @@ use model::run::RunData;
 use model::run::phase::Phase;
 use model::telemetry::reading::{Tick, split_key};
 
-/// The smallest length of an interval that counts as a whole second.
-const WHOLE_SECOND_NS: u64 = 999_000_000;
-
 /// What is needed to place anything of a run in time.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline {
@@ -124,21 +121,17 @@ impl Timeline {
 
 /// The whole seconds within the window; for a run that was cut short, those before the cut.
 fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
-    let window = data.record.window();
     let cut_t = if ran_its_window(data) { None } else { data.intervals.iter().map(|i| i.t).max() };
     let cut_unix_ns = match (cut_t, data.record.phase(Phase::Measure)) {
         (Some(_), Some(phase)) => phase.end_unix_ns,
         _ => u64::MAX,
     };
-    // Such a load is complete with its last transaction, not at the end of a second.
-    let ends_by_count = data.record.case.workload.transactions.is_some() && cut_t.is_none();
     // For a search, only the rate that was found counts.
     let confirmed = crate::run::capacity::confirmed(data);
     let mut measured = BTreeMap::new();
     let counts = data.intervals.iter().filter(|interval| {
-        window.measures(interval.t)
+        data.record.measures(interval.t, interval.length_ns)
             && confirmed.as_ref().is_none_or(|seconds| seconds.contains(&interval.t))
-            && (interval.length_ns >= WHOLE_SECOND_NS || ends_by_count)
             // In the last second of a run that was cut short, and afterwards, clients were already stopping.
             && cut_t.is_none_or(|last| interval.t < last)
             && interval.start_unix_ns.saturating_add(interval.length_ns) <= cut_unix_ns

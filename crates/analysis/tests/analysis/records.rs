@@ -3,8 +3,9 @@
 use analysis::finding::{Finding, Grade};
 use analysis::study;
 use model::experiment::plan::RunState;
+use model::load::histogram::HistogramSum;
 use model::load::interval::Moments;
-use model::run::RunData;
+use model::run::{RunData, StampedHistogram};
 
 use crate::quiet::{self, latencies_ns};
 
@@ -52,6 +53,35 @@ fn histograms_that_hold_other_times_than_the_seconds_counted_are_damage() {
         "first in second 20: the histogram `tpcb` holds 199 of 200 times",
     );
     check(|data| data.histograms.push(data.histograms[60].clone()), "`tpcb` holds 400 of 200 times");
+}
+
+/// The run with its statement's histograms as one over the measurement, without the last `n_missing` seconds of it.
+fn summed(n_missing: u32) -> RunData {
+    let mut data = exact();
+    let mut sum = HistogramSum::new();
+    data.histograms.retain(|one| {
+        let is_of_statement = one.line.tag == "tpcb.0";
+        if is_of_statement && (5..35 - n_missing).contains(&one.t) {
+            sum.add(&HistogramSum::read(&one.line).unwrap());
+        }
+        !is_of_statement
+    });
+    data.histograms.push(StampedHistogram { t: 5, line: sum.line("tpcb.0.measured") });
+    data
+}
+
+#[test]
+fn the_sum_of_a_statement_says_what_its_seconds_say() {
+    assert_eq!(damage(summed(0)), (Grade::Valid, None));
+    let statements = |data| study(&quiet::experiment(1, vec![data])).runs.remove(0).statements;
+    let (summed_up, by_second) = (statements(summed(0)), statements(exact()));
+    assert_eq!(summed_up.len(), 1);
+    assert_eq!(format!("{summed_up:?}"), format!("{by_second:?}"));
+    let lost = damage(summed(1)).1.unwrap().evidence;
+    assert!(
+        lost.contains("first in second 5: the histogram `tpcb.0.measured` holds 5800 of 6000 times"),
+        "{lost}"
+    );
 }
 
 #[test]

@@ -134,7 +134,7 @@ pub(crate) fn make_run(
     state(RunState::Started, "")?;
     let writer = dir.begin_run(run)?;
     let record = conduct(&writer);
-    writer.finish()?;
+    writer.finish(&record)?;
     writer.write_record(&record)?;
     state(record.state, &record.reason)?;
     Ok(record)

@@ -137,7 +137,7 @@ impl<'a> Sequence<'a> {
         let run = OneRun { profiler: Some(&profiler), ..self.order.one_run(spec, case, called) };
         let writer = dir.begin_profile(case.id)?;
         let record = run.conduct(stage, &writer, watch);
-        writer.finish()?;
+        writer.finish(&record)?;
         writer.write_record(&record)?;
         let (profile, stacks) = profiler.into_profile();
         let reason = if record.reason.is_empty() { profile.reason } else { record.reason.clone() };

@@ -217,10 +217,20 @@ impl AddAssign for CommandTally {
     }
 }
 
+/// End of the tag of a sum over the seconds that count: `TAG.N.measured`.
+pub const MEASURED: &str = ".measured";
+
+/// Whether a tag is that of a statement in one second, `TAG.N`.
+pub fn is_of_statement(tag: &str) -> bool {
+    let number = tag.split_once('.').map(|(_, number)| number);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// One histogram of one interval: a line of `latency.hlog`.
 ///
 /// Tags: `TAG` latency (end minus due), `TAG.service` (end minus sent), `TAG.lag` (sent minus due; open
-/// loop only), `TAG.N` service time of the script's statement number N (from 0), where TAG is the script's.
+/// loop only), `TAG.N` service time of the script's statement number N (from 0), where TAG is the script's. `TAG.N.measured` is
+/// the sum over the seconds that count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct HistogramLine {

@@ -176,7 +176,7 @@ fn a_readings_file_cut_in_its_middle_gives_what_was_before() {
         tick.values.insert("x".into(), (tick.end_unix_ns as f64).sqrt());
         writer.tick(&tick).unwrap();
     }
-    writer.finish().unwrap();
+    writer.finish(&sample::record(1)).unwrap();
     let path = run_file(&dir, 1, names::READINGS_ZST);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();

@@ -21,7 +21,7 @@ pub(super) fn copy(path: &Path, to: &mut dyn Write) -> io::Result<bool> {
             whole(path, to, hide_json)
         }
         names::READINGS_ZST => compressed(path, to, hide_json),
-        names::LATENCY_ZST => compressed(path, to, hide_tag),
+        names::LATENCY_ZST | names::STATEMENTS_ZST => compressed(path, to, hide_tag),
         names::REMOTE_ZST => compressed(path, to, hide_text),
         names::LATENCY => lines(files::open(path)?, to, hide_tag),
         names::SERVER_LOG | names::REMOTE | names::STACKS => lines(files::open(path)?, to, hide_text),
