@@ -68,15 +68,18 @@ pub(super) const BUILDS_DIFFER: Rule = Rule {
 
 fn builds_differ(context: &StudyContext) -> Option<Finding> {
     let data = context.data;
-    let mut builds: Vec<(String, String)> = Vec::new();
+    let mut builds: Vec<(String, Build)> = Vec::new();
     for record in data.runs.iter().map(|run| &run.record) {
         let Some(build) = build_of(record) else { continue };
         if !builds.iter().any(|(_, known)| *known == build) {
             builds.push((server_name(record), build));
         }
     }
-    let texts: Vec<String> = builds.iter().map(|(name, build)| format!("{name}: {build}")).collect();
-    (builds.len() > 1).then(|| BUILDS_DIFFER.finds(Severity::Doubt, list(&texts, 6)))
+    let is_alike = |(_, build): &(String, Build)| builds.iter().any(|(_, other)| build.may_be(other));
+    let differing: Vec<&(String, Build)> = builds.iter().filter(|build| !is_alike(build)).collect();
+    let texts: Vec<String> =
+        differing.iter().map(|(name, build)| format!("{name}: {}", build.words())).collect();
+    (texts.len() > 1).then(|| BUILDS_DIFFER.finds(Severity::Doubt, list(&texts, 6)))
 }
 
 fn server_name(record: &RunRecord) -> String {
@@ -87,14 +90,39 @@ fn server_name(record: &RunRecord) -> String {
     }
 }
 
-/// What affects the speed of a build: compiler, optimization flags, assertions. `None` if unknown.
-fn build_of(record: &RunRecord) -> Option<String> {
+/// What affects the speed of a build.
+#[derive(Debug, PartialEq, Eq)]
+struct Build {
+    compiler: String,
+    /// Optimization flags; unknown before 9.6, which has no view of them.
+    flags: Option<String>,
+    has_assertions: bool,
+}
+
+impl Build {
+    /// Whether its flags are unknown, and it may be like `other`, whose flags are known.
+    fn may_be(&self, other: &Build) -> bool {
+        let is_same = self.compiler == other.compiler && self.has_assertions == other.has_assertions;
+        is_same && self.flags.is_none() && other.flags.is_some()
+    }
+
+    fn words(&self) -> String {
+        let flags = self.flags.as_deref().filter(|flags| !flags.is_empty());
+        let assertions = self.has_assertions.then_some("assertions");
+        let parts = [Some(self.compiler.as_str()), flags, assertions];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The build of a run's server; `None` if it is unknown.
+fn build_of(record: &RunRecord) -> Option<Build> {
     let server = record.server.as_ref()?;
     // `PostgreSQL 15.18 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit`.
     let compiler = server.version.split_once("compiled by ")?.1;
     let compiler = compiler.rsplit_once(", ").map_or(compiler, |(compiler, _)| compiler);
-    let flags = server.build.get("CFLAGS").map(|flags| build::optimizing(flags).join(" "));
-    let assertions = (server.setting("debug_assertions") == Some("on")).then(|| "assertions".to_string());
-    let parts = [Some(compiler.to_string()), flags.filter(|flags| !flags.is_empty()), assertions];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+    Some(Build {
+        compiler: compiler.to_string(),
+        flags: server.build.get("CFLAGS").map(|flags| build::optimizing(flags).join(" ")),
+        has_assertions: server.setting("debug_assertions") == Some("on"),
+    })
 }

@@ -162,6 +162,25 @@ fn machines_of_targets_may_differ_and_those_of_one_target_may_not() {
 }
 
 #[test]
+fn flags_that_a_release_cannot_tell_are_no_difference_of_builds() {
+    let found = |flags: [Option<&str>; 3]| -> Option<String> {
+        let mut data = quiet_experiment();
+        for (run, flags) in data.runs.iter_mut().zip(flags) {
+            let server = run.record.server.as_mut().unwrap();
+            server.version = "PostgreSQL 9.5.21 on x86_64, compiled by cc 12.2.0, 64-bit".to_string();
+            server.build = flags.map(|flags| ("CFLAGS".to_string(), flags.to_string())).into_iter().collect();
+        }
+        let findings = study(&data).findings;
+        findings.into_iter().find(|one| one.id == "builds-differ").map(|one| one.evidence)
+    };
+    // Before 9.6 there is no view of them.
+    assert_eq!(found([None, Some("-O2"), Some("-O2")]), None);
+    assert_eq!(found([None, None, None]), None);
+    let differing = found([None, Some("-O2"), Some("-O0")]).unwrap();
+    assert!(differing.contains("12.2.0 -O2") && differing.contains("12.2.0 -O0"), "{differing}");
+}
+
+#[test]
 fn two_servers_by_url_that_are_compared_are_not_taken_for_one_that_was_replaced() {
     let mut data = quiet_experiment();
     by_url(&mut data, ["7", "8", "8"]);
