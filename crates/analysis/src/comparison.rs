@@ -75,10 +75,12 @@ pub enum Figure {
     P95,
     /// 99th percentile of latency.
     P99,
+    /// Throughput of B over that of A in a round of a duet, where duets are compared.
+    Ratio,
 }
 
 impl Figure {
-    /// All figures, in the order of tables.
+    /// All figures of runs, in the order of tables.
     pub const ALL: [Figure; 4] = [Figure::Throughput, Figure::P50, Figure::P95, Figure::P99];
 
     /// The word for people.
@@ -88,6 +90,7 @@ impl Figure {
             Figure::P50 => "p50",
             Figure::P95 => "p95",
             Figure::P99 => "p99",
+            Figure::Ratio => "ratio",
         }
     }
 
@@ -99,6 +102,8 @@ impl Figure {
             Figure::P50 => latency(|l| l.p50_ns),
             Figure::P95 => latency(|l| l.p95_ns),
             Figure::P99 => latency(|l| l.p99_ns),
+            // It takes two.
+            Figure::Ratio => None,
         }
     }
 }
@@ -107,9 +112,9 @@ impl Figure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// More throughput, or less latency.
+    /// More throughput, a higher ratio, or less latency.
     Faster,
-    /// Less throughput, or more latency.
+    /// Less throughput, a lower ratio, or more latency.
     Slower,
     /// No difference larger than the margin.
     Same,
@@ -122,7 +127,7 @@ pub enum Verdict {
 pub struct FigureComparison {
     /// The figure that is compared.
     pub figure: Figure,
-    /// Median of A's runs: transactions per second, or nanoseconds.
+    /// Median of A's runs: transactions per second, nanoseconds, or a ratio.
     pub a_median: Option<f64>,
     /// Median of B's runs.
     pub b_median: Option<f64>,
@@ -167,6 +172,8 @@ pub enum Pairing {
     Rounds,
     /// Not paired: two experiments.
     None,
+    /// Rounds of two duets, not paired.
+    RoundsApart,
 }
 
 impl Pairing {
@@ -174,9 +181,14 @@ impl Pairing {
     pub fn noun(self) -> &'static str {
         match self {
             Pairing::Blocks | Pairing::Slices => "pair",
-            Pairing::Rounds => "round",
+            Pairing::Rounds | Pairing::RoundsApart => "round",
             Pairing::None => "run",
         }
+    }
+
+    /// Whether each value of A has a partner among those of B.
+    pub fn is_paired(self) -> bool {
+        !matches!(self, Pairing::None | Pairing::RoundsApart)
     }
 }
 
@@ -189,13 +201,13 @@ pub struct CaseComparison {
     pub b: String,
     /// How runs are paired.
     pub pairing: Pairing,
-    /// Pairs with the deciding figure, or runs of the side that has fewer.
+    /// Pairs with the deciding figure, or runs, or rounds, of the side that has fewer.
     pub n_pairs: usize,
     /// The share up to which a difference does not matter.
     pub margin: f64,
     /// The deciding figure: throughput in a closed loop, the 99th percentile if the rate is given.
     pub lead: Figure,
-    /// All figures; for a duet, throughput only.
+    /// All figures; for a duet, throughput only, and for its repetition, the ratio.
     pub figures: Vec<FigureComparison>,
     /// For a duet: the second slice of a pair over the first, which is 1 unless one side's slice affects the next.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -255,24 +267,21 @@ impl<'a> Samples<'a> {
             stats::median(&runs.iter().filter_map(|run| figure.of(run)).collect::<Vec<f64>>())
         };
         let (a, b) = self.logs(figure, pairing);
-        let result = match pairing {
-            Pairing::Blocks | Pairing::Slices | Pairing::Rounds => {
-                let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
-                let comparison = stats::compare_pairs(&ratios, margin, design);
-                comparison.zip(stats::signed_rank_p(&ratios))
-            }
-            Pairing::None => stats::compare_unpaired(&a, &b, margin).zip(stats::rank_sum_p(&a, &b)),
+        let result = if pairing.is_paired() {
+            let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
+            let comparison = stats::compare_pairs(&ratios, margin, design);
+            comparison.zip(stats::signed_rank_p(&ratios))
+        } else {
+            stats::compare_unpaired(&a, &b, margin).zip(stats::rank_sum_p(&a, &b))
         };
         FigureComparison {
             figure,
             a_median: medians(&self.a),
             b_median: medians(&self.b),
             result: result.map(|(comparison, p)| ratio(figure, comparison, p)),
-            sample: match pairing {
-                Pairing::Blocks | Pairing::Slices | Pairing::Rounds => {
-                    Sample::of_blocks(figure, &self.a, &self.b)
-                }
-                Pairing::None => Sample::of_runs(figure, &self.a, &self.b),
+            sample: match pairing.is_paired() {
+                true => Sample::of_blocks(figure, &self.a, &self.b),
+                false => Sample::of_runs(figure, &self.a, &self.b),
             },
         }
     }
@@ -281,11 +290,9 @@ impl<'a> Samples<'a> {
     pub(crate) fn logs(&self, figure: Figure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
         let logs = |runs: &[&RunSummary]| runs.iter().map(|run| log(figure, run)).collect::<Vec<_>>();
         let (a, b) = (logs(&self.a), logs(&self.b));
-        match pairing {
-            Pairing::Blocks | Pairing::Slices | Pairing::Rounds => {
-                a.into_iter().zip(b).filter_map(|(a, b)| a.zip(b)).unzip()
-            }
-            Pairing::None => (a.into_iter().flatten().collect(), b.into_iter().flatten().collect()),
+        match pairing.is_paired() {
+            true => a.into_iter().zip(b).filter_map(|(a, b)| a.zip(b)).unzip(),
+            false => (a.into_iter().flatten().collect(), b.into_iter().flatten().collect()),
         }
     }
 
@@ -302,7 +309,7 @@ fn log(figure: Figure, run: &RunSummary) -> Option<f64> {
 }
 
 pub(crate) fn ratio(figure: Figure, comparison: Comparison, p: f64) -> Ratio {
-    let higher_is_faster = figure == Figure::Throughput;
+    let higher_is_faster = matches!(figure, Figure::Throughput | Figure::Ratio);
     Ratio {
         ratio: comparison.ratio.point,
         low: comparison.ratio.low,

@@ -9,6 +9,6 @@ pub(crate) mod study;
 
 pub use comparison::{compare, compare_repeat};
 pub use disturbance::judge;
-pub use duet::compare_duet;
+pub use duet::{Played, compare_duet, compare_duet_repeat};
 pub use run::explain as explain_run;
 pub use study::{partner_of, study, study_of};

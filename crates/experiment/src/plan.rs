@@ -8,6 +8,7 @@ pub mod file;
 pub mod inventory;
 pub mod merge;
 pub mod pairs;
+pub mod part;
 pub(crate) mod problems;
 pub mod question;
 #[cfg(test)]

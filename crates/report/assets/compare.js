@@ -66,11 +66,11 @@ function runsPlot(item) {
   // Side by side in the order of execution, within the place of their side.
   const spread = (values, side) => values.map((percent, i) => ({
     at: [side + (values.length > 1 ? (i / (values.length - 1) - 0.5) * 0.5 : 0), percent],
-    name: `Run ${i + 1} of ${'AB'[side]}`,
+    name: `${item.noun} ${i + 1} of ${'AB'[side]}`,
     rows: [`${significant((side ? item.b : item.a)[i])} ${item.unit}`, `${signed(percent)} against the median of A`],
   }));
   return {
-    ...frame(`Runs of A and B by ${item.title}, against the median of A. ${told(item)}`),
+    ...frame(`${item.noun}s of A and B by ${item.title}, against the median of A. ${told(item)}`),
     grid: { left: 62, right: 12, top: 14, bottom: 30 },
     xAxis: {
       type: 'value', min: -0.5, max: 1.5, splitLine: { show: false }, axisTick: { show: false }, axisLine: { lineStyle: { color: colours.line } },

@@ -103,7 +103,7 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
     let n = match case.pairing {
         Pairing::Slices => format!("{} of slices", phrases::plural(case.n_pairs, noun)),
         Pairing::Blocks | Pairing::Rounds => phrases::plural(case.n_pairs, noun),
-        Pairing::None => match n_runs(case) {
+        Pairing::None | Pairing::RoundsApart => match n_runs(case) {
             [a, b] if a == b => format!("{} each", phrases::plural(a, noun)),
             [a, b] => format!("{a} and {}", phrases::plural(b, noun)),
         },
@@ -115,8 +115,12 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
     let change = percent((ratio.ratio - 1.0).abs());
     let level = (100.0 * ratio.level).round();
     match case.verdict().unwrap_or(ratio.verdict) {
-        Verdict::Faster => format!("B is {change} faster{of} ({level:.0} % interval {interval}, {n})"),
-        Verdict::Slower => format!("B is {change} slower{of} ({level:.0} % interval {interval}, {n})"),
+        differs @ (Verdict::Faster | Verdict::Slower) => {
+            let word = word(case.lead, differs, case.margin);
+            let (what, of) =
+                if case.lead == Figure::Ratio { ("the ratio of B", "") } else { ("B", of.as_str()) };
+            format!("{what} is {change} {word}{of} ({level:.0} % interval {interval}, {n})")
+        }
         Verdict::Same => {
             let margin = percent(case.margin);
             format!("no difference larger than {margin}{of} ({level:.0} % interval {interval}, {n})")
@@ -136,7 +140,7 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
     }
 }
 
-/// Runs of A and of B that have the deciding figure, where they are not paired.
+/// Runs, or rounds, of A and of B that have the deciding figure, where they are not paired.
 pub(crate) fn n_runs(case: &CaseComparison) -> [usize; 2] {
     let leading = case.figures.iter().find(|figure| figure.figure == case.lead);
     leading.map_or([0, 0], |figure| [figure.sample.a.len(), figure.sample.b.len()])
@@ -206,6 +210,7 @@ pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
         Pairing::Slices => "by pairs of slices",
         Pairing::Rounds => "round by round",
         Pairing::None => "from each run of B and each run of A",
+        Pairing::RoundsApart => "from each round of B and each round of A",
     };
     Some(format!(
         "the ratio is estimated {of} (Hodges-Lehmann), so it can disagree with the two medians, as it does for {}",
@@ -218,6 +223,7 @@ pub(crate) fn value(figure: Figure, value: Option<f64>) -> String {
     match (figure, value) {
         (_, None) => "-".to_string(),
         (Figure::Throughput, Some(tps)) => format!("{} tps", format::tps(tps)),
+        (Figure::Ratio, Some(ratio)) => times(ratio),
         (_, Some(ns)) => format!("{} ms", format::ms(ns)),
     }
 }
@@ -248,17 +254,20 @@ pub(crate) fn change(figure: &FigureComparison, margin: f64) -> [String; 2] {
     match &figure.result {
         None => ["-".to_string(), "no verdict".to_string()],
         Some(ratio) => {
-            [format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio)), word(ratio.verdict, margin)]
+            let word = word(figure.figure, ratio.verdict, margin);
+            [format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio)), word]
         }
     }
 }
 
-fn word(verdict: Verdict, margin: f64) -> String {
-    match verdict {
-        Verdict::Same => format!("no difference larger than {}", percent(margin)),
-        Verdict::Unsure => "undecided".to_string(),
-        Verdict::Faster => "faster".to_string(),
-        Verdict::Slower => "slower".to_string(),
+fn word(figure: Figure, verdict: Verdict, margin: f64) -> String {
+    match (verdict, figure) {
+        (Verdict::Same, _) => format!("no difference larger than {}", percent(margin)),
+        (Verdict::Unsure, _) => "undecided".to_string(),
+        (Verdict::Faster, Figure::Ratio) => "higher".to_string(),
+        (Verdict::Faster, _) => "faster".to_string(),
+        (Verdict::Slower, Figure::Ratio) => "lower".to_string(),
+        (Verdict::Slower, _) => "slower".to_string(),
     }
 }
 

@@ -36,28 +36,29 @@ fn compare_for(purpose: Purpose, sides: &[(Side, Side)], margin: f64) -> Vec<Cas
 fn compare_case(a: Side, b: Side, purpose: Purpose, margin: f64) -> CaseComparison {
     let is_one_experiment = std::ptr::eq(a.data, b.data);
     let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
-    let samples = match pairing {
-        Pairing::Blocks | Pairing::Slices | Pairing::Rounds => Samples::paired(a, b),
-        Pairing::None => Samples { a: a.counting().collect(), b: b.counting().collect() },
+    let samples = match pairing.is_paired() {
+        true => Samples::paired(a, b),
+        false => Samples { a: a.counting().collect(), b: b.counting().collect() },
     };
     let design = match a.data.plan.precision {
         Some(_) => Design::Sequential,
         None => Design::Fixed,
     };
     let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
-    let (of_a, of_b) = samples.logs(lead(a), pairing);
+    let lead = lead(a);
+    let (of_a, of_b) = samples.logs(lead, pairing);
     let n = [of_a.len(), of_b.len()];
     let supplement = match pairing {
         Pairing::Blocks => supplement::supplement(&samples.a, &samples.b, margin, design),
-        Pairing::Slices | Pairing::Rounds | Pairing::None => Supplement::default(),
+        _ => Supplement::default(),
     };
     let without_figure = samples.without_figure();
-    let pairs = Pairs { purpose, pairing, n, without_figure, margin, carry_over: None, supplement };
+    let pairs = Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over: None, supplement };
     assemble(a, b, pairs, figures.to_vec())
 }
 
 /// The deciding figure: see [`CaseComparison::lead`].
-fn lead(a: Side) -> Figure {
+pub(super) fn lead(a: Side) -> Figure {
     let pace = a.data.plan.case(a.case).map(|case| case.workload.pace);
     // The result of a search is a rate.
     if pace.is_some_and(|pace| pace.is_open() && pace.target().is_none()) {
@@ -73,6 +74,8 @@ pub(super) struct Pairs {
     pub(super) pairing: Pairing,
     /// Pairs with the deciding figure, twice; runs of A and of B that have it, if they are not paired.
     pub(super) n: [usize; 2],
+    /// See [`CaseComparison::lead`].
+    pub(super) lead: Figure,
     /// Runs that count but lack a figure.
     pub(super) without_figure: Vec<u32>,
     pub(super) margin: f64,
@@ -83,7 +86,7 @@ pub(super) struct Pairs {
 
 /// A comparison of these figures, with other differences and findings.
 pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
-    let Pairs { purpose, pairing, n, without_figure, margin, carry_over, supplement } = pairs;
+    let Pairs { purpose, pairing, n, lead, without_figure, margin, carry_over, supplement } = pairs;
     let differences::Differences { declared, defaults, undeclared } = differences::between(a, b, purpose);
     let context = ComparisonContext {
         a,
@@ -102,7 +105,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
         pairing,
         n_pairs: n[0].min(n[1]),
         margin,
-        lead: lead(a),
+        lead,
         figures,
         carry_over,
         supplement,

@@ -3,10 +3,12 @@
 use model::load::duet::{Duet, SlicePair};
 use stats::{Design, PAIRS_MIN};
 
-use super::comparison::{Pairs, assemble};
+use super::comparison::{Pairs, assemble, lead};
 use crate::comparison::{
-    CaseComparison, Figure, FigureComparison, Pairing, Purpose, Sample, Samples, Side, Supplement, ratio,
+    CaseComparison, Difference, Figure, FigureComparison, Pairing, Purpose, Sample, Samples, Side,
+    Supplement, ratio,
 };
+use crate::finding::{Finding, Grade};
 
 /// Compares B with A by their slices; `margin` is a share ([`crate::comparison::MARGIN`]).
 ///
@@ -49,12 +51,95 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
         purpose: Purpose::Change,
         pairing,
         n: [ratios.len(); 2],
+        lead: lead(a),
         without_figure: Vec::new(),
         margin,
         carry_over,
         supplement: Supplement::default(),
     };
     assemble(a, b, design, vec![throughput])
+}
+
+/// A duet with its sides.
+#[derive(Debug, Clone, Copy)]
+pub struct Played<'a> {
+    /// A and B.
+    pub sides: [Side<'a>; 2],
+    /// The transactions of their slices.
+    pub duet: &'a Duet,
+}
+
+impl Played<'_> {
+    /// The ratio of each round that counts, as a logarithm.
+    fn log_ratios(self) -> Vec<f64> {
+        let [a, b] = self.sides;
+        let duet = counting(a, b, self.duet);
+        duet.by_round().iter().filter_map(|pairs| centre_of(pairs, SlicePair::log_ratio)).collect()
+    }
+
+    /// B against A.
+    fn label(self) -> String {
+        let [a, b] = self.sides.map(Side::label);
+        format!("{b} against {a}")
+    }
+}
+
+/// Compares the ratio that a duet found, here A, with that of its repetition, B; `margin` as for [`compare_duet`].
+///
+/// Each round gives one ratio, in which what disturbed both servers cancels. Rounds of the two duets are not paired: the rank sum test
+/// compares them, from four on each side. With fewer there is no verdict. Slices do not replace them, because all slices of a
+/// round share what its servers' start decided, which the repetition decides again.
+pub fn compare_duet_repeat(a: Played, b: Played, margin: f64) -> CaseComparison {
+    let (of_a, of_b) = (a.log_ratios(), b.log_ratios());
+    let result = stats::compare_unpaired(&of_a, &of_b, margin).zip(stats::rank_sum_p(&of_a, &of_b));
+    let [ratios_a, ratios_b] =
+        [&of_a, &of_b].map(|logs| logs.iter().map(|log| log.exp()).collect::<Vec<f64>>());
+    let figure = FigureComparison {
+        figure: Figure::Ratio,
+        a_median: stats::median(&ratios_a),
+        b_median: stats::median(&ratios_b),
+        result: result.map(|(comparison, p)| ratio(Figure::Ratio, comparison, p)),
+        sample: Sample { a: ratios_a, b: ratios_b, ..Sample::default() },
+    };
+    // What differs between a side and its repetition casts doubt on the ratio of both.
+    let of_side = |side: usize| {
+        let design = Pairs {
+            purpose: Purpose::Repeat,
+            pairing: Pairing::RoundsApart,
+            n: [of_a.len(), of_b.len()],
+            lead: Figure::Ratio,
+            without_figure: Vec::new(),
+            margin,
+            carry_over: None,
+            supplement: Supplement::default(),
+        };
+        assemble(a.sides[side], b.sides[side], design, vec![figure.clone()])
+    };
+    let mut whole = joined(of_side(0), of_side(1));
+    (whole.a, whole.b) = (a.label(), b.label());
+    whole
+}
+
+/// Adds the differences and findings of another comparison.
+fn joined(mut one: CaseComparison, other: CaseComparison) -> CaseComparison {
+    let add = |list: &mut Vec<Difference>, more: Vec<Difference>| {
+        for difference in more {
+            if !list.contains(&difference) {
+                list.push(difference);
+            }
+        }
+    };
+    add(&mut one.declared, other.declared);
+    add(&mut one.defaults, other.defaults);
+    add(&mut one.undeclared, other.undeclared);
+    for finding in other.findings {
+        let is_known = |known: &Finding| known.id == finding.id && known.evidence == finding.evidence;
+        if !one.findings.iter().any(is_known) {
+            one.findings.push(finding);
+        }
+    }
+    one.grade = Grade::of(&one.findings);
+    one
 }
 
 /// The duet without rounds in which a side does not count: a round counts as a whole or not at all, like a pair of

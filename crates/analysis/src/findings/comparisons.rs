@@ -62,7 +62,7 @@ fn not_interleaved(context: &ComparisonContext) -> Vec<Finding> {
         _ => "the time between them is unknown".to_string(),
     };
     let evidence = format!("{apart}: whatever changed in between is part of the difference");
-    (context.pairing == Pairing::None)
+    (!context.pairing.is_paired())
         .then(|| NOT_INTERLEAVED.finds(Severity::Doubt, evidence))
         .into_iter()
         .collect()
@@ -71,7 +71,7 @@ fn not_interleaved(context: &ComparisonContext) -> Vec<Finding> {
 pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     id: "too-few-pairs",
     title: "Too few pairs for a verdict",
-    severity: "Doubt below six pairs, or four runs on each side where they are not paired",
+    severity: "Doubt below six pairs, or four runs, or rounds of a duet and of its repetition, on each side where they are not paired",
     source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
     advice: "Use --pairs 6 or more, or a longer --time; give an experiment whose results are compared more --repeats.",
     evidence: "Pairs of which both runs count.",
@@ -81,7 +81,7 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
 };
 
 fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
-    let least = if context.pairing == Pairing::None { UNPAIRED_MIN } else { PAIRS_MIN };
+    let least = if context.pairing.is_paired() { PAIRS_MIN } else { UNPAIRED_MIN };
     let noun = context.pairing.noun();
     let [a, b] = context.n;
     let evidence = match a == b {
@@ -147,8 +147,8 @@ fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
         _ if by_result || is_one_empty => Severity::Void,
         // Too few rounds are left to know the effect of each.
         Pairing::Slices => Severity::Void,
-        Pairing::Blocks | Pairing::Rounds | Pairing::None if without.is_empty() => Severity::Note,
-        Pairing::Blocks | Pairing::Rounds | Pairing::None => Severity::Doubt,
+        _ if without.is_empty() => Severity::Note,
+        _ => Severity::Doubt,
     };
     if by_result {
         evidence.push(

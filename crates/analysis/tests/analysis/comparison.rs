@@ -66,7 +66,7 @@ fn duet(n: usize, effect: f64, carried: f64) -> Duet {
 
 /// A duet of rounds of 12 pairs; in each, B commits another multiple of what A does, as the start of its server
 /// decided.
-fn duet_of_rounds(effects: &[f64]) -> Duet {
+pub(crate) fn duet_of_rounds(effects: &[f64]) -> Duet {
     let mut whole = duet(0, 1.0, 1.0);
     for (round, effect) in (1..).zip(effects) {
         whole.rounds.push(Round { round, is_swapped: round % 2 == 0 });

@@ -1,12 +1,12 @@
 //! Comparisons of two experiments, whose runs form no pairs.
 
-use analysis::comparison::{CaseComparison, MARGIN, Pairing, Side};
-use analysis::explain::{compare, compare_repeat};
+use analysis::comparison::{CaseComparison, Figure, MARGIN, Pairing, Side, Verdict};
+use analysis::explain::{Played, compare, compare_duet_repeat, compare_repeat};
 use analysis::finding::Grade;
 use analysis::study;
 use model::run::ExperimentData;
 
-use crate::comparison::pairs;
+use crate::comparison::{duet_of_rounds, pairs};
 
 #[test]
 fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
@@ -58,4 +58,42 @@ fn machines_are_what_a_repetition_compares_and_loads_are_not() {
     assert_eq!(declared, ["version of pgdyno", "host", "processors"]);
     b.plan.cases[0].workload.scale = 7;
     assert_eq!(both(&b, compare_repeat).grade, Grade::Void, "the data is not the same");
+}
+
+#[test]
+fn the_ratio_of_a_duet_is_compared_with_that_of_its_repetition_round_by_round() {
+    let (theirs, mut ours) = (pairs(8, 1.0), pairs(8, 1.0));
+    let compared = |ours: &ExperimentData, there: &[f64], here: &[f64]| {
+        let (of_theirs, of_ours) = (study(&theirs), study(ours));
+        let sides = |data, study| [1, 2].map(|case| Side { data, study, case });
+        let duets = [there, here].map(duet_of_rounds);
+        let there = Played { sides: sides(&theirs, &of_theirs), duet: &duets[0] };
+        let here = Played { sides: sides(ours, &of_ours), duet: &duets[1] };
+        compare_duet_repeat(there, here, MARGIN)
+    };
+    let original = [1.030, 1.033, 1.027, 1.035, 1.025, 1.031, 1.029, 1.032];
+    let check = |here: &[f64], verdict: Verdict, low: f64, high: f64| {
+        let found = compared(&ours, &original, here);
+        assert_eq!(
+            (found.verdict(), found.pairing, found.lead),
+            (Some(verdict), Pairing::RoundsApart, Figure::Ratio)
+        );
+        let ratio = found.leading().unwrap().ratio;
+        assert!(low < ratio && ratio < high, "{ratio}");
+    };
+    check(&[1.032, 1.028, 1.034, 1.026, 1.029, 1.033, 1.031, 1.028], Verdict::Same, 0.99, 1.01);
+    check(&[1.13, 1.14, 1.12, 1.13, 1.135, 1.125, 1.13, 1.128], Verdict::Faster, 1.08, 1.11);
+    check(&[0.93, 0.94, 0.92, 0.93], Verdict::Slower, 0.88, 0.92);
+    check(&[0.9, 1.2, 1.0, 1.1, 0.95, 1.15, 1.03, 0.98], Verdict::Unsure, 0.9, 1.1);
+    let few = compared(&ours, &original, &original[..3]);
+    let evidence = "A has 8 and B has 3 rounds that count, and a verdict needs 4 of each";
+    assert!(
+        few.verdict().is_none() && few.findings.iter().any(|found| found.evidence == evidence),
+        "{few:?}"
+    );
+    assert_eq!(few.findings.iter().filter(|found| found.id == "not-interleaved").count(), 1);
+    // What only the other side of the duet has.
+    ours.plan.cases[1].workload.scale = 7;
+    let other = compared(&ours, &original, &original);
+    assert_eq!((other.grade, other.undeclared[0].what.as_str()), (Grade::Void, "scale"));
 }

@@ -1,6 +1,6 @@
 //! `pgdyno compare`: two cases that were measured before, or are measured now.
 
-mod duet;
+pub(crate) mod duet;
 mod floor;
 mod gauge;
 mod measure;

@@ -6,7 +6,7 @@ pub(crate) fn command(words: &[String]) -> String {
 }
 
 /// A word in single quotes, if it needs any: inside them only the quote itself is special (POSIX, 2.2.2).
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_string();

@@ -4,8 +4,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use testbed::{PASSWORD, Pg, as_server_user};
+use testbed::{PASSWORD, Pg, as_server_user, bin_dir};
 
+use crate::formats;
 use crate::tool::{Ended, PACE, Place};
 
 const RUN: &str = "-w tpcb-select -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 \
@@ -113,4 +114,67 @@ fn commands_of_a_stranger_are_shown_and_not_executed() {
     assert!(called().contains("called") && called().contains("shelled"));
     fs::remove_dir_all(place.path("again")).unwrap();
     fs::remove_file(place.path("log")).unwrap();
+}
+
+/// Measures a kept sample again with this server's programs; builds may differ from those of the sample.
+fn repeat_sample(place: &Place, kind: &str, more: &[&str]) -> Ended {
+    formats::unpack(place, &formats::newest(), kind);
+    let (dir, programs) = (format!("results/{kind}"), bin_dir().display().to_string());
+    let fixed = ["repeat", &dir, "-o", "again", "--bin-dir", &programs, "--allow-commands", "--force"];
+    place.run(&[&fixed[..], more].concat())
+}
+
+#[test]
+fn a_duet_is_played_again_and_its_ratios_are_compared() {
+    let place = Place::new();
+    let ended = repeat_sample(&place, "duet", &[]).expect(0);
+    let said = ": no verdict with 2 rounds on each side: ratio ";
+    assert!(ended.stdout.contains(said) && ended.stdout.contains(" of the original"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("only 2 of 4 rounds"), "{}", ended.stdout);
+    let [there, here] = ["results/duet", "again"].map(|name| place.path(name));
+    let [duet_there, duet_here] =
+        [&there, &here].map(|dir| store::read_duet(dir).unwrap().expect("it is a duet"));
+    assert_eq!(duet_here.slicing, duet_there.slicing);
+    let order =
+        |duet: &model::load::duet::Duet| duet.pairs.iter().map(|pair| pair.is_a_first).collect::<Vec<_>>();
+    assert_eq!(order(&duet_here), order(&duet_there), "the same seeds give the same order");
+    let [of_there, of_here] = [&there, &here].map(|dir| store::read_plan(dir).unwrap());
+    assert_eq!((of_here.runs, of_here.seed), (of_there.runs, of_there.seed));
+    let page = fs::read_to_string(here.join("repeat.html")).unwrap();
+    assert!(page.contains("Ratio of each round") && page.contains("rounds of A and of B, not paired"));
+    // It is a duet like any other.
+    let own = place.run(&["compare", "again"]).expect(0);
+    assert!(own.stdout.contains("slices are compared"), "{}", own.stdout);
+    place.expect_clean();
+}
+
+#[test]
+fn a_merged_study_is_measured_again_one_origin_at_a_time() {
+    let place = Place::new();
+    let refused = repeat_sample(&place, "merged", &[]).expect(1).stderr;
+    assert!(
+        refused.contains("what 2 origins measured, and is repeated a part at a time: --origin run (20"),
+        "{refused}"
+    );
+    let refused = place.run(&["repeat", "results/merged", "--origin", "nobody"]).expect(1).stderr;
+    assert!(refused.contains("no origin is called `nobody`; there are `run`, `again`"), "{refused}");
+    formats::unpack(&place, &formats::newest(), "run");
+    let refused = place.run(&["repeat", "results/run", "--origin", "run"]).expect(1).stderr;
+    assert!(refused.contains("`results/run` was not merged; leave --origin run out"), "{refused}");
+    fs::remove_dir_all(place.path("results/merged")).unwrap();
+
+    let ended = repeat_sample(&place, "merged", &["--origin", "again"]).expect(0);
+    for case in ["1 client", "2 clients"] {
+        let said = format!("{case}: no verdict with 1 run on each side: ");
+        assert!(ended.stdout.contains(&said), "{}", ended.stdout);
+    }
+    let [study, plan] = ["results/merged", "again"].map(|name| store::read_plan(&place.path(name)).unwrap());
+    let seeds =
+        |runs: &[model::experiment::plan::RunSpec]| runs.iter().map(|spec| spec.seed).collect::<Vec<_>>();
+    assert_eq!((plan.origins.len(), seeds(&plan.runs)), (0, seeds(&study.runs[2..])));
+    assert_eq!(plan.runs.iter().map(|spec| (spec.run, spec.block)).collect::<Vec<_>>(), [(1, 1), (2, 1)]);
+    // What the other origin measured is in no figure of the comparison.
+    let page = fs::read_to_string(place.path("again/repeat.md")).unwrap();
+    assert!(page.contains("| throughput | 280 tps |") && page.contains("| throughput | 674 tps |"), "{page}");
+    place.expect_clean();
 }

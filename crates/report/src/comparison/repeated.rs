@@ -1,6 +1,6 @@
 //! Whether results that were measured again agree with the original ones, in a sentence.
 
-use analysis::comparison::{CaseComparison, FigureComparison, Ratio, Verdict};
+use analysis::comparison::{CaseComparison, Figure, FigureComparison, Ratio, Verdict};
 
 use super::{interval, n_runs, percent, signed, value};
 use crate::prose::phrases;
@@ -15,13 +15,16 @@ pub(crate) fn statement(case: &CaseComparison) -> String {
 }
 
 fn of_verdict(case: &CaseComparison, ratio: &Ratio, verdict: Verdict) -> String {
-    let of = case.lead.as_str();
+    let (of_ratio, ratios) = (case.lead == Figure::Ratio, ratios(case));
+    // A ratio is said before what is said about it.
+    let of = if of_ratio { format!("{ratios},") } else { case.lead.as_str().to_string() };
     let level = (100.0 * ratio.level).round();
     let interval = format!("{level:.0} % interval {}", interval(ratio));
     let change = percent((ratio.ratio - 1.0).abs());
     match verdict {
         Verdict::Same => {
-            format!("agrees: {of} differs by no more than {} ({interval})", percent(case.margin))
+            let differ = if of_ratio { "which differ" } else { "differs" };
+            format!("agrees: {of} {differ} by no more than {} ({interval})", percent(case.margin))
         }
         // Holm's correction for several cases took the verdict.
         Verdict::Unsure if ratio.verdict != Verdict::Unsure => format!(
@@ -35,9 +38,20 @@ fn of_verdict(case: &CaseComparison, ratio: &Ratio, verdict: Verdict) -> String 
             });
             format!("agrees within noise: {of} {} ({interval}){missed}", signed(ratio.ratio - 1.0))
         }
+        Verdict::Faster if of_ratio => format!("differs: {ratios}, {change} higher here ({interval})"),
+        Verdict::Slower if of_ratio => format!("differs: {ratios}, {change} lower here ({interval})"),
         Verdict::Faster => format!("differs: {change} faster here, by {of} ({interval})"),
         Verdict::Slower => format!("differs: {change} slower here, by {of} ({interval})"),
     }
+}
+
+/// The medians of the ratios of two duets: `ratio 1.035x here and 1.041x there`.
+fn ratios(case: &CaseComparison) -> String {
+    let figure = case.figures.iter().find(|figure| figure.figure == Figure::Ratio);
+    figure.map_or_else(String::new, |figure| {
+        let [here, there] = [figure.b_median, figure.a_median].map(|median| value(Figure::Ratio, median));
+        format!("ratio {here} here and {there} there")
+    })
 }
 
 /// Too few runs for an interval: the ranges are all that can be said.
@@ -50,17 +64,19 @@ fn without_verdict(case: &CaseComparison) -> String {
     };
     let [low, high] = range(&found.sample.a);
     let is_within = found.sample.b.iter().all(|value| (low..=high).contains(value));
+    let noun = case.pairing.noun();
     let place = match (is_within, ours < low || ours > high) {
-        (true, _) => "all runs lie within those of the original",
-        (false, false) => "the median lies within the runs of the original",
-        (false, true) => "the median lies outside of the runs of the original",
+        (true, _) => format!("all {noun}s lie within those of the original"),
+        (false, false) => format!("the median lies within the {noun}s of the original"),
+        (false, true) => format!("the median lies outside of the {noun}s of the original"),
     };
     let n = match n_runs(case) {
-        [there, here] if there == here => format!("{} on each side", phrases::plural(here, "run")),
-        [there, here] => format!("{} here and {there} there", phrases::plural(here, "run")),
+        [there, here] if there == here => format!("{} on each side", phrases::plural(here, noun)),
+        [there, here] => format!("{} here and {there} there", phrases::plural(here, noun)),
     };
+    let of = if case.lead == Figure::Ratio { "ratio " } else { "" };
     format!(
-        "no verdict with {n}: {} here and {} there ({}); {place}",
+        "no verdict with {n}: {of}{} here and {} there ({}); {place}",
         value(case.lead, Some(ours)),
         value(case.lead, Some(theirs)),
         signed(ours / theirs - 1.0)
@@ -76,7 +92,7 @@ fn range(values: &[f64]) -> [f64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use analysis::comparison::{Figure, Pairing, Sample};
+    use analysis::comparison::{Pairing, Sample};
 
     use super::*;
     use crate::comparison::tests::{self, compared};
@@ -125,6 +141,32 @@ mod tests {
             assert!(said.starts_with("8 clients: no verdict with 3 runs on each side: "), "{said}");
             assert!(said.contains(" tps here and 1,000 tps there (-") && said.ends_with(place), "{said}");
         }
+        let mut duet = with(ratio(Verdict::Unsure, 0.994, 0.979, 1.010));
+        (duet.lead, duet.pairing) = (Figure::Ratio, Pairing::RoundsApart);
+        let of_duet = &mut duet.figures[0];
+        (of_duet.figure, of_duet.a_median, of_duet.b_median) = (Figure::Ratio, Some(1.041), Some(1.035));
+        check(
+            &duet,
+            "8 clients: agrees within noise: ratio 1.035x here and 1.041x there, -0.60 % (95 % interval -2.1 to +1.0 %); a \
+             difference below 4.1 % would probably be missed",
+        );
+        let verdict = |duet: &mut CaseComparison, verdict| {
+            duet.figures[0].result.as_mut().unwrap().verdict = verdict;
+            statement(duet)
+        };
+        assert!(
+            verdict(&mut duet, Verdict::Same)
+                .contains("and 1.041x there, which differ by no more than 2 % (")
+        );
+        let said = verdict(&mut duet, Verdict::Slower);
+        assert!(said.contains("differs: ratio 1.035x here and 1.041x there, 0.60 % lower here ("), "{said}");
+        duet.figures[0].result = None;
+        duet.figures[0].sample = Sample { a: vec![1.03, 1.05], b: vec![1.04], ..Sample::default() };
+        assert_eq!(
+            statement(&duet),
+            "8 clients: no verdict with 1 round here and 2 there: ratio 1.035x here and 1.041x there (-0.58 %); all rounds lie \
+             within those of the original"
+        );
         let mut uneven = case(None, [900.0, 950.0, 1000.0]);
         uneven.figures[0].sample.b.pop();
         let said = statement(&uneven);

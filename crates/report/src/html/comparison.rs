@@ -74,6 +74,7 @@ fn tiles(input: &ComparisonInput, case: &CaseComparison) -> String {
         (Pairing::Rounds, _) => (n, "rounds"),
         (Pairing::None, [a, b]) if a == b => (a.to_string(), "runs of each side, not paired"),
         (Pairing::None, [a, b]) => (format!("{a} and {b}"), "runs of A and of B, not paired"),
+        (Pairing::RoundsApart, [a, b]) => (format!("{a} and {b}"), "rounds of A and of B, not paired"),
     };
     let tiles = [
         (ratio.map(|ratio| bare(comparison::signed(ratio.ratio - 1.0))), "%", what.as_str()),
@@ -146,24 +147,27 @@ fn figures_table(case: &CaseComparison) -> String {
 fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &str) -> String {
     let sample = &figure.sample;
     let number = |value: f64| text(&comparison::value(figure.figure, Some(value)));
-    let (heads, rows): (&[&str], Vec<Vec<String>>) = if case.pairing == Pairing::None {
+    let noun = phrases::capital(case.pairing.noun());
+    let (heads, rows): (Vec<&str>, Vec<Vec<String>>) = if !case.pairing.is_paired() {
         let longest = sample.a.len().max(sample.b.len());
         let at = |list: &[f64], i: usize| list.get(i).map_or(String::new(), |value| number(*value));
         let row = |i: usize| vec![(i + 1).to_string(), at(&sample.a, i), at(&sample.b, i)];
-        (&["Run", "A", "B"], (0..longest).map(row).collect())
+        (vec![&noun, "A", "B"], (0..longest).map(row).collect())
     } else {
         let row = |i: usize| {
             let change = comparison::signed(sample.ratios[i] - 1.0);
             vec![sample.pairs[i].to_string(), number(sample.a[i]), number(sample.b[i]), text(&change)]
         };
-        (&["Pair", "A", "B", "B against A"], (0..sample.pairs.len()).map(row).collect())
+        (vec!["Pair", "A", "B", "B against A"], (0..sample.pairs.len()).map(row).collect())
     };
     let note = match case.pairing {
+        Pairing::RoundsApart => "each round against the median of A; band: 95 % interval; grey: the margin",
         Pairing::None => "each run against the median of A; band: 95 % interval; grey: the margin",
         _ => "B against A in each pair, in order; band: 95 % interval; grey: the margin",
     };
     let title = match figure.figure {
         Figure::Throughput => "Throughput".to_string(),
+        Figure::Ratio => "Ratio of each round".to_string(),
         latency => format!("Latency, {}", latency.as_str()),
     };
     Drawing {
@@ -171,7 +175,7 @@ fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &
         title: &title,
         note,
         height,
-        table: &table("plain", heads, &rows),
+        table: &table("plain", &heads, &rows),
     }
     .html()
 }
@@ -231,6 +235,8 @@ pub(super) struct RatioData {
     id: String,
     title: String,
     unit: &'static str,
+    /// What is one value: `Pair`, `Run`.
+    noun: String,
     /// Numbers of the pairs; empty if runs are not paired.
     pairs: Vec<u32>,
     a: Vec<f64>,
@@ -256,7 +262,11 @@ pub(super) fn data(cases: &[CaseComparison]) -> Vec<RatioData> {
 fn ratio_data(n: usize, case: &CaseComparison, figure: &FigureComparison) -> RatioData {
     let Sample { pairs, a, b, ratios } = &figure.sample;
     let percent = |ratio: f64| thinning::rounded(100.0 * (ratio - 1.0)).unwrap_or(0.0);
-    let (unit, scale) = if figure.figure == Figure::Throughput { ("tps", 1.0) } else { ("ms", 1e-6) };
+    let (unit, scale) = match figure.figure {
+        Figure::Throughput => ("tps", 1.0),
+        Figure::Ratio => ("times", 1.0),
+        Figure::P50 | Figure::P95 | Figure::P99 => ("ms", 1e-6),
+    };
     let values = |list: &[f64]| list.iter().filter_map(|v| thinning::rounded(scale * v)).collect();
     let of_median = |list: &[f64]| match figure.a_median.filter(|_| pairs.is_empty()) {
         Some(median) => list.iter().map(|value| percent(value / median)).collect(),
@@ -266,6 +276,7 @@ fn ratio_data(n: usize, case: &CaseComparison, figure: &FigureComparison) -> Rat
         id: chart_id(n, figure.figure),
         title: figure.figure.as_str().to_string(),
         unit,
+        noun: phrases::capital(case.pairing.noun()),
         pairs: pairs.clone(),
         a: values(a),
         b: values(b),

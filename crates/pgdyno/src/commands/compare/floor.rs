@@ -64,7 +64,8 @@ fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
 /// The noise floor of the host on which these comparisons were measured, if known.
 pub(super) fn of_host(comparisons: &[CaseComparison], data: &ExperimentData) -> Result<Option<NoiseFloor>> {
     // A noise floor of whole runs says nothing about slices.
-    let is_duet = comparisons.iter().any(|case| matches!(case.pairing, Pairing::Slices | Pairing::Rounds));
+    let is_of_duet = |pairing| matches!(pairing, Pairing::Slices | Pairing::Rounds | Pairing::RoundsApart);
+    let is_duet = comparisons.iter().any(|case| is_of_duet(case.pairing));
     Ok(if is_duet { None } else { last(&Cache::default_location()?, data) })
 }
 

@@ -45,14 +45,27 @@ impl Explained {
 
     /// [`Explained::read`] of the cases alone that meet conditions (`provider=aws`).
     pub(crate) fn read_where(dir: &Path, series: Series, conditions: &[String]) -> Result<Explained> {
+        let part = match conditions {
+            [] => Part::Whole,
+            conditions => Part::Where(conditions),
+        };
+        Explained::read_part(dir, series, part)
+    }
+
+    /// [`Explained::read`] of the runs alone that were measured at one origin of a merged study.
+    pub(crate) fn read_origin(dir: &Path, series: Series, origin: &str) -> Result<Explained> {
+        Explained::read_part(dir, series, Part::Origin(origin))
+    }
+
+    fn read_part(dir: &Path, series: Series, part: Part) -> Result<Explained> {
         let results = Results::open(dir)?;
         let mut experiment = results.stored.experiment();
-        select(&mut experiment, conditions)?;
-        let is_left_out = |record: &RunRecord| experiment.plan.case(record.spec.case).is_none();
+        part.select(&mut experiment)?;
         let is_small = results.stored.n_runs() <= report::N_DRAWN_MAX;
         let keeps_all = series == Series::All || (series == Series::Drawn && is_small);
         let explained = each(results.stored.n_runs(), |index| {
-            if !conditions.is_empty() && results.stored.record(index)?.is_some_and(|one| is_left_out(&one)) {
+            let is_left_out = |record: RunRecord| !part.has(&record, &experiment);
+            if !matches!(part, Part::Whole) && results.stored.record(index)?.is_some_and(is_left_out) {
                 return Ok(None);
             }
             let Some((data, run)) = results.explain(index, keeps_all)? else { return Ok(None) };
@@ -66,6 +79,44 @@ impl Explained {
         }
         proofs::confirm(dir, &mut study)?;
         Ok(Explained { data, study })
+    }
+}
+
+/// Which runs are read.
+#[derive(Debug, Clone, Copy)]
+enum Part<'a> {
+    Whole,
+    /// Of the cases that meet conditions.
+    Where(&'a [String]),
+    /// Of an origin of a merged study.
+    Origin(&'a str),
+}
+
+impl Part<'_> {
+    /// Leaves this part of the plan.
+    fn select(self, data: &mut ExperimentData) -> Result<()> {
+        match self {
+            Part::Whole => {}
+            Part::Where(conditions) => select(data, conditions)?,
+            Part::Origin(name) => {
+                let plan = &mut data.plan;
+                plan.origins.retain(|origin| origin.name == name);
+                let origins = &plan.origins;
+                plan.runs.retain(|spec| origins.iter().any(|origin| origin.has(spec.run)));
+                let runs = &plan.runs;
+                plan.cases.retain(|case| runs.iter().any(|spec| spec.case == case.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a run belongs to it, of an experiment of which this part is left.
+    fn has(self, record: &RunRecord, data: &ExperimentData) -> bool {
+        match self {
+            Part::Whole => true,
+            Part::Where(_) => data.plan.case(record.spec.case).is_some(),
+            Part::Origin(_) => data.plan.origin_of(record.spec.run).is_some(),
+        }
     }
 }
 

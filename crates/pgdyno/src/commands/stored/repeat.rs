@@ -4,22 +4,28 @@ mod foreign;
 mod place;
 mod servers;
 
+use std::path::{Path, PathBuf};
+
+use analysis::comparison::CaseComparison;
+use analysis::explain;
 use anyhow::{Context, Result, bail, ensure};
 use experiment::plan::file;
-use experiment::schedule::conduct;
+use experiment::schedule::{conduct, duet};
 use model::experiment::plan::{Plan, RunState};
+use model::load::duet::Slicing;
 use model::secret;
 
 use self::place::Original;
+use crate::commands::compare::duet::Played;
 use crate::commands::compare::{self, Outcome};
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::packed::RepeatArgs;
-use crate::front::{hiding, setup, shell};
+use crate::front::{hiding, setup};
 use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
-use crate::job::{self, Conducted, Job, Terms, preview};
+use crate::job::{self, Companion, Conducted, Job, Terms, preview};
 use crate::{Exit, print, say, signals};
 
 /// Measures the experiment of other results again, and compares.
@@ -27,35 +33,44 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     // From here on a signal asks for an orderly stop.
     signals::stop_flag();
     let mut original = Original::of(args)?;
-    let mut job = begin(args, &original)?;
+    let part = original.part()?;
+    let own = part.plan.cases.iter().map(|case| case.id);
+    let cases: Vec<(u32, u32)> = part.cases.iter().copied().zip(own).collect();
+    let slicing = store::read_duet(original.dir())?.map(|duet| duet.slicing);
+    let job = begin(args, &original, part.plan, slicing)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
         allow_changes: args.allow_changes,
-        n_servers: 1,
+        n_servers: n_servers(slicing),
         is_enough: None,
         quiet: args.quiet,
         live: &args.live,
         spot: None,
         metrics: metrics.as_ref(),
-        referee: Some(&ByFindings),
+        referee: if slicing.is_some() { None } else { Some(&ByFindings) },
     };
-    let Conducted { result: (outcome, result), is_restored, page: live } =
-        job.conduct(terms, conduct::conduct)?;
-    let plan = job.plan.clone();
-    let Some(path) = job.results(&outcome) else {
-        result?;
+    let measured = match slicing {
+        Some(slicing) => Measured::of_duet(compare::duet::play(job, slicing, terms)?),
+        None => Measured::of_runs(job, terms)?,
+    };
+    let Some(Measured { path, page: live, is_whole, is_restored, error }) = measured else {
         say("stopped before the first run");
         return Ok(Exit::Partial);
     };
     original.keep_in(&path)?;
-    let theirs = Explained::read(original.dir(), Series::Drawn)?;
+    let theirs = original.explained()?;
     let ours = Explained::read(&path, Series::Drawn)?;
     let html = report::write_reports(&path, &ours)?;
-    let sides: Vec<_> = plan.cases.iter().map(|case| (theirs.side(case.id), ours.side(case.id))).collect();
-    let comparisons = analysis::explain::compare_repeat(&sides, args.margin);
+    let comparisons = match slicing {
+        Some(_) => vec![compare_duets((&theirs, original.dir()), (&ours, &path), args.margin)?],
+        None => {
+            let sides = cases.iter().map(|(there, here)| (theirs.side(*there), ours.side(*here)));
+            explain::compare_repeat(&sides.collect::<Vec<_>>(), args.margin)
+        }
+    };
     let page = compare::page::write_repeat(&path, [(&theirs, original.dir()), (&ours, &path)], &comparisons)?;
     if !args.json {
         let lines = comparisons.iter().map(|case| ::report::repeat_statement(case) + "\n");
@@ -66,32 +81,82 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     say(&format!("report: {}", html.display()));
     say(&format!("comparison: {}", page.display()));
     drop(live);
-    if let Err(error) = result {
+    if let Some(error) = error {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);
     }
-    let exit = if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit? };
+    let exit = if is_whole { exit? } else { Exit::Partial };
     Ok(exit.unless_values_are_left(is_restored))
 }
 
-/// Plans the repetition, and creates its results directory.
-fn begin(args: &RepeatArgs, original: &Original) -> Result<Job> {
+/// The repetition as far as it was measured.
+struct Measured {
+    path: PathBuf,
+    /// The server of the page that shows it.
+    page: Option<Companion>,
+    /// Whether all runs were measured to their end.
+    is_whole: bool,
+    is_restored: bool,
+    /// The error that ended it early.
+    error: Option<anyhow::Error>,
+}
+
+impl Measured {
+    fn of_duet(played: Played) -> Option<Measured> {
+        let Played { path, page, .. } = played;
+        Some(Measured { path, page, is_whole: true, is_restored: true, error: None })
+    }
+
+    /// Measures run by run; `None` if it was stopped before the first.
+    fn of_runs(mut job: Job, terms: Terms) -> Result<Option<Measured>> {
+        let Conducted { result: (outcome, result), is_restored, page } =
+            job.conduct(terms, conduct::conduct)?;
+        let Some(path) = job.results(&outcome) else {
+            result?;
+            return Ok(None);
+        };
+        let is_whole = !outcome.stopped && outcome.incomplete == 0;
+        Ok(Some(Measured { path, page, is_whole, is_restored, error: result.err() }))
+    }
+}
+
+/// Compares the ratios of two duets.
+fn compare_duets(
+    theirs: (&Explained, &Path),
+    ours: (&Explained, &Path),
+    margin: f64,
+) -> Result<CaseComparison> {
+    let duet = |dir: &Path| store::read_duet(dir)?.with_context(|| format!("`{}` is no duet", dir.display()));
+    let (duet_there, duet_here) = (duet(theirs.1)?, duet(ours.1)?);
+    let sides = |explained| [1, 2].map(|case| Explained::side(explained, case));
+    let there = explain::Played { sides: sides(theirs.0), duet: &duet_there };
+    let here = explain::Played { sides: sides(ours.0), duet: &duet_here };
+    Ok(explain::compare_duet_repeat(there, here, margin))
+}
+
+/// Servers that run at once.
+fn n_servers(slicing: Option<Slicing>) -> u64 {
+    if slicing.is_some() { 2 } else { 1 }
+}
+
+/// Plans the repetition, a duet with this slicing, and creates its results directory.
+fn begin(args: &RepeatArgs, original: &Original, mut plan: Plan, slicing: Option<Slicing>) -> Result<Job> {
     let dir = original.dir();
-    let mut plan = store::read_plan(dir)?;
-    expect_repeatable(&plan, original)?;
+    ensure!(!plan.runs.is_empty(), "`{}` has no runs", dir.display());
+    expect_possible_numbers(&plan)?;
     let text = store::read_experiment(dir)?;
     let (text, moved) = crate::front::moved::apply(&mut plan, text, &args.targets)?;
     let mut experiment = file::parse(store::names::EXPERIMENT, &text, &[])?;
-    let url = servers::choose(&mut plan, &mut experiment, &moved, args)?;
+    let by_url = servers::choose(&mut plan, &mut experiment, &moved, args)?;
     hiding::expect_none(&plan)?;
     foreign::decide(&mut plan, &mut experiment, args)?;
     keep_measured_blocks(&mut plan, original)?;
+    if let Some(slicing) = slicing {
+        duet::check(&plan, slicing)?;
+    }
     let text =
         setup::toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    let servers = match url {
-        Some(server) => vec![server],
-        None => setup::servers_of(&text)?,
-    };
+    let servers = if by_url.is_empty() { setup::servers_of(&text)? } else { by_url };
     if !plan.lanes.is_empty() {
         plan.lanes = setup::lanes_of(&plan, &text)?;
     }
@@ -103,7 +168,7 @@ fn begin(args: &RepeatArgs, original: &Original) -> Result<Job> {
         allow_changes: args.allow_changes,
     };
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
+    job::expect_possible((&plan, n_servers(slicing)), &servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&plan).asks_consent(plan.runs.len()).filter(|_| !args.yes) {
         bail!("{why}; confirm with --yes");
     }
@@ -114,27 +179,17 @@ fn begin(args: &RepeatArgs, original: &Original) -> Result<Job> {
         plan.name,
         preview::duration(preview::outlook(&plan).runs_s + preview::outlook(&plan).loading_s)
     ));
-    Job::begin(plan, &text, servers, args.output.as_deref())
+    Job::begin(plan, &(head(original) + &text), servers, args.output.as_deref())
 }
 
-/// Refuses duets and merged studies, and experiments without runs.
-fn expect_repeatable(plan: &Plan, original: &Original) -> Result<()> {
-    let names: Vec<&str> = plan.origins.iter().map(|origin| origin.name.as_str()).collect();
-    ensure!(
-        names.is_empty(),
-        "`{}` was merged from {}; repeat those",
-        original.dir().display(),
-        names.join(", ")
-    );
-    if store::read_duet(original.dir())?.is_some() {
-        let request = store::read_comparison(original.dir())?;
-        let command = request.map_or_else(String::new, |request| {
-            format!("; the command that measured it: {}", shell::command(&request.command))
-        });
-        bail!("a duet takes turns in slices that have no seeds, and cannot be repeated run by run{command}");
-    }
-    ensure!(!plan.runs.is_empty(), "`{}` has no runs", original.dir().display());
-    expect_possible_numbers(plan)
+/// What the text of the experiment begins with: of a merged study it is that of its first origin.
+fn head(original: &Original) -> String {
+    original.origin().map_or_else(String::new, |origin| {
+        format!(
+            "# Repeats what `{}` measured, a part of a merged study, whose text is that of its first origin: plan.json has what is measured.\n",
+            origin.escape_debug()
+        )
+    })
 }
 
 /// Longest part of a run that is believed: a year.
@@ -171,7 +226,7 @@ fn keep_measured_blocks(plan: &mut Plan, original: &Original) -> Result<()> {
     if plan.precision.take().is_none() {
         return Ok(());
     }
-    let records = store::read_records(original.dir())?;
+    let records = original.records()?;
     let completed = records.iter().filter(|record| record.state == RunState::Completed);
     if let Some(last) = completed.map(|record| record.spec.block).max() {
         plan.runs.retain(|run| run.block <= last);
@@ -183,7 +238,7 @@ fn keep_measured_blocks(plan: &mut Plan, original: &Original) -> Result<()> {
 /// Says in the plan where and when the original was measured. Profiles are not compared, so none is made.
 fn describe(plan: &mut Plan, original: &Original) {
     let made = jiff::Timestamp::from_nanosecond(plan.made_unix_ns.into()).unwrap_or_default();
-    let records = store::read_records(original.dir()).unwrap_or_default();
+    let records = original.records().unwrap_or_default();
     let host = records.iter().find_map(|record| record.host.as_ref()).map(|host| host.hostname.clone());
     let on = host.map_or_else(String::new, |host| format!(" on {host}"));
     let from =

@@ -59,17 +59,21 @@ pub(crate) struct RepeatArgs {
     /// Directory of the new results, new or empty [default: results/DATE-NAME-XXXX].
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// The server to measure, where theirs was one by URL: URL, key=value pairs, or a database name.
-    #[arg(long, value_name = "TARGET")]
-    pub(crate) server: Option<String>,
+    /// Of a merged study, the origin whose runs are measured again.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) origin: Option<String>,
+    /// The server to measure, where theirs was one by URL: URL, key=value pairs, or a database name. Given again for each further
+    /// one, in the order of the cases.
+    #[arg(long = "server", value_name = "TARGET")]
+    pub(crate) servers: Vec<String>,
     /// The server that a target of the experiment is here. Repeatable.
     #[arg(long = "target", value_name = "NAME=URL")]
     pub(crate) targets: Vec<Moved>,
     /// PostgreSQL to fetch and run instead of theirs.
-    #[arg(long, value_name = "VERSION", conflicts_with_all = ["server", "bin_dir"])]
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["servers", "bin_dir"])]
     pub(crate) version: Option<String>,
     /// Your own PostgreSQL binaries to run instead of theirs.
-    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    #[arg(long, value_name = "DIR", conflicts_with = "servers")]
     pub(crate) bin_dir: Option<PathBuf>,
     /// Execute here what the experiment brings: hooks, scripts, SQL, source code, settings that name programs, and commands that
     /// lead to other machines. Without it they are listed, and nothing is done.
@@ -120,4 +124,5 @@ const REPEAT_HELP: &str = "\
 Examples:
   pgdyno repeat versions.tar.gz
   pgdyno repeat cloud.tar.gz --server postgres://bench@db.example/bench
-  pgdyno repeat study.tar.gz --here --fail-on different";
+  pgdyno repeat study.tar.gz --here --fail-on different
+  pgdyno repeat merged --origin laptop";

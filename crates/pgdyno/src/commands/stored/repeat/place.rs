@@ -1,11 +1,17 @@
-//! The results that are repeated: a directory, or a file that is unpacked for the time being.
+//! The results that are repeated: a directory, or a file that is unpacked for the time being, and of a merged study one origin.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
+use experiment::plan::part::{self, Part};
+use model::experiment::origin::Origin;
+use model::run::RunRecord;
+use model::text::prose::plural;
 
+use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::packed::RepeatArgs;
 use crate::front::cli::stored::RESULTS;
+use crate::front::shell;
 
 /// Directory of the original results next to those of their repetition.
 const ORIGINAL: &str = "original";
@@ -15,6 +21,8 @@ pub(super) struct Original {
     dir: PathBuf,
     /// It was unpacked, and is removed unless it is kept.
     is_unpacked: bool,
+    /// The origin of a merged study.
+    origin: Option<String>,
 }
 
 impl Original {
@@ -23,8 +31,9 @@ impl Original {
     /// # Errors
     /// When they are neither a directory nor a packed file.
     pub(super) fn of(args: &RepeatArgs) -> Result<Original> {
+        let origin = args.origin.clone();
         if args.results.is_dir() {
-            return Ok(Original { dir: args.results.clone(), is_unpacked: false });
+            return Ok(Original { dir: args.results.clone(), is_unpacked: false, origin });
         }
         // Below the place of the new results, to which it moves later.
         let place = match &args.output {
@@ -34,12 +43,73 @@ impl Original {
         let name = format!(".unpacked-{}", files::random_hex(8).context("cannot name a directory")?);
         let dir = place.unwrap_or(Path::new(".")).join(name);
         store::unpack(&args.results, &dir, args.limit.size_limit)?;
-        Ok(Original { dir, is_unpacked: true })
+        Ok(Original { dir, is_unpacked: true, origin })
     }
 
     /// The directory of the results.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The part of it that is repeated.
+    ///
+    /// # Errors
+    /// When an origin has to be named, or is named and not there, or its hosts were measured side by side.
+    pub(super) fn part(&self) -> Result<Part> {
+        let plan = store::read_plan(&self.dir)?;
+        let dir = self.dir.display();
+        match &self.origin {
+            None if plan.origins.is_empty() => {
+                let cases = plan.cases.iter().map(|case| case.id).collect();
+                Ok(Part { plan, cases })
+            }
+            None => bail!(
+                "`{dir}` was merged from what {} measured, and is repeated a part at a time: {}",
+                plural(plan.origins.len(), "origin"),
+                plan.origins.iter().map(of_origin).collect::<Vec<String>>().join(", or ")
+            ),
+            Some(name) => {
+                ensure!(!plan.origins.is_empty(), "`{dir}` was not merged; leave --origin {name} out");
+                let part =
+                    part::of(&plan, name).with_context(|| format!("cannot repeat a part of `{dir}`"))?;
+                ensure!(
+                    self.records()?.iter().all(|record| record.concurrent.is_empty()),
+                    "the hosts of `{name}` were measured side by side, which a merged study does not plan; repeat the results that \
+                     it was merged from"
+                );
+                Ok(part)
+            }
+        }
+    }
+
+    /// The records of the runs that are repeated.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn records(&self) -> Result<Vec<RunRecord>> {
+        let mut records = store::read_records(&self.dir)?;
+        if let Some(name) = &self.origin {
+            let plan = store::read_plan(&self.dir)?;
+            records
+                .retain(|record| plan.origin_of(record.spec.run).is_some_and(|origin| origin.name == *name));
+        }
+        Ok(records)
+    }
+
+    /// The results that are repeated, explained.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn explained(&self) -> Result<Explained> {
+        match &self.origin {
+            Some(name) => Explained::read_origin(&self.dir, Series::Drawn, name),
+            None => Explained::read(&self.dir, Series::Drawn),
+        }
+    }
+
+    /// The name of the origin, if one is repeated.
+    pub(super) fn origin(&self) -> Option<&str> {
+        self.origin.as_deref()
     }
 
     /// Keeps unpacked results within those of their repetition.
@@ -55,6 +125,12 @@ impl Original {
         }
         Ok(())
     }
+}
+
+/// How an origin is asked for, and when it was measured.
+fn of_origin(origin: &Origin) -> String {
+    let made = jiff::Timestamp::from_nanosecond(origin.made_unix_ns.into()).unwrap_or_default();
+    format!("--origin {} ({})", shell::quoted(&origin.name), made.strftime("%Y-%m-%d"))
 }
 
 impl Drop for Original {

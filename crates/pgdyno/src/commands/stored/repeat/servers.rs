@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::absolute;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::levels::Levels;
@@ -14,7 +14,7 @@ use crate::front::cli::packed::RepeatArgs;
 use crate::front::{secrets, setup};
 
 /// Puts the servers that `args` name into the plan and its text; `moved` are the targets that have got their address.
-/// Returns the server by URL of an experiment without targets.
+/// Returns the servers by URL of an experiment without targets.
 ///
 /// # Errors
 /// When a server by URL has none here, or an option fits no server of the experiment.
@@ -23,7 +23,7 @@ pub(super) fn choose(
     experiment: &mut Experiment,
     moved: &BTreeSet<String>,
     args: &RepeatArgs,
-) -> Result<Option<Conninfo>> {
+) -> Result<Vec<Conninfo>> {
     for case in &plan.cases {
         if let (ServerSource::Url(_), Some(target)) = (&case.server.source, &case.server.target) {
             let name = &target.name;
@@ -74,32 +74,46 @@ fn own(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Resul
     Ok(())
 }
 
-/// The server by URL of an experiment without targets.
-fn by_url(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Result<Option<Conninfo>> {
-    let is_elsewhere = |case: &&mut Case| !case.server.source.is_embedded() && case.server.target.is_none();
-    let theirs: BTreeSet<String> =
-        plan.cases.iter_mut().filter(is_elsewhere).map(|case| case.server.source.to_string()).collect();
-    let Some(server) = &args.server else {
+/// The servers by URL of an experiment without targets, in the order of its cases: A of a comparison, then B.
+fn by_url(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Result<Vec<Conninfo>> {
+    let mut theirs: Vec<ServerSource> = Vec::new();
+    for case in plan.cases.iter().filter(|case| is_by_url(case)) {
+        if !theirs.contains(&case.server.source) {
+            theirs.push(case.server.source.clone());
+        }
+    }
+    let names = |word: &str| {
+        theirs.iter().map(|source| format!("`{source}`")).collect::<Vec<String>>().join(&format!(" {word} "))
+    };
+    if theirs.len() != args.servers.len() {
+        let each = if theirs.len() > 1 { " for each, in this order" } else { "" };
+        ensure!(
+            !args.servers.is_empty(),
+            "it was measured on {}, which {} not yours; name the server to measure{each}: --server URL",
+            names("and"),
+            if theirs.len() > 1 { "are" } else { "is" }
+        );
         ensure!(
             theirs.is_empty(),
-            "it was measured on {}, which is not yours; name the server to measure: --server URL",
-            theirs.into_iter().collect::<Vec<_>>().join(" and ")
+            "the experiment has the servers {} by URL: --server URL replaces one of them, once for each, in this order",
+            names("and")
         );
-        return Ok(None);
-    };
-    ensure!(
-        theirs.len() == 1,
-        "--server replaces one server by URL, and the experiment has {}; targets have --target NAME=URL",
-        if theirs.is_empty() {
-            "none".to_string()
-        } else {
-            theirs.into_iter().collect::<Vec<_>>().join(", ")
-        }
-    );
-    let conninfo = setup::resolve(server)?;
-    for case in plan.cases.iter_mut().filter(is_elsewhere) {
-        case.server.source = ServerSource::Url(conninfo.keywords());
+        bail!(
+            "--server replaces servers by URL, and the experiment has none; targets have --target NAME=URL"
+        );
     }
-    experiment.server.url = Some(secrets::keyword_text(&conninfo));
-    Ok(Some(conninfo))
+    let ours = args.servers.iter().map(|server| setup::resolve(server)).collect::<Result<Vec<Conninfo>>>()?;
+    for case in plan.cases.iter_mut().filter(|case| is_by_url(case)) {
+        if let Some(place) = theirs.iter().position(|source| *source == case.server.source) {
+            case.server.source = ServerSource::Url(ours[place].keywords());
+        }
+    }
+    if let Some(first) = ours.first() {
+        experiment.server.url = Some(secrets::keyword_text(first));
+    }
+    Ok(ours)
+}
+
+fn is_by_url(case: &Case) -> bool {
+    !case.server.source.is_embedded() && case.server.target.is_none()
 }
