@@ -279,7 +279,7 @@ impl Role {
         matches!(self, Role::StatementSum { .. })
     }
 
-    /// Its tag, as in [`Role::of`].
+    /// The tag that [`Role::of`] reads.
     pub(crate) fn tag(self, data: &RunData) -> String {
         let of = |script: usize, end: String| {
             let scripts = data.record.load.as_ref().map(|load| &load.scripts);
