@@ -57,7 +57,7 @@ pub struct PackedFile {
 pub enum Extent {
     /// Those that a report is made from.
     Report,
-    /// Also logs of servers and the verbatim output of exporters.
+    /// Also logs of servers, the verbatim output of exporters, and histograms of statements per second.
     All,
 }
 

@@ -15,11 +15,12 @@ use crate::hlog::{self, Line};
 use crate::{names, records};
 
 /// A statement over the measurement.
+#[derive(Default)]
 struct Sum {
     histogram: HistogramSum,
-    /// Start of the first second and end of the last one after the start of interval 0, nanoseconds.
-    from_ns: u64,
-    to_ns: u64,
+    /// Start of the first second that counts and end of the last one after the start of interval 0, nanoseconds; `None` if the
+    /// statement ran only outside the measurement.
+    span_ns: Option<(u64, u64)>,
 }
 
 /// Replaces `latency.hlog` in the directory of a completed run by the two compressed files, one of which is complete at any time.
@@ -60,20 +61,19 @@ fn add_up(log: &Path, record: &RunRecord) -> io::Result<Result<BTreeMap<String, 
     each_line(log, &mut |_, line| {
         let Some(line) = line else { return Ok(()) };
         let Line { start_ns, length_ns, histogram } = line;
-        let counts = line.t().is_ok_and(|t| record.measures(t, *length_ns));
-        if !counts || !is_of_statement(&histogram.tag) {
+        if !is_of_statement(&histogram.tag) {
+            return Ok(());
+        }
+        // Each statement that ran has a sum, also an empty one: the report takes what has none for lost.
+        let sum = sums.entry(histogram.tag.clone()).or_default();
+        if !line.t().is_ok_and(|t| record.measures(t, *length_ns)) {
             return Ok(());
         }
         match decoder.decode(histogram) {
             Ok(decoded) => {
-                let sum = sums.entry(histogram.tag.clone()).or_insert_with(|| Sum {
-                    histogram: HistogramSum::new(),
-                    from_ns: *start_ns,
-                    to_ns: *start_ns,
-                });
                 sum.histogram.add_decoded(&decoded);
-                sum.from_ns = sum.from_ns.min(*start_ns);
-                sum.to_ns = sum.to_ns.max(start_ns + length_ns);
+                let (from_ns, to_ns) = sum.span_ns.unwrap_or((*start_ns, 0));
+                sum.span_ns = Some((from_ns.min(*start_ns), to_ns.max(start_ns.saturating_add(*length_ns))));
             }
             Err(reason) => unreadable = Some(reason),
         }
@@ -86,8 +86,8 @@ fn lines_of(sums: &BTreeMap<String, Sum>) -> io::Result<String> {
     let mut text = String::new();
     for (tag, sum) in sums {
         let histogram = sum.histogram.line(&format!("{tag}{MEASURED}"));
-        hlog::write_line(&mut text, sum.from_ns, sum.to_ns - sum.from_ns, &histogram)
-            .map_err(io::Error::other)?;
+        let (from_ns, to_ns) = sum.span_ns.unwrap_or_default();
+        hlog::write_line(&mut text, from_ns, to_ns - from_ns, &histogram).map_err(io::Error::other)?;
     }
     Ok(text)
 }
@@ -165,6 +165,17 @@ mod tests {
         assert_eq!(sum.quantile_ns(0.5), Some(5));
         assert_eq!(run.histograms.len(), 11);
         assert_eq!(run.damage, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_statement_outside_the_measurement_has_an_empty_sum() {
+        let place = run_of(|_| {}, |t| line(if t == 0 { "tpcb.1" } else { "tpcb.0" }, &[3]));
+        let run = &load_experiment(&place.path().join("out")).unwrap().runs[0];
+        let sum_of = |tag: &str| {
+            let found = run.histograms.iter().find(|one| one.line.tag == tag).unwrap();
+            HistogramSum::read(&found.line).unwrap().n()
+        };
+        assert_eq!((sum_of("tpcb.0.measured"), sum_of("tpcb.1.measured")), (3, 0));
     }
 
     fn search() -> SearchRecord {

@@ -77,6 +77,13 @@ fn the_sum_of_a_statement_says_what_its_seconds_say() {
     let (summed_up, by_second) = (statements(summed(0)), statements(exact()));
     assert_eq!(summed_up.len(), 1);
     assert_eq!(format!("{summed_up:?}"), format!("{by_second:?}"));
+    // A second statement ran in the ramp-up alone.
+    let mut early = summed(0);
+    for interval in &mut early.intervals {
+        interval.statements.push(if interval.t == 1 { 1 } else { 0 });
+    }
+    early.histograms.push(StampedHistogram { t: 0, line: HistogramSum::new().line("tpcb.1.measured") });
+    assert_eq!(damage(early), (Grade::Valid, None));
     let lost = damage(summed(1)).1.unwrap().evidence;
     assert!(
         lost.contains("first in second 5: the histogram `tpcb.0.measured` holds 5800 of 6000 times"),
