@@ -179,16 +179,22 @@ pub(crate) fn refusal(session: &mut Session, is_pooled: bool, may_replace: bool)
 /// Names what is there, and what to do; or when the server fails.
 pub(crate) fn expect_empty(session: &mut Session) -> Result<()> {
     let others = template::others(session, &[], &|_| false)?;
-    if others.n == 0 {
+    let n_others = others.n.max(template::holders(session)?.len());
+    if n_others == 0 {
         return Ok(());
     }
     let rows = session.query("select current_database()")?;
     let name = rows.scalar().unwrap_or_default();
-    let more = if others.n > others.first.len() { ", ..." } else { "" };
+    let mut first = others.first;
+    if first.is_empty() {
+        first.push("tables of an extension, whose rows the archive may not have".to_string());
+    } else if n_others > first.len() {
+        first.push("...".to_string());
+    }
     bail!(
-        "workload.restore_from needs an empty database, but `{name}` holds {}{more}; name an empty one, or if that is what an archive \
-         left, drop and create it: dropdb {name}; createdb {name}",
-        others.first.join(", ")
+        "workload.restore_from needs an empty database, but `{name}` holds {}; name an empty one, or if nobody needs what it holds, \
+         drop it on that server and create it again",
+        first.join(", ")
     )
 }
 

@@ -61,6 +61,10 @@ impl Restorer {
     /// # Errors
     /// When they are not here, or somebody else could change them: with what to do.
     pub fn of_url(conninfo: &Conninfo, server_num: u32, scratch: &Path) -> Result<Restorer> {
+        ensure!(
+            conninfo.hosts.len() <= 1,
+            "workload.restore_from needs a URL with one host, so that the archive gets into the database that was examined"
+        );
         let series = series(server_num);
         let installed = ["/usr/lib/postgresql/{}/bin", "/usr/pgsql-{}/bin"]
             .map(|dir| PathBuf::from(dir.replace("{}", &series)));
@@ -141,7 +145,7 @@ fn dbname_of(conninfo: &Conninfo) -> String {
     keyword_text(&keywords)
 }
 
-/// The password for all hosts, or that of the first one that has its own: libpq reads the password file for the others.
+/// The password for the one host.
 fn password_of(conninfo: &Conninfo) -> Option<Secret> {
     let of_hosts = conninfo.host_passwords.iter().flatten().next();
     conninfo.password.as_ref().or(of_hosts).cloned()
