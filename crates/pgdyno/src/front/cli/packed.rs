@@ -18,7 +18,7 @@ pub(crate) struct PackArgs {
     /// The new file [default: the directory's name with .tar.gz, in the working directory].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Also pack the servers' logs and the verbatim output of exporters, which no report needs.
+    /// Also pack the servers' logs, the verbatim output of exporters and the histograms of statements per second, which no report needs.
     #[arg(long)]
     pub(crate) all: bool,
 }
