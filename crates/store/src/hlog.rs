@@ -72,6 +72,11 @@ impl Line {
     }
 }
 
+/// The tag of a line; `None` for headers and comments.
+pub(crate) fn tag_of(line: &str) -> Option<&str> {
+    line.strip_prefix("Tag=")?.split_once(',').map(|(tag, _)| tag)
+}
+
 /// Parses one line; `None` for headers and comments.
 pub(crate) fn parse_line(line: &str) -> Result<Option<Line>, String> {
     if line.is_empty() || line.starts_with(['#', '"']) {

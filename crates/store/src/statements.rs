@@ -40,9 +40,9 @@ pub(crate) fn split(dir: &Path, record: &RunRecord) -> io::Result<bool> {
         return Ok(false);
     }
     let copy = |packed: &mut dyn Write, is_statements: bool| {
-        each_line(&log, &mut |text, line| match line {
-            Some(line) if is_of_statement(&line.histogram.tag) != is_statements => Ok(()),
-            _ => writeln!(packed, "{text}"),
+        each_line(&log, &mut |line| match hlog::tag_of(line) {
+            Some(tag) if is_of_statement(tag) != is_statements => Ok(()),
+            _ => writeln!(packed, "{line}"),
         })
     };
     records::write_compressed(&dir.join(names::STATEMENTS_ZST), |packed| copy(packed, true))?;
@@ -58,12 +58,12 @@ pub(crate) fn split(dir: &Path, record: &RunRecord) -> io::Result<bool> {
 fn add_up(log: &Path, record: &RunRecord) -> io::Result<Result<BTreeMap<String, Sum>, String>> {
     let (mut sums, mut decoder) = (BTreeMap::<String, Sum>::new(), Decoder::default());
     let mut unreadable = None;
-    each_line(log, &mut |_, line| {
-        let Some(line) = line else { return Ok(()) };
-        let Line { start_ns, length_ns, histogram } = line;
-        if !is_of_statement(&histogram.tag) {
+    each_line(log, &mut |text| {
+        if !hlog::tag_of(text).is_some_and(is_of_statement) {
             return Ok(());
         }
+        let Ok(Some(line)) = hlog::parse_line(text) else { return Ok(()) };
+        let Line { start_ns, length_ns, histogram } = &line;
         // Each statement that ran has a sum, also an empty one: the report takes what has none for lost.
         let sum = sums.entry(histogram.tag.clone()).or_default();
         if !line.t().is_ok_and(|t| record.measures(t, *length_ns)) {
@@ -92,11 +92,10 @@ fn lines_of(sums: &BTreeMap<String, Sum>) -> io::Result<String> {
     Ok(text)
 }
 
-/// Passes each line of a log, which pgdyno wrote, with what it says; `None` for headers and what is not understood.
-fn each_line(log: &Path, with: &mut dyn FnMut(&str, Option<&Line>) -> io::Result<()>) -> io::Result<()> {
-    for text in BufReader::new(files::open(log)?).lines() {
-        let text = text?;
-        with(&text, hlog::parse_line(&text).ok().flatten().as_ref())?;
+/// Passes each line of a log, which pgdyno wrote.
+fn each_line(log: &Path, with: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+    for line in BufReader::new(files::open(log)?).lines() {
+        with(&line?)?;
     }
     Ok(())
 }
