@@ -53,7 +53,7 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
         referee: if slicing.is_some() { None } else { Some(&ByFindings) },
     };
     let measured = match slicing {
-        Some(slicing) => Measured::of_duet(compare::duet::play(job, slicing, terms)?),
+        Some(slicing) => Some(Measured::of_duet(compare::duet::play(job, slicing, terms)?)),
         None => Measured::of_runs(job, terms)?,
     };
     let Some(Measured { path, page: live, is_whole, is_restored, error }) = measured else {
@@ -102,9 +102,9 @@ struct Measured {
 }
 
 impl Measured {
-    fn of_duet(played: Played) -> Option<Measured> {
+    fn of_duet(played: Played) -> Measured {
         let Played { path, page, .. } = played;
-        Some(Measured { path, page, is_whole: true, is_restored: true, error: None })
+        Measured { path, page, is_whole: true, is_restored: true, error: None }
     }
 
     /// Measures run by run; `None` if it was stopped before the first.
