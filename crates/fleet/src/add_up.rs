@@ -87,7 +87,7 @@ impl Adder {
             (metric, Some(instance)) => key(metric, &format!("{name}/{instance}")),
             (metric, None) => metric.to_string(),
         };
-        let values = tick.values.iter().map(|(key_before, value)| (named(key_before), *value));
+        let values = tick.values.iter().map(|(key_before, value)| (named(key_before), value));
         match &mut second.tick {
             None => second.tick = Some(Tick { values: values.collect(), ..tick }),
             Some(sum) => {
@@ -96,7 +96,7 @@ impl Adder {
                 sum.end_unix_ns = sum.end_unix_ns.max(tick.end_unix_ns);
                 sum.length_ns = sum.end_unix_ns - start;
                 for (name, value) in values {
-                    *sum.values.entry(name).or_default() += value;
+                    sum.values.add(&name, value);
                 }
             }
         }

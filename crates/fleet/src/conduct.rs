@@ -248,7 +248,7 @@ fn used_elsewhere(tick: &mut Tick, name: &str) {
     let used =
         ["driver.cpu.user", "driver.cpu.system"].map(|metric| tick.values.remove(metric).unwrap_or(0.0));
     tick.values.remove("driver.memory");
-    tick.values.insert(key("driver.remote_cpu", name), used.iter().sum());
+    tick.values.insert(&key("driver.remote_cpu", name), used.iter().sum());
 }
 
 /// Converts the times of a line to our clock.

@@ -116,19 +116,19 @@ impl Seen {
 
 /// Sum of a counter over ticks and instances.
 fn sum(ticks: &[Tick], metric: &str) -> f64 {
-    let values = ticks.iter().flat_map(|tick| &tick.values);
+    let values = ticks.iter().flat_map(|tick| tick.values.iter());
     values.filter(|(key, _)| split_key(key).0 == metric).map(|(_, value)| value).sum()
 }
 
 fn check_keys(ticks: &[Tick]) {
-    for (key, value) in ticks.iter().flat_map(|tick| &tick.values) {
+    for (key, value) in ticks.iter().flat_map(|tick| tick.values.iter()) {
         let (name, instance) = split_key(key);
         let row = metric::find(name).unwrap_or_else(|| panic!("`{key}` is not a row of METRICS"));
         assert_eq!(row.instance.is_empty(), instance.is_none(), "{key}");
         assert!(value.is_finite(), "{key} {value}");
-        assert!(*value >= 0.0 || name.ends_with("clock_offset"), "{key} {value}");
+        assert!(value >= 0.0 || name.ends_with("clock_offset"), "{key} {value}");
         if row.kind == MetricKind::Counter && row.unit == "s" && row.name.starts_with("host.cpu") {
-            assert!(*value < 60.0, "{key} {value} are not seconds of a tick");
+            assert!(value < 60.0, "{key} {value} are not seconds of a tick");
         }
     }
 }
@@ -212,7 +212,7 @@ fn check_database(database: &[Tick]) {
     assert!(sum(database, "database.hot_updates") > 100.0);
     assert!(sum(database, "server.slru.hits") > 100.0);
     let accounts = "database.table_bytes[public.pgbench_accounts]";
-    assert!(database.iter().any(|tick| tick.values.get(accounts).is_some_and(|bytes| *bytes > 2e7)));
+    assert!(database.iter().any(|tick| tick.values.get(accounts).is_some_and(|bytes| bytes > 2e7)));
     assert!(sum(database, "server.wal_bytes") > 1e5);
     let commits = sum(database, "database.commits");
     assert!(commits > 100.0, "{commits}");
@@ -373,10 +373,8 @@ fn sum_of_statement(seen: &Seen, metric: &str, state: &str) -> f64 {
         .collect();
     let keys = ids.iter().map(|id| format!("statements.{metric}[{id}{state}]"));
     let ticks = seen.ticks(TickSource::Server);
-    keys.flat_map(|key| {
-        ticks.iter().filter_map(move |tick| tick.values.get(&key).copied()).collect::<Vec<f64>>()
-    })
-    .sum()
+    keys.flat_map(|key| ticks.iter().filter_map(move |tick| tick.values.get(&key)).collect::<Vec<f64>>())
+        .sum()
 }
 
 /// Observes three executions of a statement with literals, for 2.7 s.

@@ -86,7 +86,7 @@ fn sink(outbox: Outbox, shift_ns: i64, n_ticks: Arc<AtomicU64>) -> Box<dyn FnMut
                 n_ticks.fetch_add(1, Ordering::Relaxed);
                 tick.end_unix_ns = tick.end_unix_ns.saturating_add_signed(shift_ns);
                 if let Some(own) = tick.values.remove("pgdyno.cpu") {
-                    tick.values.insert("watch.cpu".to_string(), own);
+                    tick.values.insert("watch.cpu", own);
                 }
                 DriverLine::Tick(tick)
             }

@@ -221,7 +221,7 @@ pub(crate) fn readings(id: i64, run: &RunData) -> impl Iterator<Item = Row> {
     let of_tick = move |tick: &model::telemetry::reading::Tick| {
         let source = word(&tick.source);
         let (end, length_ns) = (tick.end_unix_ns, tick.length_ns);
-        let row = |(key, value): (&String, &f64)| {
+        let row = |(key, value): (&str, f64)| {
             let (metric, instance) = split_key(key);
             let row = Row::of(id).put(run.record.spec.run).time(Some(end)).put(length_ns).put(&source);
             row.put(metric).maybe(instance).put(value)

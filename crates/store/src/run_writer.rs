@@ -133,7 +133,7 @@ impl RunWriter {
 
     /// Appends to `readings.jsonl`. Leaves out values that are not finite: JSON cannot represent them.
     pub fn tick(&self, tick: &Tick) -> Result<()> {
-        if tick.values.values().all(|value| value.is_finite()) {
+        if tick.values.iter().all(|(_, value)| value.is_finite()) {
             return self.append(&self.files.readings, tick);
         }
         let mut finite = tick.clone();
@@ -330,7 +330,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let writer = RunWriter::in_dir(dir.path()).unwrap();
         let mut tick = sample::tick(0);
-        tick.values.insert("nan".into(), f64::NAN);
+        tick.values.insert("nan", f64::NAN);
         writer.tick(&tick).unwrap();
         let text = fs::read_to_string(dir.path().join(names::READINGS)).unwrap();
         assert_eq!(serde_json::from_str::<Tick>(&text).unwrap(), sample::tick(0));

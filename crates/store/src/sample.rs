@@ -83,7 +83,7 @@ pub(crate) fn tick(t: u64) -> Tick {
         source: TickSource::Host,
         end_unix_ns: GO_UNIX_NS + t,
         length_ns: 1_000_000_000,
-        values: BTreeMap::from([("host.cpu.user[cpu0]".to_string(), 0.1 + 0.2)]),
+        values: [("host.cpu.user[cpu0]", 0.1 + 0.2)].into(),
     }
 }
 

@@ -109,7 +109,7 @@ fn series_of(
 
 /// Whether a checkpoint would have been seen: without the server's statistics or log the absence of one says nothing.
 fn sees_checkpoints(data: &RunData) -> bool {
-    let counted = |key: &String| key.starts_with("server.checkpoints");
+    let counted = |key: &str| key.starts_with("server.checkpoints");
     data.ticks.iter().any(|tick| tick.values.keys().any(counted))
         || data.events.iter().any(|event| event.kind == EventKind::ServerLog)
 }

@@ -149,7 +149,7 @@ impl Draw<'_, '_> {
             let (user, system) = (key("host.cpu.user", cpu), key("host.cpu.system", cpu));
             let points = self.each("host.cpu.user", |placed| {
                 let values = &placed.tick.values;
-                let busy_s = values.get(&user)? + values.get(&system).unwrap_or(&0.0);
+                let busy_s = values.get(&user)? + values.get(&system).unwrap_or(0.0);
                 Some((100.0 * busy_s / placed.length_s()).min(100.0))
             });
             one("cpu", cpu, "%", points)
@@ -166,7 +166,7 @@ impl Draw<'_, '_> {
         let mean_ms = |name: &str, time: &str, count: &str| {
             let (time, count) = (key(time, device), key(count, device));
             let points = self.each("disk.reads", |placed| {
-                let n = *placed.tick.values.get(&count)?;
+                let n = placed.tick.values.get(&count)?;
                 (n > 0.0).then_some(1e3 * placed.tick.values.get(&time)? / n)
             });
             one("disk", &format!("{label} {name}"), "ms", points)
@@ -214,8 +214,7 @@ impl Draw<'_, '_> {
     fn frequency(&self) -> Vec<Series> {
         let extreme = |name: &str, pick: fn(f64, f64) -> f64| {
             let points = self.read("host.cpu.frequency", |placed| {
-                let of_cpus =
-                    placed.tick.values.iter().filter(|(key, _)| split_key(key).0 == "host.cpu.frequency");
+                let of_cpus = placed.tick.values.starting_with("host.cpu.frequency[").iter();
                 of_cpus.map(|(_, hz)| 1e-6 * hz).fold(f64::NAN, pick)
             });
             one("frequency", name, "MHz", points)
@@ -326,8 +325,8 @@ impl Draw<'_, '_> {
         ];
         all.extend(self.top_wait_events().into_iter().map(|event| {
             let key = key("server.waiting", &event);
-            let points = self
-                .read("server.connections", |placed| placed.tick.values.get(&key).copied().unwrap_or(0.0));
+            let points =
+                self.read("server.connections", |placed| placed.tick.values.get(&key).unwrap_or(0.0));
             one("waits", &event, "sessions", points)
         }));
         all
@@ -339,8 +338,8 @@ impl Draw<'_, '_> {
             if !self.shows(placed.from_s, placed.to_s) {
                 continue;
             }
-            for (key, value) in &placed.tick.values {
-                if let ("server.waiting", Some(event)) = split_key(key) {
+            for (key, value) in placed.tick.values.starting_with("server.waiting[") {
+                if let (_, Some(event)) = split_key(key) {
                     *sums.entry(event).or_default() += value;
                 }
             }

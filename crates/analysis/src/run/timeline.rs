@@ -51,7 +51,7 @@ impl Placed<'_> {
     /// A value of the tick. Of a time in which something was so, there is no more than the tick's length: the kernel counts
     /// that of a request when the request ends, and may add idle time before it.
     pub(crate) fn value(&self, key: &str) -> Option<f64> {
-        Some(self.bounded(split_key(key).0, *self.tick.values.get(key)?))
+        Some(self.bounded(split_key(key).0, self.tick.values.get(key)?))
     }
 
     /// [`Placed::value`] of what the tick says of an instance of a metric.

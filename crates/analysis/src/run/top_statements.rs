@@ -35,7 +35,7 @@ pub(crate) fn of_run(usage: &Usage, span: (f64, f64), texts: &Texts) -> Vec<TopS
     let within = |placed: &&Placed| placed.share_within(span.0, span.1) > 0.5;
     let mut n_samples = 0.0;
     for placed in usage.with_metric("statements.samples").filter(within) {
-        n_samples += placed.tick.values.get("statements.samples").copied().unwrap_or(0.0);
+        n_samples += placed.tick.values.get("statements.samples").unwrap_or(0.0);
         for (instance, n) in of_metric(placed, "statements.sessions") {
             let Some((id, what)) = instance.split_once('/') else { continue };
             let at = kind(what).and_then(|kind| KINDS.iter().position(|one| *one == kind));
@@ -47,7 +47,7 @@ pub(crate) fn of_run(usage: &Usage, span: (f64, f64), texts: &Texts) -> Vec<TopS
     let mut covered_s = 0.0;
     for placed in usage.with_metric("statements.span") {
         // A reading covers the time since the one before, which may be many ticks.
-        let length_s = placed.tick.values.get("statements.span").copied().unwrap_or(0.0);
+        let length_s = placed.tick.values.get("statements.span").unwrap_or(0.0);
         let share = Placed { from_s: placed.to_s - length_s, ..*placed }.share_within(span.0, span.1);
         covered_s += share * length_s;
         for metric in COUNTERS {
@@ -108,11 +108,8 @@ const COUNTERS: [&str; 8] = [
 
 /// The instances of a metric in a tick, with their values.
 fn of_metric<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = (&'a str, f64)> {
-    let from = format!("{metric}[");
-    let values = placed.tick.values.range(from.clone()..);
-    values
-        .take_while(move |(key, _)| key.starts_with(&from))
-        .filter_map(|(key, n)| Some((split_key(key).1?, *n)))
+    let values = placed.tick.values.starting_with(&format!("{metric}["));
+    values.iter().filter_map(|(key, n)| Some((split_key(key).1?, *n)))
 }
 
 /// What a statement is called in reports.
@@ -169,7 +166,7 @@ fn add(sum: &mut TopStatement, more: &TopStatement, part: f64) {
 
 #[cfg(test)]
 mod tests {
-    use model::telemetry::reading::{Tick, TickSource};
+    use model::telemetry::reading::{Tick, TickSource, Values};
 
     use super::*;
     use crate::run::usage::Parties;
@@ -181,7 +178,7 @@ mod tests {
     }
 
     fn ticks(values: &[(&str, f64)], n: u64) -> Vec<Tick> {
-        let values: BTreeMap<String, f64> = values.iter().map(|(key, n)| (key.to_string(), *n)).collect();
+        let values: Values = values.iter().copied().collect();
         let tick = |t| Tick {
             source: TickSource::Server,
             end_unix_ns: t * 1_000_000_000,

@@ -1,13 +1,17 @@
 //! Adds up ticks over spans of time: rates of counters, levels of gauges, and users of the processors.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Bound;
+use std::ops::Range;
 
 use model::run::RunRecord;
-use model::telemetry::reading::{TickSource, split_key};
+use model::telemetry::reading::{Entry, TickSource, split_key};
 
 use crate::run::timeline::Placed;
 
+/// User and system time of the machine, the server and the driver.
+const HOST_CPU: [&str; 2] = ["host.cpu.user", "host.cpu.system"];
+const SERVER_CPU: [&str; 2] = ["server.cpu.user", "server.cpu.system"];
+const DRIVER_CPU: [&str; 2] = ["driver.cpu.user", "driver.cpu.system"];
 /// The smallest part of a span that ticks must cover to give a rate over it.
 const MIN_COVERAGE: f64 = 0.5;
 
@@ -26,10 +30,12 @@ pub(crate) struct Usage<'a> {
 }
 
 /// A metric in a tick.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Summed {
     /// Number of the tick.
     tick: usize,
+    /// Where its entries are among those of the tick, with any of names that lie between them.
+    entries: Range<usize>,
     /// Sum over its instances.
     sum: f64,
 }
@@ -106,6 +112,9 @@ impl<'a> Usage<'a> {
         let of_it =
             |placed: &&Placed| matches!(placed.tick.source, TickSource::DriverHost | TickSource::Driver);
         let ticks: Vec<Placed<'a>> = self.ticks.iter().filter(of_it).copied().collect();
+        if !ticks.iter().any(|placed| placed.tick.source == TickSource::DriverHost) {
+            return None;
+        }
         let parties = Parties { server: false, driver: true, pgdyno: true };
         let usage = Usage::of_machine(ticks, parties, TickSource::DriverHost);
         let is_observed = usage.with_metric("host.cpu.user").next().is_some();
@@ -140,6 +149,11 @@ impl<'a> Usage<'a> {
             .filter(move |(placed, _)| placed.from_s < to_s)
     }
 
+    /// The entries of a metric in a tick, with any of names that lie between them.
+    fn entries(&self, reading: &Summed) -> &'a [Entry] {
+        &self.ticks[reading.tick].tick.values.entries()[reading.entries.clone()]
+    }
+
     /// The ticks with a key.
     pub(crate) fn with_key(&self, key: &str) -> impl Iterator<Item = (&Placed<'a>, f64)> {
         self.with_metric(split_key(key).0).filter_map(move |placed| Some((placed, placed.value(key)?)))
@@ -147,8 +161,20 @@ impl<'a> Usage<'a> {
 
     /// Instances of a metric in any tick, in order.
     pub(crate) fn instances(&self, metric: &str) -> Vec<String> {
-        let keys = self.with_metric(metric).flat_map(|placed| keys_of(placed, metric));
-        let instances: BTreeSet<&str> = keys.filter_map(|key| split_key(key).1).collect();
+        let mut instances: BTreeSet<&str> = BTreeSet::new();
+        let mut before: &[Entry] = &[];
+        for reading in self.readings(metric) {
+            let entries = self.entries(reading);
+            // Ticks that follow each other usually have the same instances.
+            if !entries.iter().map(|(key, _)| key).eq(before.iter().map(|(key, _)| key)) {
+                let of_it = |(key, _): &'a Entry| match split_key(key) {
+                    (name, instance) if name == metric => instance,
+                    _ => None,
+                };
+                instances.extend(entries.iter().filter_map(of_it));
+                before = entries;
+            }
+        }
         let mut instances: Vec<String> = instances.into_iter().map(String::from).collect();
         // cpu2 before cpu10.
         instances.sort_by_key(|name| (name.len(), name.clone()));
@@ -208,15 +234,14 @@ impl<'a> Usage<'a> {
     }
 
     /// User and system time of one party over a span, in processors.
-    fn time_of(&self, whose: &str, from_s: f64, to_s: f64) -> Option<f64> {
-        let rate = |what: &str| self.rate(&format!("{whose}.{what}"), from_s, to_s);
-        Some(rate("user")? + rate("system")?)
+    fn time_of(&self, [user, system]: [&str; 2], from_s: f64, to_s: f64) -> Option<f64> {
+        Some(self.rate(user, from_s, to_s)? + self.rate(system, from_s, to_s)?)
     }
 
     /// Processor usage of server and driver.
     fn parts(&self, from_s: f64, to_s: f64) -> (Option<f64>, Option<f64>) {
-        let driver = self.parties.driver.then(|| self.time_of("driver.cpu", from_s, to_s));
-        (self.time_of("server.cpu", from_s, to_s), driver.flatten())
+        let driver = self.parties.driver.then(|| self.time_of(DRIVER_CPU, from_s, to_s));
+        (self.time_of(SERVER_CPU, from_s, to_s), driver.flatten())
     }
 
     /// What server and driver used of this machine; `None` if a part is not known.
@@ -231,7 +256,7 @@ impl<'a> Usage<'a> {
 
     /// Users of the processors over a span; `None` if the host was not observed.
     pub(crate) fn cpu(&self, from_s: f64, to_s: f64) -> Option<CpuSplit> {
-        let busy = self.time_of("host.cpu", from_s, to_s)?;
+        let busy = self.time_of(HOST_CPU, from_s, to_s)?;
         let (server, driver) = self.parts(from_s, to_s);
         let used = |metric: &str| self.rate(metric, from_s, to_s).unwrap_or(0.0);
         let pgdyno = if self.parties.pgdyno { used("pgdyno.cpu") } else { 0.0 } + used("watch.cpu");
@@ -270,24 +295,24 @@ fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, 
     let mut index: HashMap<&str, Vec<Summed>> = HashMap::new();
     for (number, placed) in ticks.iter().enumerate() {
         let is_of_other = placed.tick.source != machine;
-        let bounded = |(key, value): (&'a String, &f64)| {
+        let bounded = |(at, (key, value)): (usize, &'a Entry)| {
             let metric = split_key(key).0;
-            (metric, placed.bounded(metric, *value))
+            (at, metric, placed.bounded(metric, *value))
         };
-        let mut values = placed.tick.values.iter().map(bounded).peekable();
-        while let Some((metric, first)) = values.next() {
-            let mut sum = 0.0 + first;
+        let mut values = placed.tick.values.entries().iter().enumerate().map(bounded).peekable();
+        while let Some((at, metric, first)) = values.next() {
+            let (mut sum, mut end) = (0.0 + first, at + 1);
             // Instances of a metric follow each other, but for names that begin with it and go on with a sign before `[`.
-            while let Some((_, value)) = values.next_if(|(other, _)| *other == metric) {
-                sum += value;
+            while let Some((at, _, value)) = values.next_if(|(_, other, _)| *other == metric) {
+                (sum, end) = (sum + value, at + 1);
             }
             if is_of_other && OF_MACHINE.iter().any(|prefix| metric.starts_with(prefix)) {
                 continue;
             }
             let readings = index.entry(metric).or_default();
             match readings.last_mut() {
-                Some(last) if last.tick == number => last.sum += sum,
-                _ => readings.push(Summed { tick: number, sum }),
+                Some(last) if last.tick == number => (last.sum, last.entries.end) = (last.sum + sum, end),
+                _ => readings.push(Summed { tick: number, entries: at..end, sum }),
             }
         }
     }
@@ -295,10 +320,9 @@ fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, 
 }
 
 /// Keys of a metric in a tick, in their order.
-fn keys_of<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = &'a String> {
-    let from_it = placed.tick.values.range::<str, _>((Bound::Included(metric), Bound::Unbounded));
+fn keys_of<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = &'a str> {
     // `host.cpu.user-x` would lie between `host.cpu.user` and `host.cpu.user[…]`.
-    let begins = from_it.map(|(key, _)| key).take_while(move |key| key.starts_with(metric));
+    let begins = placed.tick.values.starting_with(metric).iter().map(|(key, _)| &**key);
     begins.filter(move |key| split_key(key).0 == metric)
 }
 

@@ -194,7 +194,7 @@ impl Chance {
                 let user = share * self.random.uniform();
                 let mut put = |metric: &str, value: f64| {
                     let key = model::telemetry::reading::key(metric, &format!("cpu{cpu}"));
-                    tick.values.entry(key).and_modify(|old| *old = value);
+                    tick.values.get_mut(&key).into_iter().for_each(|old| *old = value);
                 };
                 put("host.cpu.user", user);
                 put("host.cpu.system", share - user);
@@ -215,7 +215,7 @@ impl Chance {
                 ("server.wal_bytes", 1e7 * self.random.uniform()),
                 ("disk.busy_time[vda]", 1.02 * self.random.uniform()),
             ] {
-                tick.values.entry(metric.to_string()).and_modify(|old| *old = value);
+                tick.values.get_mut(metric).into_iter().for_each(|old| *old = value);
             }
         }
     }

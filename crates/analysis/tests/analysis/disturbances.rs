@@ -61,7 +61,7 @@ pub(crate) fn update(data: &mut RunData, source: &str, rows: u64, images_per_s: 
         detail: Default::default(),
     });
     for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Server) {
-        tick.values.insert("server.wal_full_page_images".to_string(), images_per_s);
+        tick.values.insert("server.wal_full_page_images", images_per_s);
     }
 }
 
@@ -116,10 +116,10 @@ pub(crate) fn end_otherwise(data: &mut RunData, change: fn(&mut Counts)) {
 /// transactions, while the load makes 1000.
 pub(crate) fn neighbour(data: &mut RunData, cpu_s: f64, working: [f64; 2], transactions: f64) {
     for (n, tick) in data.ticks.iter_mut().enumerate() {
-        let mut put = |name: &str, value: f64| tick.values.insert(name.to_string(), value);
+        let mut put = |name: &str, value: f64| tick.values.insert(name, value);
         match tick.source {
-            TickSource::Host => drop(put("server.cpu.foreign", cpu_s)),
-            TickSource::Driver => drop(put("driver.server_transactions", 1000.0)),
+            TickSource::Host => put("server.cpu.foreign", cpu_s),
+            TickSource::Driver => put("driver.server_transactions", 1000.0),
             TickSource::Server => {
                 put("server.foreign_sessions", 3.0);
                 put("server.foreign_working", working[n / 3 % 2]);
@@ -145,7 +145,7 @@ pub(crate) fn workers(data: &mut RunData, metric: &str) {
     neighbour(data, 0.0, [0.0, 0.0], 0.0);
     more_commits(data);
     if let Some(tick) = data.ticks.iter_mut().rfind(|tick| tick.source == TickSource::Server) {
-        tick.values.insert(metric.to_string(), 4.0);
+        tick.values.insert(metric, 4.0);
     }
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn quota(data: &mut RunData, throttled: f64) {
         for (name, value) in
             [("quota", 0.5), ("periods", 10.0), ("throttled_periods", throttled), ("throttled_time", 0.3)]
         {
-            tick.values.insert(format!("cgroup.{name}[server:/db]"), value);
+            tick.values.insert(&format!("cgroup.{name}[server:/db]"), value);
         }
     }
 }
@@ -178,7 +178,7 @@ pub(crate) fn clock(data: &mut RunData, metric: &str, step_s: f64) {
     let source = if metric.starts_with("host") { TickSource::Host } else { TickSource::Server };
     for tick in data.ticks.iter_mut().filter(|tick| tick.source == source) {
         let offset_s = if tick.end_unix_ns > quiet::at(20.5) { step_s } else { 0.0 };
-        tick.values.insert(metric.to_string(), offset_s);
-        tick.values.insert("server.clock_error".to_string(), 0.005);
+        tick.values.insert(metric, offset_s);
+        tick.values.insert("server.clock_error", 0.005);
     }
 }

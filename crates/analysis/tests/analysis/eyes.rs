@@ -42,7 +42,7 @@ fn with_eyes_on_the_servers_host_both_machines_are_judged_each_by_its_own_partie
     let mut data = run_on_two_machines();
     assert_eq!(findings_of(data.clone()), []);
     for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::DriverHost) {
-        tick.values.insert("host.cpu.user[cpu1]".to_string(), 0.5);
+        tick.values.insert("host.cpu.user[cpu1]", 0.5);
     }
     let findings = findings_of(data);
     assert!(
@@ -67,7 +67,7 @@ fn clocks_and_frequencies_are_judged_on_the_machine_that_they_belong_to() {
         let mut data = run_on_two_machines();
         for tick in data.ticks.iter_mut().filter(|tick| tick.source == source) {
             let offset_s = if tick.end_unix_ns > quiet::at(20.5) { 0.5 } else { 0.0 };
-            tick.values.insert("host.clock_offset".to_string(), offset_s);
+            tick.values.insert("host.clock_offset", offset_s);
         }
         findings_of(data)
     };

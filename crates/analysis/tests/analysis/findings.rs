@@ -142,7 +142,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     }),
     ("memory-pressure", Severity::Doubt, "waited for memory in 20 % of the measurement", |data| {
         for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("host.psi.io.some")) {
-            tick.values.insert("host.psi.memory.some".to_string(), 0.2);
+            tick.values.insert("host.psi.memory.some", 0.2);
         }
     }),
     ("slow-clocksource", Severity::Note, "the clock source is hpet", |data| {
@@ -411,7 +411,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     }),
     ("driver-waits-for-cpu", Severity::Note, "25 % of the time", |data| {
         for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("driver.cpu.user")) {
-            tick.values.insert("driver.run_delay".to_string(), 0.25);
+            tick.values.insert("driver.run_delay", 0.25);
         }
     }),
     ("driver-paused", Severity::Doubt, "paused for 3.00 s", |data| {
@@ -483,7 +483,7 @@ const SILENT: &[Disturb] = &[
     |data| neighbour(data, 0.05, [0.0, 0.0], 5.0),
     |data| {
         neighbour(data, 0.0, [0.0, 0.0], 0.0);
-        data.ticks[62].values.insert("server.foreign_working".to_string(), 9.0);
+        data.ticks[62].values.insert("server.foreign_working", 9.0);
     },
     // Starts of parallel workers count as transactions of the load's database.
     |data| workers(data, "server.load_workers"),
@@ -534,7 +534,7 @@ const SILENT: &[Disturb] = &[
     |data| fact(data, "cpu_governor", "performance"),
     |data| {
         for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("host.psi.io.some")) {
-            tick.values.insert("host.psi.memory.some".to_string(), 0.01);
+            tick.values.insert("host.psi.memory.some", 0.01);
         }
     },
 ];
@@ -566,7 +566,7 @@ fn a_driver_that_stays_awake_on_purpose_is_not_saturated() {
     let mut data = quiet::run(1);
     set_metric(&mut data, "driver.thread_cpu", -10.0, 50.0, 0.97);
     for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("driver.thread_cpu[0]")) {
-        tick.values.insert("driver.thread_polling[0]".to_string(), 0.5);
+        tick.values.insert("driver.thread_polling[0]", 0.5);
     }
     assert_eq!(findings_of(data.clone()), []);
     set_metric(&mut data, "driver.thread_polling", -10.0, 50.0, 0.02);

@@ -431,13 +431,13 @@ fn counters_are_instructions_per_cycle_and_numbers_per_transaction() {
         data.record.case.counters = true;
         data.record.telemetry_unavailable.insert("counters.dtlb_misses".to_string(), "no PMU".to_string());
         for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Host) {
-            let mut put = |name: &str, value: f64| tick.values.insert(name.to_string(), value);
+            let mut put = |name: &str, value: f64| tick.values.insert(name, value);
             put("counters.instructions", instructions);
             put("counters.cycles", 4e9);
             put("counters.cache_references", 1e7);
             put("counters.cache_misses", 1e6);
             put("counters.task_clock", 1.5);
-            share.map(|share| put("counters.share[cycles]", share));
+            share.into_iter().for_each(|share| put("counters.share[cycles]", share));
         }
         data
     };

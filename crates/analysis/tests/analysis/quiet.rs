@@ -135,7 +135,7 @@ fn ticks(t: i64) -> [Tick; 3] {
     ];
     let named = |values: &[(&str, f64)]| values.iter().map(|(k, v)| (k.to_string(), *v)).collect();
     [
-        tick(TickSource::Host, host),
+        tick(TickSource::Host, host.into()),
         tick(TickSource::Driver, named(&driver)),
         tick(TickSource::Server, named(&server)),
     ]

@@ -199,7 +199,7 @@ impl Merger {
             source: TickSource::Driver,
             end_unix_ns: self.wall.unix(pending.end),
             length_ns: pending.end.saturating_sub(pending.start),
-            values,
+            values: values.into(),
         }
     }
 }

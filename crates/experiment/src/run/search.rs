@@ -136,8 +136,7 @@ mod tests {
     use crate::plan::sample;
     use model::load::drive::DriverLine;
     use model::load::interval::Interval;
-    use model::telemetry::reading::{Tick, TickSource};
-    use std::collections::BTreeMap;
+    use model::telemetry::reading::{Tick, TickSource, Values};
 
     const GO: u64 = 1_000_000_000_000;
     const CAPACITY: f64 = 600.0;
@@ -158,8 +157,12 @@ mod tests {
             let interval = Interval { t, counts: counts(rate), ..Interval::default() };
             let told = DriverLine::Interval { interval, histograms: Vec::new() };
             assert_eq!(search.line(&told, now).unwrap(), None, "a second is not over before its tick");
-            let tick =
-                Tick { source: TickSource::Driver, end_unix_ns: now, length_ns: 1, values: BTreeMap::new() };
+            let tick = Tick {
+                source: TickSource::Driver,
+                end_unix_ns: now,
+                length_ns: 1,
+                values: Values::default(),
+            };
             if let Some(ordered) = search.line(&DriverLine::Tick(tick), now).unwrap() {
                 orders.push((t, ordered));
                 rate = Some(ordered);
@@ -204,7 +207,8 @@ mod tests {
     #[test]
     fn a_load_that_commits_nothing_cannot_be_searched() {
         let mut search = new_search();
-        let tick = Tick { source: TickSource::Driver, end_unix_ns: 0, length_ns: 1, values: BTreeMap::new() };
+        let tick =
+            Tick { source: TickSource::Driver, end_unix_ns: 0, length_ns: 1, values: Values::default() };
         search.t = 4;
         let error = search.line(&DriverLine::Tick(tick), GO).unwrap_err();
         assert!(error.to_string().contains("committed nothing"), "{error}");

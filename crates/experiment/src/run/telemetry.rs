@@ -121,7 +121,7 @@ mod tests {
             let mut tick = Tick { source: TickSource::Host, end_unix_ns: 1, length_ns: 1, values };
             of_driver_host(&mut tick, is_same);
             assert_eq!(tick.source, TickSource::DriverHost);
-            tick.values.into_keys().collect::<Vec<String>>()
+            tick.values.keys().map(String::from).collect::<Vec<String>>()
         };
         assert_eq!(keys(true), ["cgroup.periods[driver:/a]", "driver.run_delay", "pgdyno.cpu"]);
         assert_eq!(keys(false).len(), 5);

@@ -94,11 +94,10 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn take(&mut self, tick: &Tick) {
         if let Some(bytes) = tick.values.get("server.wal_bytes") {
-            self.ticks.push((tick.end_unix_ns, tick.length_ns as f64 / 1e9, *bytes));
+            self.ticks.push((tick.end_unix_ns, tick.length_ns as f64 / 1e9, bytes));
         }
         // Without its own device, the WAL is with the data.
-        let of =
-            |role: &str| tick.values.get(&model::telemetry::reading::key("disk.free_bytes", role)).copied();
+        let of = |role: &str| tick.values.get(&model::telemetry::reading::key("disk.free_bytes", role));
         let Some(free_bytes) = of("wal").or_else(|| of("data")) else { return };
         let recent_rate =
             self.ticks.iter().rev().take(5).map(|(_, s, bytes)| bytes / s.max(0.001)).fold(0.0, f64::max);

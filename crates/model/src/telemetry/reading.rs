@@ -1,10 +1,10 @@
 //! Readings of host, server and driver, tick by tick.
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod values;
 
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+
+pub use self::values::{Entry, Values, value_in};
 
 /// Source of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,29 +35,7 @@ pub struct Tick {
     /// Length of the tick, nanoseconds.
     pub length_ns: u64,
     /// Value by key.
-    #[serde(deserialize_with = "values")]
-    pub values: BTreeMap<String, f64>,
-}
-
-/// Reads all values before it makes the map, which is faster than to insert one by one: a study has millions.
-fn values<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, f64>, D::Error> {
-    struct Values;
-    impl<'de> Visitor<'de> for Values {
-        type Value = BTreeMap<String, f64>;
-
-        fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
-            out.write_str("values by key")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut values = Vec::with_capacity(128);
-            while let Some(entry) = map.next_entry()? {
-                values.push(entry);
-            }
-            Ok(values.into_iter().collect())
-        }
-    }
-    from.deserialize_map(Values)
+    pub values: Values,
 }
 
 /// The key of one instance of a metric.
@@ -67,8 +45,9 @@ pub fn key(metric: &str, instance: &str) -> String {
 
 /// Splits a key into the metric's name and the instance, if there is one.
 pub fn split_key(key: &str) -> (&str, Option<&str>) {
-    match key.split_once('[') {
-        Some((metric, rest)) => (metric, rest.strip_suffix(']')),
+    // Keys are short: a search that starts up for long texts would take most of the time.
+    match key.bytes().position(|byte| byte == b'[') {
+        Some(at) => (&key[..at], key[at + 1..].strip_suffix(']')),
         None => (key, None),
     }
 }

@@ -127,7 +127,7 @@ impl HostWatch {
             let end_unix_ns = unix_ns();
             let length_ns = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
             last = now;
-            self.out.tick(Tick { source: TickSource::Host, end_unix_ns, length_ns, values });
+            self.out.tick(Tick { source: TickSource::Host, end_unix_ns, length_ns, values: values.into() });
             if stop {
                 return;
             }

@@ -65,7 +65,7 @@ impl RemoteWatch {
                         source: TickSource::Remote,
                         end_unix_ns: unix_ns(),
                         length_ns,
-                        values,
+                        values: values.into(),
                     });
                 }
                 last = Some(now);

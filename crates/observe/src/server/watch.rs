@@ -304,7 +304,7 @@ impl ServerWatch {
         self.count_checkpoints(&values, end_unix_ns);
         self.count_autovacuums(&values, end_unix_ns);
         let length_ns = u64::try_from(at.saturating_duration_since(last_read).as_nanos()).unwrap_or(u64::MAX);
-        self.out.tick(Tick { source: TickSource::Server, end_unix_ns, length_ns, values });
+        self.out.tick(Tick { source: TickSource::Server, end_unix_ns, length_ns, values: values.into() });
     }
 
     /// Compares the server's clock with our time line, which a step of our own wall clock does not distort.

@@ -33,7 +33,7 @@ pub(super) fn rows(run: &RunData, push: &mut dyn FnMut(Row) -> io::Result<()>) -
         let second = go_unix_ns.map_or(Cell::None, |go| {
             Cell::float((i128::from(tick.end_unix_ns) - i128::from(go)) as f64 / 1e9)
         });
-        for (key, value) in &tick.values {
+        for (key, value) in tick.values.iter() {
             let [metric, instance, kind, unit] = known.entry(key).or_insert_with(|| described(key)).clone();
             push(vec![
                 second.clone(),
@@ -44,7 +44,7 @@ pub(super) fn rows(run: &RunData, push: &mut dyn FnMut(Row) -> io::Result<()>) -
                 instance,
                 kind,
                 unit,
-                Cell::float(*value),
+                Cell::float(value),
             ])?;
         }
     }

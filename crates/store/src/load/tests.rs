@@ -173,7 +173,7 @@ fn a_readings_file_cut_in_its_middle_gives_what_was_before() {
     for t in 0..20_000_u64 {
         // Poorly compressible, so that the file has many blocks.
         tick.end_unix_ns = t.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        tick.values.insert("x".into(), (tick.end_unix_ns as f64).sqrt());
+        tick.values.insert("x", (tick.end_unix_ns as f64).sqrt());
         writer.tick(&tick).unwrap();
     }
     writer.finish(&sample::record(1)).unwrap();

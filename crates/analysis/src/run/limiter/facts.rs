@@ -91,11 +91,9 @@ impl Facts {
         let (mut n, mut n_roots, mut covered_s) = (0.0, 0.0, 0.0);
         let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         for placed in usage.with_metric("waits.samples").filter(within) {
-            n += placed.tick.values.get("waits.samples").copied().unwrap_or(0.0);
+            n += placed.tick.values.get("waits.samples").unwrap_or(0.0);
             covered_s += placed.length_s();
-            for (key, value) in
-                placed.tick.values.range("waits.".to_string()..).take_while(|(k, _)| k.starts_with("waits."))
-            {
+            for (key, value) in placed.tick.values.starting_with("waits.") {
                 // A root that had gone when it was looked up says nothing.
                 if let (metric, Some(instance)) = split_key(key)
                     && (metric, instance) != ("waits.roots", "gone")

@@ -30,10 +30,9 @@ pub(crate) fn kind(what: &str) -> Option<&'static str> {
 /// Sessions of each of [`KINDS`] in a tick, the mean of its samples; none without a sample.
 pub(super) fn by_kind(placed: &Placed) -> Option<[f64; KINDS.len()]> {
     let values = &placed.tick.values;
-    let n_samples = values.get("waits.samples").copied().filter(|n| *n > 0.0)?;
+    let n_samples = values.get("waits.samples").filter(|n| *n > 0.0)?;
     let mut sums = [0.0; KINDS.len()];
-    let from = "waits.processes[client/".to_string();
-    for (key, n) in values.range(from.clone()..).take_while(|(key, _)| key.starts_with(&from)) {
+    for (key, n) in values.starting_with("waits.processes[client/") {
         let what = split_key(key).1.and_then(|instance| instance.strip_prefix("client/"));
         let place = what.and_then(kind).and_then(|kind| KINDS.iter().position(|one| *one == kind));
         if let Some(place) = place {
@@ -45,9 +44,7 @@ pub(super) fn by_kind(placed: &Placed) -> Option<[f64; KINDS.len()]> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use model::telemetry::reading::{Tick, TickSource};
+    use model::telemetry::reading::{Tick, TickSource, Values};
 
     use super::*;
 
@@ -87,13 +84,13 @@ mod tests {
             ("waits.processes[client/idle]", 80.0),
             ("waits.processes[walwriter/IO:WalSync]", 20.0),
         ];
-        let values: BTreeMap<String, f64> = values.map(|(key, n)| (key.to_string(), n)).into();
-        let of = |values: BTreeMap<String, f64>| {
+        let values = Values::from(values);
+        let of = |values: Values| {
             let tick = Tick { source: TickSource::Server, end_unix_ns: 1, length_ns: 1, values };
             by_kind(&Placed { from_s: 0.0, to_s: 1.0, tick: &tick })
         };
         assert_eq!(of(values.clone()), Some([0.5, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0]));
-        assert_eq!(of(BTreeMap::from([("waits.samples".to_string(), 0.0)])), None);
-        assert_eq!(of(BTreeMap::new()), None);
+        assert_eq!(of(Values::from([("waits.samples", 0.0)])), None);
+        assert_eq!(of(Values::default()), None);
     }
 }
