@@ -171,31 +171,45 @@ pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
         *counts += interval.counts;
         *length_ns = interval.length_ns.max(*length_ns);
     }
-    let mut latency_by_t = add_histograms(data, line, &mut counted);
+    let latency_by_t = add_histograms(data, line, &mut counted);
     for (t, (counts, length_ns)) in by_t {
-        let latency = latency_by_t.remove(&t).flatten();
+        let latency = latency_by_t.get(&t);
         let tps = if length_ns > 0 { counts.committed as f64 * 1e9 / length_ns as f64 } else { 0.0 };
         counted.seconds.push(Second {
             t,
             measured: line.measures(t),
             tps,
             errors: counts.failed + counts.unknown,
-            p50_ns: latency.map(|l| l.p50_ns),
-            p95_ns: latency.map(|l| l.p95_ns),
-            p99_ns: latency.map(|l| l.p99_ns),
-            max_ns: latency.map(|l| l.max_ns),
+            p50_ns: latency.map(|latency| latency.p50_ns),
+            p95_ns: latency.map(|latency| latency.p95_ns),
+            p99_ns: latency.map(|latency| latency.p99_ns),
+            max_ns: latency.map(|latency| latency.max_ns),
         });
     }
     counted
 }
 
-/// Adds the histograms of the measurement to the distributions; returns each second's latency.
-fn add_histograms(
-    data: &RunData,
-    line: &Timeline,
-    counted: &mut Counted,
-) -> BTreeMap<u32, Option<LatencySummary>> {
+/// The figures of one second's latency; a mean, which takes as long as all of these, is shown of none.
+struct SecondLatency {
+    p50_ns: u64,
+    p95_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+}
+
+impl SecondLatency {
+    fn of(sum: &HistogramSum) -> Option<SecondLatency> {
+        let [p50_ns, p95_ns, p99_ns] = sum.quantiles_ns([0.5, 0.95, 0.99])?;
+        Some(SecondLatency { p50_ns, p95_ns, p99_ns, max_ns: sum.largest_ns() })
+    }
+}
+
+/// Adds the histograms of the measurement to the distributions; returns the latency of each second that has any.
+fn add_histograms(data: &RunData, line: &Timeline, counted: &mut Counted) -> BTreeMap<u32, SecondLatency> {
     let mut by_t = BTreeMap::new();
+    let mut put = |of_second: Option<(u32, HistogramSum)>| {
+        by_t.extend(of_second.and_then(|(t, sum)| Some((t, SecondLatency::of(&sum)?))));
+    };
     let mut current: Option<(u32, HistogramSum)> = None;
     let mut stamped: Vec<_> = data.histograms.iter().collect();
     stamped.sort_by_key(|stamped| stamped.t);
@@ -221,12 +235,11 @@ fn add_histograms(
             _ => {
                 let mut sum = HistogramSum::new();
                 sum.add_decoded(&one);
-                let before = current.replace((stamped.t, sum));
-                by_t.extend(before.map(|(t, sum)| (t, LatencySummary::of(&sum))));
+                put(current.replace((stamped.t, sum)));
             }
         }
     }
-    by_t.extend(current.map(|(t, sum)| (t, LatencySummary::of(&sum))));
+    put(current);
     counted.distributions.settle();
     by_t
 }
