@@ -22,48 +22,65 @@ const GROUPS: [&str; 6] = ["nested", "escaped", "single", "double", "dollar", "b
 struct Pattern {
     /// Every matching text contains one of these, in lower case: searching for them is cheap.
     needles: &'static [&'static str],
+    /// And one of these signs, if there are any: most texts with the name of a secret have no value of it.
+    signs: &'static str,
     regex: Regex,
 }
+
+impl Pattern {
+    /// Whether the pattern may match a text, also given in lower case.
+    fn may_match(&self, text: &str, lower: &str) -> bool {
+        let has_sign = || self.signs.is_empty() || text.contains(|sign| self.signs.contains(sign));
+        self.needles.iter().any(|needle| lower.contains(needle)) && has_sign()
+    }
+}
+
+/// Every quoted text begins with one of these.
+const QUOTES: &str = r#"'"\$"#;
 
 /// For each pattern, the first matching group of [`GROUPS`] is hidden.
 static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     let settings = SETTINGS.join("|");
     let words = &["pass", "secret", "token", "credential", "key"];
-    let pattern = |needles: &'static [&'static str], text: &str| Pattern {
+    let pattern = |needles: &'static [&'static str], signs: &'static str, text: &str| Pattern {
         needles,
+        signs,
         regex: Regex::new(&format!("(?is){text}")).expect("the patterns are fixed and tried by tests"),
     };
     vec![
         // A setting whose whole value is secret.
         pattern(
             &["_command", "conninfo", "ldap_"],
+            QUOTES,
             &format!(r#"\b(?:{settings})\b["'`]?\s*(?:=|changed\s+to|to)\s*{QUOTED}"#),
         ),
         pattern(
             &["_command", "conninfo", "ldap_"],
+            "=",
             &format!(r#"\b(?:{settings})\b["'`]?\s*=\s*(?P<bare>[^\s'"][^\n]*)"#),
         ),
         // The server's log quotes the command that failed.
-        pattern(&["command was:"], r"command was:\s*(?P<bare>[^\n]+)"),
+        pattern(&["command was:"], "", r"command was:\s*(?P<bare>[^\n]+)"),
         // password=x, PGPASSWORD='x y', sslpassword = "x".
-        pattern(words, &format!(r"{NAME}\s*=\s*(?:{QUOTED}|{BARE})")),
+        pattern(words, "=", &format!(r"{NAME}\s*=\s*(?:{QUOTED}|{BARE})")),
         // PASSWORD 'x', "password": "x".
-        pattern(words, &format!(r#"{NAME}["']?(?:\s*:\s*|\s+)(?:e|u&)?{QUOTED}"#)),
+        pattern(words, QUOTES, &format!(r#"{NAME}["']?(?:\s*:\s*|\s+)(?:e|u&)?{QUOTED}"#)),
         // scheme://user:password@host; a password may contain any character that its writer forgot to encode.
-        pattern(&["://"], r#"\b[a-z][a-z0-9+.\-]*://[^\s/?#'"@:]*:(?P<bare>[^\s'"<>]*)@"#),
-        pattern(&["http"], r#"\bhttps?://(?P<bare>[^\s/?#'"@:]+)@"#),
+        pattern(&["://"], "@", r#"\b[a-z][a-z0-9+.\-]*://[^\s/?#'"@:]*:(?P<bare>[^\s'"<>]*)@"#),
+        pattern(&["http"], "@", r#"\bhttps?://(?P<bare>[^\s/?#'"@:]+)@"#),
         pattern(
             &["authorization"],
+            "",
             r#"\bauthorization["']?\s*[:=]\s*["']?(?:[a-z]+[ \t]+)?(?P<bare>[^\s'"]+)"#,
         ),
-        pattern(&["bearer"], r"\bbearer\s+(?P<bare>[a-z0-9._~+/=\-]{16,})"),
-        pattern(&["akia", "asia"], r"\b(?P<bare>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
+        pattern(&["bearer"], "", r"\bbearer\s+(?P<bare>[a-z0-9._~+/=\-]{16,})"),
+        pattern(&["akia", "asia"], "", r"\b(?P<bare>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
         // Addresses that grant access by themselves.
-        pattern(&["sig"], r#"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<bare>[^&\s'"]+)"#),
-        pattern(&["private key"], r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?P<bare>[^-]*)"),
+        pattern(&["sig"], "=", r#"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<bare>[^&\s'"]+)"#),
+        pattern(&["private key"], "", r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?P<bare>[^-]*)"),
         // The stored form of a password on the server.
-        pattern(&["scram-sha-256$"], r#"\bSCRAM-SHA-256\$(?P<bare>[^\s'"]+)"#),
-        pattern(&["md5"], r"\bmd5(?P<bare>[0-9a-f]{32})\b"),
+        pattern(&["scram-sha-256$"], "", r#"\bSCRAM-SHA-256\$(?P<bare>[^\s'"]+)"#),
+        pattern(&["md5"], "", r"\bmd5(?P<bare>[0-9a-f]{32})\b"),
     ]
 });
 
@@ -113,10 +130,9 @@ pub(super) fn hide<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let mut hidden = Cow::Borrowed(text);
     for pattern in PATTERNS.iter() {
-        if !pattern.needles.iter().any(|needle| lower.contains(needle)) {
-            continue;
-        }
-        if let Some(changed) = replace(&pattern.regex, &hidden, mark) {
+        if pattern.may_match(text, &lower)
+            && let Some(changed) = replace(&pattern.regex, &hidden, mark)
+        {
             hidden = Cow::Owned(changed);
         }
     }
