@@ -346,8 +346,11 @@ fn read_record(
     let read = read_record_text(&path).map_err(|error| error.to_string());
     let reason = match &read {
         Ok(bytes) => {
-            refuse_newer(&path, bytes)?;
-            let record = serde_json::from_slice(bytes).map_err(|error| error.to_string());
+            let record = serde_json::from_slice::<RunRecord>(bytes).map_err(|error| error.to_string());
+            // Only a record that is not of a known format is read twice.
+            if record.as_ref().map_or(true, |record| record.format > model::FORMAT) {
+                refuse_newer(&path, bytes)?;
+            }
             match record.and_then(|record| expect_of_run(run, &record).map(|()| record)) {
                 Ok(record) => return Ok(Some(record)),
                 Err(reason) => reason,
