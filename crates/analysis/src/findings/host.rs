@@ -229,7 +229,7 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     severity: "Doubt for a pause within the measurement",
     source: "fault study: other tools report nothing when the driver is stopped for 3 s of 8",
     advice: "Check whether the machine was suspended or is overcommitted, and repeat.",
-    evidence: "Gaps in the driver's own clock.",
+    evidence: "Gaps in the clocks of the driver's threads; where several stood still at the same time, it counts once.",
     why: "A driver that did not run measures nothing, and in a closed loop this goes unnoticed.",
     tested: "A driver that stands still for a while, on a server that pgdyno runs.",
     check: Check::Run(driver_paused),
@@ -240,13 +240,26 @@ pub(super) fn pause_excess(context: &RunContext) -> Option<f64> {
     Some(pauses(context)?.0 / PAUSE_S_MIN)
 }
 
-/// Total seconds of pauses, and when the first one began.
+/// Total seconds in which a thread of the driver or more stood still, and when the first pause began.
 fn pauses(context: &RunContext) -> Option<(f64, f64)> {
     let span = context.line.measured_span()?;
     let marks = context.summary.marks.iter();
-    let pauses: Vec<_> =
-        marks.filter(|mark| mark.kind == marks::PAUSE && marks::touches(mark, span)).collect();
-    Some((pauses.iter().map(|mark| mark.to_s - mark.from_s).sum(), pauses.first()?.from_s))
+    let mut pauses: Vec<(f64, f64)> = marks
+        .filter(|mark| mark.kind == marks::PAUSE && marks::touches(mark, span))
+        .map(|mark| (mark.from_s, mark.to_s))
+        .collect();
+    pauses.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Some((union_s(&pauses), pauses.first()?.0))
+}
+
+/// Seconds that lie in one of these spans or more, which are in the order of their starts.
+fn union_s(spans: &[(f64, f64)]) -> f64 {
+    let (mut total_s, mut end_s) = (0.0, f64::NEG_INFINITY);
+    for &(from_s, to_s) in spans {
+        total_s += (to_s - from_s.max(end_s)).max(0.0);
+        end_s = to_s.max(end_s);
+    }
+    total_s
 }
 
 fn driver_paused(context: &RunContext) -> Option<Finding> {
@@ -293,4 +306,15 @@ fn telemetry_missing(context: &RunContext) -> Option<Finding> {
         }
     }
     (!parts.is_empty()).then(|| TELEMETRY_MISSING.finds(Severity::Note, list(&parts, 4)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_which_several_threads_stood_still_counts_once() {
+        assert_eq!(union_s(&[(1.0, 4.0), (2.0, 3.0), (3.5, 5.0), (7.0, 7.5)]), 4.5);
+        assert_eq!(union_s(&[]), 0.0);
+    }
 }
