@@ -166,4 +166,13 @@ mod tests {
         assert_eq!(dbname_of(&conninfo), plain.replace(" user=", " sslrootcert='/etc/ca.pem' user="));
         assert_eq!(password_of(&conninfo).unwrap().expose(), "S3cret");
     }
+
+    /// libpq would send the first host's password to all of them.
+    #[test]
+    fn a_url_of_several_hosts_gets_no_archive() {
+        let mut conninfo = Conninfo::new("one.example", 5432, "bench", "shop");
+        conninfo.hosts.push(Host { host: "other.example".to_string(), ..conninfo.hosts[0].clone() });
+        let refused = Restorer::of_url(&conninfo, 160_000, Path::new("/nowhere")).unwrap_err();
+        assert!(refused.to_string().contains("needs a URL with one host"), "{refused:#}");
+    }
 }
