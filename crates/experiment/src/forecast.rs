@@ -1,5 +1,6 @@
 //! What a plan takes on this machine, what would make it fail, and how to make it fit.
 
+pub mod builds;
 pub mod fit;
 pub mod intent;
 pub mod outlook;

@@ -25,7 +25,7 @@ use crate::front::announce::{Consent, intents};
 use crate::front::cli::PlanArgs;
 use crate::front::cli::stored::RESULTS;
 use crate::front::setup;
-use crate::job::preview::{duration, look, order, outlook, size, with_cases};
+use crate::job::preview::{builds, duration, look, order, outlook, size, with_cases};
 use crate::{Exit, print, print_exact, say};
 
 /// Prints the ordered runs, what they need, and what would make them fail.
@@ -215,6 +215,9 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
         duration(outlook.runs_s),
         duration(outlook.loading_s)
     )?;
+    if let Some(builds) = builds(plan) {
+        writeln!(out, "builds  {builds}, before their first runs and in addition")?;
+    }
     if outlook.profiles_s > 0.0 {
         let n = plural(plan.profiled().count(), "extra run");
         let length = duration(outlook.profiles_s);

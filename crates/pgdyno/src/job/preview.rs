@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Result, ensure};
 use dataset::session::STOPPED;
+use experiment::forecast::builds::Builds;
 use experiment::forecast::outlook::Outlook;
 use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
@@ -202,6 +203,14 @@ pub(crate) fn with_cases(plan: &Plan, obstacle: &Obstacle) -> String {
 /// What the plan will need on this machine.
 pub(crate) fn outlook(plan: &Plan) -> Outlook {
     Outlook::of(plan, server::settings::defaults::memory_bytes())
+}
+
+/// What is built from source before its first run, with the time: `3 releases from source, which are kept: about 15 min 00 s`.
+pub(crate) fn builds(plan: &Plan) -> Option<String> {
+    let cache = Cache::default_location().ok()?;
+    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let builds = Builds::of(plan, &cache, n_cpus)?;
+    Some(format!("{}: about {}", builds.words(), duration(builds.length_s)))
 }
 
 /// The size of a plan: `2 cases, 6 runs`.

@@ -14,7 +14,7 @@ use model::text::prose::{bytes, grouped};
 use model::text::visible::visible;
 use server::FetchProgress;
 
-use crate::job::preview::{duration, order, outlook, size};
+use crate::job::preview::{builds, duration, order, outlook, size};
 use crate::say;
 
 /// How often the time left moves.
@@ -54,6 +54,7 @@ impl Screen {
         if !quiet {
             let length = duration(plan_s + outlook_of_all.profiles_s);
             say(&format!("{}: {} in {}, about {length}", plan.name, size(plan), order(plan)));
+            builds(plan).iter().for_each(|builds| say(&format!("first builds {builds}")));
         }
         let of_lane = |lane: &Lane| {
             let own = plan.of_lane(lane);

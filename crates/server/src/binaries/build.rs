@@ -32,7 +32,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub use self::lacks::lacks;
+pub use self::lacks::{is_kept, lacks};
 use self::origin::Origin;
 pub use self::origin::check_address;
 pub use self::sweep::sweep;

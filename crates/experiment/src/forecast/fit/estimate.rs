@@ -58,7 +58,9 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
         let series = |version: &str| version.parse().map(|v: model::text::units::PgVersion| v.series());
         matches!(series(&server[1]), Ok(series) if !limits.fetched.contains(&series))
     };
-    let n_fetched = distinct(&SERVER).iter().filter(is_missing).count() as f64;
+    // Builds from source are kept, and not part of the budget (`builds.rs`).
+    let is_fetched = experiment.server.source.is_none();
+    let n_fetched = distinct(&SERVER).iter().filter(|server| is_fetched && is_missing(server)).count() as f64;
     let first_s = n_servers * FIRST_S / limits.speed.whole() + n_fetched * FETCH_S;
     let n_runs = cases.len() * experiment.experiment.repeats as usize;
     let n_again = repeats_max(n_runs, experiment.run.repeat_disturbed);

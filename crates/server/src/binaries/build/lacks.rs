@@ -18,10 +18,10 @@ const REPOSITORY_TOOLS: [&str; 4] = ["git", "bison", "flex", "perl"];
 
 /// Why the source cannot be built here, and what to do; `None` if nothing is known to be missing, or if it has been built.
 pub fn lacks(cache: &Cache, source: &Source) -> Option<String> {
-    let builds = cache.dir.join("builds");
-    if has_build(&builds, source) {
+    if is_kept(cache, source) {
         return None;
     }
+    let builds = cache.dir.join("builds");
     let of_repository = if source.revision.is_some() { &REPOSITORY_TOOLS[..] } else { &[] };
     let missing: Vec<&str> =
         TOOLS.iter().chain(of_repository).copied().filter(|tool| !is_on_path(tool)).collect();
@@ -56,11 +56,12 @@ fn is_on_path(tool: &str) -> bool {
     env::split_paths(&path).any(|dir| dir.join(tool).is_file())
 }
 
-/// Whether a build of a revision of this name is kept: of this repository, or of another one.
-fn has_build(builds: &Path, source: &Source) -> bool {
+/// Whether a build of a revision of this name is kept: of this repository, or of another one. What a directory without a revision
+/// holds now shows only when it is built.
+pub fn is_kept(cache: &Cache, source: &Source) -> bool {
     let Some(revision) = source.revision else { return false };
     let start = format!("{}-", label_of(revision));
-    has_entry(builds, &start, |dir| dir.join(FACTS_FILE).is_file())
+    has_entry(&cache.dir.join("builds"), &start, |dir| dir.join(FACTS_FILE).is_file())
 }
 
 fn has_mirror(builds: &Path, address: &str) -> bool {
