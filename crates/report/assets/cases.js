@@ -17,7 +17,6 @@ const halfWidth = (group, band) => slot(group, band) * (data.axis.groups.length 
 function throughputByCase(panel, element) {
   const series = [], ends = [];
   const inPanel = groupsOf(panel);
-  const isCrowded = data.axis.numeric && inPanel.length > 4;
   data.axis.groups.forEach(({ series: name }, group) => {
     const cases = data.cases.filter((c) => c.group === group && c.median !== null && c.range);
     cases.sort((a, b) => a.level - b.level);
@@ -28,14 +27,13 @@ function throughputByCase(panel, element) {
     const colour = groupColour(group);
     const hasLaw = data.scalability.some((one) => one.group === group);
     const isJoined = cases.length && data.axis.numeric;
-    if (isJoined && (!hasLaw || isCrowded)) series.push(medianLine(name, cases, group, colour, 1));
+    if (isJoined && !hasLaw) series.push(medianLine(name, cases, group, colour, 1));
     if (cases.length) series.push(boxes(name, cases, group, colour));
     series.push(dots(name, group, colour));
     const last = cases[cases.length - 1];
     if (isJoined) ends.push({ name, colour, level: last.level, value: last.median });
   });
-  // Curves of many groups would cover their lines.
-  if (!isCrowded) series.push(...data.scalability.filter((one) => inPanel.includes(one.group)).map(law));
+  series.push(...data.scalability.filter((one) => inPanel.includes(one.group)).map(law));
   const named = inPanel.map((group) => ({ name: data.axis.groups[group].series, colour: groupColour(group) }));
   const short = withoutShared(ends.map((end) => end.name));
   ends.forEach((end, i) => { end.text = short[i]; });

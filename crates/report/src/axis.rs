@@ -20,7 +20,7 @@ pub(crate) struct Axis {
     pub(crate) title: String,
     /// The places on the axis.
     pub(crate) levels: Vec<String>,
-    /// Whether the places are numbers, so that a line between them means something.
+    /// Whether the places are numbers or releases, so that a line between them means something.
     pub(crate) numeric: bool,
     /// Names of the groups; a single empty name if only the axis varies.
     pub(crate) groups: Vec<String>,
@@ -98,7 +98,7 @@ pub(crate) fn arrange(study: &Study) -> Axis {
     Axis {
         title: factor_words(&key),
         places: places.collect(),
-        numeric: is_numeric(&levels),
+        numeric: is_numeric(&levels) || key == VERSION,
         groups_title: others.iter().map(|key| factor_words(key)).collect::<Vec<_>>().join(", "),
         levels,
         groups,
@@ -107,18 +107,31 @@ pub(crate) fn arrange(study: &Study) -> Axis {
     }
 }
 
+/// The factor whose levels are releases.
+const VERSION: &str = "server.version";
+
 /// The levels of a factor or label in the order of their numbers, or of the cases.
 pub(crate) fn ordered_levels(cases: &[&Case], key: &str) -> Vec<String> {
-    let mut levels = distinct(cases.iter().map(|case| level(case, key)));
-    if is_numeric(&levels) {
+    in_order(key, distinct(cases.iter().map(|case| level(case, key))))
+}
+
+fn in_order(key: &str, mut levels: Vec<String>) -> Vec<String> {
+    if key == VERSION {
+        levels.sort_by_key(|level| release(level));
+    } else if is_numeric(&levels) {
         levels.sort_by(|a, b| number(a).partial_cmp(&number(b)).expect("parsed numbers are finite"));
     }
     levels
 }
 
-/// Whether levels follow each other: numbers, sizes, versions, and sizes of machines in the order of the file.
+/// Whether levels follow each other: numbers, releases, and sizes of machines in the order of the file.
 fn is_ordered(key: &str, levels: &[String]) -> bool {
-    is_numeric(levels) || key == "target.size"
+    is_numeric(levels) || [VERSION, "target.size"].contains(&key)
+}
+
+/// The numbers of a release, in whose order releases follow each other: 10.2 comes before 10.12, and both after 9.6.
+fn release(version: &str) -> Vec<u32> {
+    version.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
 fn is_numeric(levels: &[String]) -> bool {
@@ -210,5 +223,13 @@ mod tests {
         assert!(is_ordered("server.settings.shared_buffers", &["1GB", "512MB"].map(str::to_string)));
         assert!(is_ordered("target.size", &["small", "large"].map(str::to_string)));
         assert!(!is_ordered("target.provider", &["a", "b"].map(str::to_string)));
+    }
+
+    #[test]
+    fn releases_are_ordered_by_their_numbers_also_minor_ones() {
+        let levels = ["12.1", "9.6.17", "10.12", "9.5.21", "10.2", "18"].map(str::to_string);
+        let levels = in_order(VERSION, levels.to_vec());
+        assert_eq!(levels, ["9.5.21", "9.6.17", "10.2", "10.12", "12.1", "18"]);
+        assert!(is_ordered(VERSION, &levels));
     }
 }

@@ -3,6 +3,7 @@
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
 use super::escape::text;
+use super::factors::scalability;
 use super::lead::{badge, badge_of};
 use super::{Figure, folded, table};
 use crate::axis::Axis;
@@ -37,7 +38,7 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
         }
         (_, false) => "transactions per second; dots: runs, bar: median",
     };
-    let has_law = study.scalability.iter().any(|one| one.fit.is_some());
+    let has_law = !scalability::data(study, axis).is_empty();
     let law = if has_law { "; dashed: the fitted law, ring: its peak" } else { "" };
     let table = table("plain", &["Case", "Median tps", "Runs, tps"], &rows);
     let lines = match axis.groups_title.as_str() {

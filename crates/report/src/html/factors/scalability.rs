@@ -12,8 +12,8 @@ use crate::html::{table, thinning};
 use crate::prose::scalability::others;
 use crate::prose::{format, phrases};
 
-/// More curves than this are hard to read.
-const CURVES_MAX: usize = 8;
+/// Curves of more groups than this in a panel would cover their lines.
+const CURVES_MAX: usize = 4;
 
 /// The law of one curve, drawn over the medians of its group.
 #[derive(Debug, Serialize)]
@@ -26,11 +26,14 @@ pub(in crate::html) struct CurveData {
     peak: Option<(f64, f64)>,
 }
 
-/// The fitted laws of a study.
+/// The fitted laws of a study that its chart of throughput draws.
 pub(in crate::html) fn data(study: &Study, axis: &Axis) -> Vec<CurveData> {
+    let has_room = |group: &usize| {
+        let panel = axis.series[*group].panel;
+        axis.series.iter().filter(|series| series.panel == panel).count() <= CURVES_MAX
+    };
     let fitted = study.scalability.iter().filter_map(|one| Some((one, one.fit.as_ref()?)));
     fitted
-        .take(CURVES_MAX)
         .filter_map(|(one, fit)| {
             let is_of =
                 |key: &String, level: &String, case: &CaseSummary| case.case.levels.get(key) == Some(level);
@@ -39,7 +42,7 @@ pub(in crate::html) fn data(study: &Study, axis: &Axis) -> Vec<CurveData> {
                 .iter()
                 .find(|case| one.others.iter().all(|(key, level)| is_of(key, level, case)))?;
             Some(CurveData {
-                group: axis.places.get(&case.case.id)?.group,
+                group: Some(axis.places.get(&case.case.id)?.group).filter(has_room)?,
                 curve: fit.curve.iter().map(|point| (point.0, rounded(point.1))).collect(),
                 peak: fit.peak_clients.and_then(|clients| Some((clients.point, fit.peak_tps?.point))),
             })
