@@ -28,10 +28,21 @@ make_tarball() {
 # A .deb and an .rpm of the same tree.
 make_packages() {
     local stage=$1 architecture=$2 packager goarch=amd64
-    install -m 755 packaging/postrm "$stage/../postrm"
+    local config=${stage%/*}/nfpm.yaml
+    install -m 755 packaging/postrm "${stage%/*}/postrm"
+    rpm_man_pages "$stage" >"$config.pages"
+    sed "/Here packaging\/stage.sh writes/r $config.pages" packaging/nfpm.yaml >"$config"
     [[ $architecture == aarch64 ]] && goarch=arm64
     for packager in deb rpm; do
         (cd "$stage" && PACKAGE_ARCHITECTURE=$goarch PACKAGE_VERSION=$version PACKAGE_MAINTAINER=$maintainer \
-            nfpm package --config "$root/packaging/nfpm.yaml" --packager $packager --target "$root/dist/" >/dev/null)
+            nfpm package --config "$config" --packager $packager --target "$root/dist/" >/dev/null)
+    done
+}
+
+# One entry each: nfpm takes no pattern for documents.
+rpm_man_pages() {
+    local page
+    for page in "$1"/share/man/man1/*.1.gz; do
+        printf '  - src: share/man/man1/%s\n    dst: /usr/share/man/man1/%s\n    type: doc\n    packager: rpm\n' "${page##*/}" "${page##*/}"
     done
 }
