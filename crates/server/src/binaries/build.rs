@@ -62,6 +62,8 @@ const FILE_BYTES_MAX: u64 = 32 << 30;
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// Another pgdyno's build has at most four long steps.
 const LOCK_DEADLINE: Duration = Duration::from_secs(4 * 3600);
+/// How the name of a build of a directory begins.
+const TREE: &str = "tree";
 pub(crate) const FACTS_FILE: &str = "pgdyno-build.json";
 
 /// A source tree, as the user names it.
@@ -210,7 +212,7 @@ impl BuildPlace {
         if let Some(uid) = recipe.maker_uid {
             text.push_str(&format!("\nuid {uid}"));
         }
-        let label = label_of(recipe.revision.as_deref().unwrap_or("tree"));
+        let label = label_of(recipe.revision.as_deref().unwrap_or(TREE));
         let hash = format!("{:x}", Sha256::digest(text));
         BuildPlace { dir: builds.join(format!("{label}-{}", &hash[..16])) }
     }

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use files::trust;
 use sha2::{Digest, Sha256};
 
-use super::{FACTS_FILE, Source, clean_environment, label_of};
-use crate::binaries::fetch::Cache;
+use super::{FACTS_FILE, Recipe, Source, TREE, clean_environment, label_of};
+use crate::binaries::fetch::{Cache, RECEIPT_BYTES_MAX};
 use crate::process::spawn::output_of;
 
 /// Programs that every build calls.
@@ -18,10 +19,10 @@ const REPOSITORY_TOOLS: [&str; 4] = ["git", "bison", "flex", "perl"];
 
 /// Why the source cannot be built here, and what to do; `None` if nothing is known to be missing, or if it has been built.
 pub fn lacks(cache: &Cache, source: &Source) -> Option<String> {
-    if is_kept(cache, source) {
+    let builds = cache.dir.join("builds");
+    if has_build(&builds, source) {
         return None;
     }
-    let builds = cache.dir.join("builds");
     let of_repository = if source.revision.is_some() { &REPOSITORY_TOOLS[..] } else { &[] };
     let missing: Vec<&str> =
         TOOLS.iter().chain(of_repository).copied().filter(|tool| !is_on_path(tool)).collect();
@@ -56,12 +57,26 @@ fn is_on_path(tool: &str) -> bool {
     env::split_paths(&path).any(|dir| dir.join(tool).is_file())
 }
 
-/// Whether a build of a revision of this name is kept: of this repository, or of another one. What a directory without a revision
-/// holds now shows only when it is built.
+/// Whether the source has been built here before. Of a directory without a revision, that is so also after a change, which shows
+/// only when it is built.
 pub fn is_kept(cache: &Cache, source: &Source) -> bool {
+    let builds = cache.dir.join("builds");
+    let is_of_tree = |dir: &Path| {
+        let text = trust::read(&dir.join(FACTS_FILE), RECEIPT_BYTES_MAX).ok();
+        let recipe = text.and_then(|text| serde_json::from_slice::<Recipe>(&text).ok());
+        recipe.is_some_and(|recipe| recipe.tree == source.tree)
+    };
+    match source.revision {
+        Some(_) => has_build(&builds, source),
+        None => has_entry(&builds, &format!("{TREE}-"), is_of_tree),
+    }
+}
+
+/// Whether a build of a revision of this name is kept: of this repository, or of another one.
+fn has_build(builds: &Path, source: &Source) -> bool {
     let Some(revision) = source.revision else { return false };
     let start = format!("{}-", label_of(revision));
-    has_entry(&cache.dir.join("builds"), &start, |dir| dir.join(FACTS_FILE).is_file())
+    has_entry(builds, &start, |dir| dir.join(FACTS_FILE).is_file())
 }
 
 fn has_mirror(builds: &Path, address: &str) -> bool {
@@ -93,5 +108,17 @@ mod tests {
         fs::write(built.join(FACTS_FILE), "{}").unwrap();
         assert_eq!(lacks_of(&gone, Some("REL_12_1")), None);
         assert!(lacks_of(&gone, Some("REL_12_2")).is_some());
+    }
+
+    #[test]
+    fn a_directory_that_was_built_before_is_known_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_kept = |tree| is_kept(&Cache::at(dir.path()), &Source { tree, revision: None });
+        assert!(!is_kept("/pg"));
+        let built = dir.path().join("builds/tree-0123");
+        fs::create_dir_all(&built).unwrap();
+        let facts = r#"{"tree": "/pg", "revision": null, "content": "", "compiler": "", "configure": []}"#;
+        fs::write(built.join(FACTS_FILE), facts).unwrap();
+        assert!(is_kept("/pg") && !is_kept("/other"));
     }
 }
