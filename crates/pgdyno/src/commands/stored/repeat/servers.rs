@@ -117,3 +117,59 @@ fn by_url(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Re
 fn is_by_url(case: &Case) -> bool {
     !case.server.source.is_embedded() && case.server.target.is_none()
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use experiment::plan::expand::{self, Resources};
+    use experiment::plan::file;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: RepeatArgs,
+    }
+
+    fn url_of(host: &str) -> ServerSource {
+        ServerSource::Url(Conninfo::new(host, 5432, "bench", "bench").keywords())
+    }
+
+    /// Chooses `given` for an experiment of four cases: of one.example and other.example in turn, as A and B of a comparison.
+    fn chosen(given: &[&str]) -> Result<(Vec<ServerSource>, Vec<Conninfo>)> {
+        let text = "[experiment]\nname = \"x\"\n[server]\nversion = \"15\"\n\
+                    [workload]\nclients = [1, 2, 3, 4]\nscale = 1\n";
+        let mut experiment = file::parse("x", text, &[]).unwrap();
+        let mut plan = expand::plan(&experiment, &Resources::default()).unwrap();
+        for (n, case) in plan.cases.iter_mut().enumerate() {
+            case.server.source = url_of(["one.example", "other.example"][n % 2]);
+        }
+        let options = given.iter().flat_map(|server| ["--server", server]);
+        let line = Line::parse_from(["repeat", "out"].into_iter().chain(options));
+        let servers = choose(&mut plan, &mut experiment, &BTreeSet::new(), &line.args)?;
+        Ok((plan.cases.into_iter().map(|case| case.server.source).collect(), servers))
+    }
+
+    #[test]
+    fn each_of_two_servers_by_url_is_replaced_by_the_one_in_its_place() {
+        let ours = ["postgres://bench@a.example/x", "postgres://bench@b.example/y"];
+        let (sources, servers) = chosen(&ours).unwrap();
+        let hosts: Vec<&str> = servers.iter().map(|server| server.hosts[0].host.as_str()).collect();
+        assert_eq!(hosts, ["a.example", "b.example"]);
+        let [a, b] = [0, 1].map(|n| ServerSource::Url(servers[n].keywords()));
+        assert_eq!(sources, [a.clone(), b.clone(), a, b]);
+    }
+
+    #[test]
+    fn two_servers_by_url_are_not_replaced_by_one_or_three() {
+        let refused = |given: &[&str]| format!("{:#}", chosen(given).unwrap_err());
+        let ours = "postgres://bench@a.example/x";
+        assert!(
+            refused(&[]).contains("which are not yours; name the server to measure for each, in this order")
+        );
+        for given in [&[ours][..], &[ours; 3]] {
+            assert!(refused(given).contains("once for each, in this order"), "{given:?}");
+        }
+    }
+}
