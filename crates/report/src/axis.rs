@@ -20,7 +20,7 @@ pub(crate) struct Axis {
     pub(crate) title: String,
     /// The places on the axis.
     pub(crate) levels: Vec<String>,
-    /// Whether the places are numbers or releases, so that a line between them means something.
+    /// Whether the places are numbers, so that a line between them means something.
     pub(crate) numeric: bool,
     /// Names of the groups; a single empty name if only the axis varies.
     pub(crate) groups: Vec<String>,
@@ -98,7 +98,7 @@ pub(crate) fn arrange(study: &Study) -> Axis {
     Axis {
         title: factor_words(&key),
         places: places.collect(),
-        numeric: is_numeric(&levels) || key == VERSION,
+        numeric: is_numeric(&levels),
         groups_title: others.iter().map(|key| factor_words(key)).collect::<Vec<_>>().join(", "),
         levels,
         groups,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_are_ordered_by_their_numbers_also_minor_ones() {
+    fn releases_are_ordered_by_their_numbers_including_minor_ones() {
         let levels = ["12.1", "9.6.17", "10.12", "9.5.21", "10.2", "18"].map(str::to_string);
         let levels = in_order(VERSION, levels.to_vec());
         assert_eq!(levels, ["9.5.21", "9.6.17", "10.2", "10.12", "12.1", "18"]);

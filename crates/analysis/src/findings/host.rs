@@ -229,7 +229,7 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     severity: "Doubt for a pause within the measurement",
     source: "fault study: other tools report nothing when the driver is stopped for 3 s of 8",
     advice: "Check whether the machine was suspended or is overcommitted, and repeat.",
-    evidence: "Gaps in the clocks of the driver's threads; where several stood still at the same time, it counts once.",
+    evidence: "Gaps in the clocks of the driver's threads; time in which several stood still counts once.",
     why: "A driver that did not run measures nothing, and in a closed loop this goes unnoticed.",
     tested: "A driver that stands still for a while, on a server that pgdyno runs.",
     check: Check::Run(driver_paused),
@@ -240,7 +240,7 @@ pub(super) fn pause_excess(context: &RunContext) -> Option<f64> {
     Some(pauses(context)?.0 / PAUSE_S_MIN)
 }
 
-/// Total seconds in which a thread of the driver or more stood still, and when the first pause began.
+/// Seconds in which at least one of the driver's threads stood still, and when the first pause began.
 fn pauses(context: &RunContext) -> Option<(f64, f64)> {
     let span = context.line.measured_span()?;
     let marks = context.summary.marks.iter();
@@ -252,7 +252,7 @@ fn pauses(context: &RunContext) -> Option<(f64, f64)> {
     Some((union_s(&pauses), pauses.first()?.0))
 }
 
-/// Seconds that lie in one of these spans or more, which are in the order of their starts.
+/// Seconds that at least one span covers; spans are sorted by their starts.
 fn union_s(spans: &[(f64, f64)]) -> f64 {
     let (mut total_s, mut end_s) = (0.0, f64::NEG_INFINITY);
     for &(from_s, to_s) in spans {

@@ -189,7 +189,7 @@ pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
     counted
 }
 
-/// The figures of one second's latency; a mean, which takes as long as all of these, is shown of none.
+/// The figures of one second's latency, without the mean: it costs as much as all of these, and no report shows it for a second.
 struct SecondLatency {
     p50_ns: u64,
     p95_ns: u64,

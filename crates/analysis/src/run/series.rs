@@ -213,9 +213,9 @@ impl Draw<'_, '_> {
     /// The slowest and the fastest processor at each moment.
     fn frequency(&self) -> Vec<Series> {
         let extreme = |name: &str, pick: fn(f64, f64) -> f64| {
-            let points = self.read("host.cpu.frequency", |placed| {
+            let points = self.each("host.cpu.frequency", |placed| {
                 let of_cpus = placed.tick.values.starting_with("host.cpu.frequency[").iter();
-                of_cpus.map(|(_, hz)| 1e-6 * hz).fold(f64::NAN, pick)
+                of_cpus.map(|(_, hz)| 1e-6 * hz).reduce(pick)
             });
             one("frequency", name, "MHz", points)
         };

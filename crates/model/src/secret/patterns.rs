@@ -22,7 +22,7 @@ const GROUPS: [&str; 6] = ["nested", "escaped", "single", "double", "dollar", "b
 struct Pattern {
     /// Every matching text contains one of these, in lower case: searching for them is cheap.
     needles: &'static [&'static str],
-    /// And one of these signs, if there are any: most texts with the name of a secret have no value of it.
+    /// And one of these signs, if there are any: most texts that name a secret do not contain its value.
     signs: &'static str,
     regex: Regex,
 }

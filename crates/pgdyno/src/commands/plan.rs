@@ -216,7 +216,7 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
         duration(outlook.loading_s)
     )?;
     if let Some(builds) = builds(plan) {
-        writeln!(out, "builds  {builds}, before their first runs and in addition")?;
+        writeln!(out, "builds  {builds}, not included in the time above; each is built once and kept")?;
     }
     if outlook.profiles_s > 0.0 {
         let n = plural(plan.profiled().count(), "extra run");

@@ -205,12 +205,12 @@ pub(crate) fn outlook(plan: &Plan) -> Outlook {
     Outlook::of(plan, server::settings::defaults::memory_bytes())
 }
 
-/// What is built from source before its first run, with the time: `3 releases from source, which are kept: about 15 min 00 s`.
+/// What is built from source before its first run, with the time: `3 servers from source, in about 15 min 00 s`.
 pub(crate) fn builds(plan: &Plan) -> Option<String> {
     let cache = Cache::default_location().ok()?;
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let builds = Builds::of(plan, &cache, n_cpus)?;
-    Some(format!("{}: about {}", builds.words(), duration(builds.length_s)))
+    Some(format!("{}, in about {}", builds.words(), duration(builds.length_s)))
 }
 
 /// The size of a plan: `2 cases, 6 runs`.

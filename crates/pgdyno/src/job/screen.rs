@@ -54,7 +54,9 @@ impl Screen {
         if !quiet {
             let length = duration(plan_s + outlook_of_all.profiles_s);
             say(&format!("{}: {} in {}, about {length}", plan.name, size(plan), order(plan)));
-            builds(plan).iter().for_each(|builds| say(&format!("first builds {builds}")));
+            if let Some(builds) = builds(plan) {
+                say(&format!("before their first runs, pgdyno builds {builds}; it keeps the builds"));
+            }
         }
         let of_lane = |lane: &Lane| {
             let own = plan.of_lane(lane);

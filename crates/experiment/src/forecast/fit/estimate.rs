@@ -6,7 +6,7 @@ use model::experiment::repeat::repeats_max;
 use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, RunSection};
 use model::load::course::RampUp;
-use model::text::units::{Scale, Span};
+use model::text::units::{PgVersion, Scale, Span};
 
 use super::{Limits, dataset_of, scale_units};
 use crate::forecast::outlook::{START_S, around_load_s};
@@ -55,8 +55,8 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let n_servers = distinct(&SERVER).len() as f64;
     let is_missing = |server: &&Vec<String>| {
         // A version of a series that is present need not be the requested one, but usually is.
-        let series = |version: &str| version.parse().map(|v: model::text::units::PgVersion| v.series());
-        matches!(series(&server[1]), Ok(series) if !limits.fetched.contains(&series))
+        let version = server[1].parse::<PgVersion>();
+        version.is_ok_and(|v| v.last_before_binaries().is_none() && !limits.fetched.contains(&v.series()))
     };
     // Builds from source are kept, and not part of the budget (`builds.rs`).
     let is_fetched = experiment.server.source.is_none();

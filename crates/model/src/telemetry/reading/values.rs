@@ -1,5 +1,5 @@
 //! The values of a tick: a sorted list, because a study has millions of them, which are read once and looked up often. Equal
-//! names of the ticks of a file share one text.
+//! names that a thread reads share one text.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -11,9 +11,9 @@ use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Names that a thread remembers; a machine with hundreds of processors has some thousands. Names beyond have texts of their own.
+/// Names that a thread remembers; a machine with hundreds of processors has some thousands. Further names are not shared.
 const NAMES_MAX: usize = 16_384;
-/// Longer names are no metric's.
+/// No metric has a longer name.
 const NAME_BYTES_MAX: usize = 256;
 
 /// One value and its key.
@@ -240,6 +240,8 @@ impl<'de> Deserialize<'de> for Values {
                 while let Some(entry) = map.next_entry_seed(Name, std::marker::PhantomData)? {
                     entries.push(entry);
                 }
+                // A file may have millions of ticks, each with few values.
+                entries.shrink_to_fit();
                 Ok(Values::of(entries))
             }
         }
@@ -285,6 +287,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&values).unwrap(), r#"{"a":2.5,"a[x]":4.0,"b":3.0}"#);
         assert_eq!(read(r#"{"\u0061": 1}"#)["a"], 1.0);
         assert!(read("{}").is_empty());
+        assert_eq!([read("{}"), read(r#"{"a": 1}"#)].map(|values| values.entries.capacity()), [0, 1]);
         for wrong in [r#"{"a": "1"}"#, r#"{"a": null}"#, "[1]", r#"{"a": 1"#] {
             assert!(serde_json::from_str::<Values>(wrong).is_err(), "{wrong}");
         }

@@ -12,7 +12,7 @@ use crate::html::{table, thinning};
 use crate::prose::scalability::others;
 use crate::prose::{format, phrases};
 
-/// Curves of more groups than this in a panel would cover their lines.
+/// With more groups in a panel, the curves would hide the lines of the medians.
 const CURVES_MAX: usize = 4;
 
 /// The law of one curve, drawn over the medians of its group.

@@ -57,19 +57,24 @@ fn is_on_path(tool: &str) -> bool {
     env::split_paths(&path).any(|dir| dir.join(tool).is_file())
 }
 
-/// Whether the source has been built here before. Of a directory without a revision, that is so also after a change, which shows
-/// only when it is built.
+/// Whether a build of the source is kept, as it would be made now. Whether a branch or a directory has changed since then shows only
+/// when it is to be built.
 pub fn is_kept(cache: &Cache, source: &Source) -> bool {
-    let builds = cache.dir.join("builds");
-    let is_of_tree = |dir: &Path| {
+    let Ok(compiler) = super::compiler() else { return false };
+    let is_of_it = |dir: &Path| {
         let text = trust::read(&dir.join(FACTS_FILE), RECEIPT_BYTES_MAX).ok();
         let recipe = text.and_then(|text| serde_json::from_slice::<Recipe>(&text).ok());
-        recipe.is_some_and(|recipe| recipe.tree == source.tree)
+        recipe.is_some_and(|recipe| {
+            !recipe.made.is_empty()
+                && recipe.revision.as_deref() == source.revision
+                // A commit is the same in any repository.
+                && (source.revision.is_some() || recipe.tree == source.tree)
+                && recipe.compiler == compiler
+                && recipe.configure == super::configure_options()
+        })
     };
-    match source.revision {
-        Some(_) => has_build(&builds, source),
-        None => has_entry(&builds, &format!("{TREE}-"), is_of_tree),
-    }
+    let start = format!("{}-", label_of(source.revision.unwrap_or(TREE)));
+    has_entry(&cache.dir.join("builds"), &start, is_of_it)
 }
 
 /// Whether a build of a revision of this name is kept: of this repository, or of another one.
@@ -93,6 +98,7 @@ fn has_entry(dir: &Path, start: &str, is_meant: impl Fn(&Path) -> bool) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::binaries::tree::Tree;
 
     #[test]
     fn a_repository_that_cannot_be_read_is_reported_before_anything_is_built() {
@@ -111,14 +117,32 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_built_before_is_known_by_its_name() {
+    fn a_build_is_kept_if_it_would_be_made_the_same_way_now() {
         let dir = tempfile::tempdir().unwrap();
-        let is_kept = |tree| is_kept(&Cache::at(dir.path()), &Source { tree, revision: None });
-        assert!(!is_kept("/pg"));
-        let built = dir.path().join("builds/tree-0123");
-        fs::create_dir_all(&built).unwrap();
-        let facts = r#"{"tree": "/pg", "revision": null, "content": "", "compiler": "", "configure": []}"#;
-        fs::write(built.join(FACTS_FILE), facts).unwrap();
-        assert!(is_kept("/pg") && !is_kept("/other"));
+        let is_kept = |tree, revision| is_kept(&Cache::at(dir.path()), &Source { tree, revision });
+        let keep = |name: &str, change: &dyn Fn(&mut Recipe)| {
+            let built = dir.path().join("builds").join(name);
+            fs::create_dir_all(built.join("bin")).unwrap();
+            let mut recipe = Recipe {
+                tree: "/pg".to_string(),
+                revision: None,
+                content: String::new(),
+                compiler: crate::binaries::build::compiler().unwrap(),
+                configure: crate::binaries::build::configure_options(),
+                maker_uid: None,
+                made: Tree::of(&built, FACTS_FILE).unwrap(),
+            };
+            change(&mut recipe);
+            fs::write(built.join(FACTS_FILE), serde_json::to_vec(&recipe).unwrap()).unwrap();
+        };
+        keep("tree-01", &|recipe| recipe.made = Tree::default());
+        keep("tree-02", &|recipe| recipe.compiler.push('+'));
+        keep("tree-03", &|recipe| recipe.configure.clear());
+        keep("tree-x-04", &|recipe| recipe.revision = Some("tree-x".to_string()));
+        assert!(!is_kept("/pg", None));
+        keep("tree-05", &|_| {});
+        keep("REL_12_1-06", &|recipe| recipe.revision = Some("REL_12_1".to_string()));
+        assert!(is_kept("/pg", None) && !is_kept("/other", None));
+        assert!(is_kept("/other", Some("REL_12_1")) && !is_kept("/pg", Some("REL_12_2")));
     }
 }
