@@ -31,7 +31,8 @@ make_packages() {
     local config=${stage%/*}/nfpm.yaml
     install -m 755 packaging/postrm "${stage%/*}/postrm"
     rpm_man_pages "$stage" >"$config.pages"
-    sed "/Here packaging\/stage.sh writes/r $config.pages" packaging/nfpm.yaml >"$config"
+    sed "/# RPM MAN PAGES/r $config.pages" packaging/nfpm.yaml >"$config"
+    grep -q 'dst: /usr/share/man/man1/pgdyno.1.gz' "$config" || fail "packaging/nfpm.yaml has no place for the man pages of the .rpm"
     [[ $architecture == aarch64 ]] && goarch=arm64
     for packager in deb rpm; do
         (cd "$stage" && PACKAGE_ARCHITECTURE=$goarch PACKAGE_VERSION=$version PACKAGE_MAINTAINER=$maintainer \
