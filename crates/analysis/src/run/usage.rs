@@ -319,16 +319,12 @@ fn by_metric<'a>(ticks: &[Placed<'a>], machine: TickSource) -> HashMap<&'a str, 
     index
 }
 
-/// Keys of a metric in a tick, in their order.
-fn keys_of<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = &'a str> {
-    // `host.cpu.user-x` would lie between `host.cpu.user` and `host.cpu.user[…]`.
-    let begins = placed.tick.values.starting_with(metric).iter().map(|(key, _)| &**key);
-    begins.filter(move |key| split_key(key).0 == metric)
-}
-
 /// Sum of a metric's value over its instances. (`Iterator::sum` of nothing would be -0.0.)
 pub(crate) fn sum_of(placed: &Placed, metric: &str) -> f64 {
-    keys_of(placed, metric).filter_map(|key| placed.value(key)).fold(0.0, |sum, value| sum + value)
+    // `host.cpu.user-x` would lie between `host.cpu.user` and `host.cpu.user[…]`.
+    let begins = placed.tick.values.starting_with(metric).iter();
+    let of_it = begins.filter(|(key, _)| split_key(key).0 == metric);
+    of_it.fold(0.0, |sum, (_, value)| sum + placed.bounded(metric, *value))
 }
 
 #[cfg(test)]

@@ -24,15 +24,15 @@ pub struct Builds {
 impl Builds {
     /// The builds of `plan` on a machine with `n_cpus`; `None` if there are none.
     pub fn of(plan: &Plan, cache: &Cache, n_cpus: usize) -> Option<Builds> {
-        let mut missing: Vec<Source> = Vec::new();
+        let mut sources: Vec<Source> = Vec::new();
         for case in &plan.cases {
             let ServerSource::Source { tree, revision } = &case.server.source else { continue };
             let source = Source { tree, revision: revision.as_deref() };
-            if !missing.contains(&source) && !build::is_kept(cache, &source) {
-                missing.push(source);
+            if !sources.contains(&source) {
+                sources.push(source);
             }
         }
-        let n = missing.len();
+        let n = sources.iter().filter(|source| !build::is_kept(cache, source)).count();
         let each_s = SERIAL_S + COMPILE_CPU_S / n_cpus.max(1) as f64;
         (n > 0).then_some(Builds { n, length_s: n as f64 * each_s })
     }

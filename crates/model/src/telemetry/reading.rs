@@ -4,7 +4,7 @@ mod values;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::values::{Entry, Values, value_in};
+pub use self::values::{Entry, Values};
 
 /// Source of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

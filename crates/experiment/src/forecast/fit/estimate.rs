@@ -53,14 +53,15 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
         .map(|scale| bytes(scale))
         .sum();
     let n_servers = distinct(&SERVER).len() as f64;
+    // Builds from source are kept, and not part of the budget (`builds.rs`).
+    let is_built =
+        |version: &PgVersion| experiment.server.source.is_some() || version.last_before_binaries().is_some();
     let is_missing = |server: &&Vec<String>| {
         // A version of a series that is present need not be the requested one, but usually is.
         let version = server[1].parse::<PgVersion>();
-        version.is_ok_and(|v| v.last_before_binaries().is_none() && !limits.fetched.contains(&v.series()))
+        version.is_ok_and(|v| !is_built(&v) && !limits.fetched.contains(&v.series()))
     };
-    // Builds from source are kept, and not part of the budget (`builds.rs`).
-    let is_fetched = experiment.server.source.is_none();
-    let n_fetched = distinct(&SERVER).iter().filter(|server| is_fetched && is_missing(server)).count() as f64;
+    let n_fetched = distinct(&SERVER).iter().filter(is_missing).count() as f64;
     let first_s = n_servers * FIRST_S / limits.speed.whole() + n_fetched * FETCH_S;
     let n_runs = cases.len() * experiment.experiment.repeats as usize;
     let n_again = repeats_max(n_runs, experiment.run.repeat_disturbed);

@@ -38,7 +38,7 @@ impl Values {
 
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<f64> {
-        value_in(&self.entries, key)
+        place_in(&self.entries, key).ok().map(|place| self.entries[place].1)
     }
 
     /// The value of a key, to be changed.
@@ -123,11 +123,6 @@ impl Values {
         }
         Values { entries }
     }
-}
-
-/// The value of a key among sorted entries.
-pub fn value_in(entries: &[Entry], key: &str) -> Option<f64> {
-    place_in(entries, key).ok().map(|place| entries[place].1)
 }
 
 fn place_in(entries: &[Entry], key: &str) -> Result<usize, usize> {

@@ -5,11 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use files::trust;
 use sha2::{Digest, Sha256};
 
-use super::{FACTS_FILE, Recipe, Source, TREE, clean_environment, label_of};
-use crate::binaries::fetch::{Cache, RECEIPT_BYTES_MAX};
+use super::{BuildPlace, FACTS_FILE, Source, TREE, clean_environment, label_of};
+use crate::binaries::fetch::Cache;
 use crate::process::spawn::output_of;
 
 /// Programs that every build calls.
@@ -60,17 +59,15 @@ fn is_on_path(tool: &str) -> bool {
 /// Whether a build of the source is kept, as it would be made now. Whether a branch or a directory has changed since then shows only
 /// when it is to be built.
 pub fn is_kept(cache: &Cache, source: &Source) -> bool {
-    let Ok(compiler) = super::compiler() else { return false };
     let is_of_it = |dir: &Path| {
-        let text = trust::read(&dir.join(FACTS_FILE), RECEIPT_BYTES_MAX).ok();
-        let recipe = text.and_then(|text| serde_json::from_slice::<Recipe>(&text).ok());
+        let recipe = BuildPlace { dir: dir.to_path_buf() }.recipe().ok().flatten();
         recipe.is_some_and(|recipe| {
             !recipe.made.is_empty()
                 && recipe.revision.as_deref() == source.revision
                 // A commit is the same in any repository.
                 && (source.revision.is_some() || recipe.tree == source.tree)
-                && recipe.compiler == compiler
                 && recipe.configure == super::configure_options()
+                && super::compiler().is_ok_and(|compiler| recipe.compiler == compiler)
         })
     };
     let start = format!("{}-", label_of(source.revision.unwrap_or(TREE)));
@@ -98,6 +95,7 @@ fn has_entry(dir: &Path, start: &str, is_meant: impl Fn(&Path) -> bool) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::binaries::build::Recipe;
     use crate::binaries::tree::Tree;
 
     #[test]
