@@ -51,20 +51,50 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
 
 /// As [`try_drive`], with further commands, each at its time after `go`.
 pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)]) -> Result<Driven, String> {
+    let later = later.to_vec();
+    try_drive_and(load, move |go, send| {
+        for (after, command) in later {
+            std::thread::sleep((go + after).saturating_sub(unix_now()));
+            send(&command);
+        }
+    })
+}
+
+/// As [`try_drive`], and stops the load as soon as this holds.
+pub(crate) fn try_drive_until(
+    load: LoadSpec,
+    is_enough: impl Fn() -> bool + Send + 'static,
+) -> Result<Driven, String> {
+    let end = unix_now() + Duration::from_secs(u64::from(load.window.measure_s));
+    try_drive_and(load, move |_, send| {
+        while !is_enough() && unix_now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        send(&DriveCommand::Stop);
+    })
+}
+
+fn unix_now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap()
+}
+
+/// As [`try_drive`], while `later` is given the moment of `go` and sends commands.
+fn try_drive_and(
+    load: LoadSpec,
+    later: impl FnOnce(Duration, &mut dyn FnMut(&DriveCommand)) + Send + 'static,
+) -> Result<Driven, String> {
     let (mut orders, input) = UnixStream::pair().unwrap();
     let order = serde_json::to_string(&DriveOrder::new(load, None)).unwrap();
-    let go_unix_ns =
-        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_millis(20);
-    let go = serde_json::to_string(&DriveCommand::Go(go_unix_ns.as_nanos() as u64)).unwrap();
+    let go = unix_now() + Duration::from_millis(20);
     // It stays open, because the end of the input would stop the load.
-    let later = later.to_vec();
     let writer = std::thread::spawn(move || {
-        writeln!(orders, "{order}\n{go}").unwrap();
-        for (after, command) in later {
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-            std::thread::sleep((go_unix_ns + after).saturating_sub(now));
-            writeln!(orders, "{}", serde_json::to_string(&command).unwrap()).unwrap();
-        }
+        writeln!(orders, "{order}").unwrap();
+        // A load that ended by itself takes no more commands.
+        let mut send = |command: &DriveCommand| {
+            let _ = writeln!(orders, "{}", serde_json::to_string(command).unwrap());
+        };
+        send(&DriveCommand::Go(go.as_nanos() as u64));
+        later(go, &mut send);
         orders
     });
     let mut output = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use model::telemetry::event::EventKind;
 use testbed::hostile::{done, key, message, read_message, read_startup, ready, serve, write_endlessly};
 use wire::Conninfo;
 
-use crate::driven::{Driven, load, try_drive};
+use crate::driven::{Driven, load, try_drive, try_drive_until};
 
 /// What the server answers to a message.
 enum Answer {
@@ -100,8 +100,17 @@ fn spec(server: &Hostile, script: &str, n: u64) -> LoadSpec {
 
 /// Drives the load with each poller that the kernel has.
 fn with_each(spec: &LoadSpec, mut check: impl FnMut(&str, &Driven)) {
+    with_each_by(try_drive, spec, &mut check);
+}
+
+/// As [`with_each`], by a way to drive.
+fn with_each_by(
+    drive: impl Fn(LoadSpec) -> Result<Driven, String>,
+    spec: &LoadSpec,
+    check: &mut dyn FnMut(&str, &Driven),
+) {
     for (choice, name) in [(PollerChoice::Epoll, "epoll"), (PollerChoice::IoUring, "io_uring")] {
-        match try_drive(LoadSpec { poller: choice, ..spec.clone() }) {
+        match drive(LoadSpec { poller: choice, ..spec.clone() }) {
             Ok(driven) => check(name, &driven),
             Err(message) => assert!(
                 choice == PollerChoice::IoUring && message.contains("does not let this process use io_uring"),
@@ -246,24 +255,32 @@ fn a_server_that_never_stops_holds_up_neither_the_others_nor_the_end() {
     for (what, again) in endless {
         // The first client that gets there; the other one goes on.
         let is_taken = Arc::new(AtomicBool::new(false));
-        let taken = Arc::clone(&is_taken);
+        let n_of_the_other = Arc::new(AtomicUsize::new(0));
+        let (taken, other) = (Arc::clone(&is_taken), Arc::clone(&n_of_the_other));
         let server = Hostile::start(move |n| match n {
             10 if !taken.swap(true, Ordering::Relaxed) => Answer::Endless(again.clone()),
-            _ => Answer::Once([done(), ready()].concat()),
+            n => {
+                other.fetch_max(n, Ordering::Relaxed);
+                Answer::Once([done(), ready()].concat())
+            }
         });
         let mut spec = spec(&server, "\\sleep 1 ms\nSELECT 1;", 1);
         spec.transactions_per_client = None;
-        spec.window = Window { ramp_up_s: 0, measure_s: 3, grace_s: 1 };
         spec.all_notices = what == "notices";
         spec.n_clients = 2;
         let began = std::time::Instant::now();
-        with_each(&spec, |name, driven| {
+        let drive = |spec: LoadSpec| {
+            let other = Arc::clone(&n_of_the_other);
+            try_drive_until(spec, move || other.load(Ordering::Relaxed) > 50)
+        };
+        with_each_by(drive, &spec, &mut |name, driven| {
             let counts = &driven.done.counts;
             // Two clients that are both held up have committed 20 or 21.
-            assert!(counts.committed > 25, "{name}, {what}: {counts:?}");
+            assert!(counts.committed > 50, "{name}, {what}: {counts:?}");
             // The endless one, and the other one if it sleeps when the load ends.
             assert!((1..=2).contains(&(counts.started - counts.committed)), "{name}, {what}: {counts:?}");
             assert!(is_taken.swap(false, Ordering::Relaxed), "{name}, {what}: {counts:?}");
+            n_of_the_other.store(0, Ordering::Relaxed);
         });
         assert!(began.elapsed() < Duration::from_secs(60), "{what}: {:?}", began.elapsed());
     }
