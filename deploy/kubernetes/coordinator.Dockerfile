@@ -1,10 +1,10 @@
-# An image that conducts experiments: pgdyno with the programs that lead to its drivers, ssh and kubectl.
+# An image that conducts experiments: pgdyno with ssh and kubectl, by which it reaches its drivers.
 #
 #   ./package                                    makes the programs and their list, dist/SHA256SUMS
 #   docker build -f deploy/kubernetes/coordinator.Dockerfile -t REGISTRY/pgdyno-coordinator:VERSION dist
 #   docker run --rm -it -v "$PWD:/results" -v ~/.ssh:/home/pgdyno/.ssh:ro REGISTRY/pgdyno-coordinator:VERSION plan exp.toml
 #
-# The programs of both architectures lie next to their list, so that --upload puts the right one on each machine.
+# The programs for both architectures are next to their list, so --upload puts the right one on each machine.
 FROM debian:13-slim
 ARG TARGETARCH=amd64
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates kubernetes-client openssh-client && \
