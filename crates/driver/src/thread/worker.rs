@@ -94,8 +94,8 @@ const CANCEL_GRACE_NS: Nanos = 2 * SECOND_NS;
 const AHEAD: usize = 2;
 /// Big enough for the replies of any built-in script; larger results come in several pieces.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// Most reads from one connection in a turn: 1 MiB.
-const READS_MAX: usize = 64;
+/// Most reads from one connection in a turn, 256 KiB: the other clients wait meanwhile.
+const READS_MAX: usize = 16;
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Worker<'a> {
