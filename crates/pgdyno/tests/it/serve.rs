@@ -202,3 +202,37 @@ fn comparisons_histories_and_plans_are_used_by_keyboard_and_say_what_they_are() 
     serving.signal(Signal::SIGINT);
     serving.wait().expect(0);
 }
+
+#[test]
+fn an_experiment_that_a_page_stops_twice_ends_in_order() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let server = pg.admin_target(&pg.database());
+    let args = "run -w tpcb-select -s 1 -c 1 --pace=100/s --measure 60s --ramp-up 0s --repeats 1 --set prepare.settle=false \
+                -o results/out --server";
+    let running = place.start(place.command(&args.split_whitespace().chain([&*server]).collect::<Vec<_>>()));
+    let serving = place.start(place.command(&["serve", "results", "--control", "--listen", "127.0.0.1:0"]));
+    let address = address_after(&serving, "serving `results` at ");
+    let (host, token) = address.split_once("/login#").expect("the printed address has the token");
+    let directory = tempfile::tempdir().unwrap();
+    let mut tab = Tab::open(directory.path(), Look { width: 1280, height: 900, is_dark: false });
+    tab.go(&format!("http://{host}/"));
+    tab.eval(&format!("token.value = '{token}'; document.querySelector('.act').click()"));
+    tab.wait_for("document.querySelector('.results')");
+    wait_until("the load", || place.path("results/out/runs/0001/intervals.jsonl").exists());
+    tab.go(&format!("http://{host}/live/out"));
+    tab.wait_for("document.querySelector('form[action=\"/stop/out\"]')");
+    tab.eval(
+        "window.answers = []; \
+         for (const _ of [1, 2, 3]) fetch('/stop/out', {method: 'POST'}).then(a => answers.push(a.status)); 0",
+    );
+    let ended = running.wait();
+    tab.wait_for("answers.length === 3");
+    assert!(ended.stderr.contains("stopped"), "{}", ended.stderr);
+    let state = std::fs::read_to_string(place.path("results/out/state.jsonl")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(state.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["run"], &last["state"]), (&0.into(), &"partial".into()), "{state}");
+    assert!(place.path("results/out/report.html").exists());
+    drop(tab);
+    serving.signal(Signal::SIGINT);
+    serving.wait().expect(0);
+}

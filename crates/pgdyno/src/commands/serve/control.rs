@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -18,7 +20,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Most bytes of a reason.
 const REASON_BYTES_MAX: u64 = 64 << 10;
 
-/// Asks the process that writes to a directory to stop, as Ctrl-C does.
+/// Those that were asked to stop: process, device and inode of the lock.
+static ASKED: Mutex<Vec<(u32, u64, u64)>> = Mutex::new(Vec::new());
+/// Whether an experiment that a page has started is prepared or measured.
+static IS_AGAIN: AtomicBool = AtomicBool::new(false);
+
+/// Asks the process that writes to a directory to stop, as Ctrl-C does. It is asked once: a second signal would end it at once, and
+/// leave the server's settings as the experiment had them.
 ///
 /// # Errors
 /// When nobody writes there, or it is not a pgdyno of this user.
@@ -33,14 +41,23 @@ pub(super) fn stop(dir: &Path) -> Result<()> {
         "process {pid}, which measures there, is not a pgdyno of this machine and user"
     );
     // Whoever wrote the number into the file may have meant another process.
-    ensure!(has_open(pid, &dir.join(store::names::LOCK)), "process {pid} does not measure there");
-    let pid = i32::try_from(pid).context("a process id is smaller")?;
-    kill(Pid::from_raw(pid), Signal::SIGINT).with_context(|| format!("cannot ask process {pid} to stop"))
+    let lock =
+        std::fs::symlink_metadata(dir.join(store::names::LOCK)).context("nobody measures there now")?;
+    ensure!(has_open(pid, &lock), "process {pid} does not measure there");
+    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let writing = (pid, lock.dev(), lock.ino());
+    if asked.contains(&writing) {
+        return Ok(());
+    }
+    let number = i32::try_from(pid).context("a process id is smaller")?;
+    kill(Pid::from_raw(number), Signal::SIGINT)
+        .with_context(|| format!("cannot ask process {pid} to stop"))?;
+    asked.push(writing);
+    Ok(())
 }
 
 /// Whether a process has this file open.
-fn has_open(pid: u32, file: &Path) -> bool {
-    let Ok(wanted) = std::fs::symlink_metadata(file) else { return false };
+fn has_open(pid: u32, wanted: &std::fs::Metadata) -> bool {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let mut facts = entries.filter_map(|entry| std::fs::metadata(entry.path()).ok());
     facts.any(|facts| (facts.dev(), facts.ino()) == (wanted.dev(), wanted.ino()))
@@ -51,10 +68,11 @@ fn has_open(pid: u32, file: &Path) -> bool {
 /// The experiment may be somebody else's: what it would execute needs the same consent as there.
 ///
 /// # Errors
-/// When it ends at once for a reason that no consent removes.
+/// When it ends at once for a reason that no consent removes, or another one that was started here has not ended.
 pub(super) fn again(dir: &Path, root: &Path, consents: &[Consent]) -> Result<Again> {
     store::expect_ours(dir)?;
     let plan = store::read_plan(dir)?;
+    let Some(turn) = Turn::take() else { bail!("another experiment was started here, and has not ended") };
     let today = jiff::Zoned::now().date().to_string();
     let random = u16::from_str_radix(&files::random_hex(2)?, 16)?;
     let output = store::default_path(root, &plan.name, &today, random);
@@ -82,9 +100,25 @@ pub(super) fn again(dir: &Path, root: &Path, consents: &[Consent]) -> Result<Aga
         if let Some(mut said) = child.stderr.take() {
             let _ = std::io::copy(&mut said, &mut std::io::sink());
         }
-        child.wait()
+        let _ = child.wait();
+        drop(turn);
     });
     Ok(Again::Begun(name))
+}
+
+/// The right to start an experiment, until it has ended: two at once would disturb each other.
+struct Turn;
+
+impl Turn {
+    fn take() -> Option<Turn> {
+        (!IS_AGAIN.swap(true, Ordering::Relaxed)).then_some(Turn)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        IS_AGAIN.store(false, Ordering::Relaxed);
+    }
 }
 
 /// The option by which the command line gives a consent.
