@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::experiment::case::{Case, ServerSource};
@@ -24,7 +25,7 @@ pub(crate) use crate::run::meeting::Meeting;
 use crate::run::meeting::Side;
 use crate::schedule::agenda::Repeats;
 use crate::schedule::conduct::{Order, make_run};
-use crate::schedule::sequence::Sequence;
+use crate::schedule::sequence::{self, Sequence};
 use crate::site::Site;
 use crate::site::clock::unix_now;
 use crate::site::keys::key_of_twin;
@@ -162,13 +163,16 @@ fn play_round(
     let meeting = Meeting::default();
     let (sender, progress) = mpsc::channel();
     let records = thread::scope(|scope| {
-        let side = |spec: &'_ RunSpec, stage, is_a: bool, sender| {
+        let side = |spec: &'_ RunSpec, stage, is_a: bool, sender: Sender<Progress>| {
             let side = Side { meeting: &meeting, turns: turns(&is_a_first, is_a, slicing) };
             let spec = spec.clone();
-            scope.spawn(move || run_side(order, &spec, side, stage, sender))
+            let mut watch = move |progress| {
+                let progress = Box::new(progress);
+                sender.send(Progress::OfSide { side: usize::from(!is_a), progress }).ok();
+            };
+            scope.spawn(move || run_side(order, &spec, side, stage, &mut watch))
         };
-        // The screen has room for one.
-        let sides = [side(spec_a, stage_a, true, Some(sender)), side(spec_b, stage_b, false, None)];
+        let sides = [side(spec_a, stage_a, true, sender.clone()), side(spec_b, stage_b, false, sender)];
         progress.iter().for_each(&mut *watch);
         sides.map(|side| side.join().unwrap_or_else(|_| Err(anyhow!("a side of the duet has panicked"))))
     });
@@ -231,23 +235,22 @@ fn run_side(
     spec: &RunSpec,
     side: Side<'_>,
     stage: &mut Stage,
-    sender: Option<Sender<Progress>>,
+    watch: &mut Watch,
 ) -> Result<RunRecord> {
     let Order { plan, dir, .. } = *order;
     let case = plan.case(spec.case).context("the plan has the case")?;
     let meeting = side.meeting;
     let run = OneRun { side: Some(side), ..order.one_run(spec, case, Vec::new()) };
-    let mut watch = |progress| {
-        if let Some(sender) = &sender {
-            sender.send(progress).ok();
-        }
-    };
-    let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, &mut watch));
+    let (begun, n_runs) = (Instant::now(), plan.runs.len() as u32);
+    watch(Progress::RunBegins { run: spec.run, n_runs, label: case.label() });
+    let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, watch));
     // The other side may not wait for one that has failed.
     meeting.call_off();
     let is_well = record.as_ref().is_ok_and(|record| record.state == RunState::Completed);
     let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
     let record = record?;
+    let left_s = begun.elapsed().as_secs_f64() * f64::from(plan.repeats.saturating_sub(spec.block));
+    watch(sequence::run_ends(&record, None, n_runs, left_s));
     stopped.context("the server does not stop")?;
     Ok(record)
 }

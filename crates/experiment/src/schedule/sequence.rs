@@ -295,13 +295,19 @@ fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch
     })
 }
 
+/// The end of a run, for whoever waits. The mean over the rates that a search tried means nothing.
 fn end_of(record: &RunRecord, n_runs: u32, left_s: f64) -> Progress {
+    let tps = measured_tps(record).filter(|_| record.search.is_none());
+    run_ends(record, tps, n_runs, left_s)
+}
+
+/// The end of a run with a throughput of `tps`.
+pub(super) fn run_ends(record: &RunRecord, tps: Option<f64>, n_runs: u32, left_s: f64) -> Progress {
     Progress::RunEnds {
         run: record.spec.run,
         n_runs,
         state: record.state,
-        // The mean over the rates that a search tried means nothing.
-        tps: measured_tps(record).filter(|_| record.search.is_none()),
+        tps,
         failed: record.done.as_ref().map_or(0.0, |done| failed_share(&done.counts)),
         reason: record.reason.clone(),
         left_s,

@@ -29,6 +29,11 @@ pub enum Progress {
         lane: usize,
         progress: Box<Progress>,
     },
+    /// Progress of a side of a duet: 0 for A, 1 for B.
+    OfSide {
+        side: usize,
+        progress: Box<Progress>,
+    },
     PhaseBegins(Phase),
     /// A second of load is over.
     Second {
@@ -57,7 +62,7 @@ pub enum Progress {
         run: u32,
         n_runs: u32,
         state: RunState,
-        /// Committed transactions per second of the measurement.
+        /// Committed transactions per second of the measurement; `None` for a side of a duet, which only has its slices, and for a search.
         tps: Option<f64>,
         /// Share of the transactions that failed, of those that committed or failed.
         failed: f64,
@@ -69,10 +74,10 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// The event, whichever lane it is of.
+    /// The event, whichever lane or side it is of.
     pub fn itself(&self) -> &Progress {
         match self {
-            Progress::OfLane { progress, .. } => progress.itself(),
+            Progress::OfLane { progress, .. } | Progress::OfSide { progress, .. } => progress.itself(),
             other => other,
         }
     }

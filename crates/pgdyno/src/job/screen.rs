@@ -91,14 +91,25 @@ impl Screen {
     pub(crate) fn show(&mut self, progress: Progress) {
         match progress {
             Progress::OfLane { lane, progress } => self.show_of(Some(lane), *progress),
+            Progress::OfSide { side, progress } => self.show_side(side, *progress),
             of_all => self.show_of(None, of_all),
+        }
+    }
+
+    /// Shows progress of A as that of the duet: B does the same at the same time, and there is one row. The ends of their runs say
+    /// nothing: each has been measured in its slices only.
+    fn show_side(&mut self, side: usize, progress: Progress) {
+        if side == 0 && !matches!(progress, Progress::RunBegins { .. } | Progress::RunEnds { .. }) {
+            self.show_of(None, progress);
         }
     }
 
     /// Shows progress of a lane, or of all that there is.
     fn show_of(&mut self, lane: Option<usize>, progress: Progress) {
         match progress {
-            Progress::OfLane { progress, .. } => self.show_of(lane, *progress),
+            Progress::OfLane { progress, .. } | Progress::OfSide { progress, .. } => {
+                self.show_of(lane, *progress)
+            }
             Progress::Fetch(fetch) => self.fetch(lane, fetch),
             Progress::Step(text) => self.line(lane, &text),
             Progress::Note(text) => self.note(lane, &text),

@@ -121,3 +121,30 @@ fn prometheus_sees_phases_transactions_and_latencies_of_the_running_experiment()
     assert_eq!(below, seen, "no transaction took a minute");
     assert!(prometheus.one("max_over_time(up[5m])") == 1.0);
 }
+
+#[test]
+fn metrics_of_a_duet_have_both_sides_and_count_its_runs() {
+    let (place, port) = (Place::with_binaries(&["18"]), unused_port());
+    let address = format!("127.0.0.1:{port}");
+    let args = "compare --duet --rounds 2 --slice 150 --guard 15 --measure 4s --ramp-up 0s -w tpcb-select -s 1 -c 2 \
+                --set prepare.settle=false --a server.settings.jit=on --b server.settings.jit=off \
+                -o out --quiet --metrics";
+    let running = place.start(place.command(&args.split_whitespace().chain([&*address]).collect::<Vec<_>>()));
+    let value = |name: &str| -> Option<f64> {
+        let text = get(port, "/metrics")?;
+        text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
+    wait_until("the end of the first round", || {
+        value("pgdyno_runs_ended_total{state=\"completed\"}") == Some(2.0)
+    });
+    wait_until("the second round", || {
+        let text = get(port, "/metrics").unwrap_or_default();
+        ["0", "1"].iter().all(|lane| text.contains(&format!("pgdyno_run{{lane=\"{lane}\",case=")))
+    });
+    for side in ["0", "1"] {
+        let committed = value(&format!("pgdyno_transactions_total{{lane=\"{side}\"}}"));
+        assert!(committed.is_some_and(|n| n > 0.0), "{side}: {committed:?}");
+    }
+    assert!(value("pgdyno_last_run_transactions_per_second{lane=\"0\"}").is_none(), "it had its slices only");
+    running.wait();
+}

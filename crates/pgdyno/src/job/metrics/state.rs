@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) ended: BTreeMap<&'static str, u64>,
     /// Runs that were repeated because they were disturbed.
     pub(super) n_repeated: u64,
-    /// By number of the lane, from 0; one if nothing is measured side by side.
+    /// By number of the lane, from 0; one if nothing is measured side by side. Those of a duet are A and B.
     pub(super) lanes: BTreeMap<usize, LaneState>,
 }
 
@@ -59,7 +59,9 @@ impl State {
 
     fn see_of(&mut self, lane: usize, progress: &Progress) {
         match progress {
-            Progress::OfLane { lane, progress } => self.see_of(*lane, progress),
+            Progress::OfLane { lane, progress } | Progress::OfSide { side: lane, progress } => {
+                self.see_of(*lane, progress);
+            }
             Progress::RunBegins { run, label, .. } => {
                 let lane = self.lane(lane);
                 lane.run = Some((*run, label.clone()));
