@@ -45,12 +45,13 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     if let Some(url) = &args.spot_notice {
         spot::watch(url)?;
     }
+    // Before the directory is created: an address in use leaves none.
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut job = match &args.resume {
         Some(dir) => resumed(dir, args, consent(args))?,
         None => begun(args)?,
     };
     job::end_in_time(format!("continue with: pgdyno run --resume {}", job.dir.path().display()));
-    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,

@@ -36,10 +36,11 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
         );
     }
+    // Before the directory is created: an address in use leaves none.
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut job = prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?;
     let gauge = Gauge::new(args, &job.plan);
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
-    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,

@@ -32,6 +32,8 @@ use crate::{Exit, print, say, signals};
 pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     // From here on a signal asks for an orderly stop.
     signals::stop_flag();
+    // Before the directory is created: an address in use leaves none.
+    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut original = Original::of(args)?;
     let part = original.part()?;
     let own = part.plan.cases.iter().map(|case| case.id);
@@ -39,7 +41,6 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     let slicing = store::read_duet(original.dir())?.map(|duet| duet.slicing);
     let job = begin(args, &original, part.plan, slicing)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
-    let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
