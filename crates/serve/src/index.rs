@@ -78,10 +78,11 @@ impl Index {
     pub(crate) fn dir(&self, name: &str) -> Option<PathBuf> {
         let is_plain = !name.is_empty() && !name.contains('/') && ![".", ".."].contains(&name);
         let dir = self.path(name);
-        (is_plain
-            && (self.is_single() && own_name(&self.root) == name || !self.is_single())
-            && is_result(&dir))
-        .then_some(dir)
+        let is_listed = match self.is_single() {
+            true => own_name(&self.root) == name,
+            false => !store::is_hidden(&dir),
+        };
+        (is_plain && is_listed && is_result(&dir)).then_some(dir)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -103,7 +104,8 @@ impl Index {
             other => other.with_context(|| format!("cannot read directory `{}`", self.root.display()))?,
         };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| is_result(&self.root.join(name))).collect();
+        let is_listed = |dir: &Path| !store::is_hidden(dir) && is_result(dir);
+        let mut names: Vec<String> = names.filter(|name| is_listed(&self.root.join(name))).collect();
         names.sort_unstable_by(|a, b| b.cmp(a));
         names.truncate(RESULTS_MAX);
         Ok(names)

@@ -22,7 +22,7 @@ mod statements;
 
 pub use create::{ExperimentDir, default_path, expect_ours, write_report};
 pub use follow::{Fresh, RunFollow};
-pub use list::{Listing, Listings, list};
+pub use list::{Listing, Listings, is_hidden, list};
 pub use load::{
     LoadError, Stored, has_intervals, is_experiment_dir, load_experiment, load_one, read_comparison,
     read_duet, read_experiment, read_now, read_plan, read_records, read_state,

@@ -56,6 +56,7 @@ pub fn list(results_root: &Path) -> Result<Listings> {
             entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>, std::io::Error>>()
         });
         paths = entries.with_context(context)?;
+        paths.retain(|path| !is_hidden(path));
         paths.sort();
     }
     let mut found = Listings::default();
@@ -68,6 +69,11 @@ pub fn list(results_root: &Path) -> Result<Listings> {
     // A stable sort: experiments of the same moment stay sorted by path.
     found.experiments.sort_by_key(|listing| listing.made_unix_ns);
     Ok(found)
+}
+
+/// Whether a directory begins with a dot: it is no result of its own. Commands unpack into such for the time being.
+pub fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 fn listing(path: PathBuf) -> Result<Listing> {
@@ -118,6 +124,8 @@ mod tests {
                 dir.append_state(&line(0, RunState::Partial)).unwrap();
             }
         }
+        // What `repeat` unpacks is somebody else's, for the time being.
+        ExperimentDir::create(&root.path().join(".unpacked-1"), &sample::plan(), "").unwrap();
         fs::create_dir(root.path().join("damaged")).unwrap();
         fs::write(root.path().join("damaged").join(names::PLAN), "{").unwrap();
         let listings = list(root.path()).unwrap();

@@ -1,5 +1,8 @@
 //! The results that are repeated: a directory, or a file that is unpacked for the time being, and of a merged study one origin.
 
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -119,12 +122,33 @@ impl Original {
     pub(super) fn keep_in(&mut self, dir: &Path) -> Result<()> {
         if self.is_unpacked {
             let kept = dir.join(ORIGINAL);
-            std::fs::rename(&self.dir, &kept)
-                .with_context(|| format!("cannot create `{}`", kept.display()))?;
+            let moved = match std::fs::rename(&self.dir, &kept) {
+                // The new results are a directory where another file system begins.
+                Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+                    copy(&self.dir, &kept).and_then(|()| std::fs::remove_dir_all(&self.dir))
+                }
+                other => other,
+            };
+            moved.with_context(|| format!("cannot create `{}`", kept.display()))?;
             (self.dir, self.is_unpacked) = (kept, false);
         }
         Ok(())
     }
+}
+
+/// Copies what was unpacked: directories and regular files, nothing else.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    DirBuilder::new().mode(0o700).create(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            std::fs::copy(entry.path(), &to)?;
+        }
+    }
+    Ok(())
 }
 
 /// How an origin is asked for, and when it was measured.
@@ -138,5 +162,25 @@ impl Drop for Original {
         if self.is_unpacked {
             let _ = std::fs::remove_dir_all(&self.dir);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_unpacked_is_kept_on_another_file_system_too() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
+        let dir = here.path().join(".unpacked-1");
+        std::fs::create_dir_all(dir.join("runs/0001")).unwrap();
+        std::fs::write(dir.join("runs/0001/run.json"), "{}").unwrap();
+        let mut original = Original { dir: dir.clone(), is_unpacked: true, origin: None };
+        original.keep_in(there.path()).unwrap();
+        assert!(!dir.exists());
+        let kept = there.path().join(ORIGINAL);
+        assert_eq!(std::fs::read_to_string(kept.join("runs/0001/run.json")).unwrap(), "{}");
+        drop(original);
+        assert!(kept.exists(), "it stays with the new results");
     }
 }
