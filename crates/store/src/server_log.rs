@@ -17,38 +17,40 @@ pub(crate) fn copy(log: impl Read, to: File) -> io::Result<File> {
 }
 
 fn copy_up_to(bytes_max: u64, mut log: impl Read, to: File) -> io::Result<File> {
-    let mut to = copy_entries(log.by_ref().take(bytes_max), to)?;
+    let mut to = BufWriter::new(to);
+    copy_entries(log.by_ref().take(bytes_max), &mut to)?;
     if log.read(&mut [0])? > 0 {
         write!(to, "\npgdyno: the log was longer than {bytes_max} bytes; the rest was dropped\n")?;
     }
-    Ok(to)
+    to.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-fn copy_entries(log: impl Read, to: File) -> io::Result<File> {
+/// Copies a log entry by entry, and returns whether one had a secret.
+pub(crate) fn copy_entries(log: impl Read, to: &mut dyn Write) -> io::Result<bool> {
     let mut lines = BufReader::new(log);
-    let mut to = BufWriter::new(to);
-    let (mut entry, mut line) = (Vec::new(), Vec::new());
+    let (mut entry, mut line, mut is_hidden) = (Vec::new(), Vec::new(), false);
     loop {
         line.clear();
         let n_bytes = lines.by_ref().take(ENTRY_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
         let is_more = line.first() == Some(&b'\t') && entry.len() < ENTRY_BYTES_MAX;
         if !is_more {
-            write_entry(&mut to, &entry)?;
+            is_hidden |= write_entry(to, &entry)?;
             entry.clear();
         }
         if n_bytes == 0 {
-            write_entry(&mut to, &entry)?;
-            return to.into_inner().map_err(io::IntoInnerError::into_error);
+            return Ok(write_entry(to, &entry)? || is_hidden);
         }
         entry.append(&mut line);
     }
 }
 
-/// Invalid UTF-8 is copied as it is, unless the entry has a secret.
-fn write_entry(to: &mut impl Write, entry: &[u8]) -> io::Result<()> {
+/// Returns whether the entry has a secret. Invalid UTF-8 is copied as it is, unless it has.
+fn write_entry(to: &mut dyn Write, entry: &[u8]) -> io::Result<bool> {
     let text = String::from_utf8_lossy(entry);
     let hidden = hide_text(&text);
-    to.write_all(if hidden == text { entry } else { hidden.as_bytes() })
+    let is_hidden = hidden != text;
+    to.write_all(if is_hidden { hidden.as_bytes() } else { entry })?;
+    Ok(is_hidden)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use model::secret::{hide_json, hide_text};
 
 use crate::load::{LINES, read_whole};
 use crate::names;
+use crate::server_log::copy_entries;
 
 /// Copies `path` and returns whether it held a secret.
 ///
@@ -24,7 +25,9 @@ pub(super) fn copy(path: &Path, to: &mut dyn Write) -> io::Result<bool> {
         names::LATENCY_ZST | names::STATEMENTS_ZST => compressed(path, to, hide_tag),
         names::REMOTE_ZST => compressed(path, to, hide_text),
         names::LATENCY => lines(files::open(path)?, to, hide_tag),
-        names::SERVER_LOG | names::REMOTE | names::STACKS => lines(files::open(path)?, to, hide_text),
+        // A statement with a secret may have several lines.
+        names::SERVER_LOG => copy_entries(files::open(path)?, to),
+        names::REMOTE | names::STACKS => lines(files::open(path)?, to, hide_text),
         _ => lines(files::open(path)?, to, hide_json),
     }
 }

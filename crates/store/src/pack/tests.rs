@@ -99,6 +99,9 @@ fn a_secret_that_an_earlier_version_wrote_is_not_packed() {
     let plain = zstd::decode_all(fs::File::open(&readings).unwrap()).unwrap();
     let line = format!("{{\"source\":\"{secret}\"}}\n");
     fs::write(&readings, zstd::encode_all(&[&plain, line.as_bytes()].concat()[..], 3).unwrap()).unwrap();
+    add("runs/0001/server.log", "STATEMENT:  ALTER ROLE u PASSWORD\n\t'S3cret'\n");
+    let all = pack(&dir, &place.path("all.tar.gz"), Extent::All, "0.1.0").unwrap();
+    assert!(all.hidden.iter().any(|name| name == "runs/0001/server.log"), "{:?}", all.hidden);
     let packed = pack(&dir, &place.path("a.tar.gz"), Extent::Report, "0.1.0").unwrap();
     let hidden = ["experiment.toml", "runs/0001/events.jsonl", "runs/0001/readings.jsonl.zst"];
     assert_eq!(packed.hidden, ["experiment.toml", "runs/0001/readings.jsonl.zst", "runs/0001/events.jsonl"]);
