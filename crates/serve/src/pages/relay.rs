@@ -19,8 +19,16 @@ use tokio::sync::mpsc;
 use super::{ALL, answer};
 use crate::Elsewhere;
 
-/// Where policies of our pages begin.
-const POLICY: &str = "default-src 'none'; ";
+/// The directives of our pages' policies, each with the sources that it may have; of scripts and styles also those that a hash names.
+const POLICY: [(&str, &[&str]); 7] = [
+    ("default-src", &["'none'"]),
+    ("script-src", &["'none'"]),
+    ("style-src", &["'none'"]),
+    ("connect-src", &["'self'", "'none'"]),
+    ("base-uri", &["'none'"]),
+    ("frame-ancestors", &["'none'"]),
+    ("form-action", &["'self'", "'none'"]),
+];
 
 #[derive(Debug)]
 pub(crate) struct Relay {
@@ -99,11 +107,26 @@ fn allowed(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     let name: HeaderName = name.parse().ok()?;
     let is_allowed = match name {
         CONTENT_TYPE => true,
-        CONTENT_SECURITY_POLICY => value.starts_with(POLICY),
+        CONTENT_SECURITY_POLICY => is_ours(value),
         LOCATION => value.starts_with('/') && !value.starts_with("//") && !value.contains('\\'),
         _ => false,
     };
     is_allowed.then_some((name, HeaderValue::from_str(value).ok()?))
+}
+
+/// Whether a policy allows no more than ours do.
+fn is_ours(policy: &str) -> bool {
+    let mut directives = policy.split(';').map(str::split_ascii_whitespace);
+    let is_narrow = |mut directive: std::str::SplitAsciiWhitespace| {
+        let Some((name, sources)) = directive.next().and_then(|name| POLICY.iter().find(|one| one.0 == name))
+        else {
+            return false;
+        };
+        let is_hash =
+            |source: &str| ["script-src", "style-src"].contains(name) && source.starts_with("'sha256-");
+        directive.all(|source| sources.contains(&source) || is_hash(source))
+    };
+    policy.starts_with("default-src 'none'; ") && directives.all(is_narrow)
 }
 
 #[cfg(test)]
@@ -115,7 +138,16 @@ mod tests {
         for (name, value, is_passed) in [
             ("content-type", "text/html; charset=utf-8", true),
             ("content-security-policy", "default-src 'none'; script-src 'sha256-x'", true),
+            (
+                "content-security-policy",
+                "default-src 'none'; script-src 'sha256-x' 'sha256-y'; style-src 'sha256-z'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+                true,
+            ),
             ("content-security-policy", "default-src *", false),
+            ("content-security-policy", "default-src 'none'; script-src * 'unsafe-inline'", false),
+            ("content-security-policy", "default-src 'none'; connect-src *", false),
+            ("content-security-policy", "default-src 'none'; connect-src 'sha256-x'", false),
+            ("content-security-policy", "default-src 'none'; frame-src *", false),
             ("location", "/live/a", true),
             ("location", "//evil.example.org/", false),
             ("location", "/\\evil.example.org/", false),
