@@ -4,10 +4,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use store::{PackedFile, Receiver};
+use store::{Extent, PackedFile, Receiver};
 use wire::Session;
 
-use crate::push::PART_BYTES;
+use crate::push::{PART_BYTES, contents};
 use crate::{SCHEMA, Shelf};
 
 /// A stored result.
@@ -20,6 +20,18 @@ pub struct Kept {
     pub directory: String,
     pub seed: u64,
     pub made_unix_ns: u64,
+    /// Digest of all its files.
+    contents: String,
+}
+
+impl Kept {
+    /// Whether a directory holds this result as it is stored.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn is_in(&self, dir: &Path) -> Result<bool> {
+        Ok(contents(&store::packed(dir, Extent::Report)?.files)? == self.contents)
+    }
 }
 
 impl Shelf {
@@ -30,7 +42,7 @@ impl Shelf {
     pub fn list(&mut self, name: Option<&str>) -> Result<Vec<Kept>> {
         let rows = self.session.query_params(
             &format!(
-                "SELECT experiment_id, name, directory, seed, made_unix_ns FROM {SCHEMA}.experiment WHERE $1::text IS NULL OR name = $1 \
+                "SELECT experiment_id, name, directory, seed, made_unix_ns, contents FROM {SCHEMA}.experiment WHERE $1::text IS NULL OR name = $1 \
                   ORDER BY made_unix_ns, experiment_id"
             ),
             &[name],
@@ -43,6 +55,7 @@ impl Shelf {
                 directory: text("directory")?,
                 seed: rows.parse(row, "seed")?,
                 made_unix_ns: rows.parse(row, "made_unix_ns")?,
+                contents: text("contents")?,
             })
         };
         (0..rows.len())

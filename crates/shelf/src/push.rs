@@ -98,7 +98,7 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
 }
 
 /// One digest for all files.
-fn contents(files: &[PackedFile]) -> Result<String> {
+pub(crate) fn contents(files: &[PackedFile]) -> Result<String> {
     let lines: String =
         files.iter().map(|file| format!("{} {} {}\n", file.sha256, file.bytes, file.path)).collect();
     Ok(files::sha256_of(lines.as_bytes())?)

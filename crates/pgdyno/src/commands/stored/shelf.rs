@@ -103,26 +103,58 @@ pub(crate) fn fetch_all(target: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// The directory of a stored result, which has its name and, where another result has that name here, its number too.
 fn fetch(shelf: &mut Shelf, kept: &Kept) -> Result<PathBuf> {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
-    ensure!(
-        kept.directory.chars().all(is_plain)
-            && !kept.directory.starts_with('.')
-            && !kept.directory.is_empty(),
-        "`{}` in the store is not the name of a directory",
-        kept.directory.escape_debug()
-    );
-    let dir = Path::new(RESULTS).join(&kept.directory);
-    if !dir.exists() {
-        shelf.fetch(kept, &dir, FETCHED_BYTES_MAX)?;
-        say(&format!("fetched `{}`", dir.display()));
-        return Ok(dir);
+    let name = plain(&kept.directory);
+    let numbered = format!("{name}-{}", kept.experiment_id);
+    for dir in [name, numbered].map(|name| Path::new(RESULTS).join(name)) {
+        if !dir.exists() {
+            shelf.fetch(kept, &dir, FETCHED_BYTES_MAX)?;
+            say(&format!("fetched `{}`", dir.display()));
+            return Ok(dir);
+        }
+        let plan = store::read_plan(&dir).with_context(|| format!("`{}` is in the way", dir.display()))?;
+        if (&plan.name, plan.seed, plan.made_unix_ns) == (&kept.name, kept.seed, kept.made_unix_ns) {
+            ensure!(
+                kept.is_in(&dir)?,
+                "`{}` and #{} of the store are different states of one result: remove the directory to fetch it again, or push it",
+                dir.display(),
+                kept.experiment_id
+            );
+            return Ok(dir);
+        }
     }
-    let plan = store::read_plan(&dir).with_context(|| format!("`{}` is in the way", dir.display()))?;
-    ensure!(
-        plan.name == kept.name && plan.seed == kept.seed && plan.made_unix_ns == kept.made_unix_ns,
-        "`{}` is another result than the one in the store; move it",
-        dir.display()
-    );
-    Ok(dir)
+    bail!(
+        "other results are in the places of #{} of the store, `{}`; move them",
+        kept.experiment_id,
+        kept.directory.escape_debug()
+    )
+}
+
+/// The name of a directory for what the store calls so. It comes from a database: it leads nowhere else, and is no option.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    if plain.is_empty() || plain.starts_with(['.', '-']) { format!("_{plain}") } else { plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn no_name_of_a_store_leads_elsewhere() {
+        for (name, expected) in [
+            ("2026-11-26-versions-a1b2", "2026-11-26-versions-a1b2"),
+            ("pg17,pg18", "pg17_pg18"),
+            ("../../evil", "_.._.._evil"),
+            ("/etc", "_etc"),
+            ("a\0b\n", "a_b_"),
+            ("--force", "_--force"),
+            ("", "_"),
+            ("..", "_.."),
+        ] {
+            assert_eq!(plain(name), expected);
+        }
+    }
 }
