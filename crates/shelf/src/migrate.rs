@@ -34,7 +34,7 @@ impl Shelf {
     /// # Errors
     /// When there is no schema of pgdyno's, or its version is another one.
     pub fn expect_schema(&mut self) -> Result<()> {
-        let version = version(&mut self.session)?;
+        let version = version(&mut self.session, Purpose::Read)?;
         let own = MIGRATIONS.len();
         match version {
             None => {
@@ -58,7 +58,7 @@ fn newer(version: usize) -> String {
 
 fn apply(session: &mut Session, tool_version: &str) -> Result<Vec<usize>> {
     session.execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
-    let version = match version(session)? {
+    let version = match version(session, Purpose::Write)? {
         Some(version) => version,
         None => {
             create(session).with_context(|| format!("cannot create the schema `{SCHEMA}` in the store"))?;
@@ -90,16 +90,37 @@ fn create(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
+/// What a session does with the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Read,
+    Write,
+}
+
+/// The mark of the schema, its owner, and whether this session may run the owner's triggers, defaults and views: its rights are the
+/// owner's, or the owner is a superuser. A superuser has the rights of every role, and trusts none of them.
+const OWNER: &str = "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') AS mark, o.rolname AS owner, me.rolsuper AS is_superuser, \
+                            o.rolsuper OR o.oid = me.oid OR (NOT me.rolsuper AND pg_has_role(o.oid, 'USAGE')) AS is_trusted \
+                       FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner JOIN pg_roles me ON me.rolname = current_user \
+                      WHERE n.nspname = $1";
+
 /// The last migration that was applied; `None` without a schema.
-fn version(session: &mut Session) -> Result<Option<usize>> {
-    let found = session.query_params(
-        "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') AS mark FROM pg_namespace WHERE nspname = $1",
-        &[Some(SCHEMA)],
-    )?;
+///
+/// # Errors
+/// When the schema is not pgdyno's, or its owner could make this session do what it has not asked for.
+fn version(session: &mut Session, purpose: Purpose) -> Result<Option<usize>> {
+    let found = session.query_params(OWNER, &[Some(SCHEMA)])?;
     let Some(mark) = found.get(0, "mark") else { return Ok(None) };
     ensure!(
         mark == MARK,
         "the store has a schema `{SCHEMA}` that pgdyno did not create (its comment is not `{MARK}`); use another database"
+    );
+    let holds = |column: &str| found.get(0, column) == Some("t");
+    let owner = found.get(0, "owner").unwrap_or_default();
+    ensure!(
+        holds("is_trusted") || (purpose == Purpose::Read && !holds("is_superuser")),
+        "the schema `{SCHEMA}` of the store belongs to the role `{owner}`, whose triggers and views would run with the rights of this \
+         session; connect to the store as that role"
     );
     let found =
         session.query(&format!("SELECT coalesce(max(version), 0) AS version FROM {SCHEMA}.migration"))?;
