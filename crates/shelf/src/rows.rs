@@ -16,7 +16,17 @@ use crate::copy::Row;
 
 /// Text of a value for a column of JSON, which cannot keep zero characters.
 pub(crate) fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default().replace("\\u0000", "")
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text.as_str());
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        // The sign after a backslash belongs to it, and is one byte: serde_json escapes nothing else.
+        let n_bytes = if escape.starts_with("\\u0000") { 6 } else { 2 };
+        kept.push_str(before);
+        kept.push_str(if n_bytes == 6 { "" } else { &escape[..n_bytes] });
+        rest = &escape[n_bytes..];
+    }
+    kept + rest
 }
 
 /// The word of a value that serializes as one.
@@ -229,4 +239,22 @@ pub(crate) fn readings(id: i64, run: &RunData) -> impl Iterator<Item = Row> {
         tick.values.iter().map(row).collect::<Vec<Row>>()
     };
     run.ticks.iter().flat_map(of_tick)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::json;
+
+    #[test]
+    fn zero_characters_are_left_out_and_their_names_kept() {
+        for (text, expected) in [
+            ("a\0b", r#""ab""#),
+            (r"SELECT '\u0000'", r#""SELECT '\\u0000'""#),
+            ("\\\0", r#""\\""#),
+            ("\"\n\u{1}", r#""\"\n\u0001""#),
+            ("plain", r#""plain""#),
+        ] {
+            assert_eq!(json(&text), expected);
+        }
+    }
 }
