@@ -53,7 +53,7 @@ inspect() {
 
 # Says its version, where this machine can run it.
 try() {
-    local runner=
+    local runner='' said
     if [[ $2 != "$(uname -m)" ]]; then
         runner=qemu-$2-static
         have "$runner" || { say "no $runner: the program for $2 was not started"; return 0; }
@@ -61,5 +61,6 @@ try() {
         [[ -d /usr/$2-linux-gnu ]] || { say "no libc6-arm64-cross: the program for $2 was not started"; return 0; }
         runner="$runner -L /usr/$2-linux-gnu"
     fi
-    say "$($runner "$1" --version) for $2"
+    said=$($runner "$1" --version) || fail "\`$1\` for $2 does not start"
+    say "$said for $2"
 }

@@ -118,6 +118,8 @@ shift 3
 options=("${@:2}")
 results=${PGDYNO_RESULTS:-comparison}
 mkdir -p "$results"
+# What an earlier comparison left here is not an artifact of this one.
+rm -f "$results"/{comparison,again}{-report.html,-report.md,-runs.csv,.tar.gz}
 
 install_pgdyno
 command -v pgdyno >/dev/null || fail "there is no pgdyno; name its package in PGDYNO_PACKAGE"

@@ -6,12 +6,13 @@
 #
 # The programs for both architectures are next to their list, so --upload puts the right one on each machine.
 FROM debian:13-slim
-ARG TARGETARCH=amd64
+# Set by BuildKit; other builders build for their own machine.
+ARG TARGETARCH
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates kubernetes-client openssh-client && \
     rm -rf /var/lib/apt/lists/*
 COPY pgdyno-*-linux SHA256SUMS /opt/pgdyno/
 RUN set -e; \
-    case "$TARGETARCH" in amd64) a=x86_64 ;; arm64) a=aarch64 ;; *) exit 1 ;; esac; \
+    case "${TARGETARCH:-$(dpkg --print-architecture)}" in amd64) a=x86_64 ;; arm64) a=aarch64 ;; *) exit 1 ;; esac; \
     ln -s /opt/pgdyno/pgdyno-*-$a-linux /usr/local/bin/pgdyno; \
     useradd --uid 65532 --create-home pgdyno; \
     install -d -o pgdyno -g pgdyno /results
