@@ -20,20 +20,38 @@ pub fn baseline(study: &Study) -> Option<&CaseSummary> {
     }
 }
 
-/// The factors in whose levels alone a case differs from the one that it is compared with. Without a baseline in the
-/// experiment: the first factor other than the clients, because the effect of more clients is obvious and would drown
-/// everything else.
-pub fn chosen(study: &Study) -> &[String] {
+/// The factors in whose levels alone a case differs from the one that it is compared with: those that name the baseline, with those
+/// that vary only along with them (`zip`). Without a baseline in the experiment: the first factor other than the clients,
+/// because the effect of more clients is obvious and would drown everything else.
+pub fn chosen(study: &Study) -> Vec<String> {
     let plan = &study.plan;
-    if plan.baseline != 0 || !plan.factors.iter().any(|key| key == CLIENTS) {
-        return &plan.baseline_factors;
+    if plan.baseline != 0 {
+        let named = &plan.baseline_factors;
+        let along = plan.factors.iter().filter(|key| !named.contains(key) && is_along(study, named, key));
+        return named.iter().chain(along).cloned().collect();
     }
-    let other = plan.factors.iter().position(|key| key != CLIENTS);
-    other.map_or(&[], |at| &plan.factors[at..=at])
+    if !plan.factors.iter().any(|key| key == CLIENTS) {
+        return plan.baseline_factors.clone();
+    }
+    plan.factors.iter().find(|key| *key != CLIENTS).cloned().into_iter().collect()
+}
+
+/// Whether cases with equal levels of the named factors have the same level of `key`. Labels leave other factors free.
+fn is_along(study: &Study, named: &[String], key: &str) -> bool {
+    if named.is_empty() || named.iter().any(|key| key.starts_with(LABEL)) {
+        return false;
+    }
+    let mut known: BTreeMap<Vec<Option<&str>>, Option<&str>> = BTreeMap::new();
+    study.cases.iter().all(|case| {
+        let of_named = named.iter().map(|key| case.case.level(key)).collect();
+        let level = case.case.level(key);
+        *known.entry(of_named).or_insert(level) == level
+    })
 }
 
 /// The case to compare `case` with: the one with the baseline's levels of the [`chosen`] factors and all other levels
-/// of `case`. If there is none, the baseline itself, if the experiment names it.
+/// of `case`. With no other one: a percentage of a case that also has other clients, or another size of data, would look like the effect
+/// of what was chosen.
 pub fn counterpart<'a>(
     study: &'a Study,
     baseline: &'a CaseSummary,
@@ -43,16 +61,14 @@ pub fn counterpart<'a>(
     if chosen.is_empty() {
         return Some(baseline);
     }
-    let found = if chosen.iter().any(|key| key.starts_with(LABEL)) {
-        by_labels(study, baseline, case)
-    } else {
-        let mut wanted = case.case.levels.clone();
-        for key in chosen {
-            wanted.extend(baseline.case.levels.get(key).map(|level| (key.clone(), level.clone())));
-        }
-        study.cases.iter().find(|other| other.case.levels == wanted && other.tps_median.is_some())
-    };
-    found.or_else(|| Some(baseline).filter(|_| study.plan.baseline != 0))
+    if chosen.iter().any(|key| key.starts_with(LABEL)) {
+        return by_labels(study, baseline, case);
+    }
+    let mut wanted = case.case.levels.clone();
+    for key in &chosen {
+        wanted.extend(baseline.case.levels.get(key).map(|level| (key.clone(), level.clone())));
+    }
+    study.cases.iter().find(|other| other.case.levels == wanted && other.tps_median.is_some())
 }
 
 /// The counterpart of a case where labels chose the baseline: it has the baseline's levels of what was chosen and the case's own

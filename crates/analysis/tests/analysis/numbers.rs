@@ -310,6 +310,13 @@ fn factors_are_set_against_a_baseline_and_pooled_over_the_others() {
     let same_clients = factors::counterpart(&study, baseline, &study.cases[5]).unwrap();
     assert_eq!(same_clients.case.id, 3);
     close(factors::percent_of(&study.cases[5], same_clients), 12.5);
+    study.cases[2].tps_median = None;
+    let baseline = factors::baseline(&study).unwrap();
+    assert!(
+        factors::counterpart(&study, baseline, &study.cases[5]).is_none(),
+        "one with other clients would mislead"
+    );
+    study.cases[2].tps_median = Some(800.0);
     let scaling = factors::scaling(&study);
     let found: Vec<(u32, f64, f64)> =
         scaling.iter().map(|s| (s.peak.0, s.growth(), s.drop_factor())).collect();
@@ -319,6 +326,20 @@ fn factors_are_set_against_a_baseline_and_pooled_over_the_others() {
     let pools = factors::pools(&study, "server.version");
     assert_eq!(pools.len(), 2);
     assert_eq!(pools[1].tps, [50.0, 50.0, 400.0, 400.0, 100.0, 100.0]);
+}
+
+#[test]
+fn what_is_zipped_with_the_baselines_factor_goes_along_with_it() {
+    let mut study = two_versions();
+    (study.plan.baseline, study.plan.baseline_factors) = (1, vec!["server.version".to_string()]);
+    study.plan.factors.push("server.settings.jit".to_string());
+    for (n, case) in study.cases.iter_mut().enumerate() {
+        let jit = if n < 3 { "off" } else { "on" };
+        case.case.levels.insert("server.settings.jit".to_string(), jit.to_string());
+    }
+    assert_eq!(factors::chosen(&study), ["server.version", "server.settings.jit"]);
+    let baseline = factors::baseline(&study).unwrap();
+    assert_eq!(factors::counterpart(&study, baseline, &study.cases[5]).unwrap().case.id, 3);
 }
 
 #[test]

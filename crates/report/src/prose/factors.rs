@@ -53,10 +53,9 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
         let name = base.map_or("-".to_string(), |base| base.label.clone());
         Row { case, cells: [score, percent, difference, name] }
     };
-    let chosen = factors::chosen(study)
-        .iter()
-        .filter_map(|key| Some(format!("{} {}", axis::factor_words(key), baseline.case.level(key)?)));
-    let chosen: Vec<String> = chosen.collect();
+    let keys = factors::chosen(study);
+    let words = |key: &String| Some(format!("{} {}", axis::factor_words(key), baseline.case.level(key)?));
+    let chosen: Vec<String> = keys.iter().filter_map(words).collect();
     let why = match study.plan.baseline {
         0 => ", because the experiment names no baseline",
         _ => "",
