@@ -7,7 +7,7 @@ use wire::session::since;
 use wire::{Session, quote_ident, quote_literal};
 
 use crate::database::facts::{is_so, version_num};
-use crate::database::relations::{Missing, with_parts};
+use crate::database::relations::{Missing, with_heaps};
 use crate::database::tend::{Detail, seconds, skipped};
 
 /// One relation to read.
@@ -24,14 +24,15 @@ struct Relation {
     column: Option<String>,
 }
 
-/// Reads the tables (`table` or `schema.table`) and their indexes: into shared buffers if they fit, else into the
+/// Reads the tables (`table` or `schema.table`), their TOAST tables and all indexes: into shared buffers if they fit, else into the
 /// kernel's cache and then as much as fits into shared buffers, indexes before tables. Without the extension, a scan leaves a table beyond
 /// a quarter of shared buffers in the kernel's cache. No more is read than the server's `effective_cache_size`, small
 /// relations first.
 pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let began = Instant::now();
     let version_num = version_num(session)?;
-    let mut relations = relations(session, tables, version_num)?;
+    let has_extension = is_so(session, "select true from pg_extension where extname = 'pg_prewarm'");
+    let mut relations = relations(session, tables, version_num, has_extension)?;
     if relations.is_empty() {
         return Ok(skipped("there are no tables to read"));
     }
@@ -40,7 +41,6 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let shared_bytes = setting_bytes(session, "shared_buffers")? * page_bytes;
     let cache_bytes = setting_bytes(session, "effective_cache_size")? * page_bytes;
     let total_bytes: u64 = relations.iter().map(|relation| relation.bytes).sum();
-    let has_extension = is_so(session, "select true from pg_extension where extname = 'pg_prewarm'");
     let mode = if total_bytes <= shared_bytes { "buffer" } else { "read" };
     let mut budget_bytes = cache_bytes.max(shared_bytes);
     let mut read_bytes = 0;
@@ -127,27 +127,37 @@ fn scans_text(ringed: &[&str], filtered: &[&str]) -> String {
     text
 }
 
-/// The tables, their partitions and all their indexes.
-fn relations(session: &mut Session, tables: &[&str], version_num: u32) -> Result<Vec<Relation>> {
+/// The tables, their partitions, and all their indexes; also TOAST tables with their indexes, if the user may read them: by the
+/// extension as their owner, by a scan only with the rights to their schema, which superusers alone have.
+fn relations(
+    session: &mut Session,
+    tables: &[&str],
+    version_num: u32,
+    has_extension: bool,
+) -> Result<Vec<Relation>> {
     if tables.is_empty() {
         return Ok(Vec::new());
     }
     let is_filtered = if version_num >= since::ROW_SECURITY { "row_security_active(c.oid)" } else { "false" };
+    let may_read_toast = match has_extension {
+        true => "has_table_privilege(c.oid, 'select')",
+        false => "has_table_privilege(c.oid, 'select') and has_schema_privilege(c.relnamespace, 'usage')",
+    };
     let sql = format!(
         "{}
          select c.oid, pg_relation_size(c.oid) as bytes, false as is_index, {is_filtered} as is_filtered,
                 n.nspname, c.relname, null as attname
-           from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
-          where c.relkind in ('r', 'm')
+           from heaps h join pg_class c on c.oid = h.oid join pg_namespace n on n.oid = c.relnamespace
+          where c.relkind in ('r', 'm') or (c.relkind = 't' and {may_read_toast})
          union all
          select x.indexrelid, pg_relation_size(x.indexrelid), true, {is_filtered}, n.nspname, c.relname,
                 case when a.amname = 'btree' and x.indpred is null and x.indkey[0] > 0 then k.attname end
-           from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
+           from heaps h join pg_class c on c.oid = h.oid join pg_namespace n on n.oid = c.relnamespace
            join pg_index x on x.indrelid = c.oid join pg_class ic on ic.oid = x.indexrelid
            join pg_am a on a.oid = ic.relam
            left join pg_attribute k on k.attrelid = c.oid and k.attnum = x.indkey[0]
-          where ic.relkind = 'i'",
-        with_parts(tables, Missing::Fails)
+          where ic.relkind = 'i' and (c.relkind <> 't' or ({may_read_toast}))",
+        with_heaps(tables, Missing::Fails)
     );
     let rows = session.query(&sql).context("list the tables to read")?;
     let relation = |i: usize| {

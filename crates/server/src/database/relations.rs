@@ -19,7 +19,17 @@ pub(crate) fn with_parts(tables: &[&str], missing: Missing) -> String {
     format!("{}, t(oid) as (select distinct oid from parts)", with_parts_of_each(tables, missing))
 }
 
-/// `with recursive parts(n, oid) as (...)`: the same, with the number of the table in the list, from 1. What is part of
+/// [`with_parts`], and `heaps(oid) as (...)`: the same tables with their TOAST tables, where values of more than about 2 kB are.
+pub(crate) fn with_heaps(tables: &[&str], missing: Missing) -> String {
+    format!(
+        "{}, heaps(oid) as (
+             select oid from t union select c.reltoastrelid from t join pg_catalog.pg_class c on c.oid = t.oid where c.reltoastrelid <> 0
+         )",
+        with_parts(tables, missing)
+    )
+}
+
+/// `with recursive parts(n, oid) as (...)`: the same as [`with_parts`], with the number of the table in the list, from 1. What is part of
 /// two tables is there twice.
 pub(crate) fn with_parts_of_each(tables: &[&str], missing: Missing) -> String {
     let oid = |table: &&str| {

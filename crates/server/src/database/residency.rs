@@ -9,12 +9,12 @@ use anyhow::{Context, Result};
 use model::run::residency::InMemory;
 use wire::{Session, quote_ident};
 
-use crate::database::relations::{Missing, with_parts};
+use crate::database::relations::{Missing, with_heaps};
 
 /// Where a schema lies that is rolled back with the extension in it.
 const TRIED: &str = "pgdyno_residency";
 
-/// What of `tables`, with all their indexes, is in memory. `data_dir` is that of the server, if it is on this machine;
+/// What of `tables`, with all their indexes and TOAST tables, is in memory. `data_dir` is that of the server, if it is on this machine;
 /// `may_create` allows the extension to be created for the question, which is undone.
 ///
 /// # Errors
@@ -47,13 +47,13 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
     let sql = format!(
         "{},
          all_of as (
-           select c.oid from t join pg_class c on c.oid = t.oid where c.relkind in ('r', 'm')
+           select c.oid from heaps h join pg_class c on c.oid = h.oid where c.relkind in ('r', 'm', 't')
            union
-           select x.indexrelid from t join pg_index x on x.indrelid = t.oid join pg_class c on c.oid = x.indexrelid
+           select x.indexrelid from heaps h join pg_index x on x.indrelid = h.oid join pg_class c on c.oid = x.indexrelid
             where c.relkind = 'i')
          select pg_relation_filenode(oid) as node, pg_relation_size(oid) as bytes, pg_relation_filepath(oid) as path
            from all_of",
-        with_parts(tables, Missing::Fails)
+        with_heaps(tables, Missing::Fails)
     );
     let rows = session.query(&sql).context("list the tables of the load")?;
     let relation = |i: usize| {

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use model::run::server::ServerRecord;
 use server::database::prewarm::prewarm;
+use server::database::residency::residency;
 use server::database::target::{pools_transactions, rewrites_statement_names};
 use server::database::tend::{analyze, checkpoint, settle, tend_catalogs, tend_statistics, vacuum};
 use server::{Binaries, LocalFacts, Server, StopMode, Target, record};
+
+use wire::Session;
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
 
@@ -65,6 +68,22 @@ fn catalogs_are_tended(server: &Server) {
     assert!(is_done(), "{} catalogs are due", count());
 }
 
+/// Nearly all bytes of this table are in its TOAST table.
+fn toast_is_read_and_counted(admin: &mut Session, method: &str) {
+    let fill = "drop table if exists wide; create table wide (i int primary key, x text); \
+         alter table wide alter x set storage external; \
+         insert into wide select g, repeat('x', 4000) from generate_series(1, 200) g";
+    admin.execute(fill).unwrap();
+    let warmed = prewarm(admin, &["wide"]).unwrap();
+    let sizes = (warmed["relations"].as_str(), &warmed["read_bytes"]);
+    assert_eq!((warmed["method"].as_str(), sizes), (method, ("4", &warmed["bytes"])));
+    let all = "select pg_total_relation_size('wide') - pg_relation_size('wide', 'fsm') - pg_relation_size('wide', 'vm') - \
+         pg_relation_size(reltoastrelid, 'fsm') - pg_relation_size(reltoastrelid, 'vm') from pg_class where relname = 'wide'";
+    let expected = ask(admin, all);
+    assert!(expected.parse::<u64>().unwrap() > 800_000 && warmed["bytes"] == expected, "{warmed:?}, {expected}");
+    assert_eq!(residency(admin, &["wide"], None, false).unwrap().total_bytes.to_string(), expected);
+}
+
 fn works_on(binaries: &Binaries) {
     let place = place();
     let cluster = cluster(binaries, &place);
@@ -83,9 +102,11 @@ fn works_on(binaries: &Binaries) {
     let warmed = prewarm(&mut admin, &["T"]).unwrap();
     assert_eq!(warmed["method"], "pg_prewarm, mode buffer");
     assert_eq!((warmed["relations"].as_str(), &warmed["read_bytes"]), ("2", &warmed["bytes"]));
+    toast_is_read_and_counted(&mut admin, "pg_prewarm, mode buffer");
     admin.execute("drop extension pg_prewarm").unwrap();
     let scanned = prewarm(&mut admin, &["T"]).unwrap();
     assert!(scanned["method"].starts_with("scans"), "{scanned:?}");
+    toast_is_read_and_counted(&mut admin, "scans (the extension pg_prewarm is not installed)");
     assert!(checkpoint(&mut admin).unwrap().contains_key("seconds"));
     let settled = settle(&mut admin, Duration::from_secs(20)).unwrap();
     assert_eq!(settled["quiet"], "true", "{settled:?}");
