@@ -1,4 +1,4 @@
-//! Checks that a server has enough connections for a load before the first client connects.
+//! Free connections of a server: checked before the first client of a load connects, and shared out to jobs of a restore.
 
 use anyhow::{Result, ensure};
 use wire::session::Session;
@@ -22,24 +22,49 @@ const SQL: &str = "select current_setting('max_connections')::bigint, \
      (select count(*) from pg_catalog.pg_stat_activity \
        where datid is not null and pid <> pg_catalog.pg_backend_pid())";
 
+/// Connections that a restore leaves to the sessions that look after it.
+const SPARED: i64 = 2;
+
 /// Fails if `n_clients` do not fit. A server that does not say, or that is behind a pooler, is not checked.
 ///
 /// # Errors
 /// With the figures.
 pub(crate) fn check(session: &mut Session, n_clients: u32) -> Result<()> {
+    room(session)?.map_or(Ok(()), |room| judge(room, i64::from(n_clients)))
+}
+
+/// As many of `n_wanted` jobs, each with a connection, as the server has room for, at least one; all if it does not say.
+///
+/// # Errors
+/// When the server does not answer.
+pub(crate) fn jobs(session: &mut Session, n_wanted: usize) -> Result<usize> {
+    Ok(room(session)?.map_or(n_wanted, |room| fitting(room, n_wanted)))
+}
+
+fn fitting(room: Room, n_wanted: usize) -> usize {
+    usize::try_from(room.free() - SPARED).unwrap_or(0).min(n_wanted).max(1)
+}
+
+fn room(session: &mut Session) -> Result<Option<Room>> {
     let own_pid = session.query("select pg_catalog.pg_backend_pid()")?;
     if own_pid.scalar() != Some(session.backend_pid().to_string().as_str()) {
-        return Ok(());
+        return Ok(None);
     }
-    let Ok(rows) = session.query(SQL) else { return Ok(()) };
+    let Ok(rows) = session.query(SQL) else { return Ok(None) };
     let number = |column: usize| rows.rows.first()?.get(column)?.as_deref()?.parse().ok();
-    let (Some(max), Some(reserved), Some(in_use)) = (number(0), number(1), number(2)) else { return Ok(()) };
-    judge(Room { max, reserved, in_use }, i64::from(n_clients))
+    let (Some(max), Some(reserved), Some(in_use)) = (number(0), number(1), number(2)) else { return Ok(None) };
+    Ok(Some(Room { max, reserved, in_use }))
+}
+
+impl Room {
+    fn free(self) -> i64 {
+        (self.max - self.reserved - self.in_use).max(0)
+    }
 }
 
 fn judge(room: Room, n_clients: i64) -> Result<()> {
     let Room { max, reserved, in_use } = room;
-    let free = (max - reserved - in_use).max(0);
+    let free = room.free();
     let needed = n_clients + WATCHERS;
     ensure!(
         needed <= free,
@@ -54,13 +79,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_that_do_not_fit_are_refused_with_the_figures() {
+    fn clients_that_do_not_fit_are_refused_with_the_figures_and_jobs_are_fewer() {
         let room = Room { max: 20, reserved: 3, in_use: 2 };
         judge(room, 14).unwrap();
         assert_eq!(
             judge(room, 15).unwrap_err().to_string(),
             "15 clients need 16 connections; the server has 15 free (max_connections 20, 3 reserved, 2 in use)"
         );
+        for (n_wanted, expected) in [(4, 4), (128, 13), (0, 1)] {
+            assert_eq!(fitting(room, n_wanted), expected);
+        }
+        assert_eq!(fitting(Room { in_use: 40, ..room }, 8), 1);
         assert!(judge(Room { in_use: 40, ..room }, 1).unwrap_err().to_string().contains("has 0 free"));
     }
 }

@@ -23,6 +23,7 @@ use wire::session::Session;
 use crate::plan::{archive, scripts};
 use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
+use crate::stage::connections;
 
 /// Runs the files in their order in one session. The setting `pgdyno.scale` has the scale.
 ///
@@ -67,7 +68,7 @@ pub(crate) fn restore_archive(
 ) -> Result<String> {
     let begun = Instant::now();
     archive::expect_same(archive).map_err(|message| anyhow!(message))?;
-    let n_jobs = available_parallelism().map_or(1, usize::from);
+    let n_jobs = connections::jobs(session, available_parallelism().map_or(1, usize::from))?;
     let restore =
         Restore { restorer, archive: &archive.file, n_jobs, deadline: begun + longest, stop: site.stop };
     let (name, size) = (&archive.name, bytes(archive.bytes as f64));
