@@ -54,6 +54,17 @@ fn runs_far_apart_and_single_runs_have_none() {
 }
 
 #[test]
+fn runs_side_by_side_have_none_and_the_page_says_why() {
+    let shape = Shape { clients: vec![8], window: (5, 20), repeats: 3, ..Shape::default() };
+    // Each load has 26 seconds.
+    for (gap_s, is_one) in [(0, false), (20, false), (26, true)] {
+        let (html, found) = runs(&shape, gap_s);
+        assert_eq!((html.contains("data-run=\"0\""), number(&found[0]) == 0), (is_one, is_one), "{gap_s} s");
+        assert_eq!(html.contains("Runs took place side by side"), !is_one, "{gap_s} s");
+    }
+}
+
+#[test]
 fn of_many_runs_some_are_drawn_in_full_and_of_the_others_the_throughput() {
     let shape = Shape { clients: vec![1, 8, 64], window: (5, 20), repeats: 30, ..Shape::default() };
     let (html, found) = runs(&shape, 60);

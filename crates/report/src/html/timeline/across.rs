@@ -10,6 +10,9 @@ use crate::html::thinning::Point;
 /// Below this share of load in the whole time, the time line is mostly empty.
 const LOAD_MIN: f64 = 0.05;
 
+/// So much may a load seem to last into the next one: its last second counts whole.
+const OVERLAP_S_MAX: f64 = 1.0;
+
 /// The charts of all runs, in seconds since the first load began.
 #[derive(Debug)]
 pub(in crate::html) struct Across {
@@ -54,23 +57,39 @@ pub(in crate::html) fn of(runs: &[(&RunSummary, Vec<Panel>)]) -> Option<Across> 
     })
 }
 
-/// Whether runs have a common time line: there are several, and they do not lie too far apart.
+/// Whether runs have a common time line: there are several, one after the other, and they do not lie too far apart.
 pub(in crate::html) fn is_one_line<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> bool {
     place(runs).is_some()
 }
 
+/// Whether a run began before an earlier one had ended, as on targets that are measured side by side, the sides of a duet, and in results
+/// that were merged: one line cannot show both.
+pub(in crate::html) fn are_side_by_side<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> bool {
+    overlap(&in_order(runs))
+}
+
+fn overlap(placed: &[Placed]) -> bool {
+    placed.windows(2).any(|pair| pair[1].at_s + OVERLAP_S_MAX < pair[0].end_s())
+}
+
 fn place<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> Option<Vec<Placed<'a>>> {
+    let placed = in_order(runs);
+    let end_s = placed.iter().map(Placed::end_s).fold(0.0, f64::max);
+    let load_s: f64 = placed.iter().map(|one| one.length_s).sum();
+    (placed.len() >= 2 && load_s >= LOAD_MIN * end_s && !overlap(&placed)).then_some(placed)
+}
+
+/// The runs with a load, by when it began.
+fn in_order<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> Vec<Placed<'a>> {
     let begun: Vec<(u64, &RunSummary)> = runs.filter_map(|run| Some((run.go_unix_ns?, run))).collect();
-    let first = begun.iter().map(|(go, _)| *go).min()?;
+    let first = begun.iter().map(|(go, _)| *go).min().unwrap_or_default();
     let at = |(go, run): (u64, &'a RunSummary)| {
         let length_s = f64::from(run.seconds.last()?.t) + 1.0;
         Some(Placed { run, at_s: (go - first) as f64 / 1e9, length_s })
     };
     let mut placed: Vec<Placed> = begun.into_iter().filter_map(at).collect();
     placed.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    let end_s = placed.iter().map(Placed::end_s).fold(0.0, f64::max);
-    let load_s: f64 = placed.iter().map(|one| one.length_s).sum();
-    (placed.len() >= 2 && load_s >= LOAD_MIN * end_s).then_some(placed)
+    placed
 }
 
 impl Placed<'_> {
