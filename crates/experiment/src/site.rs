@@ -79,6 +79,9 @@ pub struct Site<'a> {
     pub is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
     /// Judges runs that have ended; without it none is repeated.
     pub referee: Option<&'a (dyn Referee + Sync)>,
+    /// Identity of the experiment, if its servers take turns on disk: then data of its clusters is used as it is only if it has aged
+    /// in this experiment.
+    pub in_turn: Option<u64>,
     /// The place among lanes that are measured side by side, if this is one.
     pub seat: Option<Seat<'a>>,
 }
@@ -106,6 +109,7 @@ impl<'a> Site<'a> {
             now: &String::new,
             is_enough: None,
             referee: None,
+            in_turn: None,
             seat: None,
         }
     }

@@ -144,6 +144,7 @@ impl Job {
             now: &now,
             is_enough: terms.is_enough,
             referee: terms.referee,
+            in_turn: self.plan.servers_at_a_time.map(|_| self.plan.made_unix_ns),
             seat: None,
         };
         let order = Order {

@@ -24,6 +24,9 @@ use crate::stage::{os, own_data};
 /// Label of a cluster whose data was loaded completely.
 const IS_LOADED: &str = "loaded";
 
+/// Label with the experiment that used the cluster last, if its servers take turns on disk ([`Site::in_turn`]).
+const IN_TURN: &str = "experiment";
+
 /// By less, the page cache may shrink because of other programs of the machine.
 const LOST_BYTES_MIN: u64 = 1 << 20;
 /// Starts of a server whose huge pages others take.
@@ -78,18 +81,23 @@ impl Embedded {
         workspace.sweep().ok();
         let claim = workspace.claim(&key)?;
         disk::make_room(case, &claim, site, watch)?;
-        let cluster = claim.cluster(&binaries, &options(case))?;
+        let mut cluster = claim.cluster(&binaries, &options(case))?;
         let is_loaded = cluster.facts.labels.contains_key(IS_LOADED);
+        let has_snapshot = cluster.has_snapshot(LOADED);
+        let may_have_aged = !case.prepare.restore && has_aged_elsewhere(&cluster.facts.labels, site.in_turn);
         // Without a snapshot, runs may have changed the data.
-        if cluster.has_snapshot(LOADED) || (is_loaded && !case.prepare.restore) {
+        if has_snapshot || (is_loaded && !case.prepare.restore && !may_have_aged) {
             watch(Progress::Step(format!("using the data of {} loaded before", data_words(&case.workload))));
+            if may_have_aged {
+                cluster.restore(LOADED)?;
+            }
             return Ok(Embedded::of(cluster, key, claim, true));
         }
         let is_new = cluster.control_file().is_ok_and(|control| control.is_shut_down)
             && cluster.facts.labels.is_empty();
         let mut stage = Embedded::of(cluster, key, claim, false);
         if !is_new {
-            // Loading was interrupted, or the loaded state cannot be restored.
+            // Loading was interrupted, the loaded state cannot be restored, or only this server would begin with aged data.
             stage.make_again(case)?;
         }
         watch(Progress::Step(format!("created a cluster of PostgreSQL {}", binaries.version)));
@@ -166,15 +174,16 @@ impl Embedded {
             let seconds = report.seconds;
             watch(Progress::Step(format!("snapshot: {size} by {method} in {seconds:.1} s")));
         }
-        self.label(case)?;
+        self.label(case, site)?;
         self.is_fresh = true;
         Ok(())
     }
 
     /// Records in the cluster's marker that its data is complete, and who used it last.
-    fn label(&mut self, case: &Case) -> Result<()> {
+    fn label(&mut self, case: &Case, site: &Site) -> Result<()> {
         let mut labels = labels(case, &self.cluster.binaries);
         labels.insert(IS_LOADED.to_string(), "yes".to_string());
+        labels.extend(site.in_turn.map(|experiment| (IN_TURN.to_string(), experiment.to_string())));
         self.cluster.set_labels(labels)
     }
 
@@ -190,7 +199,7 @@ impl Embedded {
         }
         self.stop(StopMode::Immediate)?;
         let mut detail = self.put_data_back(case, site, watch)?;
-        self.label(case)?;
+        self.label(case, site)?;
         let mut settings = self.settings_of(case, site, Adding::Growth)?;
         settings.extend(wal::settings(case.wal, case.window));
         let applied = os::apply(case, site.os, Some((&self.cluster, &mut settings)))?;
@@ -366,6 +375,12 @@ impl Embedded {
     }
 }
 
+/// Whether another experiment than the one `in_turn` may have changed a cluster's data. A server whose data was loaded for the
+/// experiment would be compared with one whose data has been written to for hours.
+fn has_aged_elsewhere(labels: &BTreeMap<String, String>, in_turn: Option<u64>) -> bool {
+    in_turn.is_some_and(|experiment| labels.get(IN_TURN) != Some(&experiment.to_string()))
+}
+
 /// Where the case's server listens besides its socket.
 ///
 /// # Errors
@@ -385,5 +400,23 @@ fn options(case: &Case) -> InitOptions {
         wal_directory: case.server.wal_directory.clone(),
         snapshot_directory: case.space.snapshot_directory.clone().filter(|_| disk::has_snapshot(case)),
         checksums: case.server.data_checksums,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_that_another_experiment_aged_is_not_used_as_it_is_where_servers_take_turns() {
+        let used_by = |experiment: &str| BTreeMap::from([(IN_TURN.to_string(), experiment.to_string())]);
+        for (labels, in_turn, expected) in [
+            (used_by("7"), Some(7), false),
+            (used_by("6"), Some(7), true),
+            (BTreeMap::new(), Some(7), true),
+            (BTreeMap::new(), None, false),
+        ] {
+            assert_eq!(has_aged_elsewhere(&labels, in_turn), expected, "{labels:?}, {in_turn:?}");
+        }
     }
 }

@@ -54,6 +54,7 @@ pub(crate) fn look(
         now: &String::new,
         is_enough: None,
         referee: None,
+        in_turn: None,
         seat: None,
     };
     let mut found = preflight::find(plan, &site, results, &mut |progress| screen.show(progress));

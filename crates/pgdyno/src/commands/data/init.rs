@@ -136,6 +136,7 @@ impl Order<'_> {
             now: &now,
             is_enough: None,
             referee: None,
+            in_turn: None,
             seat: None,
         };
         if let Some(name) = &args.schema {
