@@ -103,7 +103,25 @@ pub fn build(
     tell: &mut dyn FnMut(String),
 ) -> Result<Binaries> {
     let builds = trust::make_directory(&cache.dir.join("builds")).context(UNTRUSTED)?;
-    let origin = Origin::find(source, &builds, stop, tell)?;
+    check_address(source.tree).map_err(anyhow::Error::msg)?;
+    let place = match lacks::settled(&builds, source) {
+        Some(place) => place,
+        None => find_or_make(source, &builds, stop, tell)?,
+    };
+    in_use::hold_build(&place.with("lock"))?;
+    ensure!(place.is_built()?, "`{}` was just removed to make room; try again", place.dir.display());
+    place.verify()?;
+    Binaries::from_bin_dir(&place.dir.join("bin"))
+}
+
+/// The build of what the source is now, made if there is none.
+fn find_or_make(
+    source: &Source,
+    builds: &Path,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(String),
+) -> Result<BuildPlace> {
+    let origin = Origin::find(source, builds, stop, tell)?;
     let recipe = Recipe {
         tree: source.tree.to_string(),
         revision: source.revision.map(str::to_string),
@@ -113,7 +131,7 @@ pub fn build(
         maker_uid: origin.maker().uid(),
         made: Tree::default(),
     };
-    let place = BuildPlace::of(&builds, &recipe);
+    let place = BuildPlace::of(builds, &recipe);
     if !place.is_built()? {
         // Another pgdyno may be building it; then this one finds the result.
         let _lock = lock(&place.with("lock"), stop, tell)?;
@@ -124,10 +142,7 @@ pub fn build(
             tell(format!("built in {:.0} s", began.elapsed().as_secs_f64()));
         }
     }
-    in_use::hold_build(&place.with("lock"))?;
-    ensure!(place.is_built()?, "`{}` was just removed to make room; try again", place.dir.display());
-    place.verify()?;
-    Binaries::from_bin_dir(&place.dir.join("bin"))
+    Ok(place)
 }
 
 /// The source in words.

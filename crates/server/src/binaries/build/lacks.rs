@@ -1,30 +1,37 @@
-//! What is missing here to build a source, before anything is begun.
+//! Which builds of a source are kept, and what is missing here to build one, before anything is begun.
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use super::{BuildPlace, FACTS_FILE, Source, TREE, clean_environment, label_of};
+use super::maker::Maker;
+use super::origin::is_hash;
+use super::{BuildPlace, Recipe, Source, TREE, clean_environment, compiler, configure_options, label_of};
 use crate::binaries::fetch::Cache;
 use crate::process::spawn::output_of;
 
 /// Programs that every build calls.
 const TOOLS: [&str; 2] = ["cc", "make"];
 /// Programs for a repository in addition, which has no generated files.
-const REPOSITORY_TOOLS: [&str; 4] = ["git", "bison", "flex", "perl"];
+const REPOSITORY_TOOLS: [&str; 4] = [GIT, "bison", "flex", "perl"];
+const GIT: &str = "git";
 
-/// Why the source cannot be built here, and what to do; `None` if nothing is known to be missing, or if it has been built.
+/// Why the source cannot be built here, and what to do; `None` if nothing is known to be missing, or if a build of it is kept.
 pub fn lacks(cache: &Cache, source: &Source) -> Option<String> {
     let builds = cache.dir.join("builds");
-    if has_build(&builds, source) {
+    if settled(&builds, source).is_some() {
         return None;
     }
-    let of_repository = if source.revision.is_some() { &REPOSITORY_TOOLS[..] } else { &[] };
-    let missing: Vec<&str> =
-        TOOLS.iter().chain(of_repository).copied().filter(|tool| !is_on_path(tool)).collect();
+    let tools = match source.revision {
+        None => TOOLS.to_vec(),
+        // The repository says what the revision is now.
+        Some(_) if is_kept(cache, source) => vec![GIT],
+        Some(_) => [&TOOLS[..], &REPOSITORY_TOOLS[..]].concat(),
+    };
+    let missing: Vec<&str> = tools.into_iter().filter(|tool| !is_on_path(tool)).collect();
     if !missing.is_empty() {
         let words = super::words(source);
         return Some(format!(
@@ -59,44 +66,80 @@ fn is_on_path(tool: &str) -> bool {
 /// Whether a build of the source is kept, as it would be made now. Whether a branch or a directory has changed since then shows only
 /// when it is to be built.
 pub fn is_kept(cache: &Cache, source: &Source) -> bool {
-    let is_of_it = |dir: &Path| {
-        let recipe = BuildPlace { dir: dir.to_path_buf() }.recipe().ok().flatten();
-        recipe.is_some_and(|recipe| {
-            !recipe.made.is_empty()
-                && recipe.revision.as_deref() == source.revision
-                // A commit is the same in any repository.
-                && (source.revision.is_some() || recipe.tree == source.tree)
-                && recipe.configure == super::configure_options()
-                && super::compiler().is_ok_and(|compiler| recipe.compiler == compiler)
-        })
-    };
-    let start = format!("{}-", label_of(source.revision.unwrap_or(TREE)));
-    has_entry(&cache.dir.join("builds"), &start, is_of_it)
+    // A commit is the same in any repository.
+    let is_of_it = |recipe: &Recipe| source.revision.is_some() || recipe.tree == source.tree;
+    kept(&cache.dir.join("builds"), source, is_of_it).is_some()
 }
 
-/// Whether a build of a revision of this name is kept: of this repository, or of another one.
-fn has_build(builds: &Path, source: &Source) -> bool {
-    let Some(revision) = source.revision else { return false };
-    let start = format!("{}-", label_of(revision));
-    has_entry(builds, &start, |dir| dir.join(FACTS_FILE).is_file())
+/// The build that is kept of a repository on another machine, if what was asked for cannot move: a commit in full, or a release's tag
+/// in the same repository. It is used without that repository.
+pub(super) fn settled(builds: &Path, source: &Source) -> Option<BuildPlace> {
+    let revision = source.revision?;
+    if Path::new(source.tree).exists() || !(is_hash(revision) || is_release_tag(revision)) {
+        return None;
+    }
+    let maker_uid = Maker::of_what_is_fetched().ok()?.uid();
+    let is_of_it = |recipe: &Recipe| {
+        let is_same = if is_hash(revision) { recipe.content == revision } else { recipe.tree == source.tree };
+        is_same && recipe.maker_uid == maker_uid
+    };
+    kept(builds, source, is_of_it)
+}
+
+/// A tag of one of PostgreSQL's releases, such as `REL_12_1` or `REL9_5_21`, and no branch (`REL_12_STABLE`).
+fn is_release_tag(revision: &str) -> bool {
+    let is_numbers = |text: &str| text.contains('_') && text.chars().all(|c| c == '_' || c.is_ascii_digit());
+    revision.strip_prefix("REL").is_some_and(is_numbers)
+}
+
+/// The build of a revision or directory of this name that would be made in the same way now.
+fn kept(builds: &Path, source: &Source, is_of_it: impl Fn(&Recipe) -> bool) -> Option<BuildPlace> {
+    let is_meant = |recipe: &Recipe| {
+        !recipe.made.is_empty()
+            && recipe.revision.as_deref() == source.revision
+            && recipe.configure == configure_options()
+            && is_of_it(recipe)
+            && compiler().is_ok_and(|compiler| recipe.compiler == compiler)
+    };
+    let start = format!("{}-", label_of(source.revision.unwrap_or(TREE)));
+    let mut places = entries(builds, &start).map(|dir| BuildPlace { dir });
+    places.find(|place| place.recipe().ok().flatten().is_some_and(|recipe| is_meant(&recipe)))
 }
 
 fn has_mirror(builds: &Path, address: &str) -> bool {
     let hash = format!("{:x}", Sha256::digest(address));
-    has_entry(&builds.join("repositories"), &hash[..16], Path::is_dir)
+    entries(&builds.join("repositories"), &hash[..16]).any(|path| path.is_dir())
 }
 
-fn has_entry(dir: &Path, start: &str, is_meant: impl Fn(&Path) -> bool) -> bool {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start));
-    named.any(|entry| is_meant(&entry.path()))
+/// Paths of the entries whose names begin with `start`.
+fn entries(dir: &Path, start: &str) -> impl Iterator<Item = PathBuf> {
+    let all = fs::read_dir(dir).into_iter().flatten().flatten();
+    let named = all.filter(move |entry| entry.file_name().to_string_lossy().starts_with(start));
+    named.map(|entry| entry.path())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binaries::build::Recipe;
+    use crate::binaries::build::FACTS_FILE;
     use crate::binaries::tree::Tree;
+
+    /// Keeps a build in the cache as this process would have made it, but for a change.
+    fn keep(cache: &Path, name: &str, change: &dyn Fn(&mut Recipe)) {
+        let built = cache.join("builds").join(name);
+        fs::create_dir_all(built.join("bin")).unwrap();
+        let mut recipe = Recipe {
+            tree: "/pg".to_string(),
+            revision: None,
+            content: String::new(),
+            compiler: compiler().unwrap(),
+            configure: configure_options(),
+            maker_uid: Maker::of_what_is_fetched().unwrap().uid(),
+            made: Tree::of(&built, FACTS_FILE).unwrap(),
+        };
+        change(&mut recipe);
+        fs::write(built.join(FACTS_FILE), serde_json::to_vec(&recipe).unwrap()).unwrap();
+    }
 
     #[test]
     fn a_repository_that_cannot_be_read_is_reported_before_anything_is_built() {
@@ -106,33 +149,45 @@ mod tests {
         let gone = format!("file://{}/none.git", dir.path().display());
         let why = lacks_of(&gone, Some("REL_12_1")).unwrap();
         assert!(why.contains("cannot be read from here") || why.contains("not installed here"), "{why}");
-        let built = dir.path().join("builds/REL_12_1-0123");
-        fs::create_dir_all(&built).unwrap();
-        assert!(lacks_of(&gone, Some("REL_12_1")).is_some(), "not complete");
-        fs::write(built.join(FACTS_FILE), "{}").unwrap();
+        keep(dir.path(), "REL_12_1-01", &|recipe| recipe.revision = Some("REL_12_1".to_string()));
+        assert!(lacks_of(&gone, Some("REL_12_1")).is_some(), "of another repository, where the tag may be another commit");
+        keep(dir.path(), "REL_12_1-02", &|recipe| {
+            (recipe.tree, recipe.revision) = (gone.clone(), Some("REL_12_1".to_string()));
+        });
         assert_eq!(lacks_of(&gone, Some("REL_12_1")), None);
         assert!(lacks_of(&gone, Some("REL_12_2")).is_some());
+    }
+
+    #[test]
+    fn a_build_is_used_without_its_repository_if_its_revision_cannot_move() {
+        let dir = tempfile::tempdir().unwrap();
+        let (tree, commit) = ("https://other.example/pg.git", "0123456789".repeat(4));
+        let is_settled = |tree, revision| {
+            settled(&dir.path().join("builds"), &Source { tree, revision: Some(revision) }).is_some()
+        };
+        for (n, revision) in ["REL9_5_21", "REL_12_STABLE", "master", &commit].into_iter().enumerate() {
+            keep(dir.path(), &format!("{revision}-{n}"), &|recipe| {
+                (recipe.tree, recipe.revision) = (tree.to_string(), Some(revision.to_string()));
+                recipe.content.clone_from(&commit);
+            });
+        }
+        let there = ["REL9_5_21", "REL_12_STABLE", "master", &commit].map(|revision| is_settled(tree, revision));
+        assert_eq!(there, [true, false, false, true]);
+        assert!(!is_settled("https://fork.example/pg.git", "REL9_5_21"));
+        assert!(is_settled("https://fork.example/pg.git", &commit));
+        assert!(!is_settled(&dir.path().display().to_string(), &commit), "a repository here is asked");
+        keep(dir.path(), "REL_12_2-8", &|recipe| {
+            (recipe.tree, recipe.revision) = (tree.to_string(), Some("REL_12_2".to_string()));
+            recipe.maker_uid = Some(12_345);
+        });
+        assert!(!is_settled(tree, "REL_12_2"), "users do not share what they have made");
     }
 
     #[test]
     fn a_build_is_kept_if_it_would_be_made_the_same_way_now() {
         let dir = tempfile::tempdir().unwrap();
         let is_kept = |tree, revision| is_kept(&Cache::at(dir.path()), &Source { tree, revision });
-        let keep = |name: &str, change: &dyn Fn(&mut Recipe)| {
-            let built = dir.path().join("builds").join(name);
-            fs::create_dir_all(built.join("bin")).unwrap();
-            let mut recipe = Recipe {
-                tree: "/pg".to_string(),
-                revision: None,
-                content: String::new(),
-                compiler: crate::binaries::build::compiler().unwrap(),
-                configure: crate::binaries::build::configure_options(),
-                maker_uid: None,
-                made: Tree::of(&built, FACTS_FILE).unwrap(),
-            };
-            change(&mut recipe);
-            fs::write(built.join(FACTS_FILE), serde_json::to_vec(&recipe).unwrap()).unwrap();
-        };
+        let keep = |name: &str, change: &dyn Fn(&mut Recipe)| keep(dir.path(), name, change);
         keep("tree-01", &|recipe| recipe.made = Tree::default());
         keep("tree-02", &|recipe| recipe.compiler.push('+'));
         keep("tree-03", &|recipe| recipe.configure.clear());

@@ -132,6 +132,14 @@ fn a_repository_on_another_machine_is_built_with_the_rights_of_the_servers_user(
     let given = Command::new("chown").args(["-R", &account.uid.to_string()]).arg(&repository).status();
     assert!(given.unwrap().success());
     assert_eq!(of("HEAD").unwrap().version, "15.2");
+    // A release that was built needs neither the repository nor its mirror; a branch does.
+    run_git(&repository, &["-c", "safe.directory=*", "tag", "REL_15_2"]);
+    assert_eq!(of("REL_15_2").unwrap().version, "15.2");
+    for gone in [&repository, &place.path().join("cache/builds/repositories")] {
+        fs::remove_dir_all(gone).unwrap();
+    }
+    assert_eq!(of("REL_15_2").unwrap().version, "15.2");
+    assert!(of("HEAD").is_err());
     let left = fs::read_dir(place.path().join("cache/builds")).unwrap().flatten();
     let left = left.filter(|entry| entry.path().extension().is_some_and(|e| e == "work" || e == "stage"));
     assert_eq!(left.count(), 0);
