@@ -38,6 +38,8 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Free bytes where clusters are stored.
     pub free_bytes: u64,
+    /// Free bytes where the WAL is, if the experiment gives it a directory: the least of several.
+    pub wal_free_bytes: Option<u64>,
     /// The budget, seconds.
     pub budget_s: f64,
     /// How fast the machine is.
@@ -111,7 +113,9 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
             keep(levels, fits, SettingValue("25%".to_string()));
         }
     }
-    let room = limits.free_bytes / 8;
+    // A directory that is not here is left out before this.
+    let wal_free_bytes = limits.wal_free_bytes.filter(|_| experiment.server.wal_directory.is_some());
+    let room = wal_free_bytes.unwrap_or(limits.free_bytes) / 8;
     for (name, least) in [("max_wal_size", 1024), ("min_wal_size", 80)] {
         let Some(levels) = experiment.server.settings.get_mut(name) else { continue };
         let fits = |value: &SettingValue| {

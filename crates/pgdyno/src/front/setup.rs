@@ -17,6 +17,7 @@ use model::experiment::Experiment;
 use model::experiment::case::WorkloadKind;
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
+use model::experiment::levels::Levels;
 use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::experiment::target::lane::Lane;
@@ -184,10 +185,13 @@ fn series(version: &str) -> String {
 fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
     let budget: Span = budget.parse().map_err(|message| anyhow::anyhow!("--fit: {message}"))?;
     let cache = server::Cache::default_location()?;
+    let wal_directories = experiment.server.wal_directory.iter().flat_map(Levels::all);
+    let of_wal = wal_directories.map(|dir| server::cluster::space::free_bytes(dir));
     let limits = Limits {
         n_cpus,
         memory_bytes: server::settings::defaults::memory_bytes(),
         free_bytes: server::cluster::space::free_bytes(&cache.clusters_dir())?,
+        wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
         speed: Speed::measure(&cache.clusters_dir()),
         fetched: cache.fetched().iter().map(|release| series(release)).collect(),

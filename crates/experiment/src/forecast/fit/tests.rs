@@ -9,6 +9,7 @@ pub(super) fn here() -> Limits {
         n_cpus: 2,
         memory_bytes: 24 << 30,
         free_bytes: 40 << 30,
+        wal_free_bytes: None,
         budget_s: 900.0,
         speed: Speed::default(),
         fetched: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
@@ -72,6 +73,22 @@ fn the_study_of_versions_keeps_its_ends_and_what_lies_between() {
     let clients = experiment.workload.clients.all();
     assert_eq!((clients.first(), clients.last()), (Some(&1), Some(&64)));
     assert!(clients.len() >= 3, "{clients:?}");
+}
+
+#[test]
+fn wal_is_as_large_as_its_own_file_system_allows() {
+    let limits = Limits { wal_free_bytes: Some(4 << 30), ..here() };
+    let max_wal_size = |has_directory: bool, limits: &Limits| {
+        let mut experiment = study("low-variation");
+        if !has_directory {
+            experiment.server.wal_directory = None;
+        }
+        fit_without(&mut experiment, limits, &[]);
+        experiment.server.settings["max_wal_size"].all()[0].0.clone()
+    };
+    assert_eq!(max_wal_size(true, &limits), "1024MB", "4 GiB are free, whatever the data has");
+    assert_eq!(max_wal_size(false, &limits), "5120MB");
+    assert_eq!(max_wal_size(true, &Limits { wal_free_bytes: Some(4 << 40), ..here() }), "250GB");
 }
 
 #[test]
