@@ -30,8 +30,9 @@ pub(in crate::html) fn section(study: &Study, profiles: &[Profile]) -> String {
         "<p class=\"quiet\">From an extra run of each case, which does not count. Widths are shares of the samples of the \
          server's processes on a processor; a function lies on its caller. Hold the pointer over a frame for its share.</p>\n",
     );
-    html.push_str(&subsystems(&profiled));
-    for (base, case) in pairs(study, profiles).into_iter().take(GRAPHS_MAX) {
+    let pairs = pairs(study, profiles);
+    html.push_str(&subsystems(&profiled, pairs.first().copied()));
+    for (base, case) in pairs.into_iter().take(GRAPHS_MAX) {
         if let (Some(before), Some(after)) =
             (of_case(profiles, base.case.id), of_case(profiles, case.case.id))
         {
@@ -132,13 +133,14 @@ fn key(class: &str, words: &str) -> String {
     format!("<span><i class=\"{class}\" aria-hidden=\"true\"></i>{}</span>", text(words))
 }
 
-/// Time itself by subsystem: a column for each case, and of two the change.
-fn subsystems(profiled: &[(&CaseSummary, &Profile)]) -> String {
+/// Time itself by subsystem: a column for each case, and of two the change, in the direction of their graphs.
+fn subsystems(profiled: &[(&CaseSummary, &Profile)], pair: Option<(&CaseSummary, &CaseSummary)>) -> String {
     let shown = &profiled[..profiled.len().min(COLUMNS_MAX)];
     let mut heads = vec!["Time itself".to_string()];
     heads.extend(shown.iter().map(|(case, _)| case.label.clone()));
-    let is_pair = shown.len() == 2;
-    heads.extend(is_pair.then(|| "Change".to_string()));
+    let pair = pair.filter(|_| shown.len() == 2);
+    heads.extend(pair.map(|(base, case)| format!("Change from {} to {}", base.label, case.label)));
+    let is_backward = pair.is_some_and(|(base, _)| base.case.id != shown[0].0.case.id);
     let shares: Vec<Vec<(Subsystem, f64)>> = shown.iter().map(|(_, profile)| by_subsystem(profile)).collect();
     let rows = shares[0].iter().map(|(of, _)| {
         let values: Vec<f64> = shares
@@ -147,7 +149,10 @@ fn subsystems(profiled: &[(&CaseSummary, &Profile)]) -> String {
             .collect();
         let mut row = vec![key(class(*of), &phrases::capital(of.words()))];
         row.extend(values.iter().map(|share| format!("{:.1} %", 100.0 * share)));
-        row.extend(is_pair.then(|| points(values[1] - values[0])));
+        row.extend(pair.map(|_| {
+            let change = values[1] - values[0];
+            points(if is_backward { -change } else { change })
+        }));
         row
     });
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
