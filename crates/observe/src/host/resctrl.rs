@@ -10,10 +10,10 @@ pub(crate) const ROOT: &str = "/sys/fs/resctrl";
 /// Limit for domains: one for each last-level cache.
 const DOMAINS_MAX: usize = 1000;
 
-/// Adds the bytes of each domain so far.
+/// Adds the bytes of each domain so far. A domain whose counter has no number just now is left out of this tick.
 ///
 /// # Errors
-/// When nothing can be read, with the reason.
+/// When there is no counter, with the reason.
 pub(crate) fn read(gather: &mut Gather, root: &Path) -> Result<(), String> {
     let data = root.join("mon_data");
     let entries = fs::read_dir(&data).map_err(|error| {
@@ -22,19 +22,18 @@ pub(crate) fn read(gather: &mut Gather, root: &Path) -> Result<(), String> {
             data.display()
         )
     })?;
-    let mut n_read = 0;
+    let mut n_counters = 0;
     for entry in entries.flatten().take(DOMAINS_MAX) {
         let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(domain) = name.strip_prefix("mon_") else { continue };
+        let Ok(text) = fs::read_to_string(entry.path().join("mbm_total_bytes")) else { continue };
+        n_counters += 1;
         // `Unavailable` and `Error` are answers of the kernel for a while.
-        let bytes = fs::read_to_string(entry.path().join("mbm_total_bytes"))
-            .ok()
-            .and_then(|text| text.trim().parse::<u64>().ok());
-        if let (Some(bytes), true) = (bytes, name.starts_with("mon_")) {
-            gather.put("counters.memory_bytes", &name["mon_".len()..], bytes as f64);
-            n_read += 1;
+        if let Ok(bytes) = text.trim().parse::<u64>() {
+            gather.put("counters.memory_bytes", domain, bytes as f64);
         }
     }
-    if n_read == 0 {
+    if n_counters == 0 {
         return Err(format!("`{}` has no mbm_total_bytes: the processors do not count it", data.display()));
     }
     Ok(())
@@ -51,14 +50,16 @@ mod tests {
         let mut gather = Gather::new(Backwards::Jitter);
         let absent = read(&mut gather, root.path()).unwrap_err();
         assert!(absent.contains("mount -t resctrl"), "{absent}");
+        fs::create_dir_all(root.path().join("mon_data/mon_L3_00")).unwrap();
+        assert!(read(&mut gather, root.path()).unwrap_err().contains("do not count it"));
         let mut say = |domain: &str, text: &str| {
             let dir = root.path().join("mon_data").join(domain);
             fs::create_dir_all(&dir).unwrap();
             fs::write(dir.join("mbm_total_bytes"), text).unwrap();
             read(&mut gather, root.path()).map(|()| gather.take().0)
         };
-        assert!(say("mon_L3_00", "Unavailable\n").unwrap_err().contains("do not count it"));
         say("mon_L3_00", "1000\n").unwrap();
+        assert!(say("mon_L3_00", "Unavailable\n").unwrap().is_empty());
         say("mon_L3_01", "7\n").unwrap();
         let values = say("mon_L3_00", "5000\n").unwrap();
         assert_eq!(values["counters.memory_bytes[L3_00]"], 4000.0);
