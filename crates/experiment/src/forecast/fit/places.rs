@@ -185,10 +185,17 @@ fn source(experiment: &mut Experiment, why: &str, changes: &mut Vec<Change>) {
     let before = as_texts(versions);
     let left = versions.all().iter().filter(|version| has_binaries(version));
     let tree = server.source.take();
-    let fetched: Vec<PgVersion> = match tree {
+    let named: Vec<PgVersion> = match tree {
         None => left.cloned().collect(),
         Some(_) => left.filter_map(|version| version.series().parse().ok()).collect(),
     };
+    // Two releases of a series are one then.
+    let mut fetched: Vec<PgVersion> = Vec::new();
+    for version in named {
+        if !fetched.contains(&version) {
+            fetched.push(version);
+        }
+    }
     let Some(fetched) = Levels::many(fetched) else {
         // Nothing would be left: the plan is refused with the reason.
         server.source = tree;
@@ -276,5 +283,11 @@ mod tests {
             ]
         );
         assert_eq!((m5.server.source, m5.server.wal_directory), (None, None));
+        let mut minors = study("m5-metal");
+        let versions = ["11.7", "12.1", "12.2"].map(|version| version.parse().unwrap());
+        minors.server.version = Levels::many(versions.to_vec());
+        bring_here(&mut minors, &lacks);
+        let left: Vec<String> = minors.server.version.unwrap().all().iter().map(ToString::to_string).collect();
+        assert_eq!(left, ["11", "12"], "a level that is given twice would be refused");
     }
 }
