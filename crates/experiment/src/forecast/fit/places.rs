@@ -113,6 +113,7 @@ fn targets(experiment: &mut Experiment, changes: &mut Vec<Change>) {
         target.exporter = ExporterSection::default();
         target.memory = None;
         target.price_per_hour = None;
+        target.price_per_month = None;
         target.currency = None;
         target.restart.clear();
         target.driver.clear();
@@ -260,6 +261,12 @@ mod tests {
             ]
         );
         assert!(piops.target.iter().all(|target| target.url.is_none() && target.disk.is_some()));
+        let mut monthly = study("piops");
+        for target in &mut monthly.target {
+            (target.price_per_hour, target.price_per_month) = (None, Some(1_200.0));
+        }
+        bring_here(&mut monthly, &Lacks::default());
+        assert!(monthly.target.iter().all(|target| target.price_per_month.is_none()));
         let (clouds, changes) = told("five-clouds", &Lacks::default());
         assert_eq!(clouds.server.settings["archive_command"].all()[0].0, "/bin/true");
         assert_eq!(clouds.experiment.conditions.len(), 1);
