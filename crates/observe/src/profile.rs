@@ -210,7 +210,9 @@ mod tests {
 
     #[test]
     fn a_recording_has_so_many_samples_whatever_the_machine() {
-        for (n_busy, length_s, expected) in [(1, 30, 666), (2, 5, 997), (64, 30, 10), (256, 30, 2), (1_024, 30, 1), (0, 0, 997)] {
+        for (n_busy, length_s, expected) in
+            [(1, 30, 666), (2, 5, 997), (64, 30, 10), (256, 30, 2), (1_024, 30, 1), (0, 0, 997)]
+        {
             let n_samples = u64::from(expected * length_s) * n_busy as u64;
             assert!(n_samples <= SAMPLES || expected == 1, "{n_samples}");
             assert_eq!(frequency(n_busy, length_s), expected, "{n_busy} processors, {length_s} s");

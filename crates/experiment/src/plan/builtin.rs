@@ -134,11 +134,8 @@ mod tests {
     fn the_study_of_versions_says_how_many_cases_and_runs_it_has() {
         let text = text("versions", 2).unwrap();
         let experiment = crate::plan::file::parse("versions", &text, &[]).unwrap();
-        let site = crate::plan::expand::Resources {
-            memory_bytes: Some(24 << 30),
-            n_cpus: 2,
-            ..Default::default()
-        };
+        let site =
+            crate::plan::expand::Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
         let plan = crate::plan::expand::plan(&experiment, &site).unwrap();
         let words = format!(" {} cases, {} runs.", plan.cases.len(), plan.runs.len());
         assert!(text.contains(&words), "{words}");

@@ -52,7 +52,9 @@ fn room(session: &mut Session) -> Result<Option<Room>> {
     }
     let Ok(rows) = session.query(SQL) else { return Ok(None) };
     let number = |column: usize| rows.rows.first()?.get(column)?.as_deref()?.parse().ok();
-    let (Some(max), Some(reserved), Some(in_use)) = (number(0), number(1), number(2)) else { return Ok(None) };
+    let (Some(max), Some(reserved), Some(in_use)) = (number(0), number(1), number(2)) else {
+        return Ok(None);
+    };
     Ok(Some(Room { max, reserved, in_use }))
 }
 

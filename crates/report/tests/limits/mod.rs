@@ -62,14 +62,12 @@ fn the_strip_has_a_named_row_for_each_group() {
 #[test]
 fn the_change_by_subsystem_has_the_direction_of_the_graphs_and_says_which() {
     let versions = ["16", "18"].map(str::to_string).to_vec();
-    let (mut study, mut data) =
-        synthetic::make(&Shape { versions, clients: vec![8], ..Shape::default() });
+    let (mut study, mut data) = synthetic::make(&Shape { versions, clients: vec![8], ..Shape::default() });
     let profile = |case, stacks: &str| Profile {
         record: ProfileRecord { case, n_samples: 1000, ..ProfileRecord::default() },
         stacks: unfold(stacks),
     };
-    data.profiles =
-        vec![profile(1, "XLogFlush 300\nf_[k] 700\n"), profile(2, "XLogFlush 900\nf_[k] 100\n")];
+    data.profiles = vec![profile(1, "XLogFlush 300\nf_[k] 700\n"), profile(2, "XLogFlush 900\nf_[k] 100\n")];
     for (baseline, head, change) in [
         (1, "Change from version 16 to version 18", "+60.0 points"),
         (2, "Change from version 18 to version 16", "\u{2212}60.0 points"),

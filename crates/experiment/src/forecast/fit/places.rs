@@ -294,7 +294,8 @@ mod tests {
         let versions = ["11.7", "12.1", "12.2"].map(|version| version.parse().unwrap());
         minors.server.version = Levels::many(versions.to_vec());
         bring_here(&mut minors, &lacks);
-        let left: Vec<String> = minors.server.version.unwrap().all().iter().map(ToString::to_string).collect();
+        let left: Vec<String> =
+            minors.server.version.unwrap().all().iter().map(ToString::to_string).collect();
         assert_eq!(left, ["11", "12"], "a level that is given twice would be refused");
     }
 }

@@ -150,7 +150,10 @@ mod tests {
         let why = lacks_of(&gone, Some("REL_12_1")).unwrap();
         assert!(why.contains("cannot be read from here") || why.contains("not installed here"), "{why}");
         keep(dir.path(), "REL_12_1-01", &|recipe| recipe.revision = Some("REL_12_1".to_string()));
-        assert!(lacks_of(&gone, Some("REL_12_1")).is_some(), "of another repository, where the tag may be another commit");
+        assert!(
+            lacks_of(&gone, Some("REL_12_1")).is_some(),
+            "of another repository, where the tag may be another commit"
+        );
         keep(dir.path(), "REL_12_1-02", &|recipe| {
             (recipe.tree, recipe.revision) = (gone.clone(), Some("REL_12_1".to_string()));
         });
@@ -162,7 +165,7 @@ mod tests {
     fn a_build_is_used_without_its_repository_if_its_revision_cannot_move() {
         let dir = tempfile::tempdir().unwrap();
         let (tree, commit) = ("https://other.example/pg.git", "0123456789".repeat(4));
-        let is_settled = |tree, revision| {
+        let is_settled = |tree: &str, revision: &str| {
             settled(&dir.path().join("builds"), &Source { tree, revision: Some(revision) }).is_some()
         };
         for (n, revision) in ["REL9_5_21", "REL_12_STABLE", "master", &commit].into_iter().enumerate() {
@@ -171,7 +174,8 @@ mod tests {
                 recipe.content.clone_from(&commit);
             });
         }
-        let there = ["REL9_5_21", "REL_12_STABLE", "master", &commit].map(|revision| is_settled(tree, revision));
+        let there =
+            ["REL9_5_21", "REL_12_STABLE", "master", &commit].map(|revision| is_settled(tree, revision));
         assert_eq!(there, [true, false, false, true]);
         assert!(!is_settled("https://fork.example/pg.git", "REL9_5_21"));
         assert!(is_settled("https://fork.example/pg.git", &commit));
