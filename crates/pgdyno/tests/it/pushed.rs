@@ -83,26 +83,10 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
         unknown.stderr
     );
 
-    // Another result in its place here leaves it a directory with its number.
-    fs::rename(other.path("results/out"), other.path("results/kept")).unwrap();
-    let args: Vec<&str> = RUN.split_whitespace().collect();
-    let target = pg.admin_target(&pg.database());
-    other.run(&args.iter().copied().chain([target.as_str(), PACE]).collect::<Vec<_>>()).expect(0);
-    let reported = other.run(&["report", "--store", &store, "out"]).expect(0);
-    assert!(reported.stderr.contains("fetched `results/out-1`"), "{}", reported.stderr);
-    fs::remove_dir_all(other.path("results")).unwrap();
-    other.run(&["report", "--store", &store, "out"]).expect(0);
-
     // Of an experiment that has changed, the newer version is kept, under its number.
     let text = read(&place, "experiment.toml");
     fs::write(place.path("results/out/experiment.toml"), text + "# more\n").unwrap();
     push("results/out: replaced #1\n");
-    let older = other.run(&["report", "--store", &store, "out"]).expect(1);
-    assert!(
-        older.stderr.contains("`results/out` and #1 of the store are different states of one result"),
-        "{}",
-        older.stderr
-    );
     assert_eq!(number(&mut session, counts), 2);
     // What the database says is not believed.
     session.execute("update file_part set data = data || '\\x00' where place = 0 and part = 0").unwrap();
@@ -120,16 +104,40 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     for args in [&["push", &store, "results/out"][..], &["report", "--store", &store, "out"]] {
         assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 1"));
     }
+    let foreign = pg.database();
+    pg.admin(&foreign).execute("create schema pgdyno").unwrap();
+    let refused = place.run(&["push", &pg.admin_target(&foreign), "results/out"]).expect(1);
+    assert!(refused.stderr.contains("that pgdyno did not create"), "{}", refused.stderr);
+}
+
+#[test]
+fn results_of_equal_names_lie_side_by_side_and_older_states_are_refused() {
+    let (place, pg, database) = measured();
+    pg.admin(&database).execute(&format!("grant create on database {database} to bench")).unwrap();
+    let store = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{database}", pg.port);
+    place.run(&["push", &store, "results/out"]).expect(0);
+    let other = Place::new();
+    let args: Vec<&str> = RUN.split_whitespace().collect();
+    let target = pg.admin_target(&pg.database());
+    other.run(&args.iter().copied().chain([target.as_str(), PACE]).collect::<Vec<_>>()).expect(0);
+    for words in ["fetched `results/out-1`", "report:"] {
+        let reported = other.run(&["report", "--store", &store, "out"]).expect(0);
+        assert!(reported.stderr.contains(words), "{}", reported.stderr);
+    }
+
+    let file = place.path("results/out/experiment.toml");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + "# more\n").unwrap();
+    place.run(&["push", &store, "results/out"]).expect(0);
+    let older = other.run(&["report", "--store", &store, "out"]).expect(1);
+    let words = "`results/out-1` and #1 of the store are different states of one result";
+    assert!(older.stderr.contains(words), "{}", older.stderr);
+
     // Triggers and views of its owner would have the rights of a superuser.
     let by_another = pg.admin_target(&database);
     for args in [&["push", &by_another, "results/out"][..], &["report", "--store", &by_another, "out"]] {
         let refused = place.run(args).expect(1);
         assert!(refused.stderr.contains("belongs to the role `bench`"), "{}", refused.stderr);
     }
-    let foreign = pg.database();
-    pg.admin(&foreign).execute("create schema pgdyno").unwrap();
-    let refused = place.run(&["push", &pg.admin_target(&foreign), "results/out"]).expect(1);
-    assert!(refused.stderr.contains("that pgdyno did not create"), "{}", refused.stderr);
 }
 
 /// The statements of a dashboard, with its variables put in.
