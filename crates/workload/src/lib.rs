@@ -27,6 +27,7 @@ pub use random::seeds::{Seeds, ThreadStreams};
 pub use script::eval::DebugLine;
 pub use script::interpreter::{Interpreter, RunError};
 pub use script::program::{Command, Delay, Program, ScriptError, ShellWord, Step};
+pub use script::sqlscan::first_words;
 pub use script::statement::{Fetch, Piece, Statement};
 pub use script::value::Value;
 pub use script::variables::{VariableId, VariableTable};

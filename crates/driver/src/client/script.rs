@@ -236,15 +236,15 @@ fn prepare_all(
             Protocol::Prepared => format!("P_{number}"),
             Protocol::Simple | Protocol::Extended => String::new(),
         };
-        let first_word = first_word(&statement.text);
+        let Control { commits, begins } = Control::of(&statement.text);
         let mut prepared = Prepared {
             number,
             head: bind_head(&name),
             tail: Closed::new(bind_tail(statement), protocol),
             name,
             fixed: None,
-            commits: matches!(first_word.as_str(), "end" | "commit"),
-            begins: matches!(first_word.as_str(), "begin" | "start"),
+            commits,
+            begins,
         };
         prepared.fixed = statement.parameters.is_empty().then(|| {
             let mut bytes = Vec::new();
@@ -309,6 +309,51 @@ impl Prepared {
     }
 }
 
-fn first_word(sql: &str) -> String {
-    sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase()
+/// What a text does to the transaction block; a query of the simple protocol may have several statements.
+#[derive(Debug, PartialEq, Eq)]
+struct Control {
+    /// Whether it ends a block with a commit.
+    commits: bool,
+    /// Whether it leaves a block open that it has begun.
+    begins: bool,
+}
+
+impl Control {
+    fn of(sql: &str) -> Control {
+        let mut control = Control { commits: false, begins: false };
+        for word in workload::first_words(sql) {
+            match word.as_str() {
+                "begin" | "start" => control.begins = true,
+                "end" | "commit" => control = Control { commits: true, begins: false },
+                "rollback" | "abort" => control.begins = false,
+                _ => {}
+            }
+        }
+        control
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Control;
+
+    #[test]
+    fn each_statement_of_a_text_may_begin_or_end_the_block() {
+        for (sql, commits, begins) in [
+            ("UPDATE t SET a = 1;", false, false),
+            ("BEGIN;", false, true),
+            ("start transaction isolation level serializable", false, true),
+            ("COMMIT", true, false),
+            (" -- x\n End;", true, false),
+            ("/* app=x /* nested */ */ COMMIT;", true, false),
+            ("BEGIN; UPDATE t SET a = 1; COMMIT;", true, false),
+            ("INSERT INTO t VALUES ('; begin'); COMMIT;", true, false),
+            ("COMMIT; BEGIN;", true, true),
+            ("BEGIN; SELECT $$;commit$$;", false, true),
+            ("BEGIN; ROLLBACK;", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(Control::of(sql), Control { commits, begins }, "{sql}");
+        }
+    }
 }
