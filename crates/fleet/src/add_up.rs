@@ -168,6 +168,7 @@ pub(crate) fn total(dones: Vec<Done>) -> Done {
         sum.unanswered_ns = sum.unanswered_ns.max(done.unanswered_ns);
         sum.connect_ns_total += done.connect_ns_total;
         sum.n_connects += done.n_connects;
+        sum.n_lost += done.n_lost;
         sum.outage_ns_total += done.outage_ns_total;
         sum.lines_dropped += done.lines_dropped;
         sum.late_ns = sum.late_ns.max(done.late_ns);

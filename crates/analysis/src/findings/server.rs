@@ -44,7 +44,9 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
 fn connection_lost(context: &RunContext) -> Option<Finding> {
     let done = context.data.record.done.as_ref();
     let events: Vec<&Event> = events(context, EventKind::ConnectionLost).collect();
-    let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(events.len() as u64);
+    // A client that connects again may lose its connection more than once.
+    let n_lost = done.map_or(0, |done| done.n_lost).min(context.data.record.case.workload.n_clients.into());
+    let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(events.len() as u64).max(n_lost);
     let all = done.is_some_and(|done| done.ending == Ending::ConnectionsLost);
     if n == 0 && !all {
         return None;

@@ -287,6 +287,7 @@ pub(crate) fn finish(data: &mut RunData) {
         clients_lost: 0,
         connect_ns_total: 0.0,
         n_connects: 0,
+        n_lost: 0,
         outage_ns_total: 0.0,
         late_ns: 0,
         lines_dropped: 0,

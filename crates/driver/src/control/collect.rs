@@ -71,6 +71,7 @@ impl<'a> Collector<'a> {
                 unanswered_ns: 0,
                 connect_ns_total: 0.0,
                 n_connects: 0,
+                n_lost: 0,
                 outage_ns_total: 0.0,
                 late_ns: 0,
                 lines_dropped: 0,
@@ -201,6 +202,7 @@ impl<'a> Collector<'a> {
         self.done.unanswered_ns = self.done.unanswered_ns.max(finished.unanswered_ns);
         self.done.n_connects += finished.connects.n;
         self.done.connect_ns_total += finished.connects.ns;
+        self.done.n_lost += finished.connects.n_lost;
         self.done.outage_ns_total += finished.connects.outage_ns;
         self.done.committed_by_slice.resize(finished.committed_by_slice.len(), 0);
         for (sum, n) in self.done.committed_by_slice.iter_mut().zip(finished.committed_by_slice) {

@@ -70,6 +70,7 @@ pub(crate) struct Connects {
     pub(crate) n: u64,
     /// Time taken to make and to close them.
     pub(crate) ns: f64,
+    pub(crate) n_lost: u64,
     /// Time without a connection after a loss.
     pub(crate) outage_ns: f64,
 }

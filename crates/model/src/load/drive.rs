@@ -207,6 +207,9 @@ pub struct Done {
     /// Connections opened while the load ran.
     #[serde(default)]
     pub n_connects: u64,
+    /// Connections that were lost while the load ran. Earlier versions did not count them.
+    #[serde(default)]
+    pub n_lost: u64,
     /// Time without a connection after its loss, summed over all clients, nanoseconds.
     #[serde(default)]
     pub outage_ns_total: f64,

@@ -67,7 +67,7 @@ pub(crate) fn run(
         duration_ns: done.end_unix_ns.saturating_sub(begin_ns).max(1),
         connect_ns: if plan.connect_each { done.connect_ns_total } else { ready.connect_ns as f64 },
         outage: (plan.added.on_disconnect == OnDisconnect::Reconnect).then_some(Outage {
-            n_lost: followed.n_lost,
+            n_lost: done.n_lost,
             seconds: done.outage_ns_total / 1e9,
             n_failed: done.counts.failed.saturating_sub(followed.totals.all.failures()),
             n_unknown: done.counts.unknown,

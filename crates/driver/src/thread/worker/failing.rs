@@ -225,6 +225,7 @@ impl Worker<'_> {
             .with("client", place.client)
             .with("sqlstate", sqlstate_text(&state));
         self.report_event(now, event);
+        self.record.connects.n_lost += 1;
         if self.reconnects(now) {
             self.count_lost(index, state, now);
             if !self.has_made_all(index) {
