@@ -23,8 +23,8 @@ pub(crate) struct Follower<'a> {
     followed: Followed,
     stretch: Open,
     stall: Stall,
-    /// The second whose intervals are arriving, script by script.
-    second: Option<u32>,
+    /// Whether intervals of the current second have arrived, script by script.
+    has_second: bool,
 }
 
 /// The results of a load.
@@ -33,8 +33,6 @@ pub(crate) struct Followed {
     pub(crate) totals: Totals,
     /// The first client that ended early.
     pub(crate) aborted_client: Option<u32>,
-    /// How many connections were lost.
-    pub(crate) n_lost: u64,
 }
 
 /// Counts that no progress line has printed yet.
@@ -71,7 +69,7 @@ impl Follower<'_> {
             followed,
             stretch: Open::default(),
             stall: Stall::default(),
-            second: None,
+            has_second: false,
         }
     }
 
@@ -80,9 +78,10 @@ impl Follower<'_> {
         match line {
             DriverLine::Interval { interval, histograms } => self.interval(interval, histograms),
             DriverLine::Event(event) => self.event(event)?,
+            // The driver's own, behind the intervals of its second.
+            DriverLine::Tick(_) => self.end_second(),
             DriverLine::Hello(_)
             | DriverLine::Pong(_)
-            | DriverLine::Tick(_)
             | DriverLine::Window(_)
             | DriverLine::Ready(_)
             | DriverLine::Done(_)
@@ -109,10 +108,7 @@ impl Follower<'_> {
     }
 
     fn interval(&mut self, interval: &Interval, histograms: &[HistogramLine]) {
-        if self.second.is_some_and(|second| second != interval.t) {
-            self.end_second();
-        }
-        self.second = Some(interval.t);
+        self.has_second = true;
         self.stall.in_flight += interval.counts.started as i64 - interval.counts.ended() as i64;
         self.stall.ended_now += interval.counts.ended();
         // Histograms of the ramp-up do not count either.
@@ -136,6 +132,9 @@ impl Follower<'_> {
 
     /// Closes a second after all scripts have reported it.
     fn end_second(&mut self) {
+        if !std::mem::take(&mut self.has_second) {
+            return;
+        }
         self.warn_of_stall();
         if self.plan.progress_s > 0 && self.stretch.length_ns >= u64::from(self.plan.progress_s) * SECOND_NS {
             self.progress();
@@ -187,7 +186,6 @@ impl Follower<'_> {
             EventKind::ScriptDebug => self.log.write(&format!("{}\n", event.text)),
             EventKind::ShellOutput => crate::print_as_pgbench(&event.text)?,
             EventKind::ConnectionLost => {
-                self.followed.n_lost += 1;
                 let client = event.detail.get("client").map_or("", String::as_str);
                 self.say_of_connection(&format!("client {client} lost its connection: {}", event.text));
             }

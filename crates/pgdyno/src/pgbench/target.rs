@@ -19,6 +19,11 @@ pub(crate) fn resolve(
 ) -> Result<Conninfo, Complaint> {
     let mut surroundings = Surroundings::of_process();
     let given = [("PGHOST", &target.host), ("PGPORT", &target.port), ("PGUSER", &target.user)];
+    // As libpq, and unlike our own experiments, it waits for a server however long that takes.
+    let timeout = surroundings.environment.entry("PGCONNECT_TIMEOUT".to_string()).or_default();
+    if timeout.is_empty() {
+        "0".clone_into(timeout);
+    }
     let name = &target.dbname;
     let is_url = name.starts_with("postgresql://") || name.starts_with("postgres://");
     let text = if is_url {
