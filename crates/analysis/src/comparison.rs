@@ -10,7 +10,7 @@ pub(crate) mod supplement;
 mod wording;
 
 use model::run::{ExperimentData, RunData};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stats::{Comparison, Design};
 
 pub use differences::Difference;
@@ -64,10 +64,11 @@ impl<'a> Side<'a> {
 }
 
 /// A compared figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
     /// Committed transactions per second.
+    #[default]
     Throughput,
     /// Median latency.
     P50,

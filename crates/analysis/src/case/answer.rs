@@ -314,8 +314,16 @@ fn compare(study: &Study, by: Decider, groups: &mut [Group]) {
     };
     let samples: Vec<Vec<LevelRuns>> =
         groups.iter().map(|group| group.levels.iter().map(runs_of).collect()).collect();
+    // Runs in which no rate met the target rank below all others, and have no rate to compare.
+    let misses = |level: &LevelResult| {
+        let case = study.cases.iter().find(|case| case.case.id == level.case);
+        case.and_then(|case| case.capacity.as_ref()).is_some_and(|capacity| capacity.n_unreachable > 0)
+    };
     for (group, pairs) in groups.iter_mut().zip(stats::compare_levels(&samples)) {
         for pair in pairs {
+            if [pair.a, pair.b].iter().any(|level| misses(&group.levels[*level])) {
+                continue;
+            }
             let other = match group.best {
                 best if best == pair.a => pair.b,
                 best if best == pair.b => pair.a,

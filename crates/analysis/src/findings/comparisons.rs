@@ -46,10 +46,10 @@ fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
 pub(super) const NOT_INTERLEAVED: Rule = Rule {
     id: "not-interleaved",
     title: "A and B were not measured in turns",
-    severity: "Doubt when A and B are of two experiments",
+    severity: "Doubt when A and B are of two experiments, or one was measured after the other within one",
     source: "A/A study and simulation: blocks of identical runs, one after the other, differ in 8 to 92 % of cases",
     advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
-    evidence: "Whether the runs of A and of B are of one experiment; if not, the time between their first runs.",
+    evidence: "Whether the runs of A and of B are of one experiment, and whether all runs of one come before those of the other; the time between their first runs.",
     why: "Machines change from hour to hour by more than most differences: blocks of identical runs differ most of the time.",
     tested: "A result and its copy, by URL.",
     check: Check::Comparison(not_interleaved),
@@ -62,10 +62,25 @@ fn not_interleaved(context: &ComparisonContext) -> Vec<Finding> {
         _ => "the time between them is unknown".to_string(),
     };
     let evidence = format!("{apart}: whatever changed in between is part of the difference");
-    (!context.pairing.is_paired())
+    (!context.pairing.is_paired() || are_in_sequence(context))
         .then(|| NOT_INTERLEAVED.finds(Severity::Doubt, evidence))
         .into_iter()
         .collect()
+}
+
+/// Whether one experiment measured all runs of one side before those of the other, as `order = "sequential"` and `"by-server"` do. Their
+/// blocks have equal numbers and nothing else in common.
+fn are_in_sequence(context: &ComparisonContext) -> bool {
+    let places = |side: Side| -> Option<(usize, usize)> {
+        let mut places = side.data.plan.runs.iter().enumerate().filter(|(_, run)| run.case == side.case);
+        let (first, _) = places.next()?;
+        // Two single runs have no order to be in.
+        Some((first, places.next_back()?.0))
+    };
+    match (places(context.a), places(context.b)) {
+        (Some(a), Some(b)) => context.pairing == Pairing::Blocks && (a.1 < b.0 || b.1 < a.0),
+        _ => false,
+    }
 }
 
 pub(super) const TOO_FEW_PAIRS: Rule = Rule {

@@ -157,7 +157,10 @@ pub(crate) fn of_case(runs: &[&Limiter]) -> Option<Limiter> {
     let most = runs.iter().max_by_key(|limiter| (count(limiter), limiter.confidence))?;
     let n = count(most);
     if n == runs.len() {
-        return Some((*most).clone());
+        // As sure as the run in the middle, of two the less sure one.
+        let mut runs = runs.to_vec();
+        runs.sort_by_key(|run| run.confidence);
+        return runs.get((n - 1) / 2).map(|run| (*run).clone());
     }
     if 2 * n > runs.len() {
         let evidence = format!("{} ({n} of {} runs)", most.evidence, runs.len());

@@ -36,6 +36,22 @@ fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
     assert!(few.findings.iter().any(|f| f.evidence == expected), "{:?}", few.findings);
 }
 
+#[test]
+fn two_cases_of_one_experiment_that_were_measured_one_after_the_other_are_doubted() {
+    let doubts = |data: &ExperimentData| {
+        let of_all = study(data);
+        let sides = [1, 2].map(|case| Side { data, study: &of_all, case });
+        let found = compare(&[sides.into()], MARGIN).remove(0);
+        found.findings.iter().any(|finding| finding.id == "not-interleaved")
+    };
+    let mut data = pairs(6, 1.0);
+    assert!(!doubts(&data), "in blocks");
+    data.plan.runs.sort_by_key(|run| (run.case, run.block));
+    assert!(doubts(&data), "in sequence");
+    data.plan.runs.sort_by_key(|run| (run.block == 6, run.case, run.block));
+    assert!(!doubts(&data), "one block of six mixes them");
+}
+
 type Compare = fn(&[(Side, Side)], f64) -> Vec<CaseComparison>;
 
 #[test]
