@@ -23,7 +23,10 @@ pub struct NoiseFloor {
     pub n_clients: u32,
     /// Number of pairs.
     pub n_pairs: usize,
-    /// Half width of the throughput ratio's interval, as a share.
+    /// The deciding figure: throughput, or a percentile of latency if the rate was given. Earlier versions did not record it.
+    #[serde(default)]
+    pub figure: Figure,
+    /// Half width of the interval of that figure's ratio, as a share.
     pub half_width: f64,
     /// The smallest difference that it would have detected, as a share.
     pub detectable: Option<f64>,
@@ -187,7 +190,7 @@ fn times(ratio: f64) -> String {
 }
 
 fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
-    let change = match change(figure, case.margin) {
+    let change = match change(figure, case) {
         [_, word] if figure.result.is_none() => word,
         [change, word] => format!("{change}  {word}"),
     };
@@ -250,11 +253,13 @@ pub(crate) fn supplement(case: &CaseComparison) -> Vec<(String, String)> {
 }
 
 /// The change with its interval, and a short verdict.
-pub(crate) fn change(figure: &FigureComparison, margin: f64) -> [String; 2] {
+pub(crate) fn change(figure: &FigureComparison, case: &CaseComparison) -> [String; 2] {
     match &figure.result {
         None => ["-".to_string(), "no verdict".to_string()],
         Some(ratio) => {
-            let word = word(figure.figure, ratio.verdict, margin);
+            // Of several cases, the deciding figure's verdict must also pass the correction.
+            let verdict = case.verdict().filter(|_| figure.figure == case.lead).unwrap_or(ratio.verdict);
+            let word = word(figure.figure, verdict, case.margin);
             [format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio)), word]
         }
     }
@@ -285,8 +290,12 @@ pub(crate) fn title(input: &ComparisonInput) -> String {
 }
 
 pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
+    let figure = match floor.figure {
+        Figure::Throughput => String::new(),
+        other => format!(" for {}", other.as_str()),
+    };
     format!(
-        "noise floor of {}, measured {}: ±{} over {} ({}, {} clients)",
+        "noise floor of {}{figure}, measured {}: ±{} over {} ({}, {} clients)",
         phrases::one_line(&floor.hostname),
         format::utc(floor.t_unix_ns),
         percent(floor.half_width),
@@ -440,6 +449,7 @@ mod tests {
             workload: "tpcb".to_string(),
             n_clients: 8,
             n_pairs: 12,
+            figure: Figure::Throughput,
             half_width: 0.012,
             detectable: None,
         };

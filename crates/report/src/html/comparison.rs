@@ -130,7 +130,7 @@ fn figures_table(case: &CaseComparison) -> String {
         .figures
         .iter()
         .map(|figure| {
-            let [change, verdict] = comparison::change(figure, case.margin);
+            let [change, verdict] = comparison::change(figure, case);
             let values = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
             vec![
                 figure.figure.as_str().to_string(),

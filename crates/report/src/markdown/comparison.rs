@@ -53,7 +53,7 @@ fn of_case(case: &CaseComparison) -> String {
     text.push_str("| figure | A | B | B against A (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n");
     for figure in &case.figures {
         let [a, b] = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
-        let [change, word] = comparison::change(figure, case.margin);
+        let [change, word] = comparison::change(figure, case);
         text.push_str(&format!("| {} | {a} | {b} | {change} | {word} |\n", figure.figure.as_str()));
     }
     text.push('\n');

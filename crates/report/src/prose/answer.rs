@@ -86,7 +86,9 @@ impl Words<'_> {
         let others: Vec<&LevelResult> =
             plateau.iter().copied().filter(|level| level.case != best.case).collect();
         let rest = match others.as_slice() {
-            [] if is_last(group) => "it is the most that were measured, and more may be faster".to_string(),
+            [] if self.answer.by != Decider::P99 && is_most(group) => {
+                "it is the most that were measured, and more may be faster".to_string()
+            }
             [] => {
                 let others = if self.answer.by == Decider::P99 {
                     "all others are slower"
@@ -364,17 +366,24 @@ fn joined(parts: &[String]) -> String {
     }
 }
 
-/// At most three numbers, else the range that they span.
+/// At most three numbers, else the range that they span. A plan may list them in any order.
 fn ranges(levels: &[String]) -> String {
-    match levels {
-        [first, _, _, _, ..] => format!("{first} to {}", levels[levels.len() - 1]),
+    let mut levels = levels.to_vec();
+    levels.sort_by_key(|level| level.parse::<u64>().unwrap_or(u64::MAX));
+    match levels.as_slice() {
+        [first, _, _, .., last] => format!("{first} to {last}"),
         few => joined(few),
     }
 }
 
-/// Whether the best level is the last of its factor, so that a larger one might be better still.
-fn is_last(group: &Group) -> bool {
-    group.best + 1 == group.levels.len() && group.levels.len() > 1
+/// Whether the best level is the highest number of its factor, so that a higher one might be better still.
+fn is_most(group: &Group) -> bool {
+    is_highest(&group.levels.iter().map(|level| level.level.as_str()).collect::<Vec<_>>(), group.best)
+}
+
+fn is_highest(levels: &[&str], best: usize) -> bool {
+    let number = |level: &str| level.parse::<u64>().unwrap_or(0);
+    levels.len() > 1 && levels.iter().all(|level| number(level) <= number(levels[best]))
 }
 
 /// ` so far (3 blocks)`; empty once there are enough blocks for a verdict.
@@ -421,4 +430,18 @@ fn in_blocks(against: &Against) -> String {
 /// `p99 3.40 ms`.
 fn p99(case: &CaseSummary) -> Option<String> {
     Some(format!("p99 {} ms", format::ms(case.latency?.p99_ns as f64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_clients_are_named_in_order_whatever_the_plans() {
+        let levels = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<String>>();
+        assert_eq!(name(CLIENTS, &levels(&["64", "4", "16", "128"])), "4 to 128 clients");
+        assert_eq!(name(CLIENTS, &levels(&["16", "8", "4"])), "4, 8 and 16 clients");
+        assert!(is_highest(&["16", "8", "4"], 0) && !is_highest(&["16", "8", "4"], 2));
+        assert!(is_highest(&["4", "8", "16"], 2) && !is_highest(&["4"], 0));
+    }
 }

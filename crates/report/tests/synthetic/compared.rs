@@ -1,6 +1,6 @@
 //! Comparisons of made-up studies, as pages.
 
-use analysis::comparison::{MARGIN, Pairing, Side};
+use analysis::comparison::{Figure, MARGIN, Pairing, Side};
 use analysis::explain::{compare, compare_duet};
 use analysis::summary::Study;
 use model::FORMAT;
@@ -19,6 +19,7 @@ pub(crate) fn comparisons(study: &Study, data: &ExperimentData) -> Vec<(&'static
         workload: "tpcb".to_string(),
         n_clients: 8,
         n_pairs: 20,
+        figure: Figure::Throughput,
         half_width: 0.011,
         detectable: Some(0.016),
     };

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use analysis::comparison::{CaseComparison, Pairing};
+use analysis::comparison::{CaseComparison, Figure, Pairing};
 use anyhow::{Context, Result};
 use model::run::{ExperimentData, RunRecord};
 use report::NoiseFloor;
@@ -30,6 +30,7 @@ pub(super) fn of(comparison: &CaseComparison, data: &ExperimentData) -> Option<N
         workload: run.case.workload.kind.to_string(),
         n_clients: run.case.workload.n_clients,
         n_pairs: comparison.n_pairs,
+        figure: comparison.lead,
         half_width: 0.5 * (ratio.high - ratio.low),
         detectable: ratio.detectable,
     })
@@ -46,8 +47,8 @@ pub(super) fn keep(cache: &Cache, floor: &NoiseFloor) -> Result<()> {
     writeln!(file, "{}", serde_json::to_string(floor)?).with_context(context)
 }
 
-/// The newest noise floor of the host of these runs, of the same workload if there is one.
-fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
+/// The newest noise floor of a figure on the host of these runs, of the same workload if there is one.
+fn last(cache: &Cache, data: &ExperimentData, figure: Figure) -> Option<NoiseFloor> {
     let run = &data.runs.first()?.record;
     files::trust::check_directory(&cache.dir).ok()?;
     let text = String::from_utf8(files::trust::read(&path(cache), FLOORS_BYTES_MAX).ok()?).ok()?;
@@ -55,7 +56,7 @@ fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
     let kept: Vec<NoiseFloor> = text
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
-        .filter(|floor: &NoiseFloor| floor.hostname == hostname(run))
+        .filter(|floor: &NoiseFloor| floor.hostname == hostname(run) && floor.figure == figure)
         .collect();
     let workload = run.case.workload.kind.as_str();
     kept.iter().rev().find(|floor| floor.workload == workload).or(kept.last()).cloned()
@@ -66,7 +67,8 @@ pub(super) fn of_host(comparisons: &[CaseComparison], data: &ExperimentData) -> 
     // A noise floor of whole runs says nothing about slices.
     let is_of_duet = |pairing| matches!(pairing, Pairing::Slices | Pairing::Rounds | Pairing::RoundsApart);
     let is_duet = comparisons.iter().any(|case| is_of_duet(case.pairing));
-    Ok(if is_duet { None } else { last(&Cache::default_location()?, data) })
+    let Some(first) = comparisons.first().filter(|_| !is_duet) else { return Ok(None) };
+    Ok(last(&Cache::default_location()?, data, first.lead))
 }
 
 fn hostname(run: &RunRecord) -> &str {
