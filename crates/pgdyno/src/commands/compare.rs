@@ -13,6 +13,7 @@ use analysis::finding::{Grade, Severity};
 use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
 use report::site::{Link, Page};
+use serde_json::{Value, json};
 
 use crate::commands::report::{colour, width};
 use crate::commands::stored::explained::{Explained, Series};
@@ -96,7 +97,8 @@ impl From<&CompareArgs> for Outcome {
 pub(crate) fn finish(comparisons: &[CaseComparison], data: &ExperimentData, args: Outcome) -> Result<Exit> {
     let floor = floor::of_host(comparisons, data)?;
     if args.json {
-        let value = serde_json::json!({ "comparisons": comparisons, "noise_floor": floor });
+        let cases = comparisons.iter().map(with_verdict).collect::<serde_json::Result<Vec<Value>>>()?;
+        let value = json!({ "comparisons": cases, "noise_floor": floor });
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
     } else {
         let (width, colour) = (width(), colour());
@@ -123,6 +125,13 @@ pub(crate) fn finish(comparisons: &[CaseComparison], data: &ExperimentData, args
         return Ok(Exit::Partial);
     }
     Ok(Exit::Done)
+}
+
+/// A comparison with the verdict that counts: of several cases, that of a figure alone may be chance.
+fn with_verdict(case: &CaseComparison) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(case)?;
+    value["verdict"] = serde_json::to_value(case.verdict())?;
+    Ok(value)
 }
 
 /// Cases of two experiments often have one name: the directories distinguish them.

@@ -1,6 +1,6 @@
 //! Decides after each pair of a comparison whether another one is needed, and whether there is time for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,7 +38,9 @@ struct Made {
     repeating: Duration,
     /// Disturbed pairs that were not repeated, because the time was needed for others.
     n_left_disturbed: u32,
-    /// Throughput of A and B by block, of the runs that count.
+    /// Runs that cannot count.
+    void: BTreeSet<u32>,
+    /// Throughput of A and B by block, of the attempts that count; 0 if a run has none that does.
     tps: BTreeMap<u32, [Option<f64>; 2]>,
 }
 
@@ -60,7 +62,8 @@ impl Made {
 
     /// Complete pairs.
     fn n_pairs(&self) -> usize {
-        self.tps.values().filter(|sides| sides.iter().all(Option::is_some)).count()
+        let has_number = |side: &Option<f64>| side.is_some_and(|tps| tps > 0.0);
+        self.tps.values().filter(|sides| sides.iter().all(has_number)).count()
     }
 }
 
@@ -77,7 +80,11 @@ impl Referee for Gauge {
             made.repeating += before.map_or(Duration::ZERO, |end| end.elapsed());
         }
         drop(made);
-        ByFindings.judge(experiment, record)
+        let judged = ByFindings.judge(experiment, record)?;
+        if judged.score.is_infinite() {
+            self.made().void.insert(record.spec.run);
+        }
+        Ok(judged)
     }
 
     fn has_time(&self) -> bool {
@@ -124,8 +131,9 @@ impl Gauge {
     pub(super) fn is_enough(&self, record: &RunRecord) -> bool {
         let Some(precision) = self.precision else { return false };
         let mut made = self.made();
+        let counts = record.state == RunState::Completed && !made.void.contains(&record.spec.run);
+        let of_run = measured_tps(record).filter(|_| counts);
         let sides = made.tps.entry(record.spec.block).or_default();
-        let of_run = measured_tps(record).filter(|_| record.state == RunState::Completed);
         sides[usize::from(record.spec.case != 1)] = Some(of_run.unwrap_or(0.0));
         if sides.iter().any(Option::is_none) {
             return false;

@@ -78,9 +78,17 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);
     }
-    // Runs that were cut off void a comparison, too.
-    let exit = if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit? };
-    Ok(exit.unless_values_are_left(is_restored))
+    if outcome.stopped {
+        exit.unwrap_or_else(|error| {
+            say(&format!("pgdyno: error: {error:#}"));
+            Exit::Partial
+        });
+        return Ok(Exit::Partial);
+    }
+    // Pairs without a failed run may be enough for a verdict.
+    let has_verdict = comparisons.iter().all(|case| case.verdict().is_some());
+    let exit = if outcome.incomplete > 0 && !has_verdict { exit.and(Ok(Exit::Partial)) } else { exit };
+    Ok(exit?.unless_values_are_left(is_restored))
 }
 
 /// Plans both sides, and creates the results directory if `check` accepts the plan. `pairs` returns the number of

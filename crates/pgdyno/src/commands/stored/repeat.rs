@@ -86,7 +86,8 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);
     }
-    let exit = if is_whole { exit? } else { Exit::Partial };
+    let exit = exit?;
+    let exit = if is_whole { exit } else { Exit::Partial };
     Ok(exit.unless_values_are_left(is_restored))
 }
 
