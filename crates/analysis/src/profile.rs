@@ -5,7 +5,7 @@ pub mod tree;
 
 use model::run::profile::{Profile, Stack};
 
-use crate::case::factors;
+use crate::case::factors::{self, Counterparts};
 use crate::profile::subsystem::Subsystem;
 use crate::summary::{CaseSummary, Study};
 
@@ -41,8 +41,9 @@ pub fn pairs<'a>(study: &'a Study, profiles: &[Profile]) -> Vec<(&'a CaseSummary
         }];
     }
     let Some(baseline) = factors::baseline(study) else { return Vec::new() };
+    let counterparts = Counterparts::new(study, baseline);
     let pair = |case: &&'a CaseSummary| {
-        let base = factors::counterpart(study, baseline, case)?;
+        let base = counterparts.of(case)?;
         let is_another = base.case.id != case.case.id && of_case(profiles, base.case.id).is_some();
         is_another.then_some((base, *case))
     };

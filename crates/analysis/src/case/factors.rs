@@ -49,48 +49,56 @@ fn is_along(study: &Study, named: &[String], key: &str) -> bool {
     })
 }
 
-/// The case to compare `case` with: the one with the baseline's levels of the [`chosen`] factors and all other levels
-/// of `case`. With no other one: a percentage of a case that also has other clients, or another size of data, would look like the effect
-/// of what was chosen.
-pub fn counterpart<'a>(
+/// Finds the case that each other one is compared with.
+#[derive(Debug)]
+pub struct Counterparts<'a> {
     study: &'a Study,
     baseline: &'a CaseSummary,
-    case: &CaseSummary,
-) -> Option<&'a CaseSummary> {
-    let chosen = chosen(study);
-    if chosen.is_empty() {
-        return Some(baseline);
-    }
-    if chosen.iter().any(|key| key.starts_with(LABEL)) {
-        return by_labels(study, baseline, case);
-    }
-    let mut wanted = case.case.levels.clone();
-    for key in &chosen {
-        wanted.extend(baseline.case.levels.get(key).map(|level| (key.clone(), level.clone())));
-    }
-    study.cases.iter().find(|other| other.case.levels == wanted && other.tps_median.is_some())
+    chosen: Vec<String>,
 }
 
-/// The counterpart of a case where labels chose the baseline: it has the baseline's levels of what was chosen and the case's own
-/// levels of all factors but the target. Of several, the one that shares most of its other labels (a provider has regions
-/// of its own, but sizes that others have, too), then the first.
-fn by_labels<'a>(study: &'a Study, baseline: &'a CaseSummary, case: &CaseSummary) -> Option<&'a CaseSummary> {
-    let chosen = chosen(study);
-    let is_chosen = |key: &String| chosen.contains(key);
-    let fits = |other: &&CaseSummary| {
-        let of = |one: &'a CaseSummary, key: &String| one.case.level(key).map(str::to_string);
-        let own = case.case.levels.iter().filter(|(key, _)| *key != "target" && !is_chosen(key));
-        other.tps_median.is_some()
-            && chosen.iter().all(|key| other.case.level(key) == of(baseline, key).as_deref())
-            && own.into_iter().all(|(key, level)| other.case.levels.get(key) == Some(level))
-    };
-    let labels = labels::keys(&study.plan);
-    let shared = |other: &CaseSummary| {
-        let alike = |key: &&String| !is_chosen(key) && other.case.level(key) == case.case.level(key);
-        labels.iter().filter(alike).count()
-    };
-    // The first of those that share most.
-    study.cases.iter().filter(fits).rev().max_by_key(|other| shared(other))
+impl<'a> Counterparts<'a> {
+    /// Those of a study with this baseline.
+    pub fn new(study: &'a Study, baseline: &'a CaseSummary) -> Counterparts<'a> {
+        Counterparts { study, baseline, chosen: chosen(study) }
+    }
+
+    /// The case to compare `case` with: the one with the baseline's levels of the [`chosen`] factors and all other levels
+    /// of `case`. With no other one: a percentage of a case that also has other clients, or another size of data, would look like the
+    /// effect of what was chosen.
+    pub fn of(&self, case: &CaseSummary) -> Option<&'a CaseSummary> {
+        if self.chosen.is_empty() {
+            return Some(self.baseline);
+        }
+        if self.chosen.iter().any(|key| key.starts_with(LABEL)) {
+            return self.by_labels(case);
+        }
+        let mut wanted = case.case.levels.clone();
+        for key in &self.chosen {
+            wanted.extend(self.baseline.case.levels.get(key).map(|level| (key.clone(), level.clone())));
+        }
+        self.study.cases.iter().find(|other| other.case.levels == wanted && other.tps_median.is_some())
+    }
+
+    /// The counterpart of a case where labels chose the baseline: it has the baseline's levels of what was chosen and the case's own
+    /// levels of all factors but the target. Of several, the one that shares most of its other labels (a provider has regions
+    /// of its own, but sizes that others have, too), then the first.
+    fn by_labels(&self, case: &CaseSummary) -> Option<&'a CaseSummary> {
+        let is_chosen = |key: &String| self.chosen.contains(key);
+        let fits = |other: &&CaseSummary| {
+            let own = case.case.levels.iter().filter(|(key, _)| *key != "target" && !is_chosen(key));
+            other.tps_median.is_some()
+                && self.chosen.iter().all(|key| other.case.level(key) == self.baseline.case.level(key))
+                && own.into_iter().all(|(key, level)| other.case.levels.get(key) == Some(level))
+        };
+        let labels = labels::keys(&self.study.plan);
+        let shared = |other: &CaseSummary| {
+            let alike = |key: &&String| !is_chosen(key) && other.case.level(key) == case.case.level(key);
+            labels.iter().filter(alike).count()
+        };
+        // The first of those that share most.
+        self.study.cases.iter().filter(fits).rev().max_by_key(|other| shared(other))
+    }
 }
 
 /// The figure that a case is judged by: NOPM for TPC-C, else committed transactions per second.

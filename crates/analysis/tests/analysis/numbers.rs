@@ -1,6 +1,7 @@
 //! Numbers: what counts, what is added, what is aligned.
 
-use analysis::case::{factors, labels, money};
+use analysis::case::factors::{self, Counterparts};
+use analysis::case::{labels, money};
 use analysis::study;
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 use model::experiment::plan::RunState;
@@ -304,16 +305,16 @@ fn factors_are_set_against_a_baseline_and_pooled_over_the_others() {
     let baseline = factors::baseline(&study).unwrap();
     close(factors::percent_of(&study.cases[4], baseline), 50.0);
     close(factors::percent_of(&study.cases[5], baseline), 12.5);
-    assert_eq!(factors::counterpart(&study, baseline, &study.cases[5]).unwrap().case.id, 2);
+    assert_eq!(Counterparts::new(&study, baseline).of(&study.cases[5]).unwrap().case.id, 2);
     study.plan.baseline_factors = vec!["server.version".to_string()];
     let baseline = factors::baseline(&study).unwrap();
-    let same_clients = factors::counterpart(&study, baseline, &study.cases[5]).unwrap();
+    let same_clients = Counterparts::new(&study, baseline).of(&study.cases[5]).unwrap();
     assert_eq!(same_clients.case.id, 3);
     close(factors::percent_of(&study.cases[5], same_clients), 12.5);
     study.cases[2].tps_median = None;
     let baseline = factors::baseline(&study).unwrap();
     assert!(
-        factors::counterpart(&study, baseline, &study.cases[5]).is_none(),
+        Counterparts::new(&study, baseline).of(&study.cases[5]).is_none(),
         "one with other clients would mislead"
     );
     study.cases[2].tps_median = Some(800.0);
@@ -339,7 +340,7 @@ fn what_is_zipped_with_the_baselines_factor_goes_along_with_it() {
     }
     assert_eq!(factors::chosen(&study), ["server.version", "server.settings.jit"]);
     let baseline = factors::baseline(&study).unwrap();
-    assert_eq!(factors::counterpart(&study, baseline, &study.cases[5]).unwrap().case.id, 3);
+    assert_eq!(Counterparts::new(&study, baseline).of(&study.cases[5]).unwrap().case.id, 3);
 }
 
 #[test]
@@ -347,7 +348,7 @@ fn without_a_baseline_a_case_is_compared_with_one_of_as_many_clients() {
     let mut study = two_versions();
     let against = |study: &Study| -> Vec<Option<u32>> {
         let baseline = factors::baseline(study).unwrap();
-        let id = |case: &CaseSummary| Some(factors::counterpart(study, baseline, case)?.case.id);
+        let id = |case: &CaseSummary| Some(Counterparts::new(study, baseline).of(case)?.case.id);
         study.cases.iter().map(id).collect()
     };
     assert_eq!(factors::chosen(&study), ["server.version"]);
@@ -410,7 +411,7 @@ fn labels_of_targets_choose_counterparts_pools_and_cases() {
     let against: Vec<u32> = study
         .cases
         .iter()
-        .map(|case| factors::counterpart(&study, baseline, case).unwrap().case.id)
+        .map(|case| Counterparts::new(&study, baseline).of(case).unwrap().case.id)
         .collect();
     // Regions have no counterpart, sizes have; of two large ones the first.
     assert_eq!(against, [1, 2, 3, 1, 2, 2]);

@@ -1,6 +1,7 @@
 //! Effects of factors on throughput, as rows of text: cases in per cent of a baseline, and cost of transactions.
 
-use analysis::case::{factors, money as prices};
+use analysis::case::factors::{self, Counterparts};
+use analysis::case::money as prices;
 use analysis::summary::{CaseSummary, Study};
 use model::experiment::target::LABEL;
 
@@ -40,9 +41,10 @@ pub(crate) const MONEY_HEADS: [&str; 6] = [
 pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
     let baseline = factors::baseline(study)?;
     let is_tpcc = study.cases.iter().any(|case| case.tpcc.is_some());
+    let counterparts = Counterparts::new(study, baseline);
     let row = |case| {
         let score = factors::score(case).map_or("-".to_string(), format::tps);
-        let base = factors::counterpart(study, baseline, case);
+        let base = counterparts.of(case);
         let percent = base.and_then(|base| factors::percent_of(case, base));
         let difference = match percent {
             _ if base.is_some_and(|base| case.case.id == base.case.id) => "baseline".to_string(),
@@ -93,9 +95,10 @@ fn ipc(study: &Study, baseline: &CaseSummary) -> Vec<[String; 2]> {
     if !counters::have_ipc(study) {
         return Vec::new();
     }
+    let counterparts = Counterparts::new(study, baseline);
     let row = |case: &CaseSummary| {
         let own = counters::ipc(case);
-        let base = factors::counterpart(study, baseline, case).and_then(counters::ipc);
+        let base = counterparts.of(case).and_then(counters::ipc);
         let percent = own.zip(base).filter(|(_, base)| *base > 0.0).map(|(own, base)| 100.0 * own / base);
         [
             own.map_or("-".to_string(), format::ratio),
