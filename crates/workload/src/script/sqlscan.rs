@@ -34,37 +34,6 @@ pub(crate) struct SqlScanner<'a> {
     body: BodyTracker,
 }
 
-/// The first word of each statement of a text, in lower case; comments are passed over.
-#[must_use]
-pub fn first_words(sql: &str) -> Vec<String> {
-    let mut scanner = SqlScanner::new(sql);
-    let mut words = Vec::new();
-    loop {
-        let chunk = scanner.next_chunk();
-        let word: String =
-            without_comments(&chunk.text).chars().take_while(char::is_ascii_alphabetic).collect();
-        if !word.is_empty() {
-            words.push(word.to_ascii_lowercase());
-        }
-        if chunk.stop == Stop::EndOfScript {
-            return words;
-        }
-    }
-}
-
-/// The text from its first word on.
-fn without_comments(mut text: &str) -> &str {
-    loop {
-        text = text.trim_start();
-        let len = match text {
-            _ if text.starts_with("/*") => block_comment_len(text),
-            _ if text.starts_with("--") => text.find(['\n', '\r']).unwrap_or(text.len()),
-            _ => return text,
-        };
-        text = &text[len..];
-    }
-}
-
 impl<'a> SqlScanner<'a> {
     pub(crate) fn new(source: &'a str) -> SqlScanner<'a> {
         SqlScanner { source, position: 0, paren_depth: 0, body: BodyTracker::default() }
@@ -122,8 +91,7 @@ impl<'a> SqlScanner<'a> {
             b'$' => dollar_len(rest),
             _ if rest.starts_with("/*") => block_comment_len(rest),
             _ if rest.starts_with("--") => {
-                let len = rest.find(['\n', '\r']).unwrap_or(rest.len());
-                self.keep_if_started(len, chunk);
+                self.keep_if_started(line_comment_len(rest), chunk);
                 return false;
             }
             _ if number::is_c_space(char::from(first)) => {
@@ -260,6 +228,42 @@ fn dollar_len(rest: &str) -> usize {
     let delimiter = &rest[..tag_len + 2];
     let body = &rest[delimiter.len()..];
     body.find(delimiter).map_or(rest.len(), |end| delimiter.len() * 2 + end)
+}
+
+/// The first word of each statement of a text, in lower case; comments are passed over.
+#[must_use]
+pub fn first_words(sql: &str) -> Vec<String> {
+    let mut scanner = SqlScanner::new(sql);
+    let mut words = Vec::new();
+    loop {
+        let chunk = scanner.next_chunk();
+        let word: String =
+            without_comments(&chunk.text).chars().take_while(char::is_ascii_alphabetic).collect();
+        if !word.is_empty() {
+            words.push(word.to_ascii_lowercase());
+        }
+        if chunk.stop == Stop::EndOfScript {
+            return words;
+        }
+    }
+}
+
+/// The text from its first word on.
+fn without_comments(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start();
+        let len = match text {
+            _ if text.starts_with("/*") => block_comment_len(text),
+            _ if text.starts_with("--") => line_comment_len(text),
+            _ => return text,
+        };
+        text = &text[len..];
+    }
+}
+
+/// Length of a `--` comment without the end of its line.
+fn line_comment_len(rest: &str) -> usize {
+    rest.find(['\n', '\r']).unwrap_or(rest.len())
 }
 
 /// Length of a comment that may contain comments.
