@@ -45,7 +45,6 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     if let Some(url) = &args.spot_notice {
         spot::watch(url)?;
     }
-    // Before the directory is created: an address in use leaves none.
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut job = match &args.resume {
         Some(dir) => resumed(dir, args, consent(args))?,

@@ -24,7 +24,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens at `address` as long as this process lives.
+    /// Listens at `address` as long as this process lives. Called before a results directory is created, because an address in use
+    /// shall leave none.
     ///
     /// # Errors
     /// When the address cannot be used.

@@ -20,7 +20,6 @@ use crate::{Exit, say};
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
     let rounds = |_| Pairs { n_max: args.rounds, precision: None };
-    // Before the directory is created: an address in use leaves none.
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let job = prepare(args, rounds, |plan| experiment::schedule::duet::check(plan, slicing))?;
     let terms = Terms {

@@ -36,7 +36,6 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
         );
     }
-    // Before the directory is created: an address in use leaves none.
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut job = prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?;
     let gauge = Gauge::new(args, &job.plan);
@@ -78,17 +77,17 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);
     }
-    if outcome.stopped {
-        exit.unwrap_or_else(|error| {
-            say(&format!("pgdyno: error: {error:#}"));
-            Exit::Partial
-        });
-        return Ok(Exit::Partial);
-    }
     // Pairs without a failed run may be enough for a verdict.
     let has_verdict = comparisons.iter().all(|case| case.verdict().is_some());
-    let exit = if outcome.incomplete > 0 && !has_verdict { exit.and(Ok(Exit::Partial)) } else { exit };
-    Ok(exit?.unless_values_are_left(is_restored))
+    let exit = match exit {
+        Err(error) if outcome.stopped => {
+            say(&format!("pgdyno: error: {error:#}"));
+            Exit::Partial
+        }
+        Ok(_) if outcome.stopped || (outcome.incomplete > 0 && !has_verdict) => Exit::Partial,
+        other => other?,
+    };
+    Ok(exit.unless_values_are_left(is_restored))
 }
 
 /// Plans both sides, and creates the results directory if `check` accepts the plan. `pairs` returns the number of

@@ -32,7 +32,6 @@ use crate::{Exit, print, say, signals};
 pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     // From here on a signal asks for an orderly stop.
     signals::stop_flag();
-    // Before the directory is created: an address in use leaves none.
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut original = Original::of(args)?;
     let part = original.part()?;
