@@ -1,6 +1,7 @@
 //! The driver process's own use of resources.
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::unistd::{SysconfVar, sysconf};
 
 /// CPU time of the whole process in seconds.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +20,15 @@ pub(crate) fn cpu() -> CpuUsage {
 /// Resident memory in bytes; `None` when /proc cannot be read.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    // 4 KiB on most machines, 16 or 64 KiB on some of ARM and POWER.
+    let page_bytes = u64::try_from(sysconf(SysconfVar::PAGE_SIZE).ok()??).ok()?;
+    resident_of(&statm, page_bytes)
+}
+
+/// Resident memory according to the text of `statm`, which counts pages.
+fn resident_of(statm: &str, page_bytes: u64) -> Option<u64> {
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * 4096)
+    Some(pages * page_bytes)
 }
 
 /// Most files that a thread opens for itself: its poller, its log, and the same again for rehearsals with a pair of sockets.
@@ -57,4 +65,18 @@ pub fn expect_open_files(n_clients: u32, n_threads: u32) -> Result<(), String> {
 
 fn limits() -> Result<(u64, u64), String> {
     getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| format!("cannot read the limit of open files: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_counted_in_pages_of_the_kernel() {
+        let check = |statm: &str, page_bytes, expected| assert_eq!(resident_of(statm, page_bytes), expected);
+        check("900 100 30 5 0 60 0\n", 4096, Some(409_600));
+        check("900 100 30 5 0 60 0\n", 65_536, Some(6_553_600));
+        check("", 4096, None);
+        assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
+    }
 }
