@@ -40,15 +40,18 @@ type Result<T> = std::result::Result<T, Complaint>;
 
 /// The release to imitate: by option, otherwise by environment.
 pub(crate) fn find_compat(args: &[String], environment: Option<&str>) -> Result<Compat> {
-    let mut chosen = environment.map(str::to_string).filter(|text| !text.is_empty());
-    for (at, arg) in args.iter().take_while(|arg| *arg != "--").enumerate() {
-        if let Some(value) = arg.strip_prefix("--compat=") {
-            chosen = Some(value.to_string());
-        } else if arg == "--compat" {
-            chosen = args.get(at + 1).cloned();
-        }
-    }
-    chosen.map_or(Ok(Compat::default()), |text| text.parse().map_err(Complaint::new))
+    let release = |text: &str| text.parse().map_err(Complaint::new);
+    let default = environment.filter(|text| !text.is_empty()).map_or(Ok(Compat::default()), release);
+    let given = |compat: Compat| {
+        getopt::split(&specs(compat), "", args).into_iter().rev().find_map(|item| match item {
+            Item::Option(Opt::Compat, text) => Some(text),
+            _ => None,
+        })
+    };
+    // Releases differ in their options and in which of these take a value, so that one may overlook what another reads.
+    let first = default.as_ref().copied().unwrap_or_default();
+    let found = [first, Compat::V18, Compat::V15].into_iter().find_map(given);
+    found.map_or(default, |text| release(&text))
 }
 
 /// The arguments that say where to connect.

@@ -173,4 +173,13 @@ fn the_release_comes_from_the_option_or_the_environment() {
     check(&["--compat=16"], None, Some(Compat::V15));
     check(&["--", "--compat=15"], None, Some(Compat::V18));
     check(&["--compat=9"], None, None);
+    check(&["--compat=17"], Some("9"), Some(Compat::V17));
+    check(&[], Some("9"), None);
+    // As any other name, it may be abbreviated.
+    check(&["--comp=15"], None, Some(Compat::V15));
+    check(&["-c8", "--comp", "15", "--compa=17", "db"], None, Some(Compat::V17));
+    check(&["-f", "--compat=15"], None, Some(Compat::V18));
+    // `-d` takes a value since 17.
+    check(&["-d", "--compat=15"], None, Some(Compat::V15));
+    check(&["--exit-on-abort", "--compat=17"], Some("15"), Some(Compat::V17));
 }
