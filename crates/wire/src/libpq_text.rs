@@ -125,21 +125,20 @@ impl Query {
     }
 
     /// The part of a line to show: a line that is too long is cut on its right if the error is not there, otherwise on
-    /// both sides.
+    /// both sides. Each unit is looked at once or twice, for a line may have megabytes.
     fn shown(&self, mut start: usize, at: usize, mut end: usize) -> (usize, usize) {
-        if self.width(start, end) <= SHOWN {
+        let (mut left, mut right) = (self.width(start, at), self.width(at, end));
+        let is_far_right = left + SHOWN_RIGHT > SHOWN;
+        let right_max = if is_far_right { SHOWN_RIGHT } else { SHOWN - left };
+        if left + right <= SHOWN {
             return (start, end);
         }
-        if SHOWN >= self.width(start, at) + SHOWN_RIGHT {
-            while self.width(start, end) > SHOWN {
-                end -= 1;
-            }
-            return (start, end);
-        }
-        while self.width(at, end) > SHOWN_RIGHT {
+        while right > right_max {
             end -= 1;
+            right -= self.widths[end];
         }
-        while self.width(start, end) > SHOWN {
+        while left + right > SHOWN {
+            left -= self.widths[start];
             start += 1;
         }
         (start, end)
@@ -192,6 +191,21 @@ mod tests {
         let long = format!("select {}x;", " ".repeat(80));
         let shown = " ".repeat(58);
         check(&long, 88, &format!("ERROR:  no\nLINE 1: ...{shown}x;\n{:>70}\nHINT:  try", '^'));
+        // A quadratic search would take hours.
+        let megabytes = 2_000_000;
+        let head = format!("select y{}", " ".repeat(megabytes));
+        check(
+            &head,
+            8,
+            &format!("ERROR:  no\nLINE 1: select y{}...\n               ^\nHINT:  try", " ".repeat(52)),
+        );
+        let tail = format!("{}select y;{}", " ".repeat(megabytes), "日".repeat(megabytes));
+        let shown = format!("{}select y;{}", " ".repeat(43), "日".repeat(4));
+        check(
+            &tail,
+            megabytes as u32 + 8,
+            &format!("ERROR:  no\nLINE 1: ...{shown}...\n{:>62}\nHINT:  try", '^'),
+        );
         assert_eq!(error(5).libpq_text(None, Units::Characters), "ERROR:  no at character 5\nHINT:  try");
         check(
             "select '日本' x;",
