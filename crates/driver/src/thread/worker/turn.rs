@@ -255,7 +255,8 @@ impl Worker<'_> {
             self.trace_send(index, statement, now);
         }
         let client = &mut self.setup.clients[index];
-        if client.buffer().len() >= PIPELINE_BYTES {
+        // While the socket is full, what waits is sent when it has room.
+        if client.outgoing.unsent().len() >= PIPELINE_BYTES && !client.outgoing.waits_to_write {
             self.flush(index);
         }
         self.setup.clients[index].state == State::Running
