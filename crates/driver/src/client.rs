@@ -155,6 +155,11 @@ impl Client {
         matches!(self.state, Running | Waiting | Sleeping { .. } | RollingBack)
     }
 
+    /// Whether the server owes an answer to the transaction in flight.
+    pub(crate) fn awaits_server(&self) -> bool {
+        matches!(self.state, State::Waiting | State::RollingBack)
+    }
+
     /// Whether a transaction block is open on the server.
     pub(crate) fn in_block(&self) -> bool {
         self.session.status != TransactionStatus::Idle

@@ -11,7 +11,7 @@ pub(crate) struct CurrentTransaction {
     /// When it was due, and when its first statement was sent.
     pub(crate) due: Nanos,
     pub(crate) started: Nanos,
-    /// When the current statement was sent, and when the current command began (if commands are timed).
+    /// When the current statement, or the end of a pipeline, was sent, and when the current command began (if commands are timed).
     pub(crate) statement_sent: Nanos,
     pub(crate) command_begun: Nanos,
     /// Tries, including the current one.

@@ -240,7 +240,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Whether nothing is left to do; past the deadline, statements in flight are cancelled first.
+    /// Whether nothing is left to do; past the deadline, what is in flight is given up first.
     fn is_over(&mut self, now: Nanos) -> bool {
         if self.roster.n_gone == self.setup.clients.len() {
             return true;
@@ -248,20 +248,30 @@ impl<'a> Worker<'a> {
         if now < self.bounds.end {
             return false;
         }
+        if now >= self.bounds.deadline {
+            self.give_up_open(now);
+        }
         if !self.setup.clients.iter().any(Client::in_flight) {
             return true;
-        }
-        if now >= self.bounds.deadline {
-            self.cancel_open();
         }
         now >= self.bounds.deadline + CANCEL_GRACE_NS
     }
 
-    fn cancel_open(&mut self) {
+    /// Cancels the statements in flight, and ends the transactions of clients that sleep: no answer is due to them.
+    fn give_up_open(&mut self, now: Nanos) {
         let mut handles = Vec::new();
-        for client in self.setup.clients.iter_mut().filter(|c| c.in_flight() && !c.transaction.cancelled) {
-            client.transaction.cancelled = true;
-            handles.extend(client.session.cancel.clone());
+        for index in 0..self.setup.clients.len() {
+            let client = &mut self.setup.clients[index];
+            match client.state {
+                // It may sleep because a reply is held back: the transaction counts by what the server has said.
+                State::Sleeping { until } if until.saturating_sub(now) <= self.reply_delay_ns => {}
+                State::Sleeping { .. } => self.give_up(index),
+                _ if client.in_flight() && !client.transaction.cancelled => {
+                    client.transaction.cancelled = true;
+                    handles.extend(client.session.cancel.clone());
+                }
+                _ => {}
+            }
         }
         if !handles.is_empty() {
             crate::thread::stop::cancel_all(handles);

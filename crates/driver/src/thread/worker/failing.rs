@@ -75,6 +75,7 @@ impl Worker<'_> {
             return self.after_error(index, now);
         }
         client.state = State::RollingBack;
+        client.transaction.statement_sent = now;
         client.begin_message();
         client.want_rows(false);
         wire::message::query(client.buffer(), "ROLLBACK");

@@ -77,7 +77,7 @@ impl Worker<'_> {
         let asked = self.to_be_asked();
         for index in (0..self.setup.clients.len()).filter(|index| asked != Some(*index)) {
             let client = &self.setup.clients[index];
-            if client.in_flight() && client.transaction.cancelled {
+            if client.awaits_server() && client.transaction.cancelled {
                 unanswered += 1;
                 unanswered_ns = unanswered_ns.max(now - client.transaction.statement_sent);
             }
@@ -107,28 +107,41 @@ impl Worker<'_> {
         self.report(Report::Finished(Box::new(finished)));
     }
 
+    /// Ends the transaction of a client that sleeps, which goes no further.
+    pub(super) fn give_up(&mut self, index: usize) {
+        self.count_open(index);
+        self.setup.clients[index].state = State::Idle;
+        self.roster.n_sleeping -= 1;
+    }
+
+    /// Counts a transaction in flight that nothing more is heard of.
+    fn count_open(&mut self, index: usize) {
+        let is_unknown = self.may_be_committed(index);
+        let client = &self.setup.clients[index];
+        let tally = &mut self.tally.scripts[client.transaction.script];
+        match client.transaction.failure {
+            Some(state) if !client.transaction.cancelled => {
+                tally.counts.failed += 1;
+                tally.error(state, 1);
+            }
+            None if is_unknown => {
+                tally.counts.unknown += 1;
+                tally.error(LOST, 1);
+            }
+            _ => tally.counts.aborted += 1,
+        }
+    }
+
     /// Ends a client, whatever it is doing.
     fn leave(&mut self, index: usize, now: Nanos) {
-        let is_unknown = self.may_be_committed(index);
         let client = &mut self.setup.clients[index];
         if let Some(since) = client.dial.down_since.take() {
             self.record.connects.outage_ns += now.saturating_sub(since) as f64;
         }
         if client.in_flight() {
-            let tally = &mut self.tally.scripts[client.transaction.script];
-            match client.transaction.failure {
-                Some(state) if !client.transaction.cancelled => {
-                    tally.counts.failed += 1;
-                    tally.error(state, 1);
-                }
-                None if is_unknown => {
-                    tally.counts.unknown += 1;
-                    tally.error(LOST, 1);
-                }
-                _ => tally.counts.aborted += 1,
-            }
+            self.count_open(index);
             // Its socket closes when the process ends, with nothing said to the server.
-            client.state = State::Gone;
+            self.setup.clients[index].state = State::Gone;
         } else {
             client.disconnect();
         }

@@ -50,9 +50,10 @@ impl Worker<'_> {
     }
 
     /// `\endpipeline`: sends all, and waits for all answers.
-    pub(super) fn end_pipeline(&mut self, index: usize) -> Result<(), RunError> {
+    pub(super) fn end_pipeline(&mut self, index: usize, now: Nanos) -> Result<(), RunError> {
         self.sync_pipeline(index)?;
         let client = &mut self.setup.clients[index];
+        client.transaction.statement_sent = now;
         client.exchange.pipeline.is_ending = true;
         client.state = State::Waiting;
         self.flush(index);

@@ -171,6 +171,21 @@ fn a_server_that_never_answers_holds_up_the_end_by_two_seconds() {
 }
 
 #[test]
+fn a_script_that_sleeps_at_the_end_owes_nobody_an_answer() {
+    for source in ["\\sleep 60 s\nSELECT 1;", "BEGIN;\n\\sleep 60 s\nEND;"] {
+        let run = Bench::new(load(source)).run(move |_| Ok(vec![says(MS, in_block())]));
+        assert_eq!(outcomes(&run), (0, 0, 0, 1), "{source}");
+        assert_eq!((run.finished.unanswered, run.finished.unanswered_ns), (0, 0), "{source}");
+        assert_eq!(run.took_ns, 2 * SECOND_NS, "one of load, one of grace: {source}");
+    }
+    // A reply that is held back has been given.
+    let delayed = LoadSpec { reply_delay_ns: 500 * MS, ..once(ONE) };
+    let answer = SECOND_NS + 800 * MS;
+    let run = Bench::new(delayed).run(move |_| Ok(vec![says(answer, [done(), ready()].concat())]));
+    assert_eq!((outcomes(&run), run.finished.unanswered), ((1, 0, 0, 0), 0));
+}
+
+#[test]
 fn slots_that_no_client_was_free_for_are_counted() {
     let behind = LoadSpec { pace: "constant 1000/s".parse().unwrap(), ..load(ONE) };
     let limited = LoadSpec { latency_limit_ns: Some(50 * MS), ..behind.clone() };

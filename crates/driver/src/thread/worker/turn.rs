@@ -178,7 +178,7 @@ impl Worker<'_> {
                         return self.script_error(index, *now, &error);
                     }
                 }
-                Ok(Action::EndPipeline) => match self.end_pipeline(index) {
+                Ok(Action::EndPipeline) => match self.end_pipeline(index, *now) {
                     Ok(()) => return Turn::Waits,
                     Err(error) => return self.script_error(index, *now, &error),
                 },

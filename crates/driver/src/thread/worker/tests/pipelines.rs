@@ -26,3 +26,11 @@ fn a_long_pipeline_is_sent_in_pieces() {
     });
     assert_eq!(outcomes(&run), (1, 0, 0, 0));
 }
+
+#[test]
+fn a_pipeline_without_an_answer_waits_since_its_end() {
+    let load = pipeline("SELECT 1;\n\\sleep 500 ms\nSELECT 2;");
+    let run = Bench::new(load).run(move |_| Ok(Vec::new()));
+    assert_eq!((outcomes(&run), run.finished.unanswered), ((0, 0, 1, 0), 1));
+    assert_eq!(run.finished.unanswered_ns, 3500 * MS, "of four seconds");
+}
