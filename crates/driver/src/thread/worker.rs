@@ -25,7 +25,7 @@ use workload::Prng;
 
 use crate::client::script::Scripts;
 use crate::client::{Client, Received, State};
-use crate::clock::{self, Nanos, SECOND_NS, WallClock};
+use crate::clock::{self, Nanos, WallClock};
 use crate::poller::{Piece, Poller, Signal};
 use crate::prefetch;
 use crate::tally::{Tally, TallyShape};
@@ -34,7 +34,7 @@ use crate::thread::log::{Log, Outcome};
 use crate::thread::rehearsal::Rehearsal;
 use crate::thread::report::Report;
 use crate::thread::schedule::{Schedule, Share};
-use crate::thread::stop;
+use crate::thread::stop::{self, Cancels};
 use crate::thread::turns::TurnClock;
 use crate::thread::worker::state::{Bounds, Current, Record, Roster, Slots};
 
@@ -75,6 +75,7 @@ pub(crate) struct Worker<'a> {
     slots: Slots,
     interval: Current,
     bounds: Bounds,
+    cancels: Cancels,
     record: Record,
     /// Transactions that take longer are late, nanoseconds.
     late_ns: u64,
@@ -88,8 +89,6 @@ pub(crate) struct Worker<'a> {
 const WAIT_MAX_NS: Nanos = 100_000_000;
 /// A thread that comes back this much later than it asked for was paused (validity.md 4: driver_paused).
 const PAUSE_MIN_NS: Nanos = 100_000_000;
-/// After cancelling: time for the server's answers.
-const CANCEL_GRACE_NS: Nanos = 2 * SECOND_NS;
 /// How many clients ahead to prefetch: serving these takes longer than fetching from memory.
 const AHEAD: usize = 2;
 /// Big enough for the replies of any built-in script; larger results come in several pieces.
@@ -106,6 +105,7 @@ impl<'a> Worker<'a> {
             slots: Slots { due_counter, backlog: 0, n_taken: 0, rate_order: 0, chosen: None },
             interval: Current::new(setup.go),
             bounds: Bounds::new(setup.controls.frame.seen(), setup.load.window.grace_s),
+            cancels: Cancels::default(),
             record: Record::default(),
             late_ns: pace::late_ns(setup.load),
             reply_delay_ns: setup.load.reply_delay_ns,
@@ -254,7 +254,7 @@ impl<'a> Worker<'a> {
         if !self.setup.clients.iter().any(Client::in_flight) {
             return true;
         }
-        now >= self.bounds.deadline + CANCEL_GRACE_NS
+        self.cancels.are_over(now)
     }
 
     /// Cancels the statements in flight, and ends the transactions of clients that sleep: no answer is due to them.
@@ -273,9 +273,7 @@ impl<'a> Worker<'a> {
                 _ => {}
             }
         }
-        if !handles.is_empty() {
-            crate::thread::stop::cancel_all(handles);
-        }
+        self.cancels.send(handles, now);
     }
 
     fn wake_up_at(&self, now: Nanos) -> Nanos {

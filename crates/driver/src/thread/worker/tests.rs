@@ -11,9 +11,10 @@ use model::load::{LoadSpec, OnDisconnect, OnError, Protocol, Window};
 use model::telemetry::event::EventKind;
 use testbed::hostile::{done, message, ready};
 
-use self::bench::{Bench, MS, Run, closes, error, in_block, says};
-use crate::clock::SECOND_NS;
+use self::bench::{Bench, MS, Run, admits_and_cancels_after, closes, error, in_block, says};
+use crate::clock::{self, SECOND_NS};
 use crate::poller::scripted::{Act, What};
+use crate::thread::stop::Cancels;
 
 const ONE: &str = "SELECT 1;";
 const BLOCK: &str = "BEGIN;\nUPDATE t SET n = 1;\nEND;";
@@ -158,6 +159,24 @@ fn a_statement_longer_than_the_grace_is_cancelled() {
     assert_eq!(run.took_ns, answer);
     let request = cancelled.recv_timeout(Duration::from_secs(10)).expect("a cancel request");
     assert_eq!(request[8..], [0, 0, 0, 1, 0, 0, 0, 2], "process number and key of the session");
+}
+
+#[test]
+fn a_server_can_answer_after_it_has_taken_the_last_request_to_cancel() {
+    // One after the other, they would take four seconds.
+    let (conninfo, cancelled) = admits_and_cancels_after(Duration::from_millis(100));
+    let handle = wire::connect(&conninfo).unwrap().cancel_handle();
+    let (mut cancels, begun) = (Cancels::default(), clock::now());
+    assert!(!cancels.are_over(begun), "nothing was asked");
+    cancels.send(vec![handle; 40], begun);
+    let taken: Vec<_> = (0..40).map_while(|_| cancelled.recv_timeout(Duration::from_secs(2)).ok()).collect();
+    let taken_at = clock::now();
+    assert_eq!(taken.len(), 40);
+    while !cancels.are_over(clock::now()) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(clock::now() > taken_at + SECOND_NS, "there was time for the last answer");
+    assert!(clock::now() < begun + 20 * SECOND_NS, "but not for ever");
 }
 
 #[test]

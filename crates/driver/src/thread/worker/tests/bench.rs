@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 
 use model::load::LoadSpec;
 use model::load::drive::DriverPart;
@@ -76,8 +77,7 @@ impl Bench {
 
     /// The connection's cancel requests go to a real socket, and from there to the receiver.
     pub(super) fn with_cancel(self) -> (Bench, Receiver<[u8; 16]>) {
-        let (sender, receiver) = mpsc::channel();
-        let conninfo = serve(move |stream| admit_or_cancel(stream, &sender));
+        let (conninfo, receiver) = admits_and_cancels_after(Duration::ZERO);
         (Bench { conninfo, can_cancel: true, ..self }, receiver)
     }
 
@@ -191,12 +191,19 @@ fn gather(inbox: &Receiver<Report>) -> Result<Run, String> {
     Err("the thread ended without a word".into())
 }
 
+/// A server that lets sessions in, and whose cancel requests, each taken after a while, go to the receiver.
+pub(super) fn admits_and_cancels_after(pause: Duration) -> (Conninfo, Receiver<[u8; 16]>) {
+    let (sender, receiver) = mpsc::channel();
+    (serve(move |stream| admit_or_cancel(stream, pause, &sender)), receiver)
+}
+
 /// Lets a session in; a cancel request goes to the test.
-fn admit_or_cancel(mut stream: TcpStream, cancelled: &Sender<[u8; 16]>) -> io::Result<()> {
+fn admit_or_cancel(mut stream: TcpStream, pause: Duration, cancelled: &Sender<[u8; 16]>) -> io::Result<()> {
     const CANCEL_CODE: [u8; 4] = 80_877_102_u32.to_be_bytes();
     let mut start = [0; 8];
     while stream.peek(&mut start)? < start.len() {}
     if start[4..] == CANCEL_CODE {
+        std::thread::sleep(pause);
         let mut request = [0; 16];
         stream.read_exact(&mut request)?;
         cancelled.send(request).ok();
