@@ -148,13 +148,13 @@ impl Worker<'_> {
     }
 
     /// Skips the slots for which no client was free before the load ended, and returns how many there were. Their scripts
-    /// were never chosen: they count under the first one. When all clients have made their transactions, the slots that
-    /// remain are not part of the load.
+    /// were never chosen: they count under the first one. When all clients have made their transactions before, the slots
+    /// that remain are not part of the load; they are if a client was lost that could have taken them.
     fn skip_backlog(&mut self, now: Nanos) -> u64 {
         self.count_backlog(now.min(self.bounds.end));
         self.slots.due_counter = None;
         let backlog = std::mem::take(&mut self.slots.backlog);
-        if now < self.bounds.end {
+        if now < self.bounds.end && self.record.clients_lost == 0 {
             return 0;
         }
         let counts = &mut self.tally.scripts[0].counts;

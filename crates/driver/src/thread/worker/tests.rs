@@ -222,6 +222,15 @@ fn slots_that_no_client_was_free_for_are_counted() {
 }
 
 #[test]
+fn slots_that_wait_when_the_last_client_is_lost_are_skipped() {
+    let load = LoadSpec { pace: "constant 1000/s".parse().unwrap(), ..load(ONE) };
+    let run = Bench::new(load).run(move |_| Ok(vec![closes(500 * MS)]));
+    assert_eq!((outcomes(&run), run.finished.clients_lost), ((0, 0, 1, 0), 1));
+    assert!((499..=501).contains(&run.counts.skipped), "{:?}", run.counts);
+    assert_eq!((run.counts.due, run.finished.backlog), (run.counts.skipped + 1, run.counts.skipped));
+}
+
+#[test]
 fn a_serialization_failure_is_rolled_back_and_tried_again() {
     let load = LoadSpec { max_tries: 3, ..once(BLOCK) };
     let run = Bench::new(load).run(move |sent| {
