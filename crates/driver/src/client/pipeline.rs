@@ -1,5 +1,6 @@
 //! Statements sent without waiting for earlier results: what is under way, and what was answered.
 
+use crate::client::script::Control;
 use crate::clock::Nanos;
 
 /// A client's pipeline. Empty, and without memory of its own, for clients whose scripts have none.
@@ -17,6 +18,8 @@ pub(crate) struct Pipeline {
     next: usize,
     /// The first statement that failed, and how many Syncs were answered just before it.
     failure: Option<(usize, u32)>,
+    /// A statement has failed since the last Sync that was answered.
+    part_has_failed: bool,
 }
 
 /// A message of a pipeline.
@@ -43,6 +46,7 @@ impl Pipeline {
         self.sent.clear();
         self.next = 0;
         self.failure = None;
+        self.part_has_failed = false;
     }
 
     /// Forgets the pipeline, except for the statement that failed.
@@ -86,6 +90,7 @@ impl Pipeline {
             let n_syncs = before.take_while(|sent| matches!(sent, Sent::Sync)).count() as u32;
             self.failure = Some((*index, n_syncs));
         }
+        self.part_has_failed = true;
         self.skip();
     }
 
@@ -114,6 +119,7 @@ impl Pipeline {
     pub(crate) fn synced(&mut self) -> Option<bool> {
         let Some(Sent::Sync | Sent::SyncOfParse { .. }) = self.sent.get(self.next) else { return None };
         self.next += 1;
+        self.part_has_failed = false;
         self.n_syncs = self.n_syncs.saturating_sub(1);
         let is_over = self.is_ending && self.n_syncs == 0;
         if is_over {
@@ -122,12 +128,29 @@ impl Pipeline {
         Some(is_over)
     }
 
-    /// The statements not answered yet.
-    pub(crate) fn open(&self) -> impl Iterator<Item = usize> {
-        self.sent.iter().skip(self.next).filter_map(|sent| match sent {
-            Sent::Statement { index, .. } => Some(*index),
-            Sent::Sync | Sent::SyncOfParse { .. } => None,
-        })
+    /// Whether the server may have committed something that it has not confirmed by the answer to a Sync. `in_block` says
+    /// whether a block was open at the last one that was answered; outside of blocks, a Sync commits what came before it.
+    pub(crate) fn may_be_committed(&self, mut in_block: bool, control: impl Fn(usize) -> Control) -> bool {
+        let is_sync = |sent: &Sent| !matches!(sent, Sent::Statement { .. });
+        let begun = self.sent[..self.next].iter().rposition(is_sync).map_or(0, |at| at + 1);
+        let mut has_failed = self.part_has_failed;
+        let mut is_empty = true;
+        for (at, sent) in self.sent.iter().enumerate().skip(begun) {
+            match *sent {
+                Sent::Statement { index, .. } if !has_failed => {
+                    let Control { commits, begins } = control(index);
+                    if commits && at >= self.next {
+                        return true;
+                    }
+                    in_block = begins || (in_block && !commits);
+                    is_empty = false;
+                }
+                Sent::Sync if !(has_failed || is_empty || in_block) => return true,
+                Sent::Sync => (has_failed, is_empty) = (false, true),
+                Sent::Statement { .. } | Sent::SyncOfParse { .. } => {}
+            }
+        }
+        false
     }
 
     /// The statements that succeeded, with the time from send to answer.
@@ -157,13 +180,66 @@ mod tests {
         pipeline.push_sync();
         pipeline.is_ending = true;
         assert!(pipeline.acknowledged(15));
-        assert_eq!(pipeline.open().collect::<Vec<_>>(), [1, 2, 3]);
         pipeline.failed();
         assert_eq!(pipeline.failure(), Some((1, 0)));
         assert_eq!(pipeline.synced(), Some(false));
         assert!(pipeline.acknowledged(20));
         assert_eq!((pipeline.synced(), pipeline.is_on), (Some(true), false));
         assert_eq!(pipeline.answered().collect::<Vec<_>>(), [(0, 5), (3, 10)]);
+    }
+
+    #[test]
+    fn a_sync_without_an_answer_may_have_committed_what_no_block_holds() {
+        // Statements: 0 begins a block, 1 works in it, 2 commits. The server has answered the first `n_answered` messages.
+        let control = |index| Control { begins: index == 0, commits: index == 2 };
+        let check = |sent: &str, n_answered: usize, expected: bool| {
+            let mut pipeline = Pipeline::default();
+            pipeline.start();
+            for message in sent.chars() {
+                match message.to_digit(10) {
+                    Some(index) => pipeline.push(index as usize, 10),
+                    None => pipeline.push_sync(),
+                }
+            }
+            let mut in_block = false;
+            for message in sent.chars().take(n_answered) {
+                match message {
+                    'S' => assert_eq!(pipeline.synced(), Some(false)),
+                    _ => assert!(pipeline.acknowledged(20)),
+                }
+                in_block = message == '0' || (in_block && message != '2');
+            }
+            // The server says so with the answer to a Sync.
+            in_block &= sent[..n_answered].ends_with('S');
+            assert_eq!(
+                pipeline.may_be_committed(in_block, control),
+                expected,
+                "{sent}, {n_answered} answered"
+            );
+        };
+        check("1", 0, false);
+        check("1S", 0, true);
+        check("1S", 1, true);
+        check("1S", 2, false);
+        check("S", 0, false);
+        check("01S", 0, false);
+        check("01S", 2, false);
+        check("01S12S", 3, true);
+        check("01S1", 3, false);
+        check("01S1S", 3, false);
+        check("012S", 2, true);
+        check("012S", 3, true);
+        check("012S", 4, false);
+        check("1S1S", 2, true);
+        let mut pipeline = Pipeline::default();
+        pipeline.start();
+        pipeline.push(1, 10);
+        pipeline.push_sync();
+        pipeline.failed();
+        assert!(!pipeline.may_be_committed(false, control), "it was rolled back");
+        pipeline.push(1, 10);
+        pipeline.push_sync();
+        assert!(pipeline.may_be_committed(false, control), "what follows is a transaction of its own");
     }
 
     #[test]

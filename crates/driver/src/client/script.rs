@@ -30,10 +30,7 @@ struct Prepared {
     /// The bytes before and after its parameters, for the protocols that bind them.
     head: Vec<u8>,
     tail: Closed,
-    /// Whether it ends a transaction block with a commit.
-    commits: bool,
-    /// Whether it opens a transaction block.
-    begins: bool,
+    control: Control,
 }
 
 /// The end of a message, with the Sync that follows outside of pipelines if the protocol needs one.
@@ -116,8 +113,13 @@ impl Scripts {
     /// Whether a statement commits, so that without its answer the outcome is unknown; `in_block` says whether it was sent
     /// inside a transaction block.
     pub(crate) fn decides(&self, script: usize, statement: usize, in_block: bool) -> bool {
-        let statement = &self.prepared[script][statement];
-        statement.commits || !(in_block || statement.begins)
+        let Control { commits, begins } = self.control(script, statement);
+        commits || !(in_block || begins)
+    }
+
+    /// What a statement does to the transaction block.
+    pub(crate) fn control(&self, script: usize, statement: usize) -> Control {
+        self.prepared[script][statement].control
     }
 
     /// The messages that make the server parse every statement of every script, each followed by no
@@ -236,15 +238,13 @@ fn prepare_all(
             Protocol::Prepared => format!("P_{number}"),
             Protocol::Simple | Protocol::Extended => String::new(),
         };
-        let Control { commits, begins } = Control::of(&statement.text);
         let mut prepared = Prepared {
             number,
             head: bind_head(&name),
             tail: Closed::new(bind_tail(statement), protocol),
             name,
             fixed: None,
-            commits,
-            begins,
+            control: Control::of(&statement.text),
         };
         prepared.fixed = statement.parameters.is_empty().then(|| {
             let mut bytes = Vec::new();
@@ -310,12 +310,12 @@ impl Prepared {
 }
 
 /// What a text does to the transaction block; a query of the simple protocol may have several statements.
-#[derive(Debug, PartialEq, Eq)]
-struct Control {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Control {
     /// Whether it ends a block with a commit.
-    commits: bool,
+    pub(crate) commits: bool,
     /// Whether it leaves a block open that it has begun.
-    begins: bool,
+    pub(crate) begins: bool,
 }
 
 impl Control {

@@ -334,14 +334,15 @@ impl Worker<'_> {
     /// Whether the server may have committed the transaction in flight without our knowing.
     pub(super) fn may_be_committed(&self, index: usize) -> bool {
         let (scripts, client) = (self.setup.scripts, &self.setup.clients[index]);
-        let decides = |statement| scripts.decides(client.transaction.script, statement, client.in_block());
+        let (script, in_block) = (client.transaction.script, client.in_block());
         if client.transaction.failure.is_some() {
             return false;
         }
         if client.exchange.pipeline.is_on {
-            return client.exchange.pipeline.open().any(decides);
+            let control = |statement| scripts.control(script, statement);
+            return client.exchange.pipeline.may_be_committed(in_block, control);
         }
-        client.state == State::Waiting && decides(client.transaction.statement)
+        client.state == State::Waiting && scripts.decides(script, client.transaction.statement, in_block)
     }
 
     /// The client's position in its script.

@@ -1,9 +1,9 @@
 //! Pipelines: how they are sent, and what is known of one whose answers do not come.
 
 use model::load::{LoadSpec, Protocol};
-use testbed::hostile::{done, ready};
+use testbed::hostile::{done, message, ready};
 
-use super::bench::{Bench, MS, says};
+use super::bench::{Bench, MS, closes, says};
 use super::{once, outcomes};
 
 /// One transaction, which is the pipeline of these statements.
@@ -33,4 +33,23 @@ fn a_pipeline_without_an_answer_waits_since_its_end() {
     let run = Bench::new(load).run(move |_| Ok(Vec::new()));
     assert_eq!((outcomes(&run), run.finished.unanswered), ((0, 0, 1, 0), 1));
     assert_eq!(run.finished.unanswered_ns, 3500 * MS, "of four seconds");
+}
+
+#[test]
+fn a_lost_pipeline_is_unknown_if_its_end_may_have_committed_it() {
+    let block = "BEGIN;\nSELECT 1;\n\\syncpipeline\nSELECT 2;\nEND;";
+    // All statements are answered, but not the Sync, which commits them; in the block, the commit is what was not answered.
+    for (statements, answers, expected) in [
+        ("SELECT 1;", done(), (0, 0, 1, 0)),
+        (block, [done().repeat(2), message(b'Z', b"T"), done()].concat(), (0, 0, 1, 0)),
+        (
+            &*block.replace("END;", "SELECT 3;"),
+            [done().repeat(2), message(b'Z', b"T")].concat(),
+            (0, 1, 0, 0),
+        ),
+    ] {
+        let run = Bench::new(pipeline(statements))
+            .run(move |_| Ok(vec![says(MS, answers.clone()), closes(2 * MS)]));
+        assert_eq!(outcomes(&run), expected, "{statements}");
+    }
 }
