@@ -108,6 +108,9 @@ pub struct LoadSpec {
     /// When the load is over, ask a session of each thread for its settings, before it ends.
     #[serde(default)]
     pub ask_settings: bool,
+    /// Cancel what is in flight as soon as the load is stopped, instead of giving it the window's grace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_on_stop: bool,
 }
 
 /// Default of [`LoadSpec::message_bytes_max`], unless a script needs longer rows.
@@ -159,6 +162,7 @@ impl Default for LoadSpec {
             copy: false,
             message_bytes_max: MESSAGE_BYTES_MAX,
             ask_settings: false,
+            cancel_on_stop: false,
         }
     }
 }

@@ -112,7 +112,7 @@ impl<'a> Collector<'a> {
     /// Carries out a command. A line confirms a window that was moved.
     fn take_command(&mut self, command: DriveCommand, controls: Controls) -> Result<(), Failure> {
         match command {
-            DriveCommand::Stop => self.stop(false, controls),
+            DriveCommand::Stop => self.stop(self.order.load.cancel_on_stop, controls),
             DriveCommand::Rate(rate_per_s) if rate_per_s.is_finite() && rate_per_s > 0.0 => {
                 controls.rate.order(rate_per_s);
             }

@@ -61,14 +61,21 @@ fn a_stop_ends_the_load_at_once() {
 #[test]
 fn a_stop_cancels_what_goes_on_after_the_grace() {
     let pg = Pg::shared();
-    let mut load = load(&pg.socket("postgres"), "select pg_sleep(60);");
-    (load.n_clients, load.window.measure_s) = (2, 60);
-    let mut driving = Driving::start(load);
-    driving.go();
-    let first = driving.wait_for_interval();
-    driving.command(DriveCommand::Stop);
-    let story = driving.story(vec![first]);
-    assert_eq!((story.done.ending, story.outcomes()), (Ending::Stopped, (0, 0, 0, 2)));
+    for source in ["select pg_sleep(60);", "\\sleep 60 s\nselect 1;"] {
+        for (grace_s, cancel_on_stop) in [(1, false), (60, true)] {
+            let mut load = load(&pg.socket("postgres"), source);
+            (load.n_clients, load.window.measure_s) = (2, 60);
+            (load.window.grace_s, load.cancel_on_stop) = (grace_s, cancel_on_stop);
+            let mut driving = Driving::start(load);
+            driving.go();
+            let first = driving.wait_for_interval();
+            let began = Instant::now();
+            driving.command(DriveCommand::Stop);
+            let story = driving.story(vec![first]);
+            assert_eq!((story.done.ending, story.outcomes()), (Ending::Stopped, (0, 0, 0, 2)));
+            assert!(began.elapsed() < Duration::from_secs(10), "{source}, grace {grace_s} s");
+        }
+    }
 }
 
 #[test]

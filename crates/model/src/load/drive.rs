@@ -89,7 +89,7 @@ pub enum DriveCommand {
     Rate(f64),
     /// Use this window from now on. Ends that have passed cannot be moved: such a change is not made.
     Window(Window),
-    /// Begin no more transactions, finish those in flight, report, end.
+    /// Begin no more transactions, finish those in flight (or cancel them: [`LoadSpec::cancel_on_stop`]), report, end.
     Stop,
     /// Answer at once with a [`Pong`] of this number.
     Ping(u64),

@@ -62,6 +62,16 @@ pub(crate) fn signals_kill(cluster: &Cluster) {
             }
         }
     }
+    // Whatever its clients wait for.
+    for (name, script) in [("wait.sql", "SELECT pg_sleep(60);\n"), ("sleep.sql", "\\sleep 60 s\n")] {
+        let file = cluster.dir().join(name);
+        std::fs::write(&file, script).expect("a new file");
+        let arguments = format!("-n -T 60 -P 1 -c 2 -f {}", file.display());
+        let began = Instant::now();
+        let (died_of, _, stderr) = signalled(cluster, Who::Ours, &arguments, Signal::SIGTERM);
+        assert_eq!(died_of, Some(Signal::SIGTERM as i32), "{name}: {stderr}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{name}: {:?}", began.elapsed());
+    }
     let (_, stdout, stderr) = signalled(cluster, Who::Ours, &format!("{LOAD} --json=-"), Signal::SIGTERM);
     assert_eq!(stdout, "");
     assert!(stderr.contains("\"is_complete\":false"), "{stderr}");

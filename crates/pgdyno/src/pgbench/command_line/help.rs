@@ -120,8 +120,9 @@ fn beyond_pgbench() -> String {
       --stall-warning=SEC     warn if no transaction ends for SEC seconds
       --streams=NUM           sessions that fill and index partitions in parallel (with -i; default: 1)
 
-Ctrl-C, SIGTERM and SIGHUP end the load; the results so far are printed on standard error, and the
-program then dies of the signal, as pgbench does.
+Ctrl-C, SIGTERM and SIGHUP end the load and cancel running statements (with --grace after SEC
+seconds); the results so far are printed on standard error, and the program then dies of the signal,
+as pgbench does.
 
 Bugs of this program are pgdyno's: do not report them to <https://www.postgresql.org/>.
 ",
