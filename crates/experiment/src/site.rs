@@ -27,11 +27,13 @@ use dataset::session::{self, STOPPED};
 use dataset::{layout, loading, schema};
 use host::Keeper;
 use model::experiment::case::WorkloadSpec;
+use model::load::LoadSpec;
+use model::load::drive::DriveOrder;
 use model::run::RunRecord;
 use model::text::prose::{bytes, grouped};
 use server::Cache;
-use wire::Conninfo;
 use wire::session::Session;
+use wire::{Conninfo, Secret};
 
 use crate::site::dues::Dues;
 use crate::site::hands::HostHands;
@@ -172,10 +174,45 @@ pub fn conninfo(servers: &[Conninfo], keywords: &BTreeMap<String, String>) -> Re
     let place = |of: &BTreeMap<String, String>| {
         ["host", "port", "user", "dbname"].map(|key| of.get(key).cloned().unwrap_or_default())
     };
-    let known = servers.iter().find(|server| place(&server.keywords()) == place(keywords));
-    let mut conninfo = Conninfo::from_keywords(keywords, known.and_then(|server| server.password.clone()))?;
-    if let Some(known) = known {
-        conninfo.password_source = known.password_source.clone();
+    let mut conninfo = Conninfo::from_keywords(keywords, None)?;
+    if let Some(known) = servers.iter().find(|server| place(&server.keywords()) == place(keywords)) {
+        conninfo.take_passwords_of(known);
     }
     Ok(conninfo)
+}
+
+/// The order for a driver of this load, with what it needs to reach the server and may not be written down.
+pub fn drive_order(load: LoadSpec, conninfo: &Conninfo) -> DriveOrder {
+    let text = |secret: &Secret| secret.expose().to_string();
+    let host_passwords: Vec<_> = conninfo.host_passwords.iter().map(|of| of.as_ref().map(text)).collect();
+    let password = conninfo.password.as_ref().filter(|_| host_passwords.is_empty()).map(text);
+    let root_certificates = conninfo.root_certificates.clone();
+    DriveOrder { host_passwords, root_certificates, ..DriveOrder::new(load, password) }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::conninfo::PasswordSource;
+
+    use super::*;
+
+    #[test]
+    fn each_host_is_sent_its_own_password() {
+        let mut server = Conninfo::new("a", 1, "u", "d");
+        server.hosts.extend(Conninfo::new("b", 2, "u", "d").hosts);
+        server.password = Some("of b".into());
+        server.host_passwords = vec![None, Some("of b".into())];
+        server.password_source = PasswordSource::Passfile("f".into());
+        let found = conninfo(std::slice::from_ref(&server), &server.keywords()).unwrap();
+        assert_eq!((found.password_for(0), found.password_for(1)), (None, Some(&"of b".into())));
+        let order = drive_order(LoadSpec::default(), &found);
+        assert_eq!(order.host_passwords, [None, Some("of b".to_string())]);
+        assert_eq!(order.password, None, "none is for all");
+        assert!(!format!("{order:?}").contains("of b"));
+        // One that is given for all hosts is for all.
+        server.give_password("of all".into(), PasswordSource::Given);
+        let order =
+            drive_order(LoadSpec::default(), &conninfo(&[server.clone()], &server.keywords()).unwrap());
+        assert_eq!((order.password.as_deref(), order.host_passwords.len()), (Some("of all"), 0));
+    }
 }

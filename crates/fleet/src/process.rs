@@ -245,13 +245,15 @@ fn group_of(child: &Child) -> Pid {
 struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// The password, also as JSON escapes it, longest first.
+    /// The passwords, also as JSON escapes them, longest first.
     fn of(order: &DriveOrder) -> Secrets {
-        let Some(password) = order.password.as_deref().filter(|p| !p.is_empty()) else {
-            return Secrets(Vec::new());
+        let both = |password: &str| {
+            let in_json = serde_json::Value::from(password).to_string();
+            [in_json[1..in_json.len() - 1].to_string(), password.to_string()]
         };
-        let in_json = serde_json::Value::from(password).to_string();
-        Secrets(vec![in_json[1..in_json.len() - 1].to_string(), password.to_string()])
+        let mut texts: Vec<String> = order.passwords().filter(|p| !p.is_empty()).flat_map(both).collect();
+        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        Secrets(texts)
     }
 
     fn hide(&self, text: &str) -> String {

@@ -38,7 +38,7 @@ pub struct Conninfo {
     pub dbname: String,
     /// Role.
     pub user: String,
-    /// Password for every host, or (from a password file) for the first host that has one there.
+    /// Password for every host, or (if `host_passwords` has any) for the first host that has one there.
     pub password: Option<Secret>,
     /// Where `password` came from, for messages.
     pub password_source: PasswordSource,
@@ -321,13 +321,24 @@ impl Conninfo {
 
     /// The password to use with `hosts[index]`.
     pub fn password_for(&self, index: usize) -> Option<&Secret> {
-        match self.password_source {
-            // A password file has a password per host: one host's password may not be sent to another.
-            PasswordSource::Passfile(_) if !self.host_passwords.is_empty() => {
-                self.host_passwords.get(index).and_then(Option::as_ref)
-            }
-            _ => self.password.as_ref(),
+        match self.host_passwords.is_empty() {
+            true => self.password.as_ref(),
+            // One host's password may not be sent to another.
+            false => self.host_passwords.get(index).and_then(Option::as_ref),
         }
+    }
+
+    /// Uses this password for every host.
+    pub fn give_password(&mut self, password: Secret, source: PasswordSource) {
+        (self.password, self.password_source) = (Some(password), source);
+        self.host_passwords.clear();
+    }
+
+    /// Uses the passwords of the same hosts as they are known elsewhere.
+    pub fn take_passwords_of(&mut self, known: &Conninfo) {
+        self.password.clone_from(&known.password);
+        self.host_passwords.clone_from(&known.host_passwords);
+        self.password_source.clone_from(&known.password_source);
     }
 }
 

@@ -12,7 +12,7 @@ use fleet::{Fleet, StderrTo};
 use model::experiment::case::Case;
 use model::experiment::plan::RunState;
 use model::load::LoadSpec;
-use model::load::drive::{Done, DriveOrder, DriverLine, Ready};
+use model::load::drive::{Done, DriverLine, Ready};
 use model::load::sessions::SessionSettings;
 use model::run::RunRecord;
 use model::run::driver::DriverRecord;
@@ -31,6 +31,7 @@ use crate::run::place::ServerPlace;
 use crate::run::search::Search;
 use crate::run::telemetry::{Telemetry, lock};
 use crate::site::clock::{GO_DELAY, unix_now};
+use crate::site::drive_order;
 use crate::site::exporter;
 use crate::site::lanes::target_of;
 use crate::site::progress::{Progress, Watch};
@@ -152,9 +153,7 @@ impl OneRun<'_> {
 
     /// Starts the drivers of the case, here or elsewhere.
     fn start_drivers(&self, load: LoadSpec, conninfo: &Conninfo, stage: &Stage) -> Result<Fleet> {
-        let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
-        let mut order = DriveOrder::new(load, password);
-        order.root_certificates = conninfo.root_certificates.clone();
+        let mut order = drive_order(load, conninfo);
         let specs = self.case.workload.drivers.as_slice();
         let listens = self.case.server.listen.is_some();
         let accept = |drivers: &[&DriverRecord]| {

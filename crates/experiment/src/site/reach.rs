@@ -9,13 +9,13 @@ use anyhow::{Context, Result, ensure};
 use fleet::Fleet;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::driver::DriverSpec;
-use model::load::drive::DriveOrder;
 use model::load::{LoadSpec, Protocol, ScriptSpec, Window};
 use model::run::driver::DriverRecord;
 use server::cluster::DATABASE;
 use server::running::listen::{LOAD_ROLE, Listen};
 use wire::{Conninfo, Host};
 
+use crate::site::drive_order;
 use crate::site::lanes::Seat;
 
 /// Limit for one session of each driver.
@@ -54,8 +54,7 @@ pub fn try_drivers(
         return Fleet::try_to_greet(drivers, server, program, &accept, stop);
     };
     let conninfo = crate::site::conninfo(servers, keywords)?;
-    let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
-    let order = DriveOrder::new(one_session_each(&conninfo, drivers.len()), password);
+    let order = drive_order(one_session_each(&conninfo, drivers.len()), &conninfo);
     let accept = |records: &[&DriverRecord]| {
         expect_reachable(is_socket(&conninfo), records).and_then(|()| take(records))
     };

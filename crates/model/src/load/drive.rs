@@ -25,9 +25,12 @@ use crate::telemetry::watch::{Watched, Watching};
 #[allow(missing_docs, reason = "the names say it")]
 pub struct DriveOrder {
     pub load: LoadSpec,
-    /// The target's password, if one is needed.
+    /// The target's password, if one is needed and the same for all of its hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
+    /// The password of each of the target's hosts, if a password file has one for each: none of them is another's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_passwords: Vec<Option<String>>,
     /// The only root certificates to trust, in PEM format, if the server was given a certificate for this load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_certificates: Option<String>,
@@ -41,7 +44,19 @@ pub struct DriveOrder {
 impl DriveOrder {
     /// An order for the only driver of a load.
     pub fn new(load: LoadSpec, password: Option<String>) -> DriveOrder {
-        DriveOrder { load, password, root_certificates: None, spot_notice: None, part: DriverPart::WHOLE }
+        DriveOrder {
+            load,
+            password,
+            host_passwords: Vec::new(),
+            root_certificates: None,
+            spot_notice: None,
+            part: DriverPart::WHOLE,
+        }
+    }
+
+    /// All passwords in it.
+    pub fn passwords(&self) -> impl Iterator<Item = &str> {
+        self.host_passwords.iter().chain([&self.password]).flatten().map(String::as_str)
     }
 }
 
@@ -69,7 +84,7 @@ impl Default for DriverPart {
 
 impl fmt::Debug for DriveOrder {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let password = self.password.as_ref().map(|_| "***");
+        let password = self.passwords().next().map(|_| "***");
         f.debug_struct("DriveOrder")
             .field("load", &self.load)
             .field("password", &password)

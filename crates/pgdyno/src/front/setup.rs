@@ -272,8 +272,7 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "cannot parse the server given")?;
     refuse_several_at_random(&conninfo)?;
     if let Some(password) = secrets::carried_for(target) {
-        conninfo.password = Some(password);
-        conninfo.password_source = PasswordSource::Text { url: false };
+        conninfo.give_password(password, PasswordSource::Text { url: false });
     }
     if conninfo.application_name.as_deref().is_none_or(str::is_empty) {
         conninfo.application_name = Some("pgdyno".to_string());

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fleet::{Fleet, StderrTo};
-use model::load::drive::{Done, DriveOrder, Ending};
+use model::load::drive::{Done, Ending};
 use model::load::{LoadSpec, OnDisconnect, OnError, Pace, ScriptSpec, TransactionLog, Window};
 use wire::Conninfo;
 
@@ -192,8 +192,7 @@ pub(crate) fn script_tag(number: usize) -> String {
 fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<Fleet, Complaint> {
     let program = std::env::current_exe()
         .map_err(|error| Complaint::new(format!("could not find the program of this process: {error}")))?;
-    let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
-    let order = DriveOrder::new(load.clone(), password);
+    let order = experiment::site::drive_order(load.clone(), conninfo);
     Fleet::local(&program, [DRIVE_ARGUMENT], &order, StderrTo::Parent)
         .map_err(|error| Complaint::new(format!("{error:#}")))
 }

@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use wire::conninfo::{Surroundings, quoted};
+use wire::conninfo::{PasswordSource, Surroundings, quoted};
 use wire::session::Session;
 use wire::{ConnectError, Conninfo, Secret};
 
@@ -48,8 +48,7 @@ pub(crate) fn resolve(
         .map_err(|error| Complaint::new(error.libpq_text()).and(Kind::Error, not_connected(purpose)))?;
     // It was hidden from the arguments.
     if let Some(password) = crate::front::secrets::carried() {
-        conninfo.password = Some(password);
-        conninfo.password_source = wire::conninfo::PasswordSource::Given;
+        conninfo.give_password(password, PasswordSource::Given);
     }
     // pgbench's own setting comes after the connection string, and wins.
     conninfo.fallback_application_name = Some(progname.to_string());
@@ -70,8 +69,7 @@ pub(crate) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> 
     if matches!(result, Err(ConnectError::NoPassword { .. }))
         && let Some(password) = ask_password(log)
     {
-        conninfo.password = Some(password);
-        conninfo.password_source = wire::conninfo::PasswordSource::Given;
+        conninfo.give_password(password, PasswordSource::Given);
         result = Session::connect_as_libpq(conninfo);
     }
     result.map_err(|error| {
