@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use model::load::interval::{
-    CommandTally, Counts, HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, Moments,
+    CommandTally, Connects, Counts, HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, Moments,
 };
 
 /// Counts of one thread in one interval, by script. Reused: allocated twice per thread, never
@@ -29,6 +29,8 @@ pub(crate) struct ScriptTally {
     pub(crate) statements: Vec<Times>,
     /// Failed and unknown transactions by SQLSTATE.
     pub(crate) errors: Vec<(SqlState, u64)>,
+    /// Connections that clients made or lost for transactions of the script.
+    pub(crate) connects: Connects,
     /// Exact sums in addition to the histograms.
     pub(crate) latency_moments: Moments,
     pub(crate) lag_moments: Moments,
@@ -189,6 +191,7 @@ impl Tally {
                 lag: shape.is_open_loop.then(Times::new),
                 statements: vec![Times::new(); n],
                 errors: Vec::with_capacity(16),
+                connects: Connects::default(),
                 latency_moments: Moments::default(),
                 lag_moments: Moments::default(),
                 commands: vec![CommandTally::default(); n_commands],
@@ -299,6 +302,7 @@ impl ScriptTally {
         for &(sqlstate, n) in &other.errors {
             self.error(sqlstate, n);
         }
+        self.connects += other.connects;
         self.latency_moments += other.latency_moments;
         self.lag_moments += other.lag_moments;
         for (mine, theirs) in self.facts.iter_mut().zip(&other.facts) {
@@ -319,6 +323,7 @@ impl ScriptTally {
         }
         self.statements.iter_mut().for_each(Times::clear);
         self.errors.clear();
+        self.connects = Connects::default();
         self.latency_moments = Moments::default();
         self.lag_moments = Moments::default();
         self.commands.fill(CommandTally::default());

@@ -139,6 +139,7 @@ fn add_interval(sum: &mut Interval, more: &Interval) {
     sum.counts += more.counts;
     sum.latency += more.latency;
     sum.lag += more.lag;
+    sum.connects += more.connects;
     add_by_name(&mut sum.errors, &more.errors);
     add_by_name(&mut sum.facts, &more.facts);
     add_each(&mut sum.statements, &more.statements);

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use model::load::drive::{Done, DriveCommand, DriverLine, Ending};
+use model::load::interval::Connects;
 use model::telemetry::event::{Event, EventKind};
 
 use crate::clock::{self, Nanos};
@@ -200,10 +201,6 @@ impl<'a> Collector<'a> {
         self.done.clients_lost += finished.clients_lost;
         self.done.unanswered += finished.unanswered;
         self.done.unanswered_ns = self.done.unanswered_ns.max(finished.unanswered_ns);
-        self.done.n_connects += finished.connects.n;
-        self.done.connect_ns_total += finished.connects.ns;
-        self.done.n_lost += finished.connects.n_lost;
-        self.done.outage_ns_total += finished.connects.outage_ns;
         self.done.committed_by_slice.resize(finished.committed_by_slice.len(), 0);
         for (sum, n) in self.done.committed_by_slice.iter_mut().zip(finished.committed_by_slice) {
             *sum += n;
@@ -232,6 +229,9 @@ impl<'a> Collector<'a> {
         self.done.end_unix_ns = self.order.wall.unix(self.end);
         self.done.counts = self.merger.totals;
         self.done.errors = std::mem::take(&mut self.merger.errors);
+        let Connects { opened, sum_ns, lost, outage_ns, failed: _ } = self.merger.connects;
+        (self.done.n_connects, self.done.connect_ns_total) = (opened, sum_ns);
+        (self.done.n_lost, self.done.outage_ns_total) = (lost, outage_ns);
         self.done.messages =
             self.messages.iter().map(|(state, message)| (sqlstate_text(state), message.clone())).collect();
         assert!(self.done.counts.identity_holds(0), "the counts obey their identity: {:?}", self.done.counts);

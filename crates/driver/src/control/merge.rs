@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::load::ScriptSpec;
 use model::load::drive::DriverLine;
 use model::load::histogram::Encoder;
-use model::load::interval::{Counts, HistogramLine, Interval};
+use model::load::interval::{Connects, Counts, HistogramLine, Interval};
 use model::telemetry::reading::{Tick, TickSource, key};
 
 use crate::clock::{Nanos, WallClock};
@@ -26,6 +26,7 @@ pub(crate) struct Merger {
     encoder: Encoder,
     pub(crate) totals: Counts,
     pub(crate) errors: BTreeMap<String, u64>,
+    pub(crate) connects: Connects,
 }
 
 /// An interval that some threads have delivered.
@@ -58,6 +59,7 @@ impl Merger {
             encoder: Encoder::default(),
             totals: Counts::default(),
             errors: BTreeMap::new(),
+            connects: Connects::default(),
         }
     }
 
@@ -135,6 +137,7 @@ impl Merger {
             let errors: BTreeMap<String, u64> =
                 script.errors.iter().map(|(state, n)| (sqlstate_text(state), *n)).collect();
             self.totals += script.counts;
+            self.connects += script.connects;
             for (sqlstate, n) in &errors {
                 *self.errors.entry(sqlstate.clone()).or_default() += n;
             }
@@ -148,6 +151,7 @@ impl Merger {
                 statements: script.statements.iter().map(|times| times.histogram.len()).collect(),
                 latency: script.latency_moments,
                 lag: script.lag_moments,
+                connects: script.connects,
                 commands: script.commands.clone(),
                 facts: self.facts[index]
                     .iter()

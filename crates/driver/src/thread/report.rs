@@ -59,18 +59,6 @@ pub(crate) struct Finished {
     pub(crate) unanswered: u32,
     pub(crate) unanswered_ns: Nanos,
     pub(crate) messages: BTreeMap<SqlState, String>,
-    pub(crate) connects: Connects,
     /// See [`model::load::drive::Done::sessions`].
     pub(crate) sessions: Option<SessionSettings>,
-}
-
-/// Connections made while the load ran.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Connects {
-    pub(crate) n: u64,
-    /// Time taken to make and to close them.
-    pub(crate) ns: f64,
-    pub(crate) n_lost: u64,
-    /// Time without a connection after a loss.
-    pub(crate) outage_ns: f64,
 }

@@ -101,6 +101,9 @@ pub struct Interval {
     /// Sums of the committed transactions' lag, nanoseconds; open loop only.
     #[serde(default)]
     pub lag: Moments,
+    /// Connections that were made or lost while the load ran.
+    #[serde(default, skip_serializing_if = "Connects::is_none")]
+    pub connects: Connects,
     /// The commands of the script, if asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandTally>,
@@ -135,8 +138,42 @@ impl Interval {
         most("a count", &self.statements, COUNT_MAX)?;
         most("a count", &of_commands, COUNT_MAX)?;
         most("a count", &[self.latency.n, self.lag.n], COUNT_MAX)?;
+        let Connects { opened, lost, failed, .. } = self.connects;
+        most("a count", &[opened, lost, failed], COUNT_MAX)?;
         most("a length", &[self.length_ns], LENGTH_MAX_NS)?;
         most("a start", &[self.start_unix_ns], START_MAX_UNIX_NS)
+    }
+}
+
+/// Connections of the clients of one script in one interval, made or lost while the load ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Connects {
+    /// Connections opened.
+    pub opened: u64,
+    /// Time taken to open and to close them, nanoseconds.
+    pub sum_ns: f64,
+    /// Connections lost.
+    pub lost: u64,
+    /// Transactions that failed because their connection was lost.
+    pub failed: u64,
+    /// Time without a connection after a loss, nanoseconds.
+    pub outage_ns: f64,
+}
+
+impl Connects {
+    /// Whether nothing happened.
+    pub fn is_none(&self) -> bool {
+        *self == Connects::default()
+    }
+}
+
+impl AddAssign for Connects {
+    fn add_assign(&mut self, other: Connects) {
+        self.opened += other.opened;
+        self.sum_ns += other.sum_ns;
+        self.lost += other.lost;
+        self.failed += other.failed;
+        self.outage_ns += other.outage_ns;
     }
 }
 

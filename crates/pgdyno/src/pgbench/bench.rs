@@ -17,7 +17,7 @@ use super::prepare::{self, Tables};
 use super::{DRIVE_ARGUMENT, scripts, target};
 use crate::pgbench::command_line::options::{BenchPlan, Length};
 use crate::pgbench::output::log::{Complaint, Log};
-use crate::pgbench::output::results::{Outage, Results};
+use crate::pgbench::output::results::Results;
 use crate::pgbench::output::{json, server_text};
 use crate::signals;
 
@@ -65,13 +65,7 @@ pub(crate) fn run(
         tables,
         totals: &followed.totals,
         duration_ns: done.end_unix_ns.saturating_sub(begin_ns).max(1),
-        connect_ns: if plan.connect_each { done.connect_ns_total } else { ready.connect_ns as f64 },
-        outage: (plan.added.on_disconnect == OnDisconnect::Reconnect).then_some(Outage {
-            n_lost: done.n_lost,
-            seconds: done.outage_ns_total / 1e9,
-            n_failed: done.counts.failed.saturating_sub(followed.totals.all.failures()),
-            n_unknown: done.counts.unknown,
-        }),
+        first_connects_ns: ready.connect_ns,
     };
     if done.ending == Ending::Stopped && stop.load(Ordering::Relaxed) {
         log.error("Run was interrupted; the results below are incomplete.");

@@ -226,7 +226,10 @@ impl Worker<'_> {
             .with("client", place.client)
             .with("sqlstate", sqlstate_text(&state));
         self.report_event(now, event);
-        self.record.connects.n_lost += 1;
+        let is_failed = self.setup.clients[index].in_flight() && !self.may_be_committed(index);
+        let connects = &mut self.tally.scripts[place.script].connects;
+        connects.lost += 1;
+        connects.failed += u64::from(is_failed);
         if self.reconnects(now) {
             self.count_lost(index, state, now);
             if !self.has_made_all(index) {

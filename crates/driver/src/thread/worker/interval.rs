@@ -20,6 +20,10 @@ impl Worker<'_> {
 
     fn close_interval(&mut self, end: Nanos) {
         self.count_backlog(end);
+        // Clients that are down do not connect any more when the load has ended.
+        if self.roster.n_connecting > 0 || end >= self.bounds.end {
+            (0..self.setup.clients.len()).for_each(|index| self.count_outage(index, end));
+        }
         self.report_dropped_notices(end);
         self.flush_log();
         self.tally.count();
@@ -47,6 +51,15 @@ impl Worker<'_> {
         self.interval.start = end;
         self.interval.t += 1;
         self.report(Report::Part(Box::new(part)));
+    }
+
+    /// Counts the part of the interval, up to `until`, in which a client has had no connection after a loss.
+    pub(super) fn count_outage(&mut self, index: usize, until: Nanos) {
+        let client = &self.setup.clients[index];
+        let Some(since) = client.dial.down_since else { return };
+        let begun = since.max(self.interval.start);
+        let tally = &mut self.tally.scripts[client.transaction.script];
+        tally.connects.outage_ns += until.saturating_sub(begun) as f64;
     }
 
     /// A log that cannot be written voids the load: it ends at once.
@@ -101,7 +114,6 @@ impl Worker<'_> {
             unanswered,
             unanswered_ns,
             messages: std::mem::take(&mut self.record.messages),
-            connects: self.record.connects,
             sessions,
         };
         self.report(Report::Finished(Box::new(finished)));
@@ -134,10 +146,9 @@ impl Worker<'_> {
 
     /// Ends a client, whatever it is doing.
     fn leave(&mut self, index: usize, now: Nanos) {
+        self.count_outage(index, now);
         let client = &mut self.setup.clients[index];
-        if let Some(since) = client.dial.down_since.take() {
-            self.record.connects.outage_ns += now.saturating_sub(since) as f64;
-        }
+        client.dial.down_since = None;
         if client.in_flight() {
             self.count_open(index);
             // Its socket closes when the process ends, with nothing said to the server.

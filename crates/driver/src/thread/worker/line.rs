@@ -90,8 +90,9 @@ impl Worker<'_> {
         let now = clock::now();
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
-        self.record.connects.n += 1;
-        self.record.connects.ns += (now - client.dial.begun) as f64;
+        let connects = &mut self.tally.scripts[client.transaction.script].connects;
+        connects.opened += 1;
+        connects.sum_ns += (now - client.dial.begun) as f64;
         client.dial.attempt = None;
         if let Err(e) = client.connect(connection, scripts.nothing_parsed()) {
             return self.distrust(index, now, &e);
@@ -105,10 +106,10 @@ impl Worker<'_> {
         self.roster.n_connecting -= 1;
         client.state = State::Idle;
         client.dial.backoff = 0;
+        self.count_outage(index, now);
+        let client = &mut self.setup.clients[index];
         if let Some(since) = client.dial.down_since.take() {
-            let (id, outage_ns) = (client.id, now - since);
-            self.record.connects.outage_ns += outage_ns as f64;
-            let outage_s = outage_ns as f64 / 1e9;
+            let (id, outage_s) = (client.id, (now - since) as f64 / 1e9);
             let text = format!("client {id} has a connection again after {outage_s:.3} s");
             let event = Event::new(0, EventKind::ConnectionRestored, text);
             self.report_event(now, event.with("client", id).with("outage_s", outage_s));
@@ -167,7 +168,8 @@ impl Worker<'_> {
     /// Closes the connection of a transaction that has ended.
     pub(super) fn hang_up(&mut self, index: usize, now: Nanos) {
         self.let_go(index);
-        self.record.connects.ns += clock::now().saturating_sub(now) as f64;
+        let script = self.setup.clients[index].transaction.script;
+        self.tally.scripts[script].connects.sum_ns += clock::now().saturating_sub(now) as f64;
     }
 
     /// Closes the client's connection, if it has one. If its session was kept to be asked, another one may be.

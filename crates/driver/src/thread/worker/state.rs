@@ -6,7 +6,6 @@ use crate::client::notices::Budget;
 use crate::clock::{Nanos, SECOND_NS};
 use crate::tally::SqlState;
 use crate::thread::frame::Seen;
-use crate::thread::report::Connects;
 use crate::thread::schedule::Schedule;
 use crate::thread::stop;
 
@@ -162,5 +161,4 @@ pub(super) struct Record {
     pub(super) clients_lost: u32,
     /// The first message with each SQLSTATE.
     pub(super) messages: BTreeMap<SqlState, String>,
-    pub(super) connects: Connects,
 }

@@ -76,12 +76,31 @@ fn a_refused_connection_ends_its_client() {
 
 #[test]
 fn a_client_that_reconnects_dials_until_the_load_ends() {
-    let load = LoadSpec { on_disconnect: OnDisconnect::Reconnect, connect_each: true, ..load(ONE) };
+    let mut load = LoadSpec { on_disconnect: OnDisconnect::Reconnect, connect_each: true, ..load(ONE) };
+    load.window.measure_s = 3;
     let run = Bench::new(load).refused().run(move |_| unreachable!("nothing is sent"));
     assert_eq!((run.counts, run.finished.clients_lost), (Counts::default(), 0));
     assert!(run.events.is_empty(), "{:?}", run.events);
-    let outage_s = run.finished.connects.outage_ns / 1e9;
-    assert!((0.99..=1.1).contains(&outage_s) && run.finished.connects.n == 0, "{outage_s}");
+    // Each second has its own part of the outage.
+    for connects in &run.connects[..3] {
+        let outage_s = connects.outage_ns / 1e9;
+        assert!((0.9..=1.0).contains(&outage_s) && connects.opened == 0, "{connects:?}");
+    }
+}
+
+#[test]
+fn what_fails_with_its_connection_is_counted_apart_from_what_fails_by_an_error() {
+    for (script, ends, expected) in [
+        (BLOCK, closes(MS), (1, 1)),
+        (BLOCK, says(MS, [error("22012"), message(b'Z', b"E")].concat()), (0, 0)),
+        // It may be committed.
+        (ONE, closes(MS), (1, 0)),
+    ] {
+        let mut ends = Some(ends);
+        let run = Bench::new(load(script)).run(move |_| Ok(ends.take().into_iter().collect()));
+        let sum = run.connects.iter().fold((0, 0), |(lost, failed), c| (lost + c.lost, failed + c.failed));
+        assert_eq!(sum, expected, "{script}");
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use model::load::OnDisconnect;
 use model::load::histogram::HistogramSum;
-use model::load::interval::{CommandTally, Moments};
+use model::load::interval::{CommandTally, Connects, Moments};
 
 use super::totals::{ScriptTotals, Sums, Totals};
 use crate::pgbench::command_line::options::{BenchPlan, Length};
@@ -27,23 +28,8 @@ pub(crate) struct Results<'a> {
     pub(crate) totals: &'a Totals,
     /// From the beginning to the end of the last transaction, nanoseconds.
     pub(crate) duration_ns: u64,
-    /// Time spent connecting: before the load, or with `-C` in total, nanoseconds.
-    pub(crate) connect_ns: f64,
-    /// Lost connections, if they are made again.
-    pub(crate) outage: Option<Outage>,
-}
-
-/// Lost connections that were made again.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Outage {
-    /// How often connections were lost.
-    pub(crate) n_lost: u64,
-    /// Time without connection, summed over clients, seconds.
-    pub(crate) seconds: f64,
-    /// Transactions that ended with their connection, with nothing committed.
-    pub(crate) n_failed: u64,
-    /// Transactions that may or may not have been committed.
-    pub(crate) n_unknown: u64,
+    /// Time taken to connect all clients before the load, nanoseconds.
+    pub(crate) first_connects_ns: u64,
 }
 
 /// A number in the format of PostgreSQL's `printf`: Rust writes infinity and NaN differently.
@@ -76,6 +62,17 @@ impl Results<'_> {
 
     fn duration_s(&self) -> f64 {
         self.duration_ns as f64 / 1e9
+    }
+
+    /// Time spent connecting: before the load, or with `-C` in total, nanoseconds.
+    pub(crate) fn connect_ns(&self) -> f64 {
+        if self.plan.connect_each { self.totals.all.connects.sum_ns } else { self.first_connects_ns as f64 }
+    }
+
+    /// Connections that were lost, if they are made again.
+    pub(crate) fn outages(&self) -> Option<Connects> {
+        let reconnects = self.plan.added.on_disconnect == OnDisconnect::Reconnect;
+        reconnects.then_some(self.totals.all.connects)
     }
 
     fn shows_skipped(&self) -> bool {
@@ -161,14 +158,12 @@ impl Results<'_> {
             let (mean, max) = (ms(all.lag.sum / all.processed() as f64), ms(all.lag.max));
             out.line(format_args!("rate limit schedule lag: avg {mean} (max {max}) ms"));
         }
-        if let Some(outage) = self.outage {
-            out.line(format_args!("number of connections lost: {}", outage.n_lost));
-            out.line(format_args!("time without connection, all clients = {} s", decimal(outage.seconds, 3)));
-            out.line(format_args!(
-                "number of transactions failed with their connection: {}",
-                outage.n_failed
-            ));
-            out.line(format_args!("number of transactions of unknown outcome: {}", outage.n_unknown));
+        if let Some(Connects { lost, failed, outage_ns, .. }) = self.outages() {
+            out.line(format_args!("number of connections lost: {lost}"));
+            let outage_s = decimal(outage_ns / 1e9, 3);
+            out.line(format_args!("time without connection, all clients = {outage_s} s"));
+            out.line(format_args!("number of transactions failed with their connection: {failed}"));
+            out.line(format_args!("number of transactions of unknown outcome: {}", all.counts.unknown));
         }
         self.connections_and_tps(out);
         true
@@ -178,11 +173,11 @@ impl Results<'_> {
         let all = &self.totals.all;
         let tps = decimal(all.processed() as f64 / self.duration_s(), 6);
         if self.plan.connect_each {
-            let mean_ns = self.connect_ns / (all.processed() + all.failures()) as f64;
+            let mean_ns = self.connect_ns() / (all.processed() + all.failures()) as f64;
             out.line(format_args!("average connection time = {} ms", ms(mean_ns)));
             out.line(format_args!("tps = {tps} (including reconnection times)"));
         } else {
-            out.line(format_args!("initial connection time = {} ms", ms(self.connect_ns)));
+            out.line(format_args!("initial connection time = {} ms", ms(self.connect_ns())));
             out.line(format_args!("tps = {tps} (without initial connection time)"));
         }
     }

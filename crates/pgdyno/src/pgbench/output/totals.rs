@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::load::histogram::HistogramSum;
-use model::load::interval::{CommandTally, Counts, HistogramLine, Interval, Moments};
+use model::load::interval::{CommandTally, Connects, Counts, HistogramLine, Interval, Moments};
 
 /// The sums behind pgbench's figures.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +12,8 @@ pub(crate) struct Sums {
     pub(crate) counts: Counts,
     /// Failed transactions by SQLSTATE.
     pub(crate) errors: BTreeMap<String, u64>,
+    /// Connections made or lost.
+    pub(crate) connects: Connects,
     /// Latency of committed transactions.
     pub(crate) latency: Moments,
     /// Lag behind the schedule.
@@ -49,6 +51,7 @@ impl Sums {
         for (sqlstate, n) in &interval.errors {
             *self.errors.entry(sqlstate.clone()).or_default() += n;
         }
+        self.connects += interval.connects;
         self.latency += interval.latency;
         self.lag += interval.lag;
     }

@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use model::load::interval::{CommandTally, Counts, Interval, Moments};
+use model::load::drive::DriverLine;
+use model::load::interval::{CommandTally, Connects, Counts, Interval, Moments};
 use workload::tpcb::Builtin;
 
 use crate::pgbench::command_line::options::{Added, BenchPlan, Length, LogPlan};
 use crate::pgbench::compat::Compat;
+use crate::pgbench::follow::Follower;
+use crate::pgbench::output::log::Log;
 use crate::pgbench::output::progress::Stretch;
-use crate::pgbench::output::results::{Outage, Results, decimal};
+use crate::pgbench::output::results::{Results, decimal};
 use crate::pgbench::output::totals::Totals;
 use crate::pgbench::prepare::Tables;
 use crate::pgbench::scripts;
@@ -47,7 +50,8 @@ fn plain() -> BenchPlan {
     }
 }
 
-/// Ten transactions of 1 ms and 3 ms in turn, two of which failed after one retry each.
+/// Ten transactions of 1 ms and 3 ms in turn, two of which failed after one retry each, and four that lost their
+/// connection.
 fn interval(script: u32) -> Interval {
     let mut latency = Moments::default();
     for n in 0..8 {
@@ -59,17 +63,21 @@ fn interval(script: u32) -> Interval {
         script,
         length_ns: 1_000_000_000,
         counts: Counts {
-            due: 11,
+            due: 15,
             skipped: 1,
-            started: 10,
+            started: 14,
             committed: 8,
-            failed: 2,
+            failed: 5,
+            unknown: 1,
             retried: 2,
             retries: 4,
             late: 3,
             ..Counts::default()
         },
-        errors: BTreeMap::from([("40001".to_string(), 1), ("40P01".to_string(), 1)]),
+        errors: BTreeMap::from(
+            [("40001", 1), ("40P01", 1), ("lost", 4)].map(|(state, n)| (state.to_string(), n)),
+        ),
+        connects: Connects { opened: 10, sum_ns: 4e6, lost: 2, failed: 3, outage_ns: 1.5e9 },
         latency,
         lag,
         commands: vec![
@@ -83,15 +91,13 @@ fn interval(script: u32) -> Interval {
 fn text(plan: &BenchPlan, compat: Compat, intervals: &[Interval]) -> String {
     let mut totals = Totals::new(plan.scripts.len());
     intervals.iter().for_each(|interval| totals.add(interval));
+    text_of(plan, compat, &totals)
+}
+
+fn text_of(plan: &BenchPlan, compat: Compat, totals: &Totals) -> String {
     let tables = Tables { scale: 5, partition_method: Some("hash"), n_partitions: 2 };
-    let outage = (plan.added.on_disconnect == model::load::OnDisconnect::Reconnect).then_some(Outage {
-        n_lost: 2,
-        seconds: 1.5,
-        n_failed: 3,
-        n_unknown: 1,
-    });
-    let connect_ns = 4_000_000.0;
-    Results { compat, plan, tables, totals: &totals, duration_ns: 2_000_000_000, connect_ns, outage }.text()
+    let (duration_ns, first_connects_ns) = (2_000_000_000, 4_000_000);
+    Results { compat, plan, tables, totals, duration_ns, first_connects_ns }.text()
 }
 
 const HEAD: &str = "transaction type: <builtin: select only>
@@ -233,6 +239,21 @@ fn our_additions_are_reported_only_on_request() {
             "         0.000       0.000       0.000       0.000       0.000       0.000  SELECT abalance FROM pgbench_accounts WHERE aid = :aid;",
         ]
     );
+}
+
+#[test]
+fn a_ramp_up_is_part_of_no_figure() {
+    let added = Added { on_disconnect: model::load::OnDisconnect::Reconnect, ..Added::default() };
+    let plan = BenchPlan { added, connect_each: true, length: Length::Seconds(1), ..plain() };
+    let mut log = Log::to_text();
+    let mut follower = Follower::new(&plan, &mut log, 1, 0);
+    for t in [0, 1] {
+        let line = DriverLine::Interval { interval: Interval { t, ..interval(0) }, histograms: Vec::new() };
+        follower.take(&line).expect("an interval");
+    }
+    follower.finish();
+    let followed = follower.close();
+    assert_eq!(text_of(&plan, Compat::V18, &followed.totals), text(&plan, Compat::V18, &[interval(0)]));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use model::load::LoadSpec;
 use model::load::drive::DriverPart;
-use model::load::interval::Counts;
+use model::load::interval::{Connects, Counts};
 use model::telemetry::event::{Event, EventKind};
 use testbed::hostile::{done, message, read_startup, serve, welcome};
 use wire::{Conninfo, Link};
@@ -47,6 +47,8 @@ pub(super) struct Bench {
 pub(super) struct Run {
     pub(super) counts: Counts,
     pub(super) errors: Vec<(SqlState, u64)>,
+    /// By interval.
+    pub(super) connects: Vec<Connects>,
     pub(super) latency_ns_min: f64,
     pub(super) latency_ns_max: f64,
     pub(super) events: Vec<Event>,
@@ -154,7 +156,7 @@ impl Bench {
 fn gather(inbox: &Receiver<Report>) -> Result<Run, String> {
     let (mut counts, mut errors) = (Counts::default(), Vec::new());
     let (mut latency_ns_min, mut latency_ns_max) = (f64::MAX, 0.0_f64);
-    let (mut events, mut n_pauses) = (Vec::new(), 0);
+    let (mut events, mut connects, mut n_pauses) = (Vec::new(), Vec::new(), 0);
     while let Ok(report) = inbox.try_recv() {
         match report {
             Report::Part(part) => {
@@ -162,6 +164,7 @@ fn gather(inbox: &Receiver<Report>) -> Result<Run, String> {
                 counts += script.counts;
                 assert!(counts.identity_holds(part.in_flight), "interval {}: {counts:?}", part.t);
                 errors.extend(script.errors.iter().copied());
+                connects.push(script.connects);
                 if script.latency_moments.n > 0 {
                     latency_ns_min = latency_ns_min.min(script.latency_moments.min);
                     latency_ns_max = latency_ns_max.max(script.latency_moments.max);
@@ -178,6 +181,7 @@ fn gather(inbox: &Receiver<Report>) -> Result<Run, String> {
                 return Ok(Run {
                     counts,
                     errors,
+                    connects,
                     latency_ns_min,
                     latency_ns_max,
                     events,
