@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::link::TcpLimits;
 pub use crate::secret::Secret;
 pub use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
@@ -79,8 +80,8 @@ pub struct Conninfo {
     pub max_protocol_version: ProtocolVersion,
     /// Time limit of one attempt on one address; zero: no limit.
     pub connect_timeout: Duration,
-    /// Time after which unacknowledged data breaks a TCP connection; `None`: the crate's default.
-    pub tcp_user_timeout: Option<Duration>,
+    /// When a connection over TCP counts as broken.
+    pub tcp: TcpLimits,
     /// Command line options for the backend (`-c name=value`).
     pub options: Option<String>,
     /// Name shown in `pg_stat_activity`; an empty one sets no name at all.
@@ -235,7 +236,7 @@ impl Conninfo {
             min_protocol_version: ProtocolVersion::default(),
             max_protocol_version: ProtocolVersion::default(),
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
-            tcp_user_timeout: None,
+            tcp: TcpLimits::default(),
             options: None,
             application_name: None,
             fallback_application_name: None,
@@ -280,7 +281,11 @@ impl Conninfo {
         // libpq counts whole seconds; rounding up keeps a short limit from becoming "no limit".
         let timeout_s = self.connect_timeout.as_millis().div_ceil(1000);
         put("connect_timeout", Some(timeout_s.to_string()));
-        put("tcp_user_timeout", self.tcp_user_timeout.map(|t| t.as_millis().to_string()));
+        put("tcp_user_timeout", self.tcp.user_timeout_ms.map(|ms| ms.to_string()));
+        put("keepalives", self.tcp.has_no_keepalives.then(|| "0".to_owned()));
+        put("keepalives_idle", self.tcp.keepalives_idle_s.map(|s| s.to_string()));
+        put("keepalives_interval", self.tcp.keepalives_interval_s.map(|s| s.to_string()));
+        put("keepalives_count", self.tcp.keepalives_count.map(|n| n.to_string()));
         put("options", self.options.clone());
         put("application_name", self.application_name.clone());
         put("fallback_application_name", self.fallback_application_name.clone());

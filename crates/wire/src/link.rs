@@ -21,10 +21,10 @@ use crate::tls::TlsSetup;
 
 /// A TCP connection breaks after this time of unacknowledged data or silence of its peer if `tcp_user_timeout` is not
 /// set: long enough to see and report a stall, short enough to notice a dead host.
-pub const TCP_USER_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+const USER_TIMEOUT_MS_DEFAULT: u32 = 30_000;
 /// Idle time before the first keepalive probe, and the time between probes.
-const KEEPALIVE_IDLE_S: u32 = 15;
-const KEEPALIVE_INTERVAL_S: u32 = 5;
+const KEEPALIVE_IDLE_S_DEFAULT: u32 = 15;
+const KEEPALIVE_INTERVAL_S_DEFAULT: u32 = 5;
 /// Most addresses of one name to try.
 const ADDRESSES_MAX: usize = 64;
 /// `connect` on a unix socket blocks only while the server's queue is full; this limits the wait.
@@ -43,6 +43,57 @@ enum Stream {
     Unix(UnixStream),
 }
 
+/// When a connection over TCP counts as broken, by libpq's keywords. Zero leaves a limit to the kernel, as in libpq; without
+/// a value, one of this crate applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpLimits {
+    /// `keepalives=0`: an idle connection is not probed.
+    pub has_no_keepalives: bool,
+    /// Idle time before the first probe (`keepalives_idle`).
+    pub keepalives_idle_s: Option<u32>,
+    /// Time between probes (`keepalives_interval`).
+    pub keepalives_interval_s: Option<u32>,
+    /// Probes without an answer that break the connection (`keepalives_count`); the kernel's without a value.
+    pub keepalives_count: Option<u32>,
+    /// Time of unacknowledged data that breaks it (`tcp_user_timeout`).
+    pub user_timeout_ms: Option<u32>,
+}
+
+impl TcpLimits {
+    /// The same with libpq's defaults: limits without a value are the kernel's.
+    #[must_use]
+    pub fn or_of_kernel(self) -> TcpLimits {
+        let or_of_kernel = |limit: Option<u32>| limit.or(Some(0));
+        TcpLimits {
+            keepalives_idle_s: or_of_kernel(self.keepalives_idle_s),
+            keepalives_interval_s: or_of_kernel(self.keepalives_interval_s),
+            user_timeout_ms: or_of_kernel(self.user_timeout_ms),
+            ..self
+        }
+    }
+
+    fn apply(&self, stream: &TcpStream) -> nix::Result<()> {
+        let limit = |given: Option<u32>, default| Some(given.unwrap_or(default)).filter(|limit| *limit > 0);
+        if let Some(ms) = limit(self.user_timeout_ms, USER_TIMEOUT_MS_DEFAULT) {
+            setsockopt(stream, sockopt::TcpUserTimeout, &ms)?;
+        }
+        if self.has_no_keepalives {
+            return Ok(());
+        }
+        setsockopt(stream, sockopt::KeepAlive, &true)?;
+        if let Some(s) = limit(self.keepalives_idle_s, KEEPALIVE_IDLE_S_DEFAULT) {
+            setsockopt(stream, sockopt::TcpKeepIdle, &s)?;
+        }
+        if let Some(s) = limit(self.keepalives_interval_s, KEEPALIVE_INTERVAL_S_DEFAULT) {
+            setsockopt(stream, sockopt::TcpKeepInterval, &s)?;
+        }
+        if let Some(n) = limit(self.keepalives_count, 0) {
+            setsockopt(stream, sockopt::TcpKeepCount, &n)?;
+        }
+        Ok(())
+    }
+}
+
 /// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
@@ -54,14 +105,10 @@ pub enum Want {
 
 impl Link {
     /// Begins to connect; [`Link::is_connected`] returns the outcome once the link is writable.
-    pub(crate) fn start_tcp(address: SocketAddr, user_timeout: Option<Duration>) -> io::Result<Link> {
+    pub(crate) fn start_tcp(address: SocketAddr, limits: &TcpLimits) -> io::Result<Link> {
         let stream = TcpStream::from(mio::net::TcpStream::connect(address)?);
         stream.set_nodelay(true)?;
-        setsockopt(&stream, sockopt::KeepAlive, &true)?;
-        setsockopt(&stream, sockopt::TcpKeepIdle, &KEEPALIVE_IDLE_S)?;
-        setsockopt(&stream, sockopt::TcpKeepInterval, &KEEPALIVE_INTERVAL_S)?;
-        let user_timeout_ms = user_timeout.unwrap_or(TCP_USER_TIMEOUT_DEFAULT).as_millis();
-        setsockopt(&stream, sockopt::TcpUserTimeout, &u32::try_from(user_timeout_ms).unwrap_or(u32::MAX))?;
+        limits.apply(&stream)?;
         Ok(Link { stream: Stream::Tcp(stream), tls: None })
     }
 
@@ -353,5 +400,48 @@ impl Source for Link {
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         SourceFd(&self.as_raw_fd()).deregister(registry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use nix::sys::socket::getsockopt;
+
+    use super::*;
+
+    #[test]
+    fn limits_of_a_connection_are_those_of_libpqs_keywords() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let found = |stream: &dyn AsFd| {
+            let fd = stream.as_fd();
+            let of_probes = [
+                getsockopt(&fd, sockopt::TcpKeepIdle).unwrap(),
+                getsockopt(&fd, sockopt::TcpKeepInterval).unwrap(),
+                getsockopt(&fd, sockopt::TcpKeepCount).unwrap(),
+            ];
+            (
+                getsockopt(&fd, sockopt::KeepAlive).unwrap(),
+                of_probes,
+                getsockopt(&fd, sockopt::TcpUserTimeout).unwrap(),
+            )
+        };
+        let (_, [idle, interval, count], user_timeout) = found(&TcpStream::connect(address).unwrap());
+        let check = |keywords: &str, expected: (bool, [u32; 3], u32)| {
+            let tcp = crate::Conninfo::resolve_in(keywords, &Default::default()).unwrap().tcp;
+            assert_eq!(found(&Link::start_tcp(address, &tcp).unwrap()), expected, "{keywords}");
+            tcp
+        };
+        let ours = check("user=u", (true, [15, 5, count], 30_000));
+        let as_libpq = found(&Link::start_tcp(address, &ours.or_of_kernel()).unwrap());
+        assert_eq!(as_libpq, (true, [idle, interval, count], user_timeout));
+        check("user=u tcp_user_timeout=0", (true, [15, 5, count], user_timeout));
+        check("user=u tcp_user_timeout=-1 keepalives_idle=0", (true, [idle, 5, count], user_timeout));
+        let all = "user=u tcp_user_timeout=7000 keepalives=1 keepalives_idle=9 keepalives_interval=3 keepalives_count=2";
+        let given = check(all, (true, [9, 3, 2], 7000));
+        assert_eq!(given.or_of_kernel(), given);
+        check("user=u keepalives=0 keepalives_idle=9", (false, [idle, interval, count], 30_000));
     }
 }

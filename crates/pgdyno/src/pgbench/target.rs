@@ -50,6 +50,7 @@ pub(crate) fn resolve(
     if let Some(password) = crate::front::secrets::carried() {
         conninfo.give_password(password, PasswordSource::Given);
     }
+    conninfo.tcp = conninfo.tcp.or_of_kernel();
     // pgbench's own setting comes after the connection string, and wins.
     conninfo.fallback_application_name = Some(progname.to_string());
     Ok(conninfo)

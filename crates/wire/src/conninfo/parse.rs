@@ -184,13 +184,12 @@ mod tests {
                      client_encoding options application_name fallback_application_name tcp_user_timeout sslmode \
                      sslnegotiation sslcert sslkey sslcertmode sslrootcert sslcrl sslsni require_auth min_protocol_version \
                      max_protocol_version ssl_min_protocol_version ssl_max_protocol_version target_session_attrs \
-                     load_balance_hosts";
+                     load_balance_hosts keepalives keepalives_idle keepalives_interval keepalives_count";
         let refused = "sslpassword sslcrldir requirepeer gssencmode replication scram_client_key \
                        scram_server_key sslkeylogfile";
-        // Keywords for features we never use: compression, Kerberos, OAuth. Keepalive probes have our own settings.
+        // Keywords for features we never use: compression, Kerberos, OAuth.
         let without_effect = "sslcompression krbsrvname gsslib gssdelegation oauth_issuer oauth_client_id \
-                              oauth_client_secret oauth_scope keepalives keepalives_idle keepalives_interval \
-                              keepalives_count";
+                              oauth_client_secret oauth_scope";
         let mut decided: Vec<&str> =
             [taken, refused, without_effect].iter().flat_map(|list| list.split_whitespace()).collect();
         decided.sort();

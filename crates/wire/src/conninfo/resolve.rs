@@ -11,6 +11,7 @@ use super::{
     Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, ProtocolVersion, RequireAuth,
     TargetSessionAttrs, encryption, service,
 };
+use crate::link::TcpLimits;
 use crate::secret::Secret;
 
 const PORT_DEFAULT: u16 = 5432;
@@ -185,11 +186,21 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
         // libpq: zero and negative values mean no limit.
         conninfo.connect_timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
     }
-    if let Some(ms) = number(settings, "tcp_user_timeout")?.and_then(|ms| u64::try_from(ms).ok()) {
-        conninfo.tcp_user_timeout = (ms > 0).then(|| Duration::from_millis(ms));
-    }
+    conninfo.tcp = tcp_limits(settings)?;
     encryption::apply(&mut conninfo, settings, around)?;
     Ok(conninfo)
+}
+
+fn tcp_limits(settings: &Settings) -> Result<TcpLimits, ConninfoError> {
+    // As in libpq, a negative limit counts as zero.
+    let limit = |key: &str| number(settings, key).map(|n| n.map(|n| u32::try_from(n).unwrap_or(0)));
+    Ok(TcpLimits {
+        has_no_keepalives: number(settings, "keepalives")? == Some(0),
+        keepalives_idle_s: limit("keepalives_idle")?,
+        keepalives_interval_s: limit("keepalives_interval")?,
+        keepalives_count: limit("keepalives_count")?,
+        user_timeout_ms: limit("tcp_user_timeout")?,
+    })
 }
 
 fn protocol_versions(conninfo: &mut Conninfo, settings: &Settings) -> Result<(), ConninfoError> {
@@ -413,6 +424,7 @@ mod tests {
         check("host=a,b port=1,2,3", "3 ports do not match 2 hosts");
         check("host=a,b hostaddr=1.1.1.1", "2 hosts do not match 1 `hostaddr` values");
         check("connect_timeout=soon", "`connect_timeout` must be a whole number, got `soon`");
+        check("keepalives=yes", "`keepalives` must be a whole number, got `yes`");
         check(
             "sslmode=on",
             "`sslmode` cannot be `on`; use one of: disable, allow, prefer, require, verify-ca, verify-full",
@@ -498,6 +510,8 @@ mod tests {
             "require_auth='' max_protocol_version=latest",
             "min_protocol_version=3.2 sslcertmode=disable ssl_min_protocol_version=TLSv1.3",
             "sslcertmode=require ssl_max_protocol_version=TLSv1.2",
+            "keepalives=0 tcp_user_timeout=0",
+            "keepalives=1 keepalives_idle=7 keepalives_interval=-1 keepalives_count=3",
             "sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=3 tcp_user_timeout=5",
         ] {
             let environment = around(&[("PGTZ", "UTC"), ("PGDATESTYLE", "ISO, YMD"), ("PGGEQO", "off")]);

@@ -114,7 +114,7 @@ impl Attempt {
         let limit = conninfo.connect_timeout;
         let place = place(conninfo, &route);
         let link = match &route.target {
-            Endpoint::Address(address) => Link::start_tcp(*address, conninfo.tcp_user_timeout),
+            Endpoint::Address(address) => Link::start_tcp(*address, &conninfo.tcp),
             Endpoint::Socket(path) => Link::start_unix(path, limit),
         };
         let link = link.map_err(|error| match error.kind() {
