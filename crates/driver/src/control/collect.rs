@@ -99,8 +99,14 @@ impl<'a> Collector<'a> {
                     Heard::TooManyLines => self.stop(true, controls),
                 }
             }
+            controls.events.set_parent_behind(self.outbox.is_half_full());
             match inbox.recv_timeout(STOP_GRAIN) {
-                Ok(report) => self.take(report)?,
+                Ok(report) => {
+                    if matches!(report, Report::Event { .. }) {
+                        controls.events.take();
+                    }
+                    self.take(report)?;
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Failure::Load("a driver thread died; this is a defect of pgdyno".into()));

@@ -61,6 +61,11 @@ impl Outbox {
         self.say_last(line)
     }
 
+    /// Whether so much waits for the parent that lines may soon be dropped.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.state.waiting_bytes.load(Ordering::Relaxed) >= WAITING_BYTES_MAX / 2
+    }
+
     /// Lines that were dropped so far.
     pub(crate) fn n_dropped(&self) -> u64 {
         self.state.n_dropped.load(Ordering::Relaxed)
@@ -146,9 +151,11 @@ mod tests {
         let mut output = Stalled(wait, Vec::new());
         with_outbox(&mut output, |outbox| {
             // One more than fits: the bound is looked at before a line.
+            assert!(!outbox.is_half_full());
             for _ in 0..WAITING_BYTES_MAX / (1 << 20) + 3 {
                 outbox.say(&event(1 << 20)).unwrap();
             }
+            assert!(outbox.is_half_full());
             let done = Done { lines_dropped: outbox.n_dropped(), ..Done::default() };
             outbox.say_last(&DriverLine::Done(Box::new(done))).unwrap();
             drop(go);

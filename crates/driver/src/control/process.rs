@@ -22,7 +22,7 @@ use crate::control::usage;
 use crate::poller::Poller;
 use crate::tally::Tally;
 use crate::thread::connect::{self, Connected};
-use crate::thread::controls::Controls;
+use crate::thread::controls::{Controls, Events};
 use crate::thread::frame::Frame;
 use crate::thread::log::Log;
 use crate::thread::order::Order;
@@ -205,7 +205,8 @@ impl Order<'_> {
         let stop = AtomicU8::new(stop::NOT);
         let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
-        let controls = Controls { stop: &stop, rate: &rate, frame: &frame };
+        let events = Events::default();
+        let controls = Controls { stop: &stop, rate: &rate, frame: &frame, events: &events };
         let shared = Shared { go, controls };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();

@@ -1,6 +1,6 @@
-//! What the parent changes while a load runs, for every thread to see.
+//! What changes while a load runs, for every thread to see: by the parent's orders, and by how fast it reads.
 
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use crate::thread::frame::Frame;
 use crate::thread::rate::Rate;
@@ -14,4 +14,40 @@ pub(crate) struct Controls<'a> {
     pub(crate) rate: &'a Rate,
     /// When the load counts, and when it ends.
     pub(crate) frame: &'a Frame,
+    /// Events on their way to the parent.
+    pub(crate) events: &'a Events,
+}
+
+/// Events that the control loop has not taken before the threads of a load that reports every notice wait.
+const UNTAKEN_MAX: usize = 1000;
+
+/// Events on their way to the parent, which may read slowly or not at all.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    /// Those that the control loop has not taken yet.
+    n_untaken: AtomicUsize,
+    /// Too much waits for the parent.
+    is_parent_behind: AtomicBool,
+}
+
+impl Events {
+    /// One more is reported.
+    pub(crate) fn add(&self) {
+        self.n_untaken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The control loop has taken one.
+    pub(crate) fn take(&self) {
+        self.n_untaken.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Says whether too much waits for the parent.
+    pub(crate) fn set_parent_behind(&self, is_behind: bool) {
+        self.is_parent_behind.store(is_behind, Ordering::Relaxed);
+    }
+
+    /// Whether there are more than anybody takes.
+    pub(crate) fn are_too_many(&self) -> bool {
+        self.is_parent_behind.load(Ordering::Relaxed) || self.n_untaken.load(Ordering::Relaxed) >= UNTAKEN_MAX
+    }
 }

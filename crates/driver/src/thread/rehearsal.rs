@@ -19,7 +19,7 @@ use crate::client::Client;
 use crate::clock::{self, Nanos};
 use crate::poller::Poller;
 use crate::tally::TallyShape;
-use crate::thread::controls::Controls;
+use crate::thread::controls::{Controls, Events};
 use crate::thread::frame::Frame;
 use crate::thread::log::Log;
 use crate::thread::order::Order;
@@ -45,6 +45,7 @@ pub(crate) struct RehearsedLoad {
     frame: Frame,
     stop: AtomicU8,
     rate: Rate,
+    events: Events,
 }
 
 impl RehearsedLoad {
@@ -74,7 +75,8 @@ impl RehearsedLoad {
             ..LoadSpec::default()
         };
         let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
-        Some(RehearsedLoad { load, defines: order.defines(), frame: Frame::new(window, NEVER), stop, rate })
+        let (frame, events) = (Frame::new(window, NEVER), Events::default());
+        Some(RehearsedLoad { load, defines: order.defines(), frame, stop, rate, events })
     }
 }
 
@@ -118,7 +120,12 @@ impl<'a> Rehearsal<'a> {
             log: Log::rehearsed(order.load, Prng::seed(0)),
             // No second of it is ever over, so that nothing is ever reported.
             go: NEVER,
-            controls: Controls { frame: &rehearsed.frame, stop: &rehearsed.stop, rate: &rehearsed.rate },
+            controls: Controls {
+                frame: &rehearsed.frame,
+                stop: &rehearsed.stop,
+                rate: &rehearsed.rate,
+                events: &rehearsed.events,
+            },
             reports: mpsc::channel().0,
             spare: mpsc::channel().1,
         });

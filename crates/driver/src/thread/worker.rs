@@ -89,6 +89,8 @@ pub(crate) struct Worker<'a> {
 const WAIT_MAX_NS: Nanos = 100_000_000;
 /// A thread that comes back this much later than it asked for was paused (validity.md 4: driver_paused).
 const PAUSE_MIN_NS: Nanos = 100_000_000;
+/// How late a thread notices that events are read again.
+const EVENTS_GRAIN: std::time::Duration = std::time::Duration::from_millis(1);
 /// How many clients ahead to prefetch: serving these takes longer than fetching from memory.
 const AHEAD: usize = 2;
 /// Big enough for the replies of any built-in script; larger results come in several pieces.
@@ -487,6 +489,15 @@ impl<'a> Worker<'a> {
 
     /// Reports an event that happened at `at`.
     fn report_event(&self, at: Nanos, event: Event) {
+        let events = self.setup.controls.events;
+        // Where none may be left out, a thread waits for whoever reads them, as a pgbench waits that writes them itself.
+        while self.setup.load.all_notices
+            && events.are_too_many()
+            && self.setup.controls.stop.load(Ordering::Relaxed) < stop::AT_ONCE
+        {
+            std::thread::sleep(EVENTS_GRAIN);
+        }
+        events.add();
         self.report(Report::Event { at, event: Box::new(event) });
     }
 

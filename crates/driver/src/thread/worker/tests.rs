@@ -4,7 +4,7 @@ mod bench;
 mod pipelines;
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::load::interval::Counts;
 use model::load::{LoadSpec, OnDisconnect, OnError, Protocol, Window};
@@ -324,6 +324,23 @@ fn a_session_that_has_ended_is_not_asked_for_its_settings() {
     let run = Bench::new(load).run(move |_| Ok(vec![closes(MS)]));
     assert_eq!((outcomes(&run), run.finished.clients_lost), ((0, 0, 1, 0), 0));
     assert!(run.finished.sessions.is_none(), "{:?}", run.finished.sessions);
+}
+
+#[test]
+fn a_thread_waits_for_the_reader_of_its_texts_if_all_of_them_count() {
+    let pause = Duration::from_millis(300);
+    for all_notices in [true, false] {
+        let load = LoadSpec { all_notices, ..once("\\set x debug(1)\nSELECT 1;") };
+        let (sender, sent) = std::sync::mpsc::channel();
+        let begun = Instant::now();
+        let run = Bench::new(load).read_after(pause).run(move |_| {
+            sender.send(begun.elapsed()).ok();
+            Ok(vec![says(MS, [done(), ready()].concat())])
+        });
+        let waited = sent.recv().unwrap();
+        assert!(waited >= pause || !all_notices, "{waited:?}");
+        assert_eq!((outcomes(&run), run.texts(EventKind::ScriptDebug).len()), ((1, 0, 0, 0), 1));
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::clock::{Nanos, SECOND_NS, WallClock, simulated};
 use crate::poller::Poller;
 use crate::poller::scripted::{Act, Sent, What};
 use crate::tally::{SqlState, Tally};
-use crate::thread::controls::Controls;
+use crate::thread::controls::{Controls, Events};
 use crate::thread::frame::Frame;
 use crate::thread::order::Order;
 use crate::thread::rate::Rate;
@@ -41,6 +41,8 @@ pub(super) struct Bench {
     is_connected: bool,
     /// Whether the sessions can be cancelled.
     can_cancel: bool,
+    /// How long nobody reads the events.
+    reads_after: Duration,
 }
 
 /// The counts, errors and events of a load.
@@ -68,13 +70,18 @@ impl Run {
 impl Bench {
     pub(super) fn new(load: LoadSpec) -> Bench {
         let conninfo = Conninfo::new("127.0.0.1", 1, "u", "d");
-        Bench { load, conninfo, is_connected: true, can_cancel: false }
+        Bench { load, conninfo, is_connected: true, can_cancel: false, reads_after: Duration::ZERO }
     }
 
     /// No client has a connection, and none can be made: nobody listens there.
     pub(super) fn refused(self) -> Bench {
         let conninfo = Conninfo::new("/nonexistent", 5432, "u", "d");
         Bench { conninfo, is_connected: false, ..self }
+    }
+
+    /// Nobody reads events for so long.
+    pub(super) fn read_after(self, reads_after: Duration) -> Bench {
+        Bench { reads_after, ..self }
     }
 
     /// The connection's cancel requests go to a real socket, and from there to the receiver.
@@ -109,6 +116,8 @@ impl Bench {
         let clients = (0..load.n_clients as usize).map(|id| self.client(&order, id, &mut peers)).collect();
         let frame = Frame::new(load.window, GO);
         let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
+        let events = Events::default();
+        events.set_parent_behind(!self.reads_after.is_zero());
         let share = Share { thread: 0, n_threads: 1 };
         let (reports, inbox) = mpsc::channel();
         simulated::set(GO);
@@ -129,11 +138,17 @@ impl Bench {
             shape: order.shape(),
             log: None,
             go: GO,
-            controls: Controls { stop: &stop, rate: &rate, frame: &frame },
+            controls: Controls { stop: &stop, rate: &rate, frame: &frame, events: &events },
             reports,
             spare: mpsc::channel::<Tally>().1,
         });
-        worker.run();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(self.reads_after);
+                events.set_parent_behind(false);
+            });
+            worker.run();
+        });
         gather(&inbox)
     }
 
