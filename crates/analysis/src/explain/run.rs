@@ -37,7 +37,7 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
     let measured_s = line.measured_s();
     let record = &data.record;
     let resources = resources::resources(data, &line, (&usage, driver_usage.as_ref()), counted.measured);
-    let known = known(&line, &usage, &resources);
+    let known = known(data, &line, &usage, &resources);
     let capacity = capacity::of_run(data);
     let mut summary = RunSummary {
         run: record.spec.run,
@@ -115,9 +115,11 @@ fn sees_checkpoints(data: &RunData) -> bool {
 }
 
 /// What figures of TPC-C need of a run.
-fn known(line: &Timeline, usage: &Usage, resources: &Resources) -> tpcc::Known {
+fn known(data: &RunData, line: &Timeline, usage: &Usage, resources: &Resources) -> tpcc::Known {
     tpcc::Known {
         measured_s: line.measured_s(),
+        kept_orders: tpcc::kept_orders(data),
+        nopm: None,
         of_runs: Vec::new(),
         server_tps: line.measured_span().and_then(|(from_s, to_s)| usage.server_transactions(from_s, to_s)),
         driver_cpu: resources.driver_cpu,

@@ -1,7 +1,11 @@
 //! TPC-C in its own terms: New-Orders per minute, response times against the limits of the specification, inputs
 //! against their expected shares, and the conditions of the specification that a run does not meet.
 
+use std::collections::BTreeMap;
+
 use model::experiment::case::{Case, Isolation, Think, WorkloadKind};
+use model::load::interval::Counts;
+use model::run::RunData;
 
 use crate::run::seconds::{Distributions, ScriptSums};
 use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
@@ -40,13 +44,50 @@ const HAMMERDB_FUNCTIONS_DIFFER: [&str; 2] = [
 /// Additional differences with stored procedures.
 const HAMMERDB_PROCEDURES_DIFFER: [&str; 2] = [
     "a last name that only one customer has finds nobody, and such a payment sets the balance of another (2.5.2.2)",
-    "a procedure that rolled back for a deadlock returns as if it had succeeded: it counts as committed, not in orders/min",
+    "a procedure that rolled back for a deadlock returns as if it had succeeded: it counts as committed, not in NOPM and orders/min",
 ];
+
+/// Whether a transaction that was rolled back may count as committed: HammerDB's procedures return normally after a
+/// deadlock.
+pub(crate) fn hides_rollbacks(case: &Case) -> bool {
+    case.workload.kind == WorkloadKind::TprocC && case.workload.procedures
+}
+
+/// Counts of one kind of transaction over the whole load, and how many of them were rolled back on purpose.
+pub(crate) fn over_load(data: &RunData, name: &str) -> (Counts, u64) {
+    let scripts = data.record.load.as_ref().map(|load| load.scripts.as_slice()).unwrap_or_default();
+    let mut sums = (Counts::default(), 0);
+    for interval in &data.intervals {
+        if scripts.get(interval.script as usize).is_some_and(|script| script.name == name) {
+            sums.0 += interval.counts;
+            sums.1 += interval.facts.get("rolled_back").copied().unwrap_or(0);
+        }
+    }
+    sums
+}
+
+/// The part of the New-Orders that count as committed which the districts counted too. It is that of the whole load, because the record
+/// has their counts before and after it. All of them, where no rollback can hide or there are no such counts.
+pub(crate) fn kept_orders(data: &RunData) -> f64 {
+    let rows = |counts: &BTreeMap<String, u64>| counts.get("orders").copied();
+    let record = &data.record;
+    let (before, after) = (rows(&record.rows_before), rows(&record.rows_after));
+    match (hides_rollbacks(&record.case), before.zip(after), over_load(data, NEW_ORDER).0.committed) {
+        (true, Some((before, after)), committed @ 1..) => {
+            (after.saturating_sub(before) as f64 / committed as f64).min(1.0)
+        }
+        _ => 1.0,
+    }
+}
 
 /// What is known of a run, or of the runs of a case, apart from the driver's counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     pub(crate) measured_s: f64,
+    /// The part of the New-Orders that count as committed which the districts counted too.
+    pub(crate) kept_orders: f64,
+    /// New-Orders per minute of all runs of a case together; none for a single run.
+    pub(crate) nopm: Option<f64>,
     /// Empty for a single run.
     pub(crate) of_runs: Vec<Rates>,
     /// Transactions of all databases per second of a single run.
@@ -95,6 +136,8 @@ impl Known {
         };
         Known {
             measured_s,
+            kept_orders: 1.0,
+            nopm: mean(&|run| run.tpcc.as_ref().map(|tpcc| tpcc.nopm)),
             of_runs: runs.iter().filter_map(|run| run.tpcc.as_ref().map(Rates::of)).collect(),
             server_tps: None,
             driver_cpu: mean(&|run| run.resources.driver_cpu),
@@ -107,7 +150,7 @@ impl Known {
 pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Option<TpccSummary> {
     let kind = case.workload.kind;
     let is_hammerdb = kind == WorkloadKind::TprocC;
-    let Known { measured_s, of_runs, server_tps, driver_cpu, server_cpu } = known;
+    let Known { measured_s, kept_orders, nopm, of_runs, server_tps, driver_cpu, server_cpu } = known;
     if !(is_hammerdb || kind == WorkloadKind::Tpcc) || measured_s <= 0.0 {
         return None;
     }
@@ -122,8 +165,8 @@ pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Opti
     let n_undone = new_orders.map_or(0, |sums| sums.fact("rolled_back"));
     let of_terminals = profiles.iter().filter(|profile| profile.name != DEFERRED);
     let together = Rates {
-        nopm: per_min(n_new_orders),
-        orders: per_min(n_new_orders.saturating_sub(n_undone)),
+        nopm: nopm.unwrap_or(kept_orders * per_min(n_new_orders)),
+        orders: kept_orders * per_min(n_new_orders.saturating_sub(n_undone)),
         tpm: per_min(of_terminals.map(|profile| profile.counts.committed).sum()),
         server_tpm: server_tps.filter(|_| is_hammerdb).map(|tps| tps * 60.0),
     };

@@ -8,7 +8,8 @@ use super::run::LatencySummary;
 /// A run, or all runs of a case together: of what is per minute the median of the runs, as of throughput.
 #[derive(Debug, Clone, Serialize)]
 pub struct TpccSummary {
-    /// New-Orders per minute of the measurement, including those rolled back on purpose (clause 2.4.1.4).
+    /// New-Orders per minute of the measurement, including those rolled back on purpose (clause 2.4.1.4). Of TPROC-C with
+    /// procedures, without those that a procedure rolled back unseen.
     pub nopm: f64,
     /// New-Orders per minute of each run, in the order of execution.
     pub nopm_runs: Vec<f64>,

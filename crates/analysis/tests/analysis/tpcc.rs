@@ -102,6 +102,47 @@ fn throughput_is_reported_per_minute_with_and_without_rollbacks() {
 }
 
 #[test]
+fn new_orders_that_a_procedure_rolled_back_unseen_do_not_count() {
+    let deadlocked = |number: u32| {
+        let mut data = run(number);
+        let workload = &mut data.record.case.workload;
+        (workload.kind, workload.tpcc, workload.procedures) = (WorkloadKind::TprocC, None, true);
+        data.intervals.iter_mut().for_each(|interval| interval.facts.clear());
+        // Of 1000 New-Orders and payments a second, 900 and 999 are in the tables.
+        let seconds = data.intervals.len() as u64 / 5;
+        data.record.rows_after.insert("orders".to_string(), 7 + seconds * 900);
+        data.record.rows_after.insert("history".to_string(), 7 + seconds * 999);
+        data
+    };
+    let experiment = |runs: Vec<RunData>| {
+        let mut data = experiment(runs);
+        data.plan.cases[0].workload = data.runs[0].record.case.workload.clone();
+        study(&data)
+    };
+    let found = experiment(vec![deadlocked(1), deadlocked(2)]);
+    for tpcc in found.runs.iter().map(|run| &run.tpcc).chain([&found.cases[0].tpcc]) {
+        let tpcc = tpcc.as_ref().unwrap();
+        assert_eq!((tpcc.nopm, tpcc.orders_per_min), (54_000.0, 54_000.0));
+        // Half of a processor serves 1000 New-Orders a second.
+        assert!((tpcc.driver_cpu_s.unwrap() - 0.45 / 0.9).abs() < 1e-9, "{:?}", tpcc.driver_cpu_s);
+    }
+    let differs = |study: &analysis::summary::Study| {
+        let of_run = study.runs[0].findings.iter();
+        of_run
+            .filter(|finding| finding.id == "history-differs")
+            .map(|finding| finding.evidence.clone())
+            .next()
+    };
+    assert_eq!(differs(&found), None);
+    let mut more = deadlocked(1);
+    more.record.rows_after.insert("history".to_string(), 1_000_000);
+    assert!(differs(&experiment(vec![more])).unwrap().contains("`history` grew by"));
+    let mut functions = deadlocked(1);
+    functions.record.case.workload.procedures = false;
+    assert!(differs(&experiment(vec![functions])).unwrap().contains("`history` grew by"));
+}
+
+#[test]
 fn other_workloads_have_none() {
     let study = study(&quiet::experiment(1, vec![quiet::run(1)]));
     assert!(study.runs[0].tpcc.is_none() && study.cases[0].tpcc.is_none());
