@@ -231,14 +231,20 @@ fn consistency_broken(context: &RunContext) -> Option<Finding> {
 fn growth(context: &RunContext, table: &str, committed: u64, unknown: u64, what: &str) -> Option<String> {
     let record = &context.data.record;
     let rows = |counts: &BTreeMap<String, u64>| counts.get(table).copied();
-    let grown = rows(&record.rows_after)?.checked_sub(rows(&record.rows_before)?)?;
-    let least = if tpcc::hides_rollbacks(&record.case) { 0 } else { committed };
-    if (least..=committed + unknown).contains(&grown) {
-        return None;
-    }
+    let (before, after) = (rows(&record.rows_before)?, rows(&record.rows_after)?);
+    let changed = match after.checked_sub(before) {
+        Some(grown) => {
+            let least = if tpcc::hides_rollbacks(&record.case) { 0 } else { committed };
+            if (least..=committed + unknown).contains(&grown) {
+                return None;
+            }
+            format!("grew by {grown} rows")
+        }
+        None => format!("lost {} rows", before - after),
+    };
     let unknown = match unknown {
         0 => String::new(),
         n => format!(" and {n} of unknown outcome"),
     };
-    Some(format!("{committed} {what} were committed{unknown}, but `{table}` grew by {grown} rows"))
+    Some(format!("{committed} {what} were committed{unknown}, but `{table}` {changed}"))
 }

@@ -137,6 +137,9 @@ fn new_orders_that_a_procedure_rolled_back_unseen_do_not_count() {
     let mut more = deadlocked(1);
     more.record.rows_after.insert("history".to_string(), 1_000_000);
     assert!(differs(&experiment(vec![more])).unwrap().contains("`history` grew by"));
+    let mut fewer = deadlocked(1);
+    fewer.record.rows_after.insert("history".to_string(), 4);
+    assert!(differs(&experiment(vec![fewer])).unwrap().contains("`history` lost 3 rows"));
     let mut functions = deadlocked(1);
     functions.record.case.workload.procedures = false;
     assert!(differs(&experiment(vec![functions])).unwrap().contains("`history` grew by"));
