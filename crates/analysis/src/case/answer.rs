@@ -95,7 +95,7 @@ pub struct Against {
     pub p_adjusted: f64,
     /// The conclusion about the level.
     pub standing: Standing,
-    /// How many more blocks would settle how large a difference; none if that is more than [`MORE_BLOCKS_MAX`].
+    /// How many more blocks would settle the largest difference that is not settled yet; none if all are.
     pub would_settle: Option<Settles>,
 }
 
@@ -125,8 +125,8 @@ impl Standing {
 pub struct Settles {
     /// The difference, as a share.
     pub difference: f64,
-    /// Blocks that are needed in addition.
-    pub more_blocks: usize,
+    /// Blocks that are needed in addition; none if they are more than [`MORE_BLOCKS_MAX`].
+    pub more_blocks: Option<usize>,
 }
 
 /// More blocks than this are no advice.
@@ -344,8 +344,10 @@ fn against(pair: &LevelPair, best_is_second: bool, by: Decider) -> Against {
     let margin = MARGIN.ln_1p();
     let is_within = pair.log_ratio.low >= -margin && pair.log_ratio.high <= margin;
     let is_enough = pair.n_blocks >= stats::PAIRS_MIN;
-    let settles = |difference: f64| Some((difference, pair.more_blocks(difference)?));
-    let would_settle = DIFFERENCES.into_iter().filter_map(settles).find(|(_, more)| *more > 0);
+    let settles = |difference: f64| Settles {
+        difference,
+        more_blocks: pair.more_blocks(difference).filter(|more| *more <= MORE_BLOCKS_MAX),
+    };
     Against {
         ratio,
         low: ends[0].min(ends[1]),
@@ -359,8 +361,6 @@ fn against(pair: &LevelPair, best_is_second: bool, by: Decider) -> Against {
             (_, true) => Standing::ProvisionallyWorse,
             _ => Standing::Open,
         },
-        would_settle: would_settle
-            .filter(|(_, more)| *more <= MORE_BLOCKS_MAX)
-            .map(|(difference, more_blocks)| Settles { difference, more_blocks }),
+        would_settle: DIFFERENCES.into_iter().map(settles).find(|settles| settles.more_blocks != Some(0)),
     }
 }

@@ -1,6 +1,6 @@
 //! The answer to the question of an experiment's factor, as sentences. It ranks nothing that may be chance.
 
-use analysis::case::answer::{Against, Answer, Decider, Group, LevelResult, Standing};
+use analysis::case::answer::{Against, Answer, Decider, Group, LevelResult, Settles, Standing};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::axis;
@@ -184,26 +184,29 @@ impl Words<'_> {
     /// How much runs vary, and how many more blocks would help: of the levels that may be as good as the best one.
     fn missing(&self, group: &Group) -> String {
         let vary = group.cv_max().map(|cv| format!(" (runs vary by {})", format::percent(cv)));
-        let open: Vec<Against> = group
+        let Some(vary) = vary else { return String::new() };
+        let open = group
             .plateau()
             .into_iter()
             .filter_map(|level| level.against_best)
-            .filter(|against| against.standing == Standing::Open)
-            .collect();
-        let more = match open.iter().map(|against| against.would_settle).collect::<Option<Vec<_>>>() {
-            Some(all) => all.into_iter().max_by_key(|settles| settles.more_blocks).map(|settles| {
-                format!(
-                    "; {} would settle a difference of {} (--repeats {})",
-                    phrases::plural(settles.more_blocks, "more block"),
-                    format::percent(settles.difference).replace(".0 %", " %"),
-                    self.study.plan.repeats as usize + settles.more_blocks
-                )
-            }),
-            None => Some("; too much for more repeats to reveal a difference of 5 %".to_string()),
+            .filter(|against| against.standing == Standing::Open);
+        // The largest difference, and of equal ones the most blocks: a number that is too high for advice is above all others.
+        let effort = |settles: &Settles| settles.more_blocks.unwrap_or(usize::MAX);
+        let order =
+            |a: &Settles, b: &Settles| a.difference.total_cmp(&b.difference).then(effort(a).cmp(&effort(b)));
+        let Some(Settles { difference, more_blocks }) =
+            open.filter_map(|against| against.would_settle).max_by(order)
+        else {
+            return vary;
         };
-        match (vary, more) {
-            (Some(vary), more) => format!("{vary}{}", more.unwrap_or_default()),
-            (None, _) => String::new(),
+        let difference = format::percent(difference).replace(".0 %", " %");
+        match more_blocks {
+            Some(more) => format!(
+                "{vary}; {} would settle a difference of {difference} (--repeats {})",
+                phrases::plural(more, "more block"),
+                self.study.plan.repeats as usize + more
+            ),
+            None => format!("{vary}; too much for more repeats to reveal a difference of {difference}"),
         }
     }
 

@@ -86,6 +86,20 @@ fn two_versions_are_ranked_only_if_they_differ_beyond_chance() {
 }
 
 #[test]
+fn only_a_difference_that_more_blocks_would_settle_is_named() {
+    let two = |logs: &[f64]| {
+        let b: Vec<f64> = logs.iter().map(|log| 1000.0 * log.exp()).collect();
+        headline(&study(&["13", "18"], &[4], &[&vec![1000.0; logs.len()], &b]))
+    };
+    // The interval is narrower than 1 % to either side, and neither excludes 0 nor lies within 2 %.
+    let settled = two(&[-0.002, 0.004, 0.006, 0.008, 0.010, 0.0205]);
+    assert_eq!(settled, "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 0.7 %) - valid");
+    // 40 blocks are enough for 5 %.
+    let wide = two(&[0.15, -0.14, 0.13, -0.145, 0.14, -0.135, 0.145, -0.13].repeat(5));
+    assert!(wide.ends_with("; too much for more repeats to reveal a difference of 2 % - valid"), "{wide}");
+}
+
+#[test]
 fn a_ratio_that_the_medians_contradict_says_where_it_comes_from() {
     check(
         &study(&["13", "18"], &[4], &[&[654.0, 885.0, 1100.0], &[1560.0, 2555.0, 2369.0]]),
