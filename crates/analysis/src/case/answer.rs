@@ -52,7 +52,7 @@ pub struct Group {
     pub levels: Vec<LevelResult>,
     /// Levels without a number.
     pub without_number: Vec<String>,
-    /// Index of the level with the best median.
+    /// Index of the best level: that with the best median, unless another one is better within blocks, beyond chance.
     pub best: usize,
 }
 
@@ -135,7 +135,7 @@ pub const MORE_BLOCKS_MAX: usize = 100;
 const DIFFERENCES: [f64; 3] = [0.05, 0.02, 0.01];
 
 impl Group {
-    /// The level with the best median.
+    /// The best level.
     pub fn best(&self) -> &LevelResult {
         &self.levels[self.best]
     }
@@ -181,10 +181,6 @@ pub fn of(study: &Study) -> Option<Answer> {
     groups.retain(|group| !group.levels.is_empty());
     if groups.is_empty() {
         return None;
-    }
-    for group in &mut groups {
-        let better = |a: &usize, b: &usize| by.order(group.levels[*a].median, group.levels[*b].median);
-        group.best = (0..group.levels.len()).max_by(better).unwrap_or_default();
     }
     compare(study, by, &mut groups);
     let throughput = |group: &Group| {
@@ -300,7 +296,7 @@ fn interval(values: &[f64], median: f64) -> Option<(f64, f64)> {
     Some((centre.low.exp().min(median), centre.high.exp().max(median)))
 }
 
-/// Compares each level with the best one of its group, with a correction for all pairs of all groups.
+/// Finds the best level of each group and compares the others with it, with a correction for all pairs of all groups.
 fn compare(study: &Study, by: Decider, groups: &mut [Group]) {
     let mut blocks: Vec<u32> = study.runs.iter().map(|run| run.block).collect();
     blocks.sort_unstable();
@@ -319,17 +315,41 @@ fn compare(study: &Study, by: Decider, groups: &mut [Group]) {
         let case = study.cases.iter().find(|case| case.case.id == level.case);
         case.and_then(|case| case.capacity.as_ref()).is_some_and(|capacity| capacity.n_unreachable > 0)
     };
-    for (group, pairs) in groups.iter_mut().zip(stats::compare_levels(&samples)) {
+    for (group, mut pairs) in groups.iter_mut().zip(stats::compare_levels(&samples)) {
+        pairs.retain(|pair| ![pair.a, pair.b].iter().any(|level| misses(&group.levels[*level])));
+        group.best = best(group, &pairs, by);
         for pair in pairs {
-            if [pair.a, pair.b].iter().any(|level| misses(&group.levels[*level])) {
-                continue;
-            }
             let other = match group.best {
                 best if best == pair.a => pair.b,
                 best if best == pair.b => pair.a,
                 _ => continue,
             };
             group.levels[other].against_best = Some(against(&pair, group.best == pair.b, by));
+        }
+    }
+}
+
+/// The level with the best median, or the one that is better than it within blocks, beyond chance, and so on: runs of slow or
+/// of fast blocks may be missing from a median.
+fn best(group: &Group, pairs: &[LevelPair], by: Decider) -> usize {
+    let mut rest: Vec<usize> = (0..group.levels.len()).collect();
+    let better = |a: &usize, b: &usize| by.order(group.levels[*a].median, group.levels[*b].median);
+    let mut best = rest.iter().copied().max_by(better).unwrap_or_default();
+    // Pairs may go round in a circle.
+    loop {
+        rest.retain(|level| *level != best);
+        let ahead = pairs.iter().filter(|pair| pair.is_different()).filter_map(|pair| match best {
+            best if best == pair.a => Some((pair.b, pair.log_ratio.point)),
+            best if best == pair.b => Some((pair.a, -pair.log_ratio.point)),
+            _ => None,
+        });
+        let ahead = ahead.map(|(level, log)| (level, if by == Decider::P99 { -log } else { log }));
+        let most = ahead
+            .filter(|(level, log)| *log > 0.0 && rest.contains(level))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        match most {
+            Some((level, _)) => best = level,
+            None => return best,
         }
     }
 }

@@ -95,7 +95,7 @@ impl Words<'_> {
                 } else {
                     "all others are lower"
                 };
-                format!("{others}{}", so_far(group))
+                format!("{others}{}{}", self.by_blocks(group), so_far(group))
             }
             _ if plateau.len() == group.levels.len() => {
                 format!("no client count can be distinguished from it here{}", self.missing(group))
@@ -150,9 +150,10 @@ impl Words<'_> {
                 return self.open(group);
             };
             return format!(
-                "{} is {}: {}, {}{}",
+                "{} is {}{}: {}, {}{}",
                 self.list(std::slice::from_ref(&best.level)),
                 self.superlative(),
+                self.by_blocks(group),
                 self.value(best.median),
                 self.difference(&against, &next.level),
                 self.provisional(&against)
@@ -161,7 +162,7 @@ impl Words<'_> {
         let worse: Vec<&LevelResult> =
             group.levels.iter().filter(|level| plateau.iter().all(|one| one.case != level.case)).collect();
         format!(
-            "{} are {} and cannot be distinguished here{}; {} {}",
+            "{} are {} and cannot be distinguished here{}; {} {}{}",
             self.list(&names(&plateau)),
             self.superlative(),
             self.missing(group),
@@ -171,7 +172,8 @@ impl Words<'_> {
                 (_, Decider::P99) => "are slower",
                 (1, _) => "is lower",
                 _ => "are lower",
-            }
+            },
+            self.by_blocks(group)
         )
     }
 
@@ -253,6 +255,16 @@ impl Words<'_> {
         let more = phrases::plural(missing, "more block");
         let repeats = self.study.plan.repeats as usize + missing;
         format!("; provisional: {more} for a verdict (--repeats {repeats})")
+    }
+
+    /// Where the levels stand, if the medians say something else.
+    fn by_blocks(&self, group: &Group) -> &'static str {
+        let best = group.best().median;
+        let is_ahead = |level: &LevelResult| match self.answer.by {
+            Decider::P99 => level.median < best,
+            Decider::Rate(_) | Decider::Nopm | Decider::Throughput => level.median > best,
+        };
+        if group.levels.iter().any(is_ahead) { " block by block" } else { "" }
     }
 
     fn superlative(&self) -> &'static str {
@@ -417,9 +429,11 @@ fn interval(against: &Against) -> String {
     format!("95 % interval {} to {high}", low.trim_end_matches(" %"))
 }
 
-/// Whether the ratio within blocks is that of the medians, as far as a reader would notice: 2 % is what `Same` means, too.
+/// Whether the ratio within blocks is that of the medians, as far as a reader would notice: 2 % is what `Same` means, too, and
+/// which of two numbers is higher is plain to see.
 fn agree(against: &Against, [best, other]: [f64; 2]) -> bool {
-    (best / other / against.ratio - 1.0).abs() <= 0.02
+    let of_medians = best / other;
+    (of_medians / against.ratio - 1.0).abs() <= 0.02 && (of_medians >= 1.0) == (against.ratio >= 1.0)
 }
 
 /// `in 3 of 3 blocks`; once a verdict is reached only their number matters.

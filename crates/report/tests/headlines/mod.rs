@@ -109,6 +109,31 @@ fn a_ratio_that_the_medians_contradict_says_where_it_comes_from() {
 }
 
 #[test]
+fn the_best_level_is_that_of_the_blocks_not_of_the_medians() {
+    // Of the fast blocks, the runs of 18 are void.
+    let a = [1000.0, 1003.0, 999.0, 1100.0, 1101.0, 1098.0, 1200.0, 1201.0];
+    let b = a.map(|tps| 1.03 * tps);
+    let fast = |study: &mut Study, case: u32| {
+        let is_void = |run: &analysis::summary::RunSummary| run.case == case && run.block > 6;
+        study.runs.iter_mut().filter(|run| is_void(run)).for_each(|run| run.grade = Grade::Void);
+    };
+    let mut two = study(&["17", "18"], &[4], &[&a, &b]);
+    fast(&mut two, 2);
+    check(
+        &two,
+        "PostgreSQL 18 is 3.0 % faster than 17 (95 % interval +3.0 to +3.0 %, 6 blocks), block by block; the medians are 1,082 \
+         tps and 1,099 tps - valid",
+    );
+    let mut three = study(&["16", "17", "18"], &[4], &[&a.map(|tps| 0.5 * tps), &a, &b]);
+    fast(&mut three, 3);
+    let text = headline(&three);
+    assert!(
+        text.starts_with("PostgreSQL 18 is fastest block by block: 1,082 tps, 3.0 % above 17, the next"),
+        "{text}"
+    );
+}
+
+#[test]
 fn one_run_of_each_level_ranks_nothing() {
     check(
         &study(&["13", "18"], &[4], &[&[3572.0], &[2400.0]]),
