@@ -10,6 +10,7 @@ use stats::{LevelPair, LevelRuns};
 use super::factors::CLIENTS;
 use crate::comparison::MARGIN;
 use crate::finding::Grade;
+use crate::summary::capacity::CaseCapacity;
 use crate::summary::{CaseSummary, RunSummary, Study};
 
 /// Level of the intervals.
@@ -68,9 +69,11 @@ pub struct LevelResult {
     /// The 95 % interval of its centre, from three runs on: by the signed rank test from six on, else by
     /// Student's t; for a search, that of its case.
     pub interval: Option<(f64, f64)>,
-    /// Runs that count.
+    /// Whether the interval only spans those of a few searches ([`CaseCapacity::is_envelope`]).
+    pub is_envelope: bool,
+    /// Runs that count, and searches in which no rate met the target.
     pub n_runs: usize,
-    /// Coefficient of variation of the deciding figure, from two runs on.
+    /// Coefficient of variation of the deciding figure, from two runs on; none with a search in which no rate met the target.
     pub cv: Option<f64>,
     /// This level against the best one; none for the best itself, and with fewer than two common blocks.
     pub against_best: Option<Against>,
@@ -263,13 +266,15 @@ fn of_case(study: &Study, case: &CaseSummary, level: String, by: Decider) -> Opt
         Some(capacity) => Some((capacity.rate.low, capacity.rate.high)),
         None => interval(&values, median),
     };
+    let capacity = case.capacity.as_ref();
     Some(LevelResult {
         level,
         case: case.case.id,
         median,
         interval,
-        n_runs: values.len(),
-        cv: stats::cv(&values),
+        is_envelope: capacity.is_some_and(CaseCapacity::is_envelope),
+        n_runs: capacity.map_or(values.len(), |capacity| capacity.n_runs),
+        cv: stats::cv(&values).filter(|_| capacity.is_none_or(|capacity| capacity.n_unreachable == 0)),
         against_best: None,
         grade: case.grade,
     })

@@ -1,13 +1,10 @@
 //! The highest rate of a case, from those of its runs.
 
 use crate::summary::RunSummary;
-use crate::summary::capacity::{Capacity, CaseCapacity, Outcome, Rate};
+use crate::summary::capacity::{CENTRE_MIN, Capacity, CaseCapacity, Outcome, Rate};
 
 /// Level of the interval.
 const LEVEL: f64 = 0.95;
-
-/// Runs from which on the interval of a case is that of their centre.
-pub const CENTRE_MIN: usize = 6;
 
 /// The median of the runs' rates, `None` if in half of them or more no rate met the target. A run without such a rate
 /// counts as a rate of 0, below all others: leaving it out would give the median of successes. The interval of one run

@@ -109,6 +109,9 @@ impl ProbeVerdict {
     }
 }
 
+/// Runs from which on the interval of a case is that of their centre.
+pub const CENTRE_MIN: usize = 6;
+
 /// The combined result of a case's searches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseCapacity {
@@ -122,4 +125,12 @@ pub struct CaseCapacity {
     pub n_unreachable: usize,
     /// Runs in which throughput was the limit, not latency.
     pub n_not_limiting: usize,
+}
+
+impl CaseCapacity {
+    /// Whether the interval spans those of several runs, which have no 95 % interval between them: they are too few, or in one
+    /// of them no rate met the target.
+    pub fn is_envelope(&self) -> bool {
+        self.n_runs > 1 && (self.n_runs < CENTRE_MIN || self.n_unreachable > 0)
+    }
 }

@@ -74,7 +74,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let mut html = format!(
         "<p class=\"quiet\">Transactions per second, at random times, whose latency, counted from when each was due, meets the \
          target. The interval of one run, or of {} and more, is a 95 % interval; for fewer runs it spans those of the runs.</p>{}\n",
-        analysis::case::capacity::CENTRE_MIN,
+        analysis::summary::capacity::CENTRE_MIN,
         table("plain", &heads, &rows)
     );
     for (run, capacity) in searched(study) {

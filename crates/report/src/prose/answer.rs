@@ -338,13 +338,14 @@ impl Words<'_> {
         self.study.cases.iter().find(|case| case.case.id == level.case)
     }
 
-    /// `95 % interval 4,700 to 4,924, `; empty if it is unknown.
+    /// `95 % interval 4,700 to 4,924, `, or `interval ...` of a few searches; empty if it is unknown.
     fn ends(&self, level: &LevelResult) -> String {
         let number =
             |value: f64| if self.answer.by == Decider::P99 { format::ms(value) } else { format::tps(value) };
-        level.interval.map_or(String::new(), |(low, high)| {
-            format!("95 % interval {} to {}, ", number(low), number(high))
-        })
+        let kind = if level.is_envelope { "interval" } else { "95 % interval" };
+        level
+            .interval
+            .map_or(String::new(), |(low, high)| format!("{kind} {} to {}, ", number(low), number(high)))
     }
 
     /// A figure with its unit.

@@ -284,6 +284,24 @@ fn a_search_gives_its_rate_with_its_interval() {
 }
 
 #[test]
+fn a_search_counts_the_runs_without_a_rate() {
+    let target = "max with p99 <= 10ms".parse::<Pace>().unwrap().target().unwrap();
+    let mut study = study(&["18"], &[8, 16], &[&[0.0, 1000.0, 1200.0], &[500.0, 501.0, 499.0]]);
+    study.runs.iter_mut().filter(|run| run.tps == Some(0.0)).for_each(|run| run.grade = Grade::Void);
+    for (case, (rate, n_unreachable)) in study.cases.iter_mut().zip([
+        (Rate { point: 1000.0, low: 0.0, high: 1250.0 }, 1),
+        (Rate { point: 500.0, low: 480.0, high: 520.0 }, 0),
+    ]) {
+        case.case.workload.pace = Pace::Highest { target };
+        case.tps_median = Some(rate.point);
+        case.capacity = Some(CaseCapacity { target, rate, n_runs: 3, n_unreachable, n_not_limiting: 0 });
+    }
+    let text = headline(&study).replace("&lt;", "<");
+    let expected = "Peak: 1,000/s (p99 <= 10ms) with 8 clients (interval 0 to 1,250, median of 3 runs)";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
 fn tpcc_is_answered_in_new_orders() {
     let tpcc = |nopm: f64| TpccSummary {
         nopm,
