@@ -42,7 +42,8 @@ pub(crate) fn of(study: &Study) -> Headline {
     let of_study = Grade::of(&study.findings);
     match answer::of(study) {
         Some(answer) => {
-            let of_levels = answer.groups[answer.lead].levels.iter().map(|level| level.grade);
+            // The sentence goes on to the other groups.
+            let of_levels = answer.groups.iter().flat_map(|group| &group.levels).map(|level| level.grade);
             let grade = of_levels.fold(of_study, Grade::max);
             Headline { text: prose::answer::words(study, &answer), grade: Some(grade) }
         }

@@ -202,6 +202,10 @@ fn with_clients_as_second_factor_the_first_is_answered_at_each_client_count() {
         "At 16 clients, PostgreSQL 18 is 10 % faster than 13 (95 % interval +9.8 to +10.4 %, in 3 of 3 blocks): 4,400 tps \
          against 4,000 tps; provisional: 3 more blocks for a verdict (--repeats 6); not distinguished at 1 client - valid",
     );
+    let mut doubtful = study(&["13", "18"], &[1, 16], &of);
+    doubtful.cases[0].grade = Grade::Doubtful;
+    let text = headline(&doubtful);
+    assert!(text.ends_with("not distinguished at 1 client - doubtful"), "{text}");
 }
 
 #[test]
