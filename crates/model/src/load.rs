@@ -378,7 +378,7 @@ pub struct Window {
 impl Window {
     /// Seconds from `go` to the end of the measurement window.
     pub fn load_s(self) -> u32 {
-        self.ramp_up_s + self.measure_s
+        self.ramp_up_s.saturating_add(self.measure_s)
     }
 
     /// Whether interval number `t` (seconds after `go`) belongs to the measurement window.

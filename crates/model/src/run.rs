@@ -213,6 +213,15 @@ impl RunRecord {
         course.or(self.load.as_ref().map(|load| load.window)).unwrap_or(self.case.window)
     }
 
+    /// Whether a search had time for its probes, so that figures can be computed of them. A results file may contain anything.
+    ///
+    /// # Errors
+    /// Names what is impossible.
+    pub fn check(&self) -> Result<(), String> {
+        let load_s = self.window().load_s().max(self.case.window.load_s());
+        self.search.as_ref().map_or(Ok(()), |search| search.check(load_s))
+    }
+
     /// Whether second `t` of a run that lasted to the end of its window counts: the whole seconds of the window; a load that ends
     /// with its last transaction is complete then, not at the end of a second.
     pub fn measures(&self, t: u32, length_ns: u64) -> bool {

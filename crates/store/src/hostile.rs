@@ -250,3 +250,30 @@ fn numbers_that_no_run_can_have_are_damage_and_add_up_to_nothing() {
         assert!(says(&read_all(&results.dir), "is more than"), "{pointer}");
     }
 }
+
+#[test]
+fn probes_and_slices_that_no_load_has_are_damage() {
+    let results = Results::new();
+    let path = results.dir.join("runs/0001").join(names::RUN);
+    let text = fs::read_to_string(&path).unwrap();
+    let write = |from_t: u32, to_t: u32, rate_per_s: f64| {
+        let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let probe = serde_json::json!({ "rate_per_s": rate_per_s, "from_t": from_t, "to_t": to_t });
+        record["search"] = serde_json::json!({
+            "target": "p99 <= 10ms", "ceiling_per_s": 100.0, "probe_s": 2, "probes": [probe]
+        });
+        fs::write(&path, record.to_string()).unwrap();
+        read_all(&results.dir)
+    };
+    // The load of the sample ends with its third second.
+    assert!(write(1, 3, 50.0).unwrap().runs[0].damage.is_empty());
+    for (from_t, to_t, rate_per_s) in [(0, u32::MAX, 50.0), (3, 1, 50.0), (2, 2, 50.0), (1, 3, -1.0)] {
+        let found = write(from_t, to_t, rate_per_s);
+        assert!(says(&found, "impossible in a load of 3 s"), "{from_t} {to_t} {rate_per_s}: {found:?}");
+    }
+    let slicing = serde_json::json!({ "slice_ms": 100, "guard_ms": 100 });
+    let duet = serde_json::json!({ "format": model::FORMAT, "slicing": slicing, "pairs": [] });
+    fs::write(results.dir.join(names::DUET), duet.to_string()).unwrap();
+    let found = read_all(&results.dir);
+    assert!(found.as_ref().is_err_and(|error| error.contains("not longer than its guard")), "{found:?}");
+}

@@ -168,7 +168,12 @@ pub fn load_one(path: &Path, run: u32) -> Result<RunData, LoadError> {
 /// # Errors
 /// When the file is damaged or has a newer format.
 pub fn read_duet(path: &Path) -> Result<Option<Duet>, LoadError> {
-    read_optional(path.join(names::DUET))
+    let path = path.join(names::DUET);
+    let duet: Option<Duet> = read_optional(path.clone())?;
+    match duet.map(|duet| duet.slicing.check().map(|()| duet)).transpose() {
+        Ok(duet) => Ok(duet),
+        Err(reason) => Err(LoadError::Damaged { path, reason }),
+    }
 }
 
 /// Reads `comparison.json`; `None` if the experiment is not a comparison, or an earlier version made it.
@@ -351,7 +356,11 @@ fn read_record(
             if record.as_ref().map_or(true, |record| record.format > model::FORMAT) {
                 refuse_newer(&path, bytes)?;
             }
-            match record.and_then(|record| expect_of_run(run, &record).map(|()| record)) {
+            let checked = |record: RunRecord| {
+                expect_of_run(run, &record)?;
+                record.check().map(|()| record)
+            };
+            match record.and_then(checked) {
                 Ok(record) => return Ok(Some(record)),
                 Err(reason) => reason,
             }

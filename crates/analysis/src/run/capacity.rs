@@ -1,5 +1,7 @@
 //! The highest rate that meets a latency target: the result of a search, probe by probe.
 
+use std::collections::BTreeMap;
+
 use model::load::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, SearchRecord};
 use model::load::histogram::HistogramSum;
 use model::load::interval::Counts;
@@ -24,7 +26,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
         let seconds = seconds(data, probe);
         let Some(judged) = stats::judge(&seconds, probe.rate_per_s, allowed, LEVEL) else { continue };
         known.see(probe.rate_per_s, &judged);
-        probes.push(summary(data, search, probe, &judged));
+        probes.push(summary(data, search, probe, (seconds.len(), &judged)));
     }
     let rate = known.estimate(LEVEL).filter(|_| !probes.is_empty()).map(Rate::of);
     let outcome = match rate {
@@ -47,21 +49,22 @@ pub(crate) fn confirmed(data: &RunData) -> Option<std::ops::Range<u32>> {
     Some(probe.from_t..probe.to_t)
 }
 
-/// Counts of each second of a probe, over all scripts.
+/// Counts of each recorded second of a probe, over all scripts.
 fn seconds(data: &RunData, probe: &Probe) -> Vec<ProbeSecond> {
-    let of_second = |t: u32| {
-        let mut counts = Counts::default();
-        data.intervals
-            .iter()
-            .filter(|interval| interval.t == t)
-            .for_each(|interval| counts += interval.counts);
-        ProbeSecond { ended: counts.ended(), late: counts.not_in_time() }
-    };
-    (probe.from_t..probe.to_t).map(of_second).collect()
+    let mut seconds: BTreeMap<u32, Counts> = BTreeMap::new();
+    for interval in data.intervals.iter().filter(|interval| (probe.from_t..probe.to_t).contains(&interval.t))
+    {
+        *seconds.entry(interval.t).or_default() += interval.counts;
+    }
+    seconds.values().map(|counts| ProbeSecond { ended: counts.ended(), late: counts.not_in_time() }).collect()
 }
 
-fn summary(data: &RunData, search: &SearchRecord, probe: &Probe, judged: &Judged) -> ProbeSummary {
-    let length_s = f64::from(probe.to_t - probe.from_t);
+fn summary(
+    data: &RunData,
+    search: &SearchRecord,
+    probe: &Probe,
+    (n_seconds, judged): (usize, &Judged),
+) -> ProbeSummary {
     let latency = latency(data, probe);
     let q = search.target.percentile / 100.0;
     // As many independent values as the late ones are worth.
@@ -72,7 +75,7 @@ fn summary(data: &RunData, search: &SearchRecord, probe: &Probe, judged: &Judged
         from_s: f64::from(probe.from_t),
         to_s: f64::from(probe.to_t),
         rate_per_s: probe.rate_per_s,
-        achieved_per_s: judged.n as f64 / length_s,
+        achieved_per_s: judged.n as f64 / n_seconds as f64,
         late: judged.late.point,
         latency_ns: latency.quantile_ns(q),
         latency_low_ns: ranks.and_then(|(low, _)| at(low)),

@@ -88,6 +88,20 @@ fn the_rate_is_between_the_probes_that_held_and_those_that_missed() {
 }
 
 #[test]
+fn a_probe_has_the_seconds_that_were_recorded() {
+    let rates = |to_t: u32| {
+        let mut data = searched(1, 8000.0, &STEEP, (3080.0, 0.009));
+        data.record.search.as_mut().unwrap().probes.last_mut().unwrap().to_t = to_t;
+        let probes = explained(data).capacity.unwrap().probes;
+        probes.last().unwrap().achieved_per_s
+    };
+    // The load ends with second 32; that a probe went on for a century is not believed.
+    assert_eq!(rates(32), 3080.0);
+    let ends = [rates(33), rates(u32::MAX)];
+    assert!(ends.iter().all(|rate| (1000.0..3080.0).contains(rate)), "{ends:?}");
+}
+
+#[test]
 fn the_limits_of_a_search_are_a_finding() {
     let id = |data: RunData| {
         let run = explained(data);

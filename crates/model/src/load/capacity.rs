@@ -172,6 +172,28 @@ pub struct SearchRecord {
     pub probes: Vec<Probe>,
 }
 
+impl SearchRecord {
+    /// Whether its probes are possible in a load of `load_s`: each offers something, and ends after it began. A results file
+    /// may contain anything.
+    ///
+    /// # Errors
+    /// Names the probe that is impossible.
+    pub fn check(&self, load_s: u32) -> Result<(), String> {
+        let is_possible = |probe: &Probe| {
+            probe.from_t < probe.to_t
+                && probe.to_t <= load_s
+                && probe.rate_per_s > 0.0
+                && probe.rate_per_s.is_finite()
+        };
+        match self.probes.iter().find(|probe| !is_possible(probe)) {
+            None => Ok(()),
+            Some(Probe { rate_per_s, from_t, to_t, .. }) => Err(format!(
+                "a probe of {rate_per_s} transactions per second from second {from_t} to {to_t} is impossible in a load of {load_s} s"
+            )),
+        }
+    }
+}
+
 /// A period at one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Probe {

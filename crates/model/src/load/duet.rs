@@ -22,6 +22,20 @@ impl Default for Slicing {
 }
 
 impl Slicing {
+    /// Whether there is something to count in a slice.
+    ///
+    /// # Errors
+    /// When the guard is the whole slice. A results file may contain anything.
+    pub fn check(self) -> Result<(), String> {
+        match self.guard_ms < self.slice_ms {
+            true => Ok(()),
+            false => Err(format!(
+                "a slice of {} ms is not longer than its guard of {} ms",
+                self.slice_ms, self.guard_ms
+            )),
+        }
+    }
+
     /// Pairs of slices from the beginning of the load, including those of the ramp-up.
     pub fn n_pairs(self, window: Window) -> usize {
         window.load_s() as usize * 1000 / (2 * self.slice_ms.max(1) as usize)
