@@ -187,6 +187,11 @@ impl Pairing {
         }
     }
 
+    /// Whether the values are those of loads that took turns.
+    pub fn is_of_duet(self) -> bool {
+        matches!(self, Pairing::Slices | Pairing::Rounds | Pairing::RoundsApart)
+    }
+
     /// Whether each value of A has a partner among those of B.
     pub fn is_paired(self) -> bool {
         !matches!(self, Pairing::None | Pairing::RoundsApart)

@@ -186,6 +186,10 @@ pub(super) const STALL: Rule = Rule {
 };
 
 fn stall(context: &RunContext) -> Option<Finding> {
+    // Whole seconds may belong to the other side.
+    if context.data.record.took_turns() {
+        return None;
+    }
     let measured: Vec<(u32, f64)> =
         context.summary.seconds.iter().filter(|s| s.measured).map(|s| (s.t, s.tps)).collect();
     let median = stats::median(&measured.iter().map(|(_, tps)| *tps).collect::<Vec<f64>>())?;
@@ -318,7 +322,7 @@ fn pace(context: &RunContext) -> Pace {
 pub(super) const TOOK_TURNS: Rule = Rule {
     id: "took-turns",
     title: "The load ran only part of the time",
-    severity: "Doubt for a side of a duet",
+    severity: "Doubt for a run that is a side of a duet, not for the duet",
     source: "design: throughput counts all seconds, also those that belonged to the other side",
     advice: "Compare the two sides with pgdyno compare DIR; by itself this run does not measure its server.",
     evidence: "The slices in run.json, and which of them belonged to this load.",

@@ -76,7 +76,14 @@ pub(crate) fn duet_of_rounds(effects: &[f64]) -> Duet {
 }
 
 fn compare_the_duet(duet: &Duet) -> CaseComparison {
-    compare_duet_with(&pairs(duet.rounds.len().max(1) as u32, 1.0), duet)
+    let mut data = pairs(duet.rounds.len().max(1) as u32, 1.0);
+    take_turns(&mut data);
+    compare_duet_with(&data, duet)
+}
+
+fn take_turns(data: &mut ExperimentData) {
+    let turns = Turns { slice_ns: quiet::S / 2, guard_ns: quiet::S / 20, slices: "01".repeat(30) };
+    data.runs.iter_mut().for_each(|run| run.record.load.as_mut().unwrap().turns = Some(turns.clone()));
 }
 
 /// With the runs of its sides, a block for each round.
@@ -107,6 +114,8 @@ fn the_unit_of_a_duet_in_rounds_is_the_round() {
     assert_eq!((slower.verdict(), slower.n_pairs), (Some(Verdict::Slower), 8));
     assert!((slower.leading().unwrap().ratio - 0.95).abs() < 0.003, "{:?}", slower.leading());
     assert!(found(&slower).iter().all(|(id, _)| *id == "turns-weigh"), "{:?}", slower.findings);
+    // That each side had half of the time is no doubt about them both.
+    assert_eq!(slower.grade, Grade::Valid, "{:?}", slower.findings);
     // Too few rounds to be a sample of starts.
     let few = compare_the_duet(&duet_of_rounds(&[1.0; 5]));
     assert_eq!((few.pairing, few.n_pairs), (Pairing::Slices, 60));
@@ -118,9 +127,7 @@ fn the_other_side_of_a_duet_is_no_foreign_load() {
     let mut data = pairs(1, 1.0);
     data.runs.iter_mut().for_each(|run| quiet::set_metric(run, "host.cpu.user", -10.0, 60.0, 0.9));
     let alone = study(&data).runs.remove(0).resources;
-    let slices = "01".repeat(30);
-    let turns = Turns { slice_ns: quiet::S / 2, guard_ns: quiet::S / 20, slices };
-    data.runs.iter_mut().for_each(|run| run.record.load.as_mut().unwrap().turns = Some(turns.clone()));
+    take_turns(&mut data);
     let foreign = |data: &ExperimentData| study(data).runs.remove(0).resources.foreign_cpu;
     let less = alone.foreign_cpu.unwrap() - foreign(&data).unwrap();
     let partner = alone.server_cpu.unwrap() + alone.driver_cpu.unwrap();

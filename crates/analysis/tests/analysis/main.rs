@@ -22,6 +22,7 @@ mod records;
 mod repeats;
 mod scalability;
 mod spread;
+mod stalls;
 mod standby;
 mod state;
 mod tpcc;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Finding, Severity};
+use crate::findings::load::TOOK_TURNS;
 use crate::findings::server::NOT_DURABLE;
 use crate::findings::server::logging::{STATEMENTS_LOGGED, is_about_statements};
 use crate::findings::{Check, ComparisonContext, Rule};
@@ -119,8 +120,11 @@ fn tallies(context: &ComparisonContext) -> Vec<Tally> {
     if of.contains(&0) {
         return tallies;
     }
+    // A duet compares slices, whose other halves belong to the other side on purpose.
+    let is_duet = context.pairing.is_of_duet();
     for (side, runs) in sides.into_iter().enumerate() {
-        for finding in runs.counting().flat_map(|run| &run.findings) {
+        let found = runs.counting().flat_map(|run| &run.findings);
+        for finding in found.filter(|finding| !(is_duet && finding.id == TOOK_TURNS.id)) {
             let i = tallies.iter().position(|tally| tally.id == finding.id).unwrap_or_else(|| {
                 tallies.push(Tally {
                     id: finding.id,
