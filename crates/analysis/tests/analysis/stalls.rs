@@ -22,3 +22,10 @@ fn whole_seconds_of_the_other_side_of_a_duet_are_no_stall() {
     let take_turns = |data: &mut RunData| data.record.load.as_mut().unwrap().turns = Some(turns.clone());
     assert_eq!(stalled(take_turns, with_gaps), None);
 }
+
+#[test]
+fn a_load_that_stands_still_most_of_the_time_stalls() {
+    let found = stalled(|_| {}, |t| if t % 5 < 2 { 1000 } else { 0 });
+    let expected = "18 of 30 measured seconds (7, 8, 9, 12, 13 and 13 more) committed less than 10 % of the mean 400 per second";
+    assert!(found.as_ref().is_some_and(|evidence| evidence.starts_with(expected)), "{found:?}");
+}
