@@ -124,15 +124,20 @@ fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
     (n_cpus > 0 || told.disk_busy.is_some() || told.sent_bytes_per_s.is_some()).then_some(told)
 }
 
-/// How busy the busiest driver thread was. A thread that stays awake on purpose is not busy while it waits.
+/// How busy the busiest driver thread was.
 pub(crate) fn busiest_thread(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
+    busy_threads(usage, from_s, to_s).into_iter().max_by(f64::total_cmp)
+}
+
+/// How busy each driver thread was. A thread that stays awake on purpose is not busy while it waits.
+pub(crate) fn busy_threads(usage: &Usage, from_s: f64, to_s: f64) -> Vec<f64> {
     let threads = usage.instances("driver.thread_cpu");
     let busy = threads.iter().filter_map(|thread| {
         let of_thread = |metric: &str| usage.rate_of_key(&key(metric, thread), from_s, to_s);
         let polling = of_thread("driver.thread_polling").unwrap_or(0.0);
         Some((of_thread("driver.thread_cpu")? - polling).clamp(0.0, 1.0))
     });
-    busy.max_by(f64::total_cmp)
+    busy.collect()
 }
 
 fn busiest_cpu(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {

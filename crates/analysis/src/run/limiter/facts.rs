@@ -7,7 +7,7 @@ use model::telemetry::wait::{self, Stage};
 
 use crate::run::limiter::candidates::{AT_LIMIT, UNSEEN_MIN};
 use crate::run::limiter::utilisation::Used;
-use crate::run::resources::busiest_thread;
+use crate::run::resources::{busiest_thread, busy_threads};
 use crate::run::timeline::Placed;
 use crate::run::usage::Usage;
 use crate::summary::Resources;
@@ -48,6 +48,8 @@ pub(crate) struct Facts {
     pub(crate) driver: Option<f64>,
     /// Share of its time that a thread of the driver waited for a processor, on average.
     pub(crate) driver_delay: Option<f64>,
+    /// Threads of the driver that worked or waited for a processor, on average.
+    pub(crate) driver_threads: f64,
     /// Transactions per second.
     pub(crate) tps: Option<f64>,
     /// Whether clients pause on purpose: `\sleep`, think time.
@@ -147,6 +149,7 @@ impl Facts {
             foreign: share(split.and_then(|split| split.foreign)),
             driver: busiest_thread(usage, from_s, to_s),
             driver_delay: driver_delay(usage, (from_s, to_s)),
+            driver_threads: driver_threads(usage, (from_s, to_s)),
             tps: usage.server_transactions(from_s, to_s),
             has_pauses: conditions.has_pauses,
             steal: share(split.map(|split| split.steal)),
@@ -180,10 +183,10 @@ impl Facts {
         self.vacuums.iter().filter(|(what, _)| is_meant(what)).fold(0.0, |sum, (_, n)| sum + n)
     }
 
-    /// Sessions whose statement, or whose answer, is between the server and the driver: neither is at work on it.
+    /// Sessions whose statement, or whose answer, is between the server and the driver: neither is at work on it. A thread works on
+    /// one session at a time.
     pub(super) fn on_the_way(&self) -> f64 {
-        let at_driver = self.driver.unwrap_or(0.0) + self.driver_delay.unwrap_or(0.0);
-        (self.waiting() - at_driver).max(0.0)
+        (self.waiting() - self.driver_threads).max(0.0)
     }
 
     /// Sessions of the load that wait for their client. Others at the server may be idle as well.
@@ -339,6 +342,12 @@ pub(super) fn server_delay(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<
 fn driver_delay(usage: &Usage, (from_s, to_s): (f64, f64)) -> Option<f64> {
     let n_threads = usage.instances("driver.thread_cpu").len().max(1);
     Some((usage.rate("driver.run_delay", from_s, to_s)? / n_threads as f64).clamp(0.0, 1.0))
+}
+
+/// Threads of the driver that worked or waited for a processor, on average.
+fn driver_threads(usage: &Usage, (from_s, to_s): (f64, f64)) -> f64 {
+    let busy: f64 = busy_threads(usage, from_s, to_s).iter().sum();
+    busy + usage.rate("driver.run_delay", from_s, to_s).unwrap_or(0.0)
 }
 
 /// The part of WAL that is full pages, at most.

@@ -242,7 +242,7 @@ fn commits_that_pause_before_they_flush_are_the_flush() {
 fn who_waits_until_an_answer_has_left_is_not_at_work() {
     // Answers of 10 MB over 25 MB/s.
     let sending = facts(&[("Client:ClientWrite", 3.8), ("CPU", 0.2)], &[], &[], 0.3);
-    let sending = Facts { tps: Some(2.5), driver: Some(0.1), ..sending };
+    let sending = Facts { tps: Some(2.5), driver: Some(0.1), driver_threads: 0.1, ..sending };
     let found = judge(&sending);
     assert_eq!((found.name, found.confidence), (Bottleneck::Network, Confidence::Medium), "{found:?}");
     assert_eq!(judge(&Facts { driver: Some(0.97), ..sending }).name, Bottleneck::Driver);
@@ -432,7 +432,8 @@ fn a_driver_that_gets_no_processor_a_long_way_and_a_long_queue_are_named() {
     assert_eq!(judge(&full).name, Bottleneck::ServerCpu);
     // Four clients behind a proxy that adds 3 ms each way.
     let far = facts(&[("idle", 4.0)], &[], &[], 0.06);
-    let far = Facts { driver: Some(0.01), driver_delay: Some(0.01), tps: Some(630.0), ..far };
+    let far =
+        Facts { driver: Some(0.01), driver_delay: Some(0.01), driver_threads: 0.02, tps: Some(630.0), ..far };
     let found = judge(&far);
     assert_eq!((found.name, found.confidence), (Bottleneck::Network, Confidence::Medium));
     assert!(found.evidence.starts_with("6.3 ms of each transaction passed between"), "{}", found.evidence);
@@ -443,6 +444,30 @@ fn a_driver_that_gets_no_processor_a_long_way_and_a_long_queue_are_named() {
     let found = judge(&Facts { is_sure: false, ..many.clone() });
     assert_eq!((found.name, found.confidence), (Bottleneck::Scheduling, Confidence::Low));
     assert_eq!(judge(&Facts { n_cpus: Some(32.0), ..many }).name, Bottleneck::ServerCpu);
+}
+
+#[test]
+fn what_all_threads_of_the_driver_work_on_is_not_on_the_way() {
+    let judged = |busy: f64| {
+        let threads = (0..8).map(|thread| (format!("driver.thread_cpu[{thread}]"), busy));
+        let rest = [
+            ("waits.samples", 30.0),
+            ("waits.processes[client/idle]", 360.0),
+            ("waits.processes[client/CPU]", 120.0),
+            ("server.transactions", 5000.0),
+        ];
+        let values = threads.chain(rest.map(|(key, value)| (key.to_string(), value))).collect();
+        let tick = Tick { source: TickSource::Host, end_unix_ns: 1, length_ns: 1_000_000_000, values };
+        let placed = vec![Placed { from_s: 0.0, to_s: 1.0, tick: &tick }];
+        let usage = Usage::new(placed, Parties { server: true, driver: true, pgdyno: true });
+        let conditions = Conditions { n_clients: 16, met_its_rate: false, is_local: true, has_pauses: false };
+        let facts = Facts::of(&usage, (0.0, 1.0)).unwrap();
+        judge(&facts.with(&usage, (0.0, 1.0), &Resources::default(), &conditions))
+    };
+    let idle = judged(0.01);
+    assert_eq!(idle.name, Bottleneck::Network, "{idle:?}");
+    let busy = judged(0.7);
+    assert_ne!(busy.name, Bottleneck::Network, "{busy:?}");
 }
 
 #[test]
