@@ -18,8 +18,8 @@ const ROWS_MAX: usize = 200;
 pub fn history(name: &str, histories: &[History], back: &[Link], tool_version: &str) -> Page {
     let mut main = format!(
         "<header class=\"small\">\n<p class=\"over\">History</p>\n<h1>{}</h1>\n<p class=\"question\">Runs of the same case on the \
-         same machine over time. A level has changed where the medians differ by at least 2 %, with p below 0.001 and four \
-         runs on each side.</p>\n</header>\n",
+         same machine over time. A level has changed where the means before and after differ by at least 2 %, with p below 0.001 and \
+         four runs on each side; shown are medians.</p>\n</header>\n",
         text(name)
     );
     if histories.is_empty() {
@@ -46,7 +46,8 @@ fn section(n: usize, history: &History) -> String {
         [] if history.points.len() < RUNS_MIN => {
             "<p class=\"quiet\">Too few runs to tell whether the level changed.</p>\n".to_string()
         }
-        [] => "<p class=\"quiet\">The level did not change.</p>\n".to_string(),
+        [] => "<p class=\"quiet\">No change beyond chance was found (2 % or more, with p below 0.001).</p>\n"
+            .to_string(),
         changes => {
             let items: String =
                 changes.iter().map(|change| format!("<li>{}</li>", text(&words(change)))).collect();
@@ -125,5 +126,29 @@ fn chart(history: &History) -> HistoryData {
             .iter()
             .filter_map(|change| Some((at(&change.first_after)?, percent(change))))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_that_was_not_found_is_not_denied() {
+        let point = |run: u32| Point {
+            experiment: "day 1".to_string(),
+            run,
+            t_unix_ns: u64::from(run),
+            revision: "18.1".to_string(),
+            tps: 1000.0,
+        };
+        let of = |n: u32| History {
+            label: "8 clients".to_string(),
+            hostname: String::new(),
+            points: (0..n).map(point).collect(),
+            changes: Vec::new(),
+        };
+        assert!(section(0, &of(8)).contains("No change beyond chance was found"));
+        assert!(section(0, &of(7)).contains("Too few runs to tell"));
     }
 }
