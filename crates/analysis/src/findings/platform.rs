@@ -43,8 +43,8 @@ fn memory_pressure(context: &RunContext) -> Option<Finding> {
 pub(super) const CPU_QUOTA: Rule = Rule {
     id: "cpu-quota",
     title: "A CPU quota applies",
-    severity: "Doubt when a control group of the server or the driver was throttled in more than 1 % of its periods; Note \
-               when one has a quota at all",
+    severity: "Doubt when a control group of the server or the driver was throttled in more than 1 % of its periods, unless the case asks \
+               for its quota; Note when one has a quota at all",
     source: "the kernel's sched-bwc documentation: processes of a throttled group stand still until the next period, \
              usually up to 100 ms; at 1 % of the periods, that reaches the 99th percentile",
     advice: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us, CPUQuota=, --cpus), or state it with the number, which is that \
@@ -91,11 +91,14 @@ fn cpu_quota(context: &RunContext) -> Option<Finding> {
     // The server's before the driver's, where both are in one group.
     let mut groups: Vec<Group> = groups.collect();
     groups.sort_by(|a, b| b.share().total_cmp(&a.share()).then(b.instance.cmp(&a.instance)));
-    let worst = groups.first()?;
-    // A group of pgdyno's own has the quota that the case asks for.
-    let is_asked =
-        context.data.record.case.os.contains_key("cpu_quota") && worst.instance.contains("/pgdyno-");
-    let severity = if worst.share() > THROTTLED && !is_asked { Severity::Doubt } else { Severity::Note };
+    // A group of pgdyno's own has the quota that the case asks for. It may be throttled, and another one above or beside it too.
+    let asks = context.data.record.case.os.contains_key("cpu_quota");
+    let is_doubt =
+        |group: &&Group| group.share() > THROTTLED && !(asks && group.instance.contains("/pgdyno-"));
+    let (worst, severity) = match groups.iter().find(is_doubt) {
+        Some(group) => (group, Severity::Doubt),
+        None => (groups.first()?, Severity::Note),
+    };
     let (party, path) = worst.instance.split_once(':').unwrap_or(("server", &worst.instance));
     let limit = worst.processors.map_or("has a quota".to_string(), |processors| {
         format!("may use {} of a processor's time", percent(processors))

@@ -18,6 +18,7 @@ mod numbers;
 mod one_side;
 mod possible;
 mod quiet;
+mod quotas;
 mod records;
 mod repeats;
 mod scalability;
