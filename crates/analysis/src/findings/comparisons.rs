@@ -214,8 +214,9 @@ fn turns_weigh(context: &ComparisonContext) -> Vec<Finding> {
     let severity = if is_beyond(context.margin) { Severity::Doubt } else { Severity::Note };
     let change = |of: f64| 100.0 * (of - 1.0);
     let evidence = format!(
-        "the second slice of a pair commits {:+.2} % of the first ({:+.2} to {:+.2} %)",
-        change(ratio.ratio),
+        "the second slice of a pair commits {:.2} % {} than the first (95 % interval {:+.2} to {:+.2} %)",
+        change(ratio.ratio).abs(),
+        if ratio.ratio < 1.0 { "less" } else { "more" },
         change(ratio.low),
         change(ratio.high)
     );

@@ -187,8 +187,11 @@ fn a_turn_that_weighs_on_the_next_is_reported() {
     assert_eq!(severity(1.0), None);
     assert_eq!(severity(0.99), Some(Severity::Note));
     assert_eq!(severity(0.9), Some(Severity::Doubt));
-    let ratio = compare_duet_of(100, 1.0, 0.9).carry_over.unwrap();
+    let compared = compare_duet_of(100, 1.0, 0.9);
+    let ratio = compared.carry_over.unwrap();
     assert!((ratio.ratio - 0.9).abs() < 0.002, "{ratio:?}");
+    let evidence = &compared.findings.iter().find(|finding| finding.id == "turns-weigh").unwrap().evidence;
+    assert!(evidence.contains(" % less than the first (95 % interval -"), "{evidence}");
 }
 
 fn of_figure(comparison: &CaseComparison, figure: Figure) -> Option<Verdict> {
