@@ -66,6 +66,11 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
             case.workload.pace == Pace::Closed,
             "a duet needs a closed loop (workload.pace = \"closed\")"
         );
+        // The slices after the end of one side would be compared as well.
+        ensure!(
+            case.workload.transactions.is_none(),
+            "the slices of a duet need load on both sides until their end: leave workload.transactions out"
+        );
     }
     if let (ServerSource::Url(a), ServerSource::Url(b)) = (&a.server.source, &b.server.source) {
         ensure!(a != b, "a duet by URL needs two servers, or two databases, with data of their own");
@@ -295,13 +300,18 @@ mod tests {
     }
 
     #[test]
-    fn a_duet_with_eyes_on_a_servers_host_is_refused() {
+    fn a_duet_with_eyes_on_a_servers_host_or_loads_that_end_by_number_is_refused() {
         let text = "repeats = 1\n[run]\nramp_up = \"3s\"\n[server]\nversion = \"18\"\n[workload]\nclients = [1, 2]\n";
-        let mut plan = sample::plan(text);
+        let plan = sample::plan(text);
         check(&plan, Slicing::default()).unwrap();
-        plan.cases[1].server.host = Some(DriverSpec::default());
-        let error = check(&plan, Slicing::default()).unwrap_err().to_string();
-        assert!(error.contains("leave server.host (--host)"), "{error}");
+        let refused = |change: fn(&mut Case), words: &str| {
+            let mut plan = plan.clone();
+            change(&mut plan.cases[1]);
+            let error = check(&plan, Slicing::default()).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        refused(|case| case.server.host = Some(DriverSpec::default()), "leave server.host (--host)");
+        refused(|case| case.workload.transactions = Some(1000), "leave workload.transactions out");
     }
 
     #[test]
