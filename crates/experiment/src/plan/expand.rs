@@ -278,8 +278,10 @@ fn case(
     if let Some(workload) = &workload {
         check_load(workload, window, levels.contains_key("run.ramp_up"), problems);
     }
+    let transactions = workload.as_ref().and_then(|workload| workload.transactions);
     if let Some((wal, window)) = wal.zip(window)
-        && let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none())
+        && let Some(reason) =
+            wal::contradiction(wal, (window, transactions), &settings, site.url_keywords.is_none())
     {
         problems.say(reason);
     }

@@ -32,10 +32,11 @@ const STOP_S: f64 = 10.0;
 /// Settings that determine when checkpoints occur: an experiment with a policy leaves them to the policy.
 const DECIDED: [&str; 3] = ["max_wal_size", "checkpoint_timeout", "checkpoint_segments"];
 
-/// Why a case cannot follow its policy, determined before anything starts.
+/// Why a case cannot follow its policy, determined before anything starts. `transactions` is their number per client
+/// where it ends the load.
 pub(crate) fn contradiction(
     policy: WalPolicy,
-    window: Window,
+    (window, transactions): (Window, Option<u64>),
     settings: &BTreeMap<String, String>,
     is_own: bool,
 ) -> Option<String> {
@@ -45,6 +46,12 @@ pub(crate) fn contradiction(
     let is_decided = |name: &&String| DECIDED.iter().any(|decided| decided.eq_ignore_ascii_case(name));
     if let Some(name) = settings.keys().find(is_decided) {
         return Some(format!("run.wal = \"{policy}\" decides server.settings.{name}; remove one of the two"));
+    }
+    if transactions.is_some() {
+        return Some(format!(
+            "run.wal = \"{policy}\" measures the WAL during the ramp-up, which a load that ends by number does not have; remove \
+             run.wal or workload.transactions"
+        ));
     }
     if window.ramp_up_s < RAMP_UP_S_MIN {
         return Some(format!(
@@ -229,11 +236,11 @@ mod tests {
     fn a_policy_needs_a_ramp_up_and_settings_of_its_own() {
         let check = |policy, window, name: Option<&str>, expected: Option<&str>| {
             let settings = name.map(|name| (name.to_string(), "1GB".to_string())).into_iter().collect();
-            let told = contradiction(policy, window, &settings, true);
+            let told = contradiction(policy, (window, None), &settings, true);
             assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
             assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()));
             assert_eq!(
-                contradiction(policy, window, &settings, false),
+                contradiction(policy, (window, Some(1)), &settings, false),
                 None,
                 "a server of others is judged only"
             );

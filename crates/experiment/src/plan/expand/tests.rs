@@ -134,6 +134,7 @@ fn contradictions_are_refused() {
     check("[run]\nmeasure = \"1s\"", "too short");
     check("[workload]\nthreads = 0", "threads: 0");
     check("[workload]\ntransactions = 5\n[run]\nramp_up = [\"0s\", \"9s\"]", "run.ramp_up cannot vary");
+    check("[workload]\ntransactions = 5\n[run]\nwal = \"two-checkpoints\"", "remove run.wal or");
     check(
         "[workload]\npace = \"max with p99 <= 1ms\"\n[run]\nmeasure = \"10s\"",
         "run.measure of 26s or more",
