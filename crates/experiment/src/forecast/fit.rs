@@ -103,6 +103,9 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     let per_cpu = if has_fixed_clients(experiment) { CLIENTS_PER_CPU_FIXED } else { CLIENTS_PER_CPU };
     let clients_max = (per_cpu * limits.n_cpus).max(1);
     together::keep_clients(experiment, |n| n <= clients_max, clients_max);
+    let of_targets = experiment.target.iter().map(|target| target.driver.len());
+    let n_drivers = of_targets.chain([experiment.driver.len(), 1]).max().unwrap_or(1) as u32;
+    together::keep_threads(experiment, (clients_max / n_drivers).max(1));
     // A share already refers to this machine.
     for name in ["shared_buffers", "effective_cache_size"] {
         if let Some(levels) = experiment.server.settings.get_mut(name) {

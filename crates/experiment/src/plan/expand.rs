@@ -18,6 +18,7 @@ use model::experiment::{Experiment, Prepare, PrepareSection, SpaceSpec};
 use model::load::Window;
 use model::load::capacity::Probing;
 use model::telemetry::import::Import;
+use model::text::prose::plural;
 use model::text::units::PgVersion;
 
 use self::grid::{FACTORS, Grid, OS, PREPARE, RESTORE_BY};
@@ -253,15 +254,7 @@ fn case(
     site: &Resources,
     problems: &mut Problems,
 ) -> Option<Case> {
-    let mut levels = BTreeMap::new();
-    let mut values: BTreeMap<&str, &str> = BTreeMap::new();
-    for (dimension, &level) in grid.dimensions.iter().zip(chosen) {
-        let text = &dimension.levels[level];
-        values.insert(&dimension.key, text);
-        if dimension.levels.len() > 1 {
-            levels.insert(dimension.key.clone(), text.clone());
-        }
-    }
+    let (values, levels) = grid.at(chosen);
     let target = values.get("target").and_then(|name| experiment.target.iter().find(|t| t.name == **name));
     let site = target.and_then(|target| site.targets.get(&target.name)).unwrap_or(site);
     let source = source(&values, site);
@@ -277,6 +270,10 @@ fn case(
     let wal: Option<WalPolicy> = problems.take(values["run.wal"].parse());
     if let Some(workload) = &workload {
         check_load(workload, window, levels.contains_key("run.ramp_up"), problems);
+        // Unless these levels are combined as asked for, another combination may be meant.
+        if is_sound {
+            problems.take(check_threads(workload));
+        }
     }
     let transactions = workload.as_ref().and_then(|workload| workload.transactions);
     if let Some((wal, window)) = wal.zip(window)
@@ -377,6 +374,22 @@ fn check_load(
                 .to_string(),
         );
     }
+}
+
+/// Refuses threads without a client: fewer would run than the name of the case says.
+fn check_threads(workload: &WorkloadSpec) -> Result<(), String> {
+    let n_drivers = (workload.drivers.len() as u32).max(1);
+    let n_clients_each = workload.n_clients / n_drivers;
+    if workload.n_threads <= n_clients_each {
+        return Ok(());
+    }
+    Err(format!(
+        "{THREADS}: {} for {}{}; give at most one per client, pair the levels of both by experiment.zip, or leave the combination \
+         out by experiment.exclude",
+        plural(workload.n_threads, "thread"),
+        plural(n_clients_each, "client"),
+        if n_drivers > 1 { " of each driver" } else { "" },
+    ))
 }
 
 /// Where the server of a case comes from.

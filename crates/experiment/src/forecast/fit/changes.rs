@@ -56,6 +56,7 @@ fn why(key: &str) -> &'static str {
         "workload.clients" => {
             "time, and at most 32 clients per processor, or 4 if their number does not vary"
         }
+        "workload.threads" => "at most one thread per client",
         "workload.scale" => {
             "time to load it, disk and memory; data that was to exceed memory may fit into it now"
         }

@@ -109,6 +109,16 @@ fn clients_that_are_not_varied_do_not_queue_for_the_processors() {
 }
 
 #[test]
+fn threads_are_no_more_than_the_clients_that_are_left() {
+    let text =
+        "[experiment]\nname = \"x\"\n[workload]\nclients = 64\nthreads = [2, 16]\n[run]\nmeasure = \"5s\"\n";
+    let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+    fit_without(&mut experiment, &here(), &[]);
+    assert_eq!(experiment.workload.clients.all(), [8]);
+    assert_eq!(experiment.workload.threads.unwrap().all(), [2]);
+}
+
+#[test]
 fn what_varies_together_is_left_out_together() {
     let mut m5 = study("m5-metal");
     fit_without(&mut m5, &here(), &[]);

@@ -27,6 +27,17 @@ pub(super) fn keep_clients(experiment: &mut Experiment, fits: impl Fn(u32) -> bo
     choose(experiment, CLIENTS, &kept);
 }
 
+/// Leaves at most `n_max` threads, which vary together with clients and targets if a zip says so.
+pub(super) fn keep_threads(experiment: &mut Experiment, n_max: u32) {
+    let is_alone = !has(experiment, THREADS, CLIENTS) && !has(experiment, THREADS, TARGET);
+    let Some(levels) = &mut experiment.workload.threads else { return };
+    if is_alone {
+        return keep(levels, |n| *n <= n_max, n_max);
+    }
+    let fewer = levels.all().iter().map(|n| (*n).min(n_max)).collect();
+    replace(levels, fewer);
+}
+
 /// At most `n` numbers of clients, unless each belongs to a target.
 pub(super) fn thin_clients(experiment: &mut Experiment, n: usize) {
     if !has(experiment, CLIENTS, TARGET) {

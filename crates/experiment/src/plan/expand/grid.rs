@@ -1,5 +1,7 @@
 //! Keys of an experiment that may vary, each with its levels as text.
 
+use std::collections::BTreeMap;
+
 use model::experiment::case::{Calls, WorkloadKind};
 use model::experiment::levels::Levels;
 use model::experiment::{Experiment, RunSection, WorkloadSection};
@@ -97,6 +99,19 @@ impl Grid {
         }
         problems.take(grid.add_factors(experiment));
         grid
+    }
+
+    /// The values of all keys in a combination, and the levels of those that vary.
+    pub(super) fn at(&self, chosen: &[usize]) -> (BTreeMap<&str, &str>, BTreeMap<String, String>) {
+        let (mut values, mut levels) = (BTreeMap::new(), BTreeMap::new());
+        for (dimension, &level) in self.dimensions.iter().zip(chosen) {
+            let text = &dimension.levels[level];
+            values.insert(dimension.key.as_str(), text.as_str());
+            if dimension.is_factor() {
+                levels.insert(dimension.key.clone(), text.clone());
+            }
+        }
+        (values, levels)
     }
 
     /// Adds the course of a run and what is seen of it.

@@ -59,6 +59,21 @@ fn threads_are_a_factor_unless_they_follow_the_clients() {
 }
 
 #[test]
+fn threads_without_clients_are_refused_and_not_left_out() {
+    let load = "[workload]\nclients = [1, 4]\nthreads = [1, 4]\n";
+    let message = plan_of(load).unwrap_err();
+    assert!(message.starts_with("workload.threads: 4 threads for 1 client; give at most one"), "{message}");
+    let plan = plan_of(&format!("exclude = [{{clients = 1, threads = 4}}]\n{load}")).unwrap();
+    let threads = plan.cases.iter().map(|case| (case.workload.n_clients, case.workload.n_threads));
+    assert_eq!(threads.collect::<Vec<_>>(), [(1, 1), (4, 1), (4, 4)]);
+    let shared = "[workload]\nclients = 4\nthreads = 3\n[[driver]]\nname = \"a\"\n[[driver]]\nname = \"b\"\n";
+    let message = plan_of(shared).unwrap_err();
+    assert!(message.contains("3 threads for 2 clients of each driver"), "{message}");
+    let mistaken = plan_of(&format!("exclude = [{{clients = 9}}]\n{load}")).unwrap_err();
+    assert!(!mistaken.contains("workload.threads"), "the combinations are not those asked for: {mistaken}");
+}
+
+#[test]
 fn scales_are_resolved_against_the_machine() {
     let check = |text: &str, expected: u32| {
         assert_eq!(plan_of(text).unwrap().cases[0].workload.scale, expected, "{text}");

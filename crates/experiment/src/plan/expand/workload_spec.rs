@@ -130,7 +130,7 @@ fn people(
         ));
     }
     let default_threads = n_clients_each.div_ceil(64).min((site.n_cpus / 2).max(1));
-    let n_threads = n_threads?.unwrap_or(default_threads).min(n_clients_each);
+    let n_threads = n_threads?.unwrap_or(default_threads);
     Some(People { n_clients, n_threads, drivers })
 }
 
