@@ -1,7 +1,9 @@
 //! Which combinations of levels become cases, and the order of their runs.
 
+use model::experiment::levels::Levels;
 use model::experiment::plan::{Design, RunOrder, RunSpec};
-use model::experiment::selector::{Selector, names};
+use model::experiment::selector::{Selector, is_level, names};
+use model::text::units::SettingValue;
 use workload::Prng;
 
 /// A key of the experiment file with its levels as text.
@@ -65,7 +67,7 @@ impl Combine<'_> {
         let mut combinations: Vec<Combination> =
             chosen.iter().map(|levels| spread(&bundles, levels, dimensions.len())).collect();
         for selector in self.exclude {
-            check_keys("experiment.exclude", selector, dimensions)?;
+            check_levels("experiment.exclude", selector, dimensions)?;
             let before = combinations.len();
             combinations.retain(|combination| !selector.selects(&levels_of(dimensions, combination)));
             if combinations.len() == before {
@@ -95,16 +97,31 @@ pub(crate) fn levels_of(
     dimensions.iter().zip(combination).map(level).collect()
 }
 
-/// Refuses a key that names no factor: it would select nothing without notice.
-pub(crate) fn check_keys(place: &str, selector: &Selector, dimensions: &[Dimension]) -> Result<(), String> {
-    for key in selector.levels.keys() {
-        dimension_named(place, key, dimensions)?;
+/// Refuses a key that names no factor, and a level that no case has: they would select nothing without notice.
+fn check_levels(place: &str, selector: &Selector, dimensions: &[Dimension]) -> Result<(), String> {
+    for (key, wanted) in &selector.levels {
+        let Dimension { key: whole, levels } = &dimensions[dimension_named(place, key, dimensions)?];
+        expect_levels(place, (key.as_str(), wanted), |wanted| {
+            levels.iter().any(|level| is_level(whole, wanted, level))
+        })?;
     }
     Ok(())
 }
 
+/// Refuses levels of a selector's key for which `is_there` returns false.
+pub(crate) fn expect_levels(
+    place: &str,
+    (key, wanted): (&str, &Levels<SettingValue>),
+    is_there: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    match wanted.all().iter().find(|level| !is_there(&level.0)) {
+        Some(level) => Err(format!("{place}: no case has {key} {level}; correct or remove it")),
+        None => Ok(()),
+    }
+}
+
 fn words_of(selector: &Selector) -> String {
-    let levels = |levels: &model::experiment::levels::Levels<model::text::units::SettingValue>| {
+    let levels = |levels: &Levels<SettingValue>| {
         levels.all().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
     };
     selector.levels.iter().map(|(key, of)| format!("{key} {}", levels(of))).collect::<Vec<_>>().join(" and ")
@@ -292,7 +309,8 @@ mod tests {
         );
         check(&[&["v", "x"], &["x", "one"]], &[], "a.x is zipped twice");
         check(&[], &["clients = 8"], "experiment.exclude: `clients` is not a factor");
-        check(&[], &["c = 70"], "no case has c 70");
+        check(&[], &["c = [7, 70]"], "experiment.exclude: no case has c 70; correct or remove it");
+        check(&[], &["c = 7", "c = 7\na.v = 1"], "no case has a.v 1 and c 7");
         check(&[], &["one = 'u'"], "leaves no case");
     }
 

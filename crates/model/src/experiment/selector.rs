@@ -1,11 +1,15 @@
 //! Selects cases by their levels: `{version = "9.6", clients = [256, 512]}`.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::experiment::levels::Levels;
-use crate::text::units::SettingValue;
+use crate::load::Pace;
+use crate::load::course::RampUp;
+use crate::text::units::{Scale, SettingValue, Span};
 
 /// Keys of factors, complete (`workload.clients`) or by their last part (`clients`), each with one or several levels. A
 /// case is selected if it has one of the levels for every key.
@@ -50,8 +54,17 @@ impl Selector {
     pub fn selects(&self, case: &BTreeMap<String, String>) -> bool {
         self.levels.iter().all(|(key, wanted)| {
             let mut found = case.iter().filter(|(whole, _)| names(key, whole));
-            found.any(|(_, level)| wanted.all().iter().any(|wanted| is_level(&wanted.0, level)))
+            found.any(|(whole, level)| wanted.all().iter().any(|wanted| is_level(whole, &wanted.0, level)))
         })
+    }
+
+    /// The same without the levels for which `is_there`, given the key as written, returns false; `None` if a key has no other.
+    pub fn reduced(&self, is_there: impl Fn(&str, &str) -> bool) -> Option<Selector> {
+        let of_key = |(key, wanted): (&String, &Levels<SettingValue>)| {
+            let left = wanted.all().iter().filter(|level| is_there(key, &level.0)).cloned().collect();
+            Some((key.clone(), Levels::many(left)?))
+        };
+        Some(Selector { levels: self.levels.iter().map(of_key).collect::<Option<_>>()? })
     }
 }
 
@@ -60,9 +73,26 @@ pub fn names(key: &str, whole: &str) -> bool {
     whole == key || whole.strip_suffix(key).is_some_and(|head| head.ends_with('.'))
 }
 
-/// A bare boolean is read as a setting's `on`, which other keys write as `true`.
-fn is_level(wanted: &str, level: &str) -> bool {
-    wanted == level || matches!((wanted, level), ("on", "true") | ("off", "false"))
+/// Whether `wanted`, as somebody writes it, is the level of the key `whole` that cases write as `level`: `60s` is `1min`.
+pub fn is_level(whole: &str, wanted: &str, level: &str) -> bool {
+    // A bare boolean is read as a setting's `on`, which other keys write as `true`.
+    let is_switch = matches!((wanted, level), ("on", "true") | ("off", "false"));
+    is_switch || wanted == level || as_cases_write(whole, wanted).is_some_and(|wanted| wanted == level)
+}
+
+/// A value of a key that cases write in a form of its own; `None` for other keys, and for what is no value of it.
+fn as_cases_write(whole: &str, text: &str) -> Option<String> {
+    fn of<T: FromStr + Display>(text: &str) -> Option<String> {
+        text.parse::<T>().ok().map(|value| value.to_string())
+    }
+    match whole {
+        "workload.scale" => of::<Scale>(text),
+        // A bare number is a rate.
+        "workload.pace" => of::<Pace>(text).or_else(|| of::<Pace>(&format!("{text}/s"))),
+        "run.measure" | "run.grace" => of::<Span>(text),
+        "run.ramp_up" => of::<RampUp>(text),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -71,10 +101,18 @@ mod tests {
 
     #[test]
     fn cases_are_selected_by_whole_keys_and_by_their_ends() {
-        let case: BTreeMap<String, String> =
-            [("server.version", "9.6"), ("workload.clients", "512"), ("workload.all_warehouses", "true")]
-                .map(|(key, level)| (key.to_string(), level.to_string()))
-                .into();
+        let case: BTreeMap<String, String> = [
+            ("server.version", "9.6"),
+            ("server.settings.checkpoint_timeout", "60s"),
+            ("workload.clients", "512"),
+            ("workload.all_warehouses", "true"),
+            ("workload.scale", "3x RAM"),
+            ("workload.pace", "2000/s"),
+            ("run.measure", "1min"),
+            ("run.ramp_up", "1min"),
+        ]
+        .map(|(key, level)| (key.to_string(), level.to_string()))
+        .into();
         let check = |text: &str, expected: bool| {
             let selector: Selector = serde_json::from_str(text).unwrap();
             assert_eq!(selector.selects(&case), expected, "{text}");
@@ -85,5 +123,22 @@ mod tests {
         check(r#"{"server": {"version": "9.6"}, "workload": {"clients": 16}}"#, false);
         check(r#"{"workload.clients": 512, "all_warehouses": true}"#, true);
         check(r#"{"lients": 512}"#, false);
+        check(r#"{"measure": ["30s", "60s"], "run.ramp_up": "60s"}"#, true);
+        check(r#"{"scale": "3.0xRAM", "pace": 2000}"#, true);
+        check(r#"{"pace": "poisson 2000.0/s"}"#, true);
+        check(r#"{"pace": "constant 2000/s"}"#, false);
+        check(r#"{"checkpoint_timeout": "1min"}"#, false);
+    }
+
+    #[test]
+    fn levels_that_are_gone_leave_a_selector() {
+        let reduced = |text: &str| {
+            let selector: Selector = serde_json::from_str(text).unwrap();
+            selector
+                .reduced(|_, level| level != "512")
+                .map(|selector| serde_json::to_string(&selector).unwrap())
+        };
+        assert_eq!(reduced(r#"{"clients": [256, 512]}"#).as_deref(), Some(r#"{"clients":"256"}"#));
+        assert_eq!(reduced(r#"{"clients": 512, "version": "18"}"#), None);
     }
 }

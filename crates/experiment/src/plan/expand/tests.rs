@@ -171,6 +171,16 @@ fn contradictions_are_refused() {
 }
 
 #[test]
+fn levels_are_selected_however_they_are_written() {
+    let measure = "[run]\nmeasure = [\"30s\", \"60s\", \"5min\"]\n";
+    let plan = plan_of(&format!("exclude = [{{measure = [\"30s\", \"60s\"]}}]\n{measure}")).unwrap();
+    assert_eq!(plan.cases.iter().map(|case| case.window.measure_s).collect::<Vec<_>>(), [300]);
+    assert_eq!(plan_of(&format!("baseline = {{measure = \"60s\"}}\n{measure}")).unwrap().baseline, 2);
+    let message = plan_of(&format!("exclude = [{{measure = [\"30s\", \"61s\"]}}]\n{measure}")).unwrap_err();
+    assert_eq!(message, "experiment.exclude: no case has measure 61s; correct or remove it");
+}
+
+#[test]
 fn lengths_and_steps_before_a_run_are_factors_like_others() {
     let text = "[run]\nmeasure = [\"10s\", \"30s\"]\n[prepare]\nprewarm = [true, false]\n";
     let plan = plan_of(text).unwrap();

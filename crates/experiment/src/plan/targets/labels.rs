@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use model::experiment::Experiment;
-use model::experiment::selector::{Selector, names};
+use model::experiment::selector::{Selector, is_level, names};
 use model::experiment::target::LABEL;
 
 use crate::plan::design::{self, Combination, Dimension};
+
+/// The key in messages.
+const PLACE: &str = "experiment.baseline";
 
 /// The labels of all targets.
 pub(crate) struct Labels {
@@ -51,18 +54,18 @@ impl Labels {
     ) -> Result<u32, String> {
         let Some(selector) = selector else { return Ok(0) };
         let labels = self.keys();
-        for key in selector.levels.keys() {
+        for (key, wanted) in &selector.levels {
             let is_label = labels.iter().any(|label| names(key, label));
             let is_factor = dimensions.iter().any(|dimension| names(key, &dimension.key));
             match (is_label, is_factor) {
                 (true, true) => {
                     return Err(format!(
-                        "experiment.baseline: `{key}` is a label of the targets and a factor; write the whole key"
+                        "{PLACE}: `{key}` is a label of the targets and a factor; write the whole key"
                     ));
                 }
                 (true, false) => {}
                 (false, _) => {
-                    design::dimension_named("experiment.baseline", key, dimensions).map_err(|error| {
+                    design::dimension_named(PLACE, key, dimensions).map_err(|error| {
                         match labels.as_slice() {
                             [] => error,
                             labels => format!("{error}; labels of its targets: {}", labels.join(", ")),
@@ -70,12 +73,22 @@ impl Labels {
                     })?;
                 }
             }
+            design::expect_levels(PLACE, (key.as_str(), wanted), |wanted| self.has(dimensions, key, wanted))?;
         }
         combinations
             .iter()
             .position(|combination| selector.selects(&self.levels_of(dimensions, combination)))
             .map(|n| n as u32 + 1)
-            .ok_or_else(|| "experiment.baseline: no case has these levels".to_string())
+            .ok_or_else(|| format!("{PLACE}: no case has these levels together"))
+    }
+
+    /// Whether a factor or a label that `key` names has a level that somebody may write as `wanted`.
+    fn has(&self, dimensions: &[Dimension], key: &str, wanted: &str) -> bool {
+        let of_factors = dimensions.iter().map(|dimension| (&dimension.key, dimension.levels.as_slice()));
+        let of_labels = self.of_target.values().flatten();
+        let all = of_factors.chain(of_labels.map(|(label, value)| (label, std::slice::from_ref(value))));
+        all.filter(|(whole, _)| names(key, whole))
+            .any(|(whole, levels)| levels.iter().any(|level| is_level(whole, wanted, level)))
     }
 
     /// Factors, and labels in which targets differ, that a baseline's selector names.
@@ -116,7 +129,9 @@ mod tests {
         let none = Labels { of_target: BTreeMap::new() };
         let gone: Selector = toml::from_str("version = '9.6'").unwrap();
         let message = none.baseline(Some(&gone), &dimensions, &[vec![0], vec![1]]).unwrap_err();
-        assert_eq!(message, "experiment.baseline: no case has these levels");
+        assert_eq!(message, "experiment.baseline: no case has version 9.6; correct or remove it");
+        let apart: Selector = toml::from_str("version = ['12', '18']").unwrap();
+        assert_eq!(none.baseline(Some(&apart), &dimensions, &[vec![1]]), Ok(1));
     }
 
     #[test]
@@ -157,6 +172,9 @@ mod tests {
             message.ends_with("its factors: target, workload.clients; labels of its targets: target.country, target.provider, target.size"),
             "{message}"
         );
-        assert_eq!(plan("provider = \"z\"").unwrap_err(), "experiment.baseline: no case has these levels");
+        let message = plan("provider = \"z\"").unwrap_err();
+        assert_eq!(message, "experiment.baseline: no case has provider z; correct or remove it");
+        let message = plan("provider = \"x\", size = \"large\"").unwrap_err();
+        assert_eq!(message, "experiment.baseline: no case has these levels together");
     }
 }
