@@ -1,7 +1,7 @@
 //! Changes and their reasons: levels before and after, by key.
 
 use model::experiment::Experiment;
-use model::experiment::selector::{Selector, names};
+use model::experiment::selector::{Selector, is_level, names};
 
 use super::Change;
 use crate::plan::design::Dimension;
@@ -31,8 +31,17 @@ impl LevelsBefore {
 
     /// Levels of a key that is given in full or by its last part.
     fn levels(&self, key: &str) -> Option<&[String]> {
-        let known = self.dimensions.iter().find(|dimension| names(key, &dimension.key))?;
-        Some(&known.levels)
+        Some(&self.dimension(key)?.levels)
+    }
+
+    fn dimension(&self, key: &str) -> Option<&Dimension> {
+        self.dimensions.iter().find(|dimension| names(key, &dimension.key))
+    }
+
+    /// Whether a level of a selector's key is left; labels of targets are not looked at.
+    fn has(&self, key: &str, wanted: &str) -> bool {
+        self.dimension(key)
+            .is_none_or(|known| known.levels.iter().any(|level| is_level(&known.key, wanted, level)))
     }
 
     /// Differences from `experiment`.
@@ -76,15 +85,10 @@ pub(super) fn dropped(key: &str, why: &str) -> Change {
 /// Reason for removing selectors whose levels are gone.
 pub(super) const LEVELS_LEFT_OUT: &str = "its levels were left out";
 
-/// Removes selectors of levels that are gone, which would be refused as mistakes.
+/// Removes levels that are gone from selectors, and selectors that have no others: they would be refused as mistakes.
 pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
     let snapshot = LevelsBefore::of(experiment);
-    let is_gone = |selector: &Selector| {
-        selector.levels.iter().any(|(key, wanted)| {
-            let is_there = |there: &[String]| wanted.all().iter().any(|level| there.contains(&level.0));
-            snapshot.levels(key).is_some_and(|there| !is_there(there))
-        })
-    };
+    let reduced = |selector: &Selector| selector.reduced(|key, wanted| snapshot.has(key, wanted));
     // Factors with different numbers of levels cannot vary together; a key that is gone is not a factor.
     let is_unlike = |keys: &Vec<String>| {
         let n_levels = |key: &String| snapshot.levels(key).map_or(0, <[String]>::len);
@@ -92,12 +96,14 @@ pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
     };
     let header = &mut experiment.experiment;
     let mut changes = Vec::new();
-    if header.baseline.as_ref().is_some_and(is_gone) {
-        header.baseline = None;
-        changes.push(dropped("experiment.baseline", LEVELS_LEFT_OUT));
+    if let Some(baseline) = header.baseline.take() {
+        header.baseline = reduced(&baseline);
+        if header.baseline.is_none() {
+            changes.push(dropped("experiment.baseline", LEVELS_LEFT_OUT));
+        }
     }
     let n_before = header.exclude.len();
-    header.exclude.retain(|selector| !is_gone(selector));
+    header.exclude = header.exclude.iter().filter_map(reduced).collect();
     if header.exclude.len() < n_before {
         changes.push(dropped("experiment.exclude", LEVELS_LEFT_OUT));
     }

@@ -109,6 +109,22 @@ fn clients_that_are_not_varied_do_not_queue_for_the_processors() {
 }
 
 #[test]
+fn selectors_stay_as_long_as_a_level_of_theirs_does() {
+    let text = "[experiment]\nname = \"x\"\nbaseline = {prewarm = false, clients = [1, 640]}\n\
+                exclude = [{prewarm = true, measure = \"60s\"}, {clients = 640}]\n[workload]\nclients = [1, 640]\n\
+                [run]\nmeasure = [\"60s\", \"30s\"]\n[prepare]\nprewarm = [true, false]\n";
+    let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+    let changes = changes::drop_selectors(&mut experiment);
+    assert_eq!(changes, []);
+    experiment.workload.clients = Levels::one(1);
+    let changes = changes::drop_selectors(&mut experiment);
+    assert_eq!(changes, [changes::dropped("experiment.exclude", changes::LEVELS_LEFT_OUT)]);
+    let header = &experiment.experiment;
+    assert_eq!(header.baseline.as_ref().unwrap().levels["clients"].all().len(), 1);
+    assert_eq!(header.exclude.len(), 1);
+}
+
+#[test]
 fn threads_are_no_more_than_the_clients_that_are_left() {
     let text =
         "[experiment]\nname = \"x\"\n[workload]\nclients = 64\nthreads = [2, 16]\n[run]\nmeasure = \"5s\"\n";
