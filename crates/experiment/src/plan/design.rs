@@ -1,5 +1,7 @@
 //! Which combinations of levels become cases, and the order of their runs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use model::experiment::levels::Levels;
 use model::experiment::plan::{Design, RunOrder, RunSpec};
 use model::experiment::selector::{Selector, is_level, names};
@@ -20,16 +22,6 @@ impl Dimension {
     pub(crate) fn is_factor(&self) -> bool {
         self.levels.len() > 1
     }
-
-    /// Refuses a level given twice, which would make two indistinguishable cases; in a zip the other factors
-    /// distinguish them.
-    fn check_distinct(&self) -> Result<(), String> {
-        let repeated = self.levels.iter().enumerate().find(|(n, level)| self.levels[..*n].contains(level));
-        match repeated {
-            Some((_, level)) => Err(format!("{}: level {level} is given twice", self.key)),
-            None => Ok(()),
-        }
-    }
 }
 
 /// More runs than this are a mistake: at two seconds each they would take almost a month.
@@ -49,9 +41,7 @@ impl Combine<'_> {
     /// When a key is not a factor, zipped factors differ in length, or no combination is left.
     pub(crate) fn combinations(&self, dimensions: &[Dimension]) -> Result<Vec<Combination>, String> {
         let bundles = bundles(dimensions, self.zip)?;
-        for dimension in dimensions.iter().filter(|dimension| !self.is_zipped(dimension)) {
-            dimension.check_distinct()?;
-        }
+        bundles.iter().try_for_each(|bundle| expect_distinct(bundle, dimensions))?;
         let n_levels: Vec<usize> = bundles.iter().map(|bundle| dimensions[bundle[0]].levels.len()).collect();
         let n_all = n_levels.iter().try_fold(1_usize, |product, n| product.checked_mul(*n));
         let chosen = match self.design {
@@ -82,17 +72,10 @@ impl Combine<'_> {
             false => Ok(combinations),
         }
     }
-
-    fn is_zipped(&self, dimension: &Dimension) -> bool {
-        self.zip.iter().flatten().any(|key| names(key, &dimension.key))
-    }
 }
 
 /// Levels of a combination by key.
-pub(crate) fn levels_of(
-    dimensions: &[Dimension],
-    combination: &Combination,
-) -> std::collections::BTreeMap<String, String> {
+pub(crate) fn levels_of(dimensions: &[Dimension], combination: &Combination) -> BTreeMap<String, String> {
     let level = |(dimension, &n): (&Dimension, &usize)| (dimension.key.clone(), dimension.levels[n].clone());
     dimensions.iter().zip(combination).map(level).collect()
 }
@@ -146,6 +129,7 @@ pub(crate) fn dimension_named(place: &str, key: &str, dimensions: &[Dimension]) 
 /// Dimensions that vary together, each bundle at the place of its first member; most are alone.
 fn bundles(dimensions: &[Dimension], zip: &[Vec<String>]) -> Result<Vec<Vec<usize>>, String> {
     let mut bundle_of: Vec<usize> = (0..dimensions.len()).collect();
+    let mut is_zipped = vec![false; dimensions.len()];
     for keys in zip {
         let members: Result<Vec<usize>, String> =
             keys.iter().map(|key| dimension_named("experiment.zip", key, dimensions)).collect();
@@ -162,7 +146,7 @@ fn bundles(dimensions: &[Dimension], zip: &[Vec<String>]) -> Result<Vec<Vec<usiz
                     b.levels.len()
                 ));
             }
-            if bundle_of[member] != member && bundle_of[member] != first {
+            if std::mem::replace(&mut is_zipped[member], true) {
                 return Err(format!("experiment.zip: {} is zipped twice", b.key));
             }
             bundle_of[member] = first;
@@ -170,6 +154,22 @@ fn bundles(dimensions: &[Dimension], zip: &[Vec<String>]) -> Result<Vec<Vec<usiz
     }
     let of = |first: usize| (0..dimensions.len()).filter(|&n| bundle_of[n] == first).collect::<Vec<_>>();
     Ok((0..dimensions.len()).map(of).filter(|bundle| !bundle.is_empty()).collect())
+}
+
+/// Refuses levels of a bundle that are given twice, which would make two indistinguishable cases.
+fn expect_distinct(bundle: &[usize], dimensions: &[Dimension]) -> Result<(), String> {
+    let row = |n: usize| -> Vec<&str> { bundle.iter().map(|&at| dimensions[at].levels[n].as_str()).collect() };
+    let mut seen = BTreeSet::new();
+    let mut rows = (0..dimensions[bundle[0]].levels.len()).map(row);
+    let Some(repeated) = rows.find(|row| !seen.insert(row.clone())) else { return Ok(()) };
+    let levels = || {
+        let words = |(&at, level): (&usize, &&str)| format!("{} {level}", dimensions[at].key);
+        bundle.iter().zip(&repeated).map(words).collect::<Vec<_>>().join(" with ")
+    };
+    Err(match bundle {
+        [one] => format!("{}: level {} is given twice", dimensions[*one].key, repeated[0]),
+        _ => format!("experiment.zip: {} is given twice", levels()),
+    })
 }
 
 /// Every combination.
@@ -307,11 +307,28 @@ mod tests {
             &[],
             "experiment.zip: `w` is not a factor of this experiment; its factors: a.v, a.x, b.c",
         );
-        check(&[&["v", "x"], &["x", "one"]], &[], "a.x is zipped twice");
+        check(&[&["v", "x"], &["x", "v"]], &[], "a.x is zipped twice");
+        check(&[&["x", "v"], &["v", "x"]], &[], "a.v is zipped twice");
+        check(&[&["v", "v"]], &[], "a.v is zipped twice");
         check(&[], &["clients = 8"], "experiment.exclude: `clients` is not a factor");
         check(&[], &["c = [7, 70]"], "experiment.exclude: no case has c 70; correct or remove it");
         check(&[], &["c = 7", "c = 7\na.v = 1"], "no case has a.v 1 and c 7");
         check(&[], &["one = 'u'"], "leaves no case");
+    }
+
+    #[test]
+    fn levels_that_are_zipped_are_distinct_together() {
+        let dimensions = dimensions(&[("a.v", "1 1 2 2"), ("b.c", "7 8 7 7")]);
+        let refused = |dimensions: &[Dimension], keys: &[&str]| {
+            let zip = [keys.iter().map(ToString::to_string).collect()];
+            let combine = Combine { design: Design::Grid, zip: &zip, exclude: &[] };
+            combine.combinations(dimensions).unwrap_err()
+        };
+        assert_eq!(
+            refused(&dimensions, &["v", "c"]),
+            "experiment.zip: a.v 2 with b.c 7 is given twice"
+        );
+        assert_eq!(refused(&dimensions[..1], &["v"]), "a.v: level 1 is given twice");
     }
 
     #[test]
