@@ -3,7 +3,7 @@
 pub mod what_ifs;
 
 use model::experiment::case::Case;
-use model::experiment::plan::{Plan, RunSpec};
+use model::experiment::plan::{Plan, RunOrder, RunSpec};
 use workload::Prng;
 
 use crate::plan::question;
@@ -67,6 +67,8 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
             plan.description
         ),
         repeats: pairs.n_max,
+        // The file's order is for its own cases.
+        order: RunOrder::Randomized,
         precision: pairs.precision,
         is_comparison: true,
         factors,
@@ -138,6 +140,13 @@ mod tests {
             n_a_first += u32::from(pair[0].case == 1);
         }
         assert!((10..=30).contains(&n_a_first), "{n_a_first} of 40 begin with A");
+    }
+
+    #[test]
+    fn the_order_of_the_file_is_not_that_of_the_pairs() {
+        let sequential = || side("order = \"sequential\"\n", &[]);
+        let plan = plan(sequential(), sequential(), Pairs { n_max: 6, precision: None }).unwrap();
+        assert_eq!(plan.order, RunOrder::Randomized);
     }
 
     #[test]
