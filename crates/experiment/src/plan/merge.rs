@@ -72,6 +72,9 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str) -> Result<Me
         tool_version: tool_version.to_string(),
         made_unix_ns: parts.iter().map(|part| part.plan.made_unix_ns).max().unwrap_or_default(),
         repeats: 0,
+        // The one that spreads the runs of a case least: a doubt about one part is one about the study.
+        order: parts.iter().map(|part| part.plan.order).max().unwrap_or_default(),
+        servers_at_a_time: parts.iter().filter_map(|part| part.plan.servers_at_a_time).min(),
         factors: if by_origin { vec![origin::FACTOR.to_string()] } else { Vec::new() },
         baseline_factors: if by_origin {
             vec![origin::FACTOR.to_string()]
@@ -275,7 +278,7 @@ fn expect_distinct(parts: &[Part], runs: &[MergedRun]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::experiment::plan::RunState;
+    use model::experiment::plan::{RunOrder, RunState};
     use model::experiment::repeat::Repeat;
     use model::run::concurrent::ConcurrentRun;
 
@@ -329,6 +332,24 @@ mod tests {
         assert_eq!(merged.plan.factors, ["origin", "workload.clients"]);
         let origins: Vec<&str> = merged.plan.cases.iter().map(|case| &*case.levels["origin"]).collect();
         assert_eq!(origins, ["a", "a", "b", "b"]);
+    }
+
+    #[test]
+    fn the_order_is_the_one_that_spreads_the_runs_least_whichever_part_comes_first() {
+        let in_turn = CLIENTS.replace("[run]", "[run]\nservers_at_a_time = 1");
+        let mut by_server = part("b", CLIENTS, 20);
+        by_server.plan.order = RunOrder::ByServer;
+        let mut sequential = part("c", &in_turn, 30);
+        sequential.plan.order = RunOrder::Sequential;
+        let of = |parts: Vec<Part>| {
+            let plan = merge(parts, false, "9").unwrap().plan;
+            (plan.order, plan.servers_at_a_time)
+        };
+        let parts = vec![part("a", CLIENTS, 10), by_server, sequential];
+        let reversed = parts.iter().rev().cloned().collect();
+        assert_eq!(of(parts[..2].to_vec()), (RunOrder::ByServer, None));
+        assert_eq!(of(parts), (RunOrder::Sequential, Some(1)));
+        assert_eq!(of(reversed), (RunOrder::Sequential, Some(1)));
     }
 
     #[test]

@@ -24,7 +24,7 @@ words! {
 }
 
 words! {
-    /// Order of the runs.
+    /// Order of the runs. The later in this list, the less it spreads the runs of a case over time.
     RunOrder, "an order" {
         /// Blocks that contain every case once, each in its own random order.
         #[default]
