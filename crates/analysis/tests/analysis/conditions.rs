@@ -61,3 +61,19 @@ fn what_a_study_states_is_a_note_and_what_runs_lack_of_it_is_a_doubt() {
     let met = findings_of(&["fsync=off", "disks by LUKS"], &[("fsync", "off")]);
     assert!(met.iter().all(|finding| finding.severity == Severity::Note), "{met:#?}");
 }
+
+#[test]
+fn a_condition_is_met_by_the_same_words_in_the_settings_of_the_experiment() {
+    let is_doubted = |given: &str, shown: &str, source: &str| {
+        let mut data = quiet::run(1);
+        data.record.case.conditions = vec!["Work_Mem=65536".parse().unwrap()];
+        data.record.case.server.settings.insert("work_mem".to_string(), given.to_string());
+        let setting = Setting { value: shown.to_string(), source: source.to_string() };
+        data.record.server.as_mut().unwrap().settings.insert("work_mem".to_string(), setting);
+        let findings = study(&quiet::experiment(1, vec![data])).runs.remove(0).findings;
+        findings.iter().any(|finding| finding.id == "condition-unmet")
+    };
+    assert!(!is_doubted("65536", "64MB", "configuration file"));
+    assert!(is_doubted("65536", "32MB", "database"), "something else decides");
+    assert!(is_doubted("32MB", "32MB", "configuration file"));
+}

@@ -183,10 +183,11 @@ impl fmt::Display for PgVersion {
     }
 }
 
-/// A size in PostgreSQL's notation, in bytes; a bare number is in units of `bare_bytes`. `None` if it is not a size.
+/// A size in PostgreSQL's notation, in bytes, with a fraction as since 12; a bare number is in units of `bare_bytes`. `None` if it is
+/// not a size.
 pub fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
     let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit_bytes = match unit.trim() {
         "" => bare_bytes,
@@ -197,7 +198,13 @@ pub fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
         "TB" => 1 << 40,
         _ => return None,
     };
-    number.parse::<u64>().ok()?.checked_mul(unit_bytes)
+    match number.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(unit_bytes),
+        Err(_) => {
+            let bytes = number.parse::<f64>().ok()? * unit_bytes as f64;
+            (bytes < u64::MAX as f64).then_some(bytes.round() as u64)
+        }
+    }
 }
 
 /// The value of a server setting (GUC); numbers and booleans become the text PostgreSQL expects.
@@ -309,8 +316,11 @@ mod tests {
         check("16GB", Some(16 << 30));
         check("8kB", Some(8192));
         check("16384", Some(16384 * 8192));
+        check("1.5GB", Some(1536 << 20));
         check("", None);
+        check(".", None);
         check("99999999999999TB", None);
+        check("99999999999999.5TB", None);
         check("12 parsecs", None);
     }
 }

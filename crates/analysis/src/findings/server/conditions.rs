@@ -1,15 +1,19 @@
 //! The finding about conditions of a study that a run does not meet.
 
+use model::experiment::case::Case;
+use model::experiment::plan::condition::Condition;
+use model::run::server::Setting;
+
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
 use crate::findings::{Check, Rule, RunContext};
-use crate::run::settings::server_as_sessions_have_it;
+use crate::run::settings::{changed_in_sessions, server_as_sessions_have_it};
 
 pub(in crate::findings) const CONDITION_UNMET: Rule = Rule {
     id: "condition-unmet",
     title: "A condition of the study is not met",
     severity: "Doubt when the server reports another value of a setting that experiment.conditions state, or none",
-    source: "experiment.conditions; two texts for one value are equal",
+    source: "experiment.conditions; two texts for one value are equal, and a value from server.settings is the one that these give",
     advice: "Set it in server.settings, or on the server by URL, or take it out of experiment.conditions.",
     evidence: "Settings of the server, as a session of the load's role and database sees them, and the conditions of the case.",
     why: "Reports print the conditions next to every figure: readers take them for true.",
@@ -20,15 +24,26 @@ pub(in crate::findings) const CONDITION_UNMET: Rule = Rule {
 fn condition_unmet(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
     let server = server_as_sessions_have_it(record)?;
+    let changed = changed_in_sessions(record).unwrap_or_default();
     let mut unmet = Vec::new();
     for condition in &record.case.conditions {
         let Some((name, wanted)) = condition.setting() else { continue };
         let known = server.settings.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         match known {
             Some((_, setting)) if condition.is_met_by(&setting.value) => {}
+            Some((known, setting))
+                if is_given(&record.case, condition, setting) && !changed.contains_key(known.as_str()) => {}
             Some((_, setting)) => unmet.push(format!("{name} is {}, not {wanted}", setting.value)),
             None => unmet.push(format!("the server reports no {name}")),
         }
     }
     (!unmet.is_empty()).then(|| CONDITION_UNMET.finds(Severity::Doubt, list(&unmet, 4)))
+}
+
+/// Whether the server has the value from the experiment, which may write it as no server shows it: `25%` of memory, or a number without
+/// the setting's unit.
+fn is_given(case: &Case, condition: &Condition, setting: &Setting) -> bool {
+    let gives = |(name, value): (&String, &String)| condition.names(name) && condition.is_met_by(value);
+    // Where pgdyno writes settings.
+    setting.source == "configuration file" && case.server.settings.iter().any(gives)
 }

@@ -214,6 +214,8 @@ fn conditions_are_those_that_runs_get() {
     let text = "conditions = [\"fsync=off\"]\n[server]\nurl = \"host=h\"";
     let by_url = Resources { url_keywords: Some(BTreeMap::new()), ..site() };
     assert!(plan_at(text, &by_url).is_ok(), "its runs are held against it");
+    let share = plan_at(&text.replace("fsync=off", "shared_buffers=25%"), &by_url).unwrap_err();
+    assert!(share.contains("no server shows a share of memory"), "{share}");
 }
 
 #[test]
