@@ -10,7 +10,7 @@ use toml::{Table, Value};
 /// A key of the experiment file given on the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Override {
-    /// Dotted key: `workload.clients`.
+    /// Dotted key: `workload.clients`; [`path`] gives its parts.
     pub key: String,
     /// Its value; a list makes it a factor.
     pub value: Value,
@@ -36,17 +36,13 @@ impl Override {
             .split_once('=')
             .ok_or_else(|| format!("{option} `{text}` has no `=`; example: {option} workload.scale=100"))?;
         let key = key.trim();
-        let is_name = |part: &str| {
-            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
-        };
-        if !key.split('.').all(is_name) {
-            return Err(format!(
-                "{option}: `{key}` is not a key of the experiment file; example: workload.scale"
-            ));
-        }
+        let parts = parts(key).ok_or_else(|| {
+            format!("{option}: `{key}` is not a key of the experiment file; example: workload.scale")
+        })?;
+        let key = joined(&parts);
         // A server's address may contain a password, so messages do not repeat it.
-        let origin = format!("{option} {}", if key == "server.url" { key } else { text });
-        Ok(Override { key: key.to_string(), value: parse_value(value.trim()), origin })
+        let origin = format!("{option} {}", if key == "server.url" { &key } else { text });
+        Ok(Override { key, value: parse_value(value.trim()), origin })
     }
 
     /// Makes a value from text levels: a single level is a value, several are a list.
@@ -57,6 +53,47 @@ impl Override {
         };
         Override { key: key.to_string(), value, origin }
     }
+}
+
+/// What precedes the name of a setting, which may have dots of its own: `auto_explain.log_min_duration`.
+const SETTINGS: &str = "server.settings.";
+
+/// The parts of an [`Override`]'s key, each the name of a section or of a key in it.
+pub fn path(key: &str) -> Vec<String> {
+    match key.strip_prefix(SETTINGS) {
+        Some(name) => vec!["server".to_string(), "settings".to_string(), name.to_string()],
+        None => parts(key).unwrap_or_else(|| vec![key.to_string()]),
+    }
+}
+
+/// The parts of a dotted key as TOML has them, where those with other signs are in quotes; `None` if it is none.
+fn parts(key: &str) -> Option<Vec<String>> {
+    let mut place = match key.contains('\n') {
+        true => return None,
+        false => Value::Table(format!("{key} = 0").parse().ok()?),
+    };
+    let mut parts = Vec::new();
+    while let Value::Table(table) = place {
+        let (name, value) = table.into_iter().next()?;
+        parts.push(name);
+        place = value;
+    }
+    Some(parts)
+}
+
+/// The one way in which a key is written.
+fn joined(parts: &[String]) -> String {
+    if let [server, settings, name @ ..] = parts
+        && (server.as_str(), settings.as_str(), name.is_empty()) == ("server", "settings", false)
+    {
+        return format!("{SETTINGS}{}", name.join("."));
+    }
+    let is_bare = |part: &str| part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    let written = |part: &String| match is_bare(part) && !part.is_empty() {
+        true => part.clone(),
+        false => Value::String(part.clone()).to_string(),
+    };
+    parts.iter().map(written).collect::<Vec<_>>().join(".")
 }
 
 fn parse_value(text: &str) -> Value {
@@ -128,7 +165,11 @@ fn with(table: &Table, change: &Override) -> Result<Table, FileError> {
     let explain = |error: toml::de::Error| {
         let words = mistakes::words(error.message());
         let name = change.key.rsplit('.').next().unwrap_or(&change.key);
-        let meant = is_unknown(&words, name).then(|| with_section(table, change, name)).flatten();
+        let meant = match change.key.split_once('.') {
+            // The settings of extensions have a dot.
+            Some((extension, _)) if is_unknown(&words, extension) => Some(format!("{SETTINGS}{}", change.key)),
+            _ => is_unknown(&words, name).then(|| with_section(table, change, name)).flatten(),
+        };
         let words = match meant.filter(|_| !words.contains("did you mean")) {
             Some(key) => format!("unknown field `{}`; did you mean `{key}`?", change.key),
             None => words,
@@ -152,7 +193,7 @@ fn with_section(table: &Table, change: &Override, name: &str) -> Option<String> 
     };
     let mut keys =
         ["experiment", "server", "workload", "run", "prepare"].map(|s| format!("{s}.{name}")).into_iter();
-    keys.find(is_known).or_else(|| (name == change.key).then(|| format!("server.settings.{name}")))
+    keys.find(is_known).or_else(|| (name == change.key).then(|| format!("{SETTINGS}{name}")))
 }
 
 /// The key that stays with another one that names a server: releases are built from a source that is given with them.
@@ -177,16 +218,16 @@ fn set(table: &mut Table, change: &Override) -> Result<(), FileError> {
             |key: &str| SERVER_KEYS.contains(&format!("server.{key}").as_str()) || key == "revision";
         server.retain(|key, _| !names_one(key) || Some(key) == kept);
     }
-    let mut parts: Vec<&str> = change.key.split('.').collect();
-    let last = parts.pop().expect("splitting gives at least one part");
+    let mut parts = path(&change.key);
+    let last = parts.pop().expect("a key has at least one part");
     let mut place = table;
     for part in parts {
-        let next = place.entry(part).or_insert_with(|| Value::Table(Table::new()));
+        let next = place.entry(part.clone()).or_insert_with(|| Value::Table(Table::new()));
         place = next.as_table_mut().ok_or_else(|| FileError {
             message: format!("{}: `{part}` is not a section of the experiment file", change.origin),
         })?;
     }
-    place.insert(last.to_string(), change.value.clone());
+    place.insert(last, change.value.clone());
     Ok(())
 }
 
@@ -303,6 +344,13 @@ mod tests {
             &|e| e.server.settings["shared_buffers"].all()[0].to_string(),
             "1GB",
         );
+        let of_extension = |e: &Experiment| {
+            let levels = &e.server.settings["auto_explain.log_min_duration"];
+            levels.all().iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+        };
+        check("server.settings.auto_explain.log_min_duration=[0, -1]", &of_extension, "0 and -1");
+        check("server . settings.\"auto_explain.log_min_duration\" = 5ms", &of_extension, "5ms");
+        check("\"workload\".'scale'=3", &|e| e.workload.scale.all()[0].to_string(), "3");
         check("server.settings.jit=false", &|e| e.server.settings["jit"].all()[0].to_string(), "off");
         check("server.version=9.6", &|e| e.server.version.as_ref().unwrap().all()[0].to_string(), "9.6");
         check("run.measure=5s", &|e| e.run.measure.all()[0].to_string(), "5s");
@@ -326,7 +374,12 @@ mod tests {
         check("run.repeats=8", "unknown field `run.repeats`; did you mean `experiment.repeats`?");
         check("workload.kind=tpch", "`tpch` is none of `tpcb`, ");
         check("scale", "has no `=`");
+        check("auto_explain.log_min_duration=0", "did you mean `server.settings.auto_explain.log_min_duration`?");
+        check("workload.\"a.b\"=0", "unknown field `a.b`");
         check("a b=1", "is not a key");
+        check("server.settings.a b=1", "is not a key");
+        check("server.settings.=1", "is not a key");
+        check("a.\n[b]\nc=1", "is not a key");
         check("experiment.name.x=1", "is not a section");
     }
 

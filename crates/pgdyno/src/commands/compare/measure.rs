@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use experiment::forecast::outlook::AROUND_LOAD_S;
-use experiment::plan::file::Override;
+use experiment::plan::file::{self, Override};
 use experiment::plan::pairs::{self, Changes, Pairs};
 use experiment::schedule::conduct;
 use model::experiment::case::ServerSource;
@@ -215,9 +215,9 @@ fn files(value: &toml::Value) -> Option<String> {
 fn levels_of_a(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
     let experiment: toml::Table = a.experiment_toml.parse().unwrap_or_default();
     let level_of = |key: &str| {
-        let mut parts = key.split('.');
-        let first = experiment.get(parts.next()?)?;
-        match parts.try_fold(first, |place, part| place.get(part))? {
+        let path = file::path(key);
+        let (first, below) = path.split_first()?;
+        match below.iter().try_fold(experiment.get(first)?, |place, part| place.get(part))? {
             toml::Value::String(text) => Some(text.clone()),
             toml::Value::Array(_) | toml::Value::Table(_) => None,
             other => Some(other.to_string()),
