@@ -279,13 +279,16 @@ pub(crate) struct ServerArgs {
 }
 
 /// Options that a resumed experiment may not change, because it goes on as it was asked for. The remaining ones may
-/// hold values that were hidden in its results.
-const WHAT_IS_ASKED: [&str; 19] = [
+/// hold values that were hidden in its results, or come from the environment.
+const WHAT_IS_ASKED: [&str; 24] = [
     "name",
     "title",
     "note",
     "threads",
     "drivers",
+    "agents",
+    "upload",
+    "host",
     "server",
     "versions",
     "bin_dir",
@@ -295,11 +298,13 @@ const WHAT_IS_ASKED: [&str; 19] = [
     "repeats",
     "scale",
     "schema",
+    "no_restore",
     "protocol",
     "workload",
     "pace",
     "fit",
     "calibrate",
+    "perf",
 ];
 
 /// Options of `run`.
@@ -547,4 +552,28 @@ pub(crate) struct NullArgs {
     /// Seed of the service times.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_resumed_experiment_refuses_what_it_would_ignore() {
+        const REMAINING: [&str; 7] = ["experiment", "scripts", "defines", "set", "nats", "creds", "ca"];
+        let options = ExperimentArgs::augment_args(clap::Command::new("run"));
+        for id in options.get_arguments().map(|option| option.get_id().as_str()) {
+            assert!(WHAT_IS_ASKED.contains(&id) != REMAINING.contains(&id), "{id}");
+        }
+        let parsed = |options: &str| {
+            let words = "pgdyno run --resume out".split(' ').chain(options.split_whitespace());
+            Cli::try_parse_from(words).map(drop).map_err(|error| error.kind())
+        };
+        for options in ["--no-restore", "--host ssh:a", "--perf", "--agents all", "--upload", "-c 4"] {
+            assert_eq!(parsed(options), Err(ErrorKind::ArgumentConflict), "{options}");
+        }
+        assert_eq!(parsed("again.toml -f a.sql -D a=1 --set workload.scale=1 --yes"), Ok(()));
+    }
 }
