@@ -206,7 +206,7 @@ pub(crate) struct ExperimentArgs {
     pub(crate) agents: Option<AgentsWanted>,
     #[command(flatten)]
     pub(crate) nats: NatsArgs,
-    /// Put a copy of this program on the machines of --driver and --host where it is missing or another build.
+    /// Put a copy of this program on the machines of drivers and of observed servers where it is missing or another build.
     #[arg(long)]
     pub(crate) upload: bool,
     /// The host of the server by URL, to be observed there: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there.
@@ -444,8 +444,8 @@ pub(crate) struct CompareArgs {
     /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) drivers: Vec<DriverSection>,
-    /// Put a copy of this program on drivers' machines where it is missing or another build.
-    #[arg(long, requires = "drivers")]
+    /// Put a copy of this program on the machines of drivers and of observed servers where it is missing or another build.
+    #[arg(long, conflicts_with = "results")]
     pub(crate) upload: bool,
     /// Length of the measurement window, per run, or per round of a duet.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]

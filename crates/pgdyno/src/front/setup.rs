@@ -63,6 +63,9 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
     hiding::expect_all_given(&name, &experiment)?;
+    if args.upload {
+        upload(&mut experiment)?;
+    }
     agents::choose(&mut experiment)?;
     complete(&mut experiment, args, (&name, &text), &changes)?;
     if let Some(budget) = &args.fit {
@@ -124,6 +127,26 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
     Ok(Asked { plan, experiment_toml, servers })
+}
+
+/// Has a copy of this program put on all other machines of the experiment.
+///
+/// # Errors
+/// When it has none.
+fn upload(experiment: &mut Experiment) -> Result<()> {
+    let mut drivers: Vec<&mut DriverSection> = experiment.driver.iter_mut().collect();
+    let mut hosts: Vec<&mut DriverSpec> = experiment.server.host.iter_mut().collect();
+    for target in &mut experiment.target {
+        drivers.extend(&mut target.driver);
+        hosts.extend(&mut target.host);
+    }
+    ensure!(
+        !drivers.is_empty() || !hosts.is_empty(),
+        "--upload is for the machines of drivers (--driver) and of observed servers (server.host); the experiment has none"
+    );
+    drivers.into_iter().for_each(|driver| driver.upload = true);
+    hosts.into_iter().for_each(|host| host.upload = true);
+    Ok(())
 }
 
 /// Reads the files that the experiment names, and checks all that depends on no server.
@@ -346,18 +369,14 @@ fn elsewhere(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let table = |driver: &DriverSection| {
             // Names of files in options are relative to the working directory.
             let hosts = driver.hosts.as_ref().map(std::path::absolute).transpose().context("--driver")?;
-            Ok(Value::try_from(DriverSection { upload: args.upload, hosts, ..driver.clone() })?)
+            Ok(Value::try_from(DriverSection { hosts, ..driver.clone() })?)
         };
         let all = args.drivers.iter().map(table).collect::<Result<_>>()?;
         changes.push(Override { key: "driver".into(), value: Value::Array(all), origin: "--driver".into() });
     }
     changes.extend(agents::overrides(args.agents.as_ref(), &args.nats));
-    ensure!(
-        !args.upload || !args.drivers.is_empty() || args.host.is_some(),
-        "--upload is for the machines of --driver and --host; in a file, say `upload = true` there"
-    );
     if let Some(host) = &args.host {
-        let value = Value::try_from(DriverSpec { upload: args.upload, ..host.clone() })?;
+        let value = Value::try_from(host)?;
         changes.push(Override { key: "server.host".into(), value, origin: "--host".into() });
     }
     Ok(changes)
@@ -494,7 +513,10 @@ fn server_overrides(args: &ServerArgs) -> Vec<Override> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::front::cli::Cli;
 
     #[test]
     fn one_server_is_measured_and_not_several_by_chance() {
@@ -512,15 +534,17 @@ mod tests {
     }
 
     #[test]
-    fn upload_is_meant_for_all_drivers_of_the_command_line() {
-        for upload in [false, true] {
-            let drivers = ["ssh:a", "ssh:b=/opt/pgdyno"].map(|text| text.parse().unwrap()).into();
-            let args = ExperimentArgs { drivers, upload, ..ExperimentArgs::default() };
-            let changes = overrides(&args).unwrap();
-            let driver = changes.iter().find(|change| change.key == "driver").unwrap();
-            let flags: Vec<bool> =
-                driver.value.as_array().unwrap().iter().map(|table| table.get("upload").is_some()).collect();
-            assert_eq!(flags, [upload; 2]);
-        }
+    fn upload_is_meant_for_all_other_machines_of_the_experiment() {
+        let of_file = "[experiment]\nname = \"x\"\n[server]\nurl = \"host=h\"\nhost = {via = [\"ssh\", \"h\"]}\n";
+        let options = ["ssh:a", "ssh:b=/opt/pgdyno"].map(|text| text.parse().unwrap()).into();
+        let args = ExperimentArgs { drivers: options, ..ExperimentArgs::default() };
+        let mut experiment = file::parse("x.toml", of_file, &overrides(&args).unwrap()).unwrap();
+        upload(&mut experiment).unwrap();
+        assert_eq!(experiment.driver.iter().map(|driver| driver.upload).collect::<Vec<_>>(), [true; 2]);
+        assert!(experiment.server.host.unwrap().upload);
+        let mut alone = file::parse("x.toml", "[experiment]\nname = \"x\"\n", &[]).unwrap();
+        assert!(upload(&mut alone).unwrap_err().to_string().contains("the experiment has none"));
+        let compare = ["pgdyno", "compare", "--aa", "--upload", "--set", "server.host={via=[\"ssh\", \"h\"]}"];
+        Cli::try_parse_from(compare).unwrap();
     }
 }
