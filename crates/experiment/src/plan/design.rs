@@ -158,7 +158,8 @@ fn bundles(dimensions: &[Dimension], zip: &[Vec<String>]) -> Result<Vec<Vec<usiz
 
 /// Refuses levels of a bundle that are given twice, which would make two indistinguishable cases.
 fn expect_distinct(bundle: &[usize], dimensions: &[Dimension]) -> Result<(), String> {
-    let row = |n: usize| -> Vec<&str> { bundle.iter().map(|&at| dimensions[at].levels[n].as_str()).collect() };
+    let row =
+        |n: usize| -> Vec<&str> { bundle.iter().map(|&at| dimensions[at].levels[n].as_str()).collect() };
     let mut seen = BTreeSet::new();
     let mut rows = (0..dimensions[bundle[0]].levels.len()).map(row);
     let Some(repeated) = rows.find(|row| !seen.insert(row.clone())) else { return Ok(()) };
@@ -324,10 +325,7 @@ mod tests {
             let combine = Combine { design: Design::Grid, zip: &zip, exclude: &[] };
             combine.combinations(dimensions).unwrap_err()
         };
-        assert_eq!(
-            refused(&dimensions, &["v", "c"]),
-            "experiment.zip: a.v 2 with b.c 7 is given twice"
-        );
+        assert_eq!(refused(&dimensions, &["v", "c"]), "experiment.zip: a.v 2 with b.c 7 is given twice");
         assert_eq!(refused(&dimensions[..1], &["v"]), "a.v: level 1 is given twice");
     }
 

@@ -351,9 +351,11 @@ fn check_condition(
         None if is_own => Err(format!(
             "experiment.conditions: `{condition}` sets nothing; set server.settings.{name} = \"{wanted}\" too"
         )),
-        None if wanted.strip_suffix('%').is_some_and(|share| share.trim().parse::<f64>().is_ok()) => Err(format!(
-            "experiment.conditions: `{condition}`: no server shows a share of memory; state the size"
-        )),
+        None if wanted.strip_suffix('%').is_some_and(|share| share.trim().parse::<f64>().is_ok()) => {
+            Err(format!(
+                "experiment.conditions: `{condition}`: no server shows a share of memory; state the size"
+            ))
+        }
         None => Ok(()),
     }
 }

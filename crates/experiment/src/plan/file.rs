@@ -167,7 +167,9 @@ fn with(table: &Table, change: &Override) -> Result<Table, FileError> {
         let name = change.key.rsplit('.').next().unwrap_or(&change.key);
         let meant = match change.key.split_once('.') {
             // The settings of extensions have a dot.
-            Some((extension, _)) if is_unknown(&words, extension) => Some(format!("{SETTINGS}{}", change.key)),
+            Some((extension, _)) if is_unknown(&words, extension) => {
+                Some(format!("{SETTINGS}{}", change.key))
+            }
             _ => is_unknown(&words, name).then(|| with_section(table, change, name)).flatten(),
         };
         let words = match meant.filter(|_| !words.contains("did you mean")) {
@@ -374,7 +376,10 @@ mod tests {
         check("run.repeats=8", "unknown field `run.repeats`; did you mean `experiment.repeats`?");
         check("workload.kind=tpch", "`tpch` is none of `tpcb`, ");
         check("scale", "has no `=`");
-        check("auto_explain.log_min_duration=0", "did you mean `server.settings.auto_explain.log_min_duration`?");
+        check(
+            "auto_explain.log_min_duration=0",
+            "did you mean `server.settings.auto_explain.log_min_duration`?",
+        );
         check("workload.\"a.b\"=0", "unknown field `a.b`");
         check("a b=1", "is not a key");
         check("server.settings.a b=1", "is not a key");

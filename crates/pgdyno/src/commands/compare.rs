@@ -1,6 +1,7 @@
 //! `pgdyno compare`: two cases that were measured before, or are measured now.
 
 pub(crate) mod duet;
+pub(crate) mod ending;
 mod floor;
 mod gauge;
 mod measure;

@@ -535,7 +535,8 @@ mod tests {
 
     #[test]
     fn upload_is_meant_for_all_other_machines_of_the_experiment() {
-        let of_file = "[experiment]\nname = \"x\"\n[server]\nurl = \"host=h\"\nhost = {via = [\"ssh\", \"h\"]}\n";
+        let of_file =
+            "[experiment]\nname = \"x\"\n[server]\nurl = \"host=h\"\nhost = {via = [\"ssh\", \"h\"]}\n";
         let options = ["ssh:a", "ssh:b=/opt/pgdyno"].map(|text| text.parse().unwrap()).into();
         let args = ExperimentArgs { drivers: options, ..ExperimentArgs::default() };
         let mut experiment = file::parse("x.toml", of_file, &overrides(&args).unwrap()).unwrap();
@@ -544,7 +545,8 @@ mod tests {
         assert!(experiment.server.host.unwrap().upload);
         let mut alone = file::parse("x.toml", "[experiment]\nname = \"x\"\n", &[]).unwrap();
         assert!(upload(&mut alone).unwrap_err().to_string().contains("the experiment has none"));
-        let compare = ["pgdyno", "compare", "--aa", "--upload", "--set", "server.host={via=[\"ssh\", \"h\"]}"];
+        let compare =
+            ["pgdyno", "compare", "--aa", "--upload", "--set", "server.host={via=[\"ssh\", \"h\"]}"];
         Cli::try_parse_from(compare).unwrap();
     }
 }

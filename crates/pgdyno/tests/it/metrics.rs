@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use testbed::{Pg, unused_port};
 
@@ -123,7 +124,7 @@ fn prometheus_sees_phases_transactions_and_latencies_of_the_running_experiment()
 }
 
 #[test]
-fn metrics_of_a_duet_have_both_sides_and_count_its_runs() {
+fn metrics_of_a_duet_have_both_sides_and_its_rounds_are_compared_when_it_is_stopped() {
     let (place, port) = (Place::with_binaries(&["18"]), unused_port());
     let address = format!("127.0.0.1:{port}");
     let args = "compare --duet --rounds 2 --slice 150 --guard 15 --measure 4s --ramp-up 0s -w tpcb-select -s 1 -c 2 \
@@ -146,5 +147,12 @@ fn metrics_of_a_duet_have_both_sides_and_count_its_runs() {
         assert!(committed.is_some_and(|n| n > 0.0), "{side}: {committed:?}");
     }
     assert!(value("pgdyno_last_run_transactions_per_second{lane=\"0\"}").is_none(), "it had its slices only");
-    running.wait();
+    wait_until("the first round on disk", || place.path("out/duet.json").exists());
+    running.signal(Signal::SIGINT);
+    let ended = running.wait().expect(2);
+    assert!(ended.stderr.contains("1 of 2 rounds were measured"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("jit off"), "{}", ended.stdout);
+    assert_eq!(store::read_duet(&place.path("out")).unwrap().unwrap().rounds.len(), 1);
+    assert!(place.path("out/report.html").exists());
+    place.expect_clean();
 }

@@ -1,12 +1,14 @@
 //! `pgdyno compare --duet`: both servers run at once and take the load in turns.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use analysis::explain::compare_duet;
 use anyhow::Result;
 use experiment::plan::pairs::Pairs;
 use model::load::duet::{Duet, Slicing};
 
+use super::ending::Ending;
 use super::finish;
 use super::measure::prepare;
 use crate::commands::report;
@@ -14,7 +16,7 @@ use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::CompareArgs;
 use crate::job::metrics::Metrics;
 use crate::job::{Companion, Conducted, Job, Terms};
-use crate::{Exit, say};
+use crate::{Exit, say, signals};
 
 /// Measures A and B in turns and compares them.
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -34,49 +36,59 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         metrics: metrics.as_ref(),
         referee: None,
     };
-    let Played { path, duet, page } = play(job, slicing, terms)?;
+    let Some(Played { path, duet, page, ending }) = play(job, slicing, terms)? else {
+        return Ok(Exit::Partial);
+    };
     let explained = Explained::read(&path, Series::Drawn)?;
     let comparison = compare_duet(explained.side(1), explained.side(2), &duet, args.margin);
     let exit = finish(&[comparison], &explained.data, args.into());
     let html = report::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
     drop(page);
-    exit
+    ending.exit(exit)
 }
 
-/// A duet that was measured to its end.
+/// A duet, as far as it was measured.
 pub(crate) struct Played {
     /// The directory of its results.
     pub(crate) path: PathBuf,
     pub(crate) duet: Duet,
     /// The server of the page that shows it, to be dropped when the report is written.
     pub(crate) page: Option<Companion>,
+    pub(crate) ending: Ending,
 }
 
-/// Measures a duet.
+/// Measures a duet; `None` if it was stopped before a round was complete.
 ///
 /// # Errors
-/// When it was not measured to its end; says where what was measured is, and removes the directory if that is nothing.
-pub(crate) fn play(mut job: Job, slicing: Slicing, terms: Terms) -> Result<Played> {
+/// When it fails before a round is complete; says where what was measured is, and removes the directory if that is nothing.
+pub(crate) fn play(mut job: Job, slicing: Slicing, terms: Terms) -> Result<Option<Played>> {
     // A duet sets no values of the operating system.
     let Conducted { result, page, .. } =
         job.conduct(terms, |order, watch| experiment::schedule::duet::conduct(order, slicing, watch))?;
-    let dir = job.dir;
+    let (dir, n_planned) = (job.dir, job.plan.repeats);
     let path = dir.path().to_path_buf();
-    match result {
-        Ok(duet) => Ok(Played { path, duet, page }),
-        Err(error) => {
-            let has_runs =
-                store::read_records(&path).is_ok_and(|runs| runs.iter().any(|run| run.go_unix_ns.is_some()));
-            if has_runs {
-                say(&format!(
-                    "the results are in {0}; for an HTML report: pgdyno report {0}",
-                    path.display()
-                ));
-            } else {
-                dir.discard();
-            }
-            Err(error)
-        }
+    let error = match result {
+        Ok(duet) => return Ok(Some(Played { path, duet, page, ending: Ending::Whole })),
+        Err(error) => error,
+    };
+    let is_stopped = signals::stop_flag().load(Ordering::Relaxed);
+    // The rounds before the one that was cut short.
+    if let Ok(Some(duet)) = store::read_duet(&path) {
+        say(&format!("{} of {n_planned} rounds were measured", duet.rounds.len()));
+        let ending = if is_stopped { Ending::Stopped } else { Ending::Failed(error) };
+        return Ok(Some(Played { path, duet, page, ending }));
     }
+    let has_runs =
+        store::read_records(&path).is_ok_and(|runs| runs.iter().any(|run| run.go_unix_ns.is_some()));
+    if has_runs {
+        say(&format!("the results are in {0}; for an HTML report: pgdyno report {0}", path.display()));
+    } else {
+        dir.discard();
+    }
+    if !is_stopped {
+        return Err(error);
+    }
+    say("stopped before the first round was complete");
+    Ok(None)
 }

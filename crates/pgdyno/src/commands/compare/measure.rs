@@ -11,6 +11,7 @@ use model::run::RunRecord;
 use model::text::prose::plural;
 use server::Cache;
 
+use super::ending::Ending;
 use super::gauge::Gauge;
 use super::{finish, floor, page};
 use crate::commands::report;
@@ -73,21 +74,15 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let html = report::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
     drop(page);
-    if let Err(error) = result {
-        say(&format!("pgdyno: error: {error:#}"));
-        return Ok(Exit::Partial);
-    }
-    // Pairs without a failed run may be enough for a verdict.
     let has_verdict = comparisons.iter().all(|case| case.verdict().is_some());
-    let exit = match exit {
-        Err(error) if outcome.stopped => {
-            say(&format!("pgdyno: error: {error:#}"));
-            Exit::Partial
-        }
-        Ok(_) if outcome.stopped || (outcome.incomplete > 0 && !has_verdict) => Exit::Partial,
-        other => other?,
+    let ending = match result {
+        Err(error) => Ending::Failed(error),
+        Ok(()) if outcome.stopped => Ending::Stopped,
+        // Pairs without a failed run may be enough for a verdict.
+        Ok(()) if outcome.incomplete > 0 && !has_verdict => Ending::Incomplete,
+        Ok(()) => Ending::Whole,
     };
-    Ok(exit.unless_values_are_left(is_restored))
+    Ok(ending.exit(exit)?.unless_values_are_left(is_restored))
 }
 
 /// Plans both sides, and creates the results directory if `check` accepts the plan. `pairs` returns the number of

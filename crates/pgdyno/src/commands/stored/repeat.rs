@@ -17,6 +17,7 @@ use model::secret;
 
 use self::place::Original;
 use crate::commands::compare::duet::Played;
+use crate::commands::compare::ending::Ending;
 use crate::commands::compare::{self, Outcome};
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
@@ -53,11 +54,10 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
         referee: if slicing.is_some() { None } else { Some(&ByFindings) },
     };
     let measured = match slicing {
-        Some(slicing) => Some(Measured::of_duet(compare::duet::play(job, slicing, terms)?)),
+        Some(slicing) => compare::duet::play(job, slicing, terms)?.map(Measured::of_duet),
         None => Measured::of_runs(job, terms)?,
     };
-    let Some(Measured { path, page: live, is_whole, is_restored, error }) = measured else {
-        say("stopped before the first run");
+    let Some(Measured { path, page: live, is_restored, ending }) = measured else {
         return Ok(Exit::Partial);
     };
     original.keep_in(&path)?;
@@ -81,13 +81,7 @@ pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
     say(&format!("report: {}", html.display()));
     say(&format!("comparison: {}", page.display()));
     drop(live);
-    if let Some(error) = error {
-        say(&format!("pgdyno: error: {error:#}"));
-        return Ok(Exit::Partial);
-    }
-    let exit = exit?;
-    let exit = if is_whole { exit } else { Exit::Partial };
-    Ok(exit.unless_values_are_left(is_restored))
+    Ok(ending.exit(exit)?.unless_values_are_left(is_restored))
 }
 
 /// The repetition as far as it was measured.
@@ -95,17 +89,14 @@ struct Measured {
     path: PathBuf,
     /// The server of the page that shows it.
     page: Option<Companion>,
-    /// Whether all runs were measured to their end.
-    is_whole: bool,
     is_restored: bool,
-    /// The error that ended it early.
-    error: Option<anyhow::Error>,
+    ending: Ending,
 }
 
 impl Measured {
     fn of_duet(played: Played) -> Measured {
-        let Played { path, page, .. } = played;
-        Measured { path, page, is_whole: true, is_restored: true, error: None }
+        let Played { path, page, ending, .. } = played;
+        Measured { path, page, is_restored: true, ending }
     }
 
     /// Measures run by run; `None` if it was stopped before the first.
@@ -114,10 +105,16 @@ impl Measured {
             job.conduct(terms, conduct::conduct)?;
         let Some(path) = job.results(&outcome) else {
             result?;
+            say("stopped before the first run");
             return Ok(None);
         };
-        let is_whole = !outcome.stopped && outcome.incomplete == 0;
-        Ok(Some(Measured { path, page, is_whole, is_restored, error: result.err() }))
+        let ending = match result {
+            Err(error) => Ending::Failed(error),
+            Ok(()) if outcome.stopped => Ending::Stopped,
+            Ok(()) if outcome.incomplete > 0 => Ending::Incomplete,
+            Ok(()) => Ending::Whole,
+        };
+        Ok(Some(Measured { path, page, is_restored, ending }))
     }
 }
 
