@@ -18,13 +18,13 @@ pub const HIGHEST_SHARE: f64 = 1.25;
 /// The shortest probe, seconds.
 const PROBE_S_MIN: u32 = 2;
 /// A probe lasts at least this many times the latency limit that it judges.
-const PROBE_LIMITS: f64 = 4.0;
+const PROBE_LIMITS: u64 = 4;
 /// Most probes of a search: more time makes them longer.
 const PROBES_MAX: u32 = 16;
 /// Fewest probes of a search.
 const PROBES_MIN: u32 = 6;
-/// Share of the measurement window for the search; the rest confirms the rate that it found.
-const SEARCH_SHARE: f64 = 0.7;
+/// Part of the measurement window for the search, in per cent; the rest confirms the rate that it found.
+const SEARCH_PERCENT: u64 = 70;
 
 /// A latency limit for a share of all transactions: `p99 <= 10ms`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -117,8 +117,9 @@ pub struct Probing {
 impl Probing {
     /// Seconds of the shortest ramp-up and of the shortest measurement window with which a search finds anything.
     pub fn shortest(target: LatencyTarget) -> (u32, u32) {
-        let needed_s = f64::from(PROBES_MIN * (shortest_probe_s(target) + SETTLE_S)) / SEARCH_SHARE;
-        (RAMP_UP_S_MIN, needed_s.ceil() as u32)
+        let search_s = PROBES_MIN * (shortest_probe_s(target) + SETTLE_S);
+        // In whole numbers, so that a window of this length suffices: 180 x 0.7 is less than 126.
+        (RAMP_UP_S_MIN, (u64::from(search_s) * 100).div_ceil(SEARCH_PERCENT) as u32)
     }
 
     /// The probes that fit into a window.
@@ -130,7 +131,7 @@ impl Probing {
         let ramp_up = (window.ramp_up_s < RAMP_UP_S_MIN).then(|| {
             format!("run.ramp_up of {RAMP_UP_S_MIN}s or more, because its closed loop shows where to search")
         });
-        let search_s = (f64::from(window.measure_s) * SEARCH_SHARE) as u32;
+        let search_s = (u64::from(window.measure_s) * SEARCH_PERCENT / 100) as u32;
         let probe_s = shortest.max((search_s / PROBES_MAX).saturating_sub(SETTLE_S));
         let n_probes = search_s / (probe_s + SETTLE_S);
         let measure = (n_probes < PROBES_MIN).then(|| {
@@ -153,7 +154,7 @@ impl Probing {
 
 /// Shortest probe, in seconds: enough transactions as long as the limit fit into it one after the other.
 fn shortest_probe_s(target: LatencyTarget) -> u32 {
-    PROBE_S_MIN.max((target.limit_ns as f64 * PROBE_LIMITS / 1e9).ceil() as u32)
+    PROBE_S_MIN.max((target.limit_ns * PROBE_LIMITS).div_ceil(1_000_000_000) as u32)
 }
 
 /// Shortest closed loop before a search: its first second is not representative.
@@ -277,5 +278,15 @@ mod tests {
         assert!(of("p99 <= 10ms", 0, 30).unwrap_err().contains("run.ramp_up"));
         let both = of("p99 <= 10ms", 0, 5).unwrap_err();
         assert!(both.contains("run.ramp_up of 2s or more") && both.contains("run.measure of 26s"), "{both}");
+    }
+
+    #[test]
+    fn the_shortest_window_that_is_advised_suffices_and_a_shorter_one_does_not() {
+        for limit_ms in 1..=10_000 {
+            let target = LatencyTarget { percentile: 99.0, limit_ns: limit_ms * 1_000_000 };
+            let (ramp_up_s, measure_s) = Probing::shortest(target);
+            let of = |measure_s| Probing::of(target, Window { ramp_up_s, measure_s, grace_s: 1 });
+            assert!(of(measure_s).is_ok() && of(measure_s - 1).is_err(), "{limit_ms} ms: {measure_s} s");
+        }
     }
 }
