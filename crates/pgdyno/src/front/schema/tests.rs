@@ -76,7 +76,12 @@ fn is_list(section: &str) -> bool {
 fn keys_of(section: &str) -> BTreeSet<String> {
     let head = if section == "experiment" { "" } else { "[experiment]\nname = \"x\"\n" };
     let open = if is_list(section) { format!("[[{section}]]") } else { format!("[{section}]") };
-    let error = toml::from_str::<Experiment>(&format!("{head}{open}\nno_such_key = 1\n")).unwrap_err();
+    keys_named(&format!("{head}{open}\nno_such_key = 1\n"))
+}
+
+/// The keys that are named where a text has one that is not known.
+fn keys_named(text: &str) -> BTreeSet<String> {
+    let error = toml::from_str::<Experiment>(text).unwrap_err();
     let (_, listed) = error.message().split_once("expected one of ").unwrap_or_else(|| panic!("{error}"));
     listed.split('`').skip(1).step_by(2).map(str::to_string).collect()
 }
@@ -90,6 +95,14 @@ fn the_schema_has_the_keys_that_the_code_reads() {
         let described: BTreeSet<String> = properties.as_object().unwrap().keys().cloned().collect();
         assert_eq!(described, keys_of(section), "{section}");
     }
+}
+
+#[test]
+fn format_lists_every_section_of_the_experiment_file() {
+    let (_, after) = FORMAT.split_once("TOML with the sections ").unwrap();
+    let (listed, _) = after.split_once(". Only").unwrap();
+    let listed: BTreeSet<String> = listed.split('`').skip(1).step_by(2).map(str::to_string).collect();
+    assert_eq!(listed, keys_named("no_such_section = 1\n"));
 }
 
 #[test]
