@@ -61,16 +61,17 @@ pub struct MergedProfile {
 }
 
 /// Merges parts. If `by_origin`, the part's name is a factor, so that its cases stay apart from those of other parts;
-/// otherwise runs of cases with equal levels belong to one case.
+/// otherwise runs of cases with equal levels belong to one case. A study is a result of its own, made at `now_unix_ns`: name, seed
+/// and time of a plan identify a result, and name and seed are those of the first part.
 ///
 /// # Errors
 /// When the parts are not results of one experiment, or have a run in common.
-pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str) -> Result<Merged> {
+pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str, now_unix_ns: u64) -> Result<Merged> {
     ensure!(parts.len() >= 2, "merging takes two results directories or more");
     let first = &parts[0];
     let mut plan = Plan {
         tool_version: tool_version.to_string(),
-        made_unix_ns: parts.iter().map(|part| part.plan.made_unix_ns).max().unwrap_or_default(),
+        made_unix_ns: now_unix_ns,
         repeats: 0,
         // The one that spreads the runs of a case least: a doubt about one part is one about the study.
         order: parts.iter().map(|part| part.plan.order).max().unwrap_or_default(),
@@ -282,6 +283,7 @@ mod tests {
     use model::experiment::repeat::Repeat;
     use model::run::concurrent::ConcurrentRun;
 
+    const NOW: u64 = 1 << 60;
     const CLIENTS: &str = "repeats = 2\n[workload]\nscale = 1\nclients = [1, 4]\n[run]\nmeasure = \"20s\"";
 
     /// Results of an experiment, of which all runs but the last are done, and run 1 was repeated.
@@ -302,10 +304,11 @@ mod tests {
 
     #[test]
     fn runs_of_equal_cases_are_joined_and_keep_order_and_origin() {
-        let merged = merge(vec![part("a", CLIENTS, 10), part("b", CLIENTS, 20)], false, "9").unwrap();
+        let merged = merge(vec![part("a", CLIENTS, 10), part("b", CLIENTS, 20)], false, "9", NOW).unwrap();
         let plan = &merged.plan;
         assert_eq!((plan.cases.len(), plan.repeats, plan.tool_version.as_str()), (2, 4, "9"));
         assert_eq!(plan.factors, ["workload.clients"]);
+        assert_eq!(plan.made_unix_ns, NOW, "it is none of its origins");
         let numbers: Vec<u32> = plan.runs.iter().map(|run| run.run).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 6, 7, 8, 9], "5 is the repeat of a run of `a`");
         let blocks: Vec<u32> = plan.runs.iter().map(|run| run.block).collect();
@@ -323,12 +326,12 @@ mod tests {
     #[test]
     fn cases_that_only_one_has_are_added_and_origins_can_be_a_factor() {
         let more = CLIENTS.replace("[1, 4]", "[4, 16]");
-        let merged = merge(vec![part("a", CLIENTS, 10), part("b", &more, 20)], false, "9").unwrap();
+        let merged = merge(vec![part("a", CLIENTS, 10), part("b", &more, 20)], false, "9", NOW).unwrap();
         let clients: Vec<&str> =
             merged.plan.cases.iter().map(|case| &*case.levels["workload.clients"]).collect();
         assert_eq!(clients, ["1", "4", "16"]);
         let longer = CLIENTS.replace("20s", "30s");
-        let merged = merge(vec![part("a", CLIENTS, 10), part("b", &longer, 20)], true, "9").unwrap();
+        let merged = merge(vec![part("a", CLIENTS, 10), part("b", &longer, 20)], true, "9", NOW).unwrap();
         assert_eq!(merged.plan.factors, ["origin", "workload.clients"]);
         let origins: Vec<&str> = merged.plan.cases.iter().map(|case| &*case.levels["origin"]).collect();
         assert_eq!(origins, ["a", "a", "b", "b"]);
@@ -359,7 +362,7 @@ mod tests {
             ..part(name, &CLIENTS.replace("[1, 4]", if name == "a" { "[1, 4]" } else { "[4, 16]" }), begun)
         };
         let found = |by_origin: bool| -> Vec<(usize, u32, u32)> {
-            let merged = merge(vec![of("a", 10, &[2]), of("b", 20, &[1, 2])], by_origin, "9").unwrap();
+            let merged = merge(vec![of("a", 10, &[2]), of("b", 20, &[1, 2])], by_origin, "9", NOW).unwrap();
             merged.profiles.iter().map(|profile| (profile.part, profile.of, profile.case)).collect()
         };
         assert_eq!(found(false), [(0, 2, 2), (1, 2, 3)], "both have one with 4 clients");
@@ -369,7 +372,7 @@ mod tests {
     #[test]
     fn what_does_not_belong_together_is_refused_by_name() {
         let refused = |b: Part, words: &str| {
-            let error = merge(vec![part("a", CLIENTS, 10), b], false, "9").unwrap_err().to_string();
+            let error = merge(vec![part("a", CLIENTS, 10), b], false, "9", NOW).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         };
         refused(part("a", CLIENTS, 20), "two of the directories are called `a`");

@@ -90,7 +90,7 @@ mod tests {
             records: Vec::new(),
             profiled: Vec::new(),
         };
-        merge(["a", "b"].into_iter().zip(plans).map(part).collect(), by_origin, "9").unwrap().plan
+        merge(["a", "b"].into_iter().zip(plans).map(part).collect(), by_origin, "9", 1 << 60).unwrap().plan
     }
 
     #[test]

@@ -22,7 +22,8 @@ struct Source {
 pub(crate) fn merge(args: &MergeArgs) -> Result<Exit> {
     let sources = args.dirs.iter().map(|given| source(given)).collect::<Result<Vec<_>>>()?;
     let parts = sources.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let merged = merge::merge(parts, args.by_origin, env!("CARGO_PKG_VERSION"))?;
+    let now_unix_ns = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
+    let merged = merge::merge(parts, args.by_origin, env!("CARGO_PKG_VERSION"), now_unix_ns)?;
     let text = store::read_experiment(&sources[0].dir)?;
     let path = args.output.clone().unwrap_or_else(|| job::default_path(&merged.plan));
     let dir = ExperimentDir::create(&path, &merged.plan, &text)?;
