@@ -302,7 +302,16 @@ fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
 
 /// Removes everything but the runs, so that the directory may be used again.
 fn clear(path: &Path) {
-    for name in [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::NOW, names::PLAN] {
+    let all = [
+        names::EXPERIMENT,
+        names::STATE,
+        names::COMPARISON,
+        names::DUET,
+        names::PROOFS,
+        names::NOW,
+        names::PLAN,
+    ];
+    for name in all {
         let path = path.join(name);
         let _ = fs::remove_file(files::temporary_name(&path));
         let _ = fs::remove_file(path);

@@ -42,6 +42,8 @@ pub mod names {
     pub const COMPARISON: &str = "comparison.json";
     /// Commits of both sides of a duet in each slice.
     pub const DUET: &str = "duet.json";
+    /// What what-ifs proved of cases, which every report takes into account.
+    pub const PROOFS: &str = "why.json";
     /// What happens now, while a process writes to the directory.
     pub const NOW: &str = "now.json";
     /// Progress of each run, one line per step.

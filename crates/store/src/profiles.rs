@@ -15,6 +15,11 @@ pub fn profiled_cases(path: &Path) -> Vec<u32> {
     records.map(|record| record.case).collect()
 }
 
+/// Numbers of the cases with a profile, or with the reason why there is none, which a report shows.
+pub(crate) fn recorded_cases(path: &Path) -> Vec<u32> {
+    records(path).into_iter().map(|record| record.case).collect()
+}
+
 /// All profiles, by case. What cannot be read is left out: it is no result.
 pub fn read_profiles(path: &Path) -> Vec<Profile> {
     let profile = |record: ProfileRecord| {
@@ -63,7 +68,7 @@ mod tests {
         }
         std::fs::create_dir(path.join("profiles/other")).unwrap();
         std::fs::create_dir(path.join("profiles/0003")).unwrap();
-        assert_eq!(profiled_cases(&path), [2]);
+        assert_eq!((profiled_cases(&path), recorded_cases(&path)), (vec![2], vec![1, 2]));
         let profiles = read_profiles(&path);
         assert_eq!(profiles.iter().map(|profile| profile.record.case).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(profiles[1].stacks, stacks);

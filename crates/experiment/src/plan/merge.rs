@@ -36,6 +36,29 @@ pub struct Merged {
     pub runs: Vec<MergedRun>,
     /// At most one of each case: that of the first part that has one.
     pub profiles: Vec<MergedProfile>,
+    /// Each case of each part.
+    pub cases: Vec<MergedCase>,
+}
+
+impl Merged {
+    /// The case of the study that a case of a part became, unless it has runs of other parts too: what was proven of one part
+    /// alone does not speak for these.
+    pub fn case_of_part_alone(&self, part: usize, case: u32) -> Option<u32> {
+        let id = self.cases.iter().find(|known| (known.part, known.of) == (part, case))?.case;
+        let is_shared = self.cases.iter().any(|known| known.part != part && known.case == id);
+        (!is_shared).then_some(id)
+    }
+}
+
+/// A case of a part in the study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedCase {
+    /// Index of the part.
+    pub part: usize,
+    /// The case there.
+    pub of: u32,
+    /// The case in the study.
+    pub case: u32,
 }
 
 /// A run of a part in the study.
@@ -90,7 +113,7 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str, now_unix_ns:
         ..first.plan.clone()
     };
     plan.factors.extend(first.plan.factors.iter().cloned());
-    let (mut runs, mut profiles) = (Vec::new(), Vec::new());
+    let (mut runs, mut profiles, mut merged_cases) = (Vec::new(), Vec::new(), Vec::new());
     for (index, part) in parts.iter().enumerate() {
         expect_mergeable(first, part)?;
         ensure!(
@@ -98,7 +121,15 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str, now_unix_ns:
             "two of the directories are called `{}`; name them apart: NAME=DIR",
             part.name
         );
-        runs.extend(Entry { index, part, by_origin }.enter(&mut plan, &mut profiles)?);
+        let entry = Entry { index, part, by_origin };
+        let cases = entry.cases(&mut plan)?;
+        profiles.extend(entry.profiles(&cases, &profiles));
+        merged_cases.extend(cases.iter().map(|(of, case)| MergedCase {
+            part: index,
+            of: *of,
+            case: case.id,
+        }));
+        runs.extend(entry.runs(&mut plan, &cases)?);
     }
     expect_distinct(&parts, &runs)?;
     let n_of = |case: &Case| plan.runs.iter().filter(|run| run.case == case.id).count() as u32;
@@ -106,7 +137,7 @@ pub fn merge(parts: Vec<Part>, by_origin: bool, tool_version: &str, now_unix_ns:
         plan.title = title::title(&plan.cases, &plan.factors);
     }
     plan.repeats = plan.cases.iter().map(n_of).max().unwrap_or(1);
-    Ok(Merged { plan, runs, profiles })
+    Ok(Merged { plan, runs, profiles, cases: merged_cases })
 }
 
 fn expect_mergeable(first: &Part, part: &Part) -> Result<()> {
@@ -141,20 +172,22 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn enter(&self, plan: &mut Plan, profiles: &mut Vec<MergedProfile>) -> Result<Vec<MergedRun>> {
+    /// Enters its cases: each by its number in the part, as it is in the study.
+    fn cases(&self, plan: &mut Plan) -> Result<Vec<(u32, Case)>> {
+        self.part.plan.cases.iter().map(|case| Ok((case.id, self.case_in(plan, case)?))).collect()
+    }
+
+    /// Its profiles of cases that have none yet.
+    fn profiles(&self, cases: &[(u32, Case)], before: &[MergedProfile]) -> Vec<MergedProfile> {
+        let is_first = |case: &Case| before.iter().all(|profile| profile.case != case.id);
+        let has = |(of, case): &&(u32, Case)| is_first(case) && self.part.profiled.contains(of);
+        let profile = |(of, case): &(u32, Case)| MergedProfile { part: self.index, of: *of, case: case.id };
+        cases.iter().filter(has).map(profile).collect()
+    }
+
+    /// Enters its planned runs, and returns those that were begun.
+    fn runs(&self, plan: &mut Plan, cases: &[(u32, Case)]) -> Result<Vec<MergedRun>> {
         let Entry { part, .. } = self;
-        let cases: Vec<(u32, Case)> = part
-            .plan
-            .cases
-            .iter()
-            .map(|case| Ok((case.id, self.case_in(plan, case)?)))
-            .collect::<Result<_>>()?;
-        for (of, case) in &cases {
-            let is_first = profiles.iter().all(|profile| profile.case != case.id);
-            if is_first && part.profiled.contains(of) {
-                profiles.push(MergedProfile { part: self.index, of: *of, case: case.id });
-            }
-        }
         let runs_before = plan.origins.last().map_or(0, |origin| origin.last);
         let blocks_before = plan.runs.iter().map(|run| run.block).max().unwrap_or(0);
         let moved = |spec: &RunSpec| -> Result<(RunSpec, Case)> {
@@ -330,11 +363,14 @@ mod tests {
         let clients: Vec<&str> =
             merged.plan.cases.iter().map(|case| &*case.levels["workload.clients"]).collect();
         assert_eq!(clients, ["1", "4", "16"]);
+        let alone = |part| [1, 2].map(|case| merged.case_of_part_alone(part, case));
+        assert_eq!((alone(0), alone(1)), ([Some(1), None], [None, Some(3)]), "both measured 4 clients");
         let longer = CLIENTS.replace("20s", "30s");
         let merged = merge(vec![part("a", CLIENTS, 10), part("b", &longer, 20)], true, "9", NOW).unwrap();
         assert_eq!(merged.plan.factors, ["origin", "workload.clients"]);
         let origins: Vec<&str> = merged.plan.cases.iter().map(|case| &*case.levels["origin"]).collect();
         assert_eq!(origins, ["a", "a", "b", "b"]);
+        assert_eq!([1, 2, 3].map(|case| merged.case_of_part_alone(1, case)), [Some(3), Some(4), None]);
     }
 
     #[test]

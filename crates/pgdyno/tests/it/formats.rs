@@ -57,10 +57,6 @@ pub(crate) fn unpack(place: &Place, release: &Path, kind: &str) {
 fn unpacked(release: &Path) -> Place {
     let place = Place::new();
     KINDS.iter().for_each(|kind| unpack(&place, release, kind));
-    let proofs = release.join("why.json");
-    if proofs.exists() {
-        fs::copy(proofs, place.path("results/limited/why.json")).unwrap();
-    }
     place
 }
 

@@ -43,6 +43,10 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     };
     push("schema `pgdyno`: applied migration 1\nresults/out: stored as #1\n");
     push("results/out: is there already, as #1\n");
+    // What `why` proves afterwards belongs to the result.
+    let proofs = "{\"format\": 1, \"cases\": []}";
+    fs::write(place.path("results/out/why.json"), proofs).unwrap();
+    push("results/out: replaced #1\n");
     let mut session = pg.admin(&database);
     session.execute("set search_path = pgdyno").unwrap();
     let counts = "select count(*) from runs r join cases c using (experiment_id, case_id) join experiment e using (experiment_id)";
@@ -68,7 +72,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     place.run(&["report", "results/out"]).expect(0);
     let reported = other.run(&["report", "--store", &store, "kept"]).expect(0);
     assert!(reported.stderr.contains("fetched `results/out`"), "{}", reported.stderr);
-    for name in ["report.html", "report.md", "runs.csv", "cases.csv"] {
+    for name in ["report.html", "report.md", "runs.csv", "cases.csv", "why.json"] {
         assert!(read(&place, name) == read(&other, name), "{name}");
     }
     other.run(&["report", "--store", &store, "out"]).expect(0);

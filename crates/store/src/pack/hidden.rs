@@ -18,7 +18,7 @@ pub(super) fn copy(path: &Path, to: &mut dyn Write) -> io::Result<bool> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match name {
         names::EXPERIMENT => whole(path, to, hide_text),
-        names::PLAN | names::RUN | names::COMPARISON | names::DUET | names::PROFILE => {
+        names::PLAN | names::RUN | names::COMPARISON | names::DUET | names::PROOFS | names::PROFILE => {
             whole(path, to, hide_json)
         }
         names::READINGS_ZST => compressed(path, to, hide_json),

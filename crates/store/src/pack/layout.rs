@@ -7,10 +7,11 @@ use anyhow::Result;
 use super::Extent;
 use crate::load::run_dirs;
 use crate::names;
-use crate::profiles::profiled_cases;
+use crate::profiles::recorded_cases;
 
 /// Files of the experiment. The plan is the last one, because its presence marks a complete directory.
-const OF_EXPERIMENT: [&str; 4] = [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET];
+const OF_EXPERIMENT: [&str; 5] =
+    [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::PROOFS];
 /// Files of a run that a report is made from.
 const OF_RUN: [&str; 8] = [
     names::RUN,
@@ -37,7 +38,7 @@ pub(super) fn found(dir: &Path, extent: Extent) -> Result<Vec<String>> {
         let of_run = OF_RUN.iter().chain(more);
         paths.extend(of_run.map(|file| format!("{}/{name}/{file}", names::RUNS)));
     }
-    for case in profiled_cases(dir) {
+    for case in recorded_cases(dir) {
         let name = names::run_dir(case);
         paths.extend(OF_PROFILE.iter().map(|file| format!("{}/{name}/{file}", names::PROFILES)));
     }
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn an_archive_holds_what_an_experiment_has_and_nothing_else() {
-        let known = "plan.json experiment.toml state.jsonl runs/0001/run.json runs/12345/server.log \
+        let known = "plan.json experiment.toml state.jsonl why.json runs/0001/run.json runs/12345/server.log \
                      profiles/0002/stacks.folded";
         for path in known.split_whitespace() {
             assert!(is_known(path), "{path}");

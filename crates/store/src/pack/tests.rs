@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use model::run::profile::ProfileRecord;
 use tar::{EntryType, Header};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{load_experiment, sample};
+use crate::{ExperimentDir, load_experiment, sample};
 
 const LIMIT: u64 = 1 << 20;
 
@@ -48,13 +49,24 @@ impl Place {
 
 #[test]
 fn what_is_packed_comes_back_equal_without_what_a_report_does_not_need() {
-    let place = Place::packed();
+    let place = Place::new();
     let log = "runs/0001/server.log";
+    sample::write(&place.path("made"));
     fs::write(place.path("made").join(log), "LOG:  ready\n").unwrap();
+    // A report shows what was proven, and why there is no profile.
+    let proofs = "{\"format\": 1, \"cases\": []}";
+    fs::write(place.path("made/why.json"), proofs).unwrap();
+    let reason = ProfileRecord { format: 1, case: 1, reason: "no perf".to_string(), ..ProfileRecord::default() };
+    let opened = ExperimentDir::open(&place.path("made")).unwrap();
+    opened.begin_profile(1).unwrap().keep_profile(&reason, &[]).unwrap();
+    drop(opened);
+    pack(&place.path("made"), &place.path("a.tar.gz"), Extent::Report, "0.1.0").unwrap();
     let unpacked = place.unpack("a.tar.gz").unwrap();
     assert_eq!((unpacked.name.as_str(), unpacked.tool_version.as_str()), ("made", "0.1.0"));
     let (made, there) = (place.path("made"), place.path("out/there"));
     assert_eq!(load_experiment(&there).unwrap(), load_experiment(&made).unwrap());
+    assert_eq!(load_experiment(&there).unwrap().profiles[0].record, reason);
+    assert_eq!(fs::read_to_string(there.join("why.json")).unwrap(), proofs);
     assert!(!there.join(log).exists() && !there.join("lock").exists());
     let all = pack(&made, &place.path("all.tar.gz"), Extent::All, "0.1.0").unwrap();
     assert_eq!(all.files.len(), unpacked.n_files + 1, "the log of a run");

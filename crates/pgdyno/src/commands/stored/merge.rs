@@ -9,6 +9,7 @@ use model::text::prose::plural;
 use store::ExperimentDir;
 
 use crate::commands::report::{self, Form};
+use crate::commands::why::proofs::{self, Proofs};
 use crate::front::cli::stored::MergeArgs;
 use crate::{Exit, job, say};
 
@@ -24,10 +25,11 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<Exit> {
     let parts = sources.iter().map(read).collect::<Result<Vec<_>>>()?;
     let now_unix_ns = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
     let merged = merge::merge(parts, args.by_origin, env!("CARGO_PKG_VERSION"), now_unix_ns)?;
+    let (kept, dropped) = proven(&merged, &sources)?;
     let text = store::read_experiment(&sources[0].dir)?;
     let path = args.output.clone().unwrap_or_else(|| job::default_path(&merged.plan));
     let dir = ExperimentDir::create(&path, &merged.plan, &text)?;
-    if let Err(error) = write(&dir, &merged, &sources) {
+    if let Err(error) = write(&dir, &merged, &sources, &kept) {
         dir.discard();
         return Err(error);
     }
@@ -39,6 +41,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<Exit> {
         plural(sources.len(), "experiment"),
         sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
     ));
+    dropped.iter().for_each(|words| say(words));
     report::explain(&path, Form::Table)?;
     Ok(Exit::Done)
 }
@@ -79,13 +82,33 @@ fn read(source: &Source) -> Result<Part> {
     })
 }
 
+/// What `pgdyno why` proved of cases that one directory alone measured, by their numbers in the study; and what is left out, in words.
+fn proven(merged: &Merged, sources: &[Source]) -> Result<(Vec<Proofs>, Vec<String>)> {
+    let (mut kept, mut dropped) = (Vec::new(), Vec::new());
+    for (index, Source { name, dir }) in sources.iter().enumerate() {
+        for proofs in proofs::of(dir)? {
+            match merged.case_of_part_alone(index, proofs.case) {
+                Some(case) => kept.push(Proofs { case, ..proofs }),
+                None => dropped.push(format!(
+                    "what `pgdyno why` proved of case {} of `{name}` is left out: in the study, the case has runs of other directories too",
+                    proofs.case
+                )),
+            }
+        }
+    }
+    Ok((kept, dropped))
+}
+
 /// Copies runs and profiles, and what the journals say: of each run, and whether all experiments were finished.
-fn write(dir: &ExperimentDir, merged: &Merged, sources: &[Source]) -> Result<()> {
+fn write(dir: &ExperimentDir, merged: &Merged, sources: &[Source], proven: &[Proofs]) -> Result<()> {
     for run in &merged.runs {
         dir.adopt_run(&sources[run.part].dir, run.run, &run.record)?;
     }
     for profile in &merged.profiles {
         dir.adopt_profile(&sources[profile.part].dir, profile.of, profile.case)?;
+    }
+    for proofs in proven {
+        proofs::keep(dir.path(), proofs)?;
     }
     let journals: Vec<Vec<StateLine>> = sources.iter().map(|source| store::read_state(&source.dir)).collect();
     for (journal, origin) in journals.iter().zip(&merged.plan.origins) {

@@ -8,8 +8,6 @@ use analysis::what_if;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// The file in the directory of the results.
-const FILE: &str = "why.json";
 /// Longest file that is read; pgdyno writes much shorter ones.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -37,18 +35,26 @@ pub(crate) struct Proofs {
 ///
 /// # Errors
 /// When the directory is not writable, or the file is damaged.
-pub(super) fn keep(dir: &Path, proofs: &Proofs) -> Result<()> {
+pub(crate) fn keep(dir: &Path, proofs: &Proofs) -> Result<()> {
     let mut kept = read(dir)?;
     kept.format = model::FORMAT;
     kept.cases.retain(|known| known.case != proofs.case);
     kept.cases.push(proofs.clone());
     let text = serde_json::to_string_pretty(&kept)?;
-    store::write_report(&dir.join(FILE), text.as_bytes())
+    store::write_report(&dir.join(store::names::PROOFS), text.as_bytes())
+}
+
+/// What was proven of each case of the results in `dir`.
+///
+/// # Errors
+/// When the file is damaged.
+pub(crate) fn of(dir: &Path) -> Result<Vec<Proofs>> {
+    Ok(read(dir)?.cases)
 }
 
 /// What was proven so far; nothing if there is no file.
 fn read(dir: &Path) -> Result<Kept> {
-    let path = dir.join(FILE);
+    let path = dir.join(store::names::PROOFS);
     if !path.exists() {
         return Ok(Kept::default());
     }
