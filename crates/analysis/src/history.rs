@@ -1,6 +1,6 @@
 //! The history of a case over stored experiments: its runs in order of time, and where their level changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -60,6 +60,8 @@ pub struct History {
 pub struct PastRun {
     case: Arc<Case>,
     hostname: String,
+    seed: u64,
+    is_of_merged: bool,
     point: Point,
 }
 
@@ -83,15 +85,21 @@ pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRu
         let revision = revision(record);
         let point = Point { experiment: name.to_string(), run: run.run, t_unix_ns, revision, tps };
         let case = cases.entry(run.case).or_insert_with(|| Arc::new(case.clone())).clone();
-        runs.push(PastRun { case, hostname, point });
+        let (seed, is_of_merged) = (record.spec.seed, !data.plan.origins.is_empty());
+        runs.push(PastRun { case, hostname, seed, is_of_merged, point });
     }
     runs
 }
 
-/// The histories of runs; see [`histories`].
+/// The histories of runs; see [`histories`]. A run counts once, also if a merged study has it next to its origin: twice, it would
+/// make noise a change of level. Two loads with one seed do not begin in the same nanosecond.
 pub fn joined(runs: impl IntoIterator<Item = PastRun>) -> Vec<History> {
+    let mut runs: Vec<PastRun> = runs.into_iter().collect();
+    runs.sort_by_key(|run| run.is_of_merged);
+    let mut seen = BTreeSet::new();
+    runs.retain(|run| seen.insert((run.point.t_unix_ns, run.seed)));
     let mut histories: Vec<(Key, History)> = Vec::new();
-    for PastRun { case, hostname, point } in runs {
+    for PastRun { case, hostname, point, .. } in runs {
         let key = Key::of(&case, &hostname);
         match histories.iter_mut().find(|(known, _)| *known == key) {
             Some((_, history)) => history.points.push(point),
@@ -143,8 +151,7 @@ fn label(case: &Case) -> String {
     if place.is_empty() { case.label() } else { format!("{}, {}", case.label(), place.join(" ")) }
 }
 
-/// What two runs of one history must have in common: everything that is asked for except the release or the build of a
-/// server run by pgdyno.
+/// What two runs of one history must have in common.
 #[derive(PartialEq)]
 struct Key {
     case: Case,
@@ -153,17 +160,23 @@ struct Key {
 
 impl Key {
     fn of(case: &Case, hostname: &str) -> Key {
-        // A version or a build is what changes over a history, unless it is a level by itself. A server by URL is
-        // identified by its location alone: another location is another server.
-        let source = match &case.server.source {
-            ServerSource::Version(_) | ServerSource::BinDir(_) | ServerSource::Source { .. } => {
-                ServerSource::BinDir(PathBuf::new())
-            }
-            by_url @ ServerSource::Url(_) => by_url.clone(),
-        };
-        let server = ServerSpec { source, ..case.server.clone() };
-        Key { case: Case { id: 0, server, ..case.clone() }, hostname: hostname.to_string() }
+        Key { case: asked(case), hostname: hostname.to_string() }
     }
+}
+
+/// Everything that a case asks for except the release or the build of a server run by pgdyno: on one machine, cases for which this
+/// is equal have one history.
+pub fn asked(case: &Case) -> Case {
+    // A version or a build is what changes over a history, unless it is a level by itself. A server by URL is
+    // identified by its location alone: another location is another server.
+    let source = match &case.server.source {
+        ServerSource::Version(_) | ServerSource::BinDir(_) | ServerSource::Source { .. } => {
+            ServerSource::BinDir(PathBuf::new())
+        }
+        by_url @ ServerSource::Url(_) => by_url.clone(),
+    };
+    let server = ServerSpec { source, ..case.server.clone() };
+    Case { id: 0, server, ..case.clone() }
 }
 
 fn with_changes(mut history: History) -> History {

@@ -2,8 +2,9 @@
 
 use analysis::history::histories;
 use analysis::study;
-use analysis::summary::Study;
+use analysis::summary::{RunSummary, Study};
 use model::experiment::case::ServerSource;
+use model::experiment::origin::Origin;
 use model::load::Turns;
 use model::run::ExperimentData;
 
@@ -94,6 +95,33 @@ fn a_server_by_url_has_its_own_history_and_our_builds_share_one() {
         ("8 clients, host=db1 port=5433 dbname=bench", 3),
     ];
     assert_eq!(found, expected.map(|(label, n)| (label.to_string(), n)));
+}
+
+#[test]
+fn runs_of_a_merged_study_count_once() {
+    let parts = [experiment(0, 1000, |_| {}), experiment(1, 940, |_| {})];
+    let (_, mut data, mut explained) = parts[0].clone();
+    let origin = |name: &str, first, last| Origin {
+        name: name.to_string(),
+        first,
+        last,
+        tool_version: String::new(),
+        seed: 1,
+        made_unix_ns: 1,
+    };
+    data.plan.origins = vec![origin("a", 0, 3), origin("b", 3, 6)];
+    for (run, summary) in parts[1].1.runs.iter().zip(&parts[1].2.runs) {
+        let mut run = run.clone();
+        run.record.spec.run += 3;
+        data.runs.push(run);
+        explained.runs.push(RunSummary { run: summary.run + 3, ..summary.clone() });
+    }
+    let merged = [("merged".to_string(), data, explained)];
+    let found = histories(&[&merged[..], &parts[..]].concat());
+    let of: Vec<&str> = found[0].points.iter().map(|point| point.experiment.as_str()).collect();
+    assert_eq!((found.len(), of), (1, vec!["day 0", "day 0", "day 0", "day 1", "day 1", "day 1"]));
+    assert_eq!(found[0].changes, [], "of three runs each");
+    assert_eq!(histories(&merged)[0].points.len(), 6, "its parts may be elsewhere");
 }
 
 #[test]
