@@ -6,7 +6,9 @@ use wire::Session;
 use crate::{SCHEMA, Shelf};
 
 /// All migrations, in order; the number of each is its place, from 1. Those that were released never change.
-const MIGRATIONS: [&str; 1] = [include_str!("schema/001.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema/001.sql"), include_str!("schema/002.sql")];
+/// The version of the schema that this pgdyno fills.
+pub(crate) const VERSION: usize = MIGRATIONS.len();
 
 /// Comment on the schema that says whose it is.
 const MARK: &str = "results of pgdyno";
@@ -35,7 +37,7 @@ impl Shelf {
     /// When there is no schema of pgdyno's, or its version is another one.
     pub fn expect_schema(&mut self) -> Result<()> {
         let version = version(&mut self.session, Purpose::Read)?;
-        let own = MIGRATIONS.len();
+        let own = VERSION;
         match version {
             None => {
                 bail!("the store has no results: there is no schema `{SCHEMA}`; `pgdyno push` creates it")
@@ -51,8 +53,7 @@ impl Shelf {
 
 fn newer(version: usize) -> String {
     format!(
-        "the schema `{SCHEMA}` of the store has version {version}, and this pgdyno knows up to {}; use a newer pgdyno",
-        MIGRATIONS.len()
+        "the schema `{SCHEMA}` of the store has version {version}, and this pgdyno knows up to {VERSION}; use a newer pgdyno"
     )
 }
 
@@ -65,7 +66,7 @@ fn apply(session: &mut Session, tool_version: &str) -> Result<Vec<usize>> {
             0
         }
     };
-    ensure!(version <= MIGRATIONS.len(), newer(version));
+    ensure!(version <= VERSION, newer(version));
     let mut applied = Vec::new();
     for (number, sql) in (1..).zip(MIGRATIONS).skip(version) {
         session.execute(&format!("SET LOCAL search_path = {SCHEMA}, pg_catalog"))?;

@@ -11,6 +11,7 @@ use store::{Extent, PackedFile, Stored};
 use wire::Session;
 
 use crate::copy::{Row, copy};
+use crate::migrate::VERSION;
 use crate::{SCHEMA, Shelf, rows};
 
 /// Bytes of a file in one row: two requests of a round trip each are no burden, and memory stays small.
@@ -72,7 +73,7 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     session.query_params(&lock, &key)?;
     let known = session.query_params(
         &format!(
-            "SELECT experiment_id, contents, pushed_by FROM {SCHEMA}.experiment \
+            "SELECT experiment_id, contents, pushed_by, rows_version FROM {SCHEMA}.experiment \
               WHERE name = $1 AND seed = $2::numeric AND made_unix_ns = $3::bigint"
         ),
         &key,
@@ -80,7 +81,8 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     let known_id: Option<i64> = known.parse(0, "experiment_id");
     if let Some(id) = known_id {
         let is_same = known.get(0, "contents") == Some(&contents)
-            && known.get(0, "pushed_by") == Some(source.tool_version);
+            && known.get(0, "pushed_by") == Some(source.tool_version)
+            && known.parse(0, "rows_version") == Some(VERSION);
         if is_same {
             return Ok(Pushed::Unchanged(id));
         }
@@ -88,7 +90,7 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     }
     let id = experiment(session, source, &contents, known_id)?;
     files(session, source.dir, id, &packed.files)?;
-    copy(session, "cases", rows::cases(id, source.study))?;
+    copy(session, "cases", rows::cases(id, source.study)?)?;
     copy(session, "runs", rows::runs(id, source.study, source.data))?;
     copy(session, "phases", rows::phases(id, source.study, source.data))?;
     copy(session, "findings", rows::findings(id, source.study))?;
@@ -128,9 +130,11 @@ fn experiment(session: &mut Session, source: &Source, contents: &str, known: Opt
         .put(source.tool_version)
         .put(contents)
         .maybe(source.study.partial.as_ref())
-        .put(rows::json(plan));
+        .put(rows::json(plan))
+        .put(!plan.origins.is_empty())
+        .put(VERSION);
     let columns = "experiment (experiment_id, name, seed, made_unix_ns, directory, title, description, made_at, \
-                   tool_version, pushed_by, contents, partial, plan)";
+                   tool_version, pushed_by, contents, partial, plan, merged, rows_version)";
     copy(session, columns, [row])?;
     Ok(id)
 }

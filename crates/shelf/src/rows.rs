@@ -1,9 +1,11 @@
 //! The figures of a result as rows of the schema. The order of columns is that of `schema/`.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use analysis::comparison::{CaseComparison, FigureComparison};
 use analysis::finding::{Finding, Severity};
+use analysis::history;
 use analysis::summary::{LatencySummary, RunSummary, Study};
 use model::experiment::plan::RunState;
 use model::load::histogram::HistogramSum;
@@ -35,7 +37,7 @@ fn word(value: &impl Serialize) -> String {
     found.and_then(|value| value.as_str().map(str::to_string)).unwrap_or_default()
 }
 
-pub(crate) fn cases(id: i64, study: &Study) -> Vec<Row> {
+pub(crate) fn cases(id: i64, study: &Study) -> io::Result<Vec<Row>> {
     let row = |case: &analysis::summary::CaseSummary| {
         let spec = &case.case;
         let row = Row::of(id)
@@ -49,9 +51,12 @@ pub(crate) fn cases(id: i64, study: &Study) -> Vec<Row> {
             .put(case.n_runs)
             .maybe(case.tps_median)
             .maybe(case.tps_cv);
-        latency(row, case.latency)
+        let by_url = (!spec.server.source.is_embedded()).then_some(&spec.server.source);
+        Ok(latency(row, case.latency)
             .maybe(case.limiter.as_ref().map(|limiter| limiter.name.as_str()))
             .put(case.grade.as_str())
+            .put(files::sha256_of(json(&history::asked(spec)).as_bytes())?)
+            .maybe(by_url))
     };
     study.cases.iter().map(row).collect()
 }
@@ -91,7 +96,9 @@ pub(crate) fn runs(id: i64, study: &Study, data: &ExperimentData) -> Vec<Row> {
             .maybe(run.tps)
             .put(run.counts.committed)
             .put(run.counts.failed);
-        latency(row, run.latency).maybe(run.limiter.as_ref().map(|limiter| limiter.name.as_str()))
+        latency(row, run.latency)
+            .maybe(run.limiter.as_ref().map(|limiter| limiter.name.as_str()))
+            .put(record.is_some_and(RunRecord::took_turns))
     };
     study.runs.iter().map(row).collect()
 }

@@ -41,7 +41,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
         let pushed = place.run(&["push", &store, "results/out"]).expect(0);
         assert!(pushed.stderr.contains(expected) && !pushed.stderr.contains(PASSWORD), "{}", pushed.stderr);
     };
-    push("schema `pgdyno`: applied migration 1\nresults/out: stored as #1\n");
+    push("schema `pgdyno`: applied migration 2\nresults/out: stored as #1\n");
     push("results/out: is there already, as #1\n");
     // What `why` proves afterwards belongs to the result.
     let proofs = "{\"format\": 1, \"cases\": []}";
@@ -106,7 +106,7 @@ fn a_result_that_is_pushed_is_read_back_as_the_same_page() {
     );
     session.execute("insert into migration (version, tool_version) values (99, '9')").unwrap();
     for args in [&["push", &store, "results/out"][..], &["report", "--store", &store, "out"]] {
-        assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 1"));
+        assert!(place.run(args).expect(1).stderr.contains("has version 99, and this pgdyno knows up to 2"));
     }
     let foreign = pg.database();
     pg.admin(&foreign).execute("create schema pgdyno").unwrap();
@@ -135,6 +135,19 @@ fn results_of_equal_names_lie_side_by_side_and_older_states_are_refused() {
     let older = other.run(&["report", "--store", &store, "out"]).expect(1);
     let words = "`results/out-1` and #1 of the store are different states of one result";
     assert!(older.stderr.contains(words), "{}", older.stderr);
+
+    // Another server has a series of its own, and a merged study has no run twice.
+    other.run(&["push", &store, "results/out"]).expect(0);
+    let there = format!("there={}", other.path("results/out").display());
+    place.run(&["merge", &there, "here=results/out", "--by-origin", "-o", "results/both"]).expect(0);
+    let merged = place.run(&["push", &store, "results/both"]).expect(0);
+    assert!(merged.stderr.contains("stored as #3"), "{}", merged.stderr);
+    let mut session = pg.admin(&database);
+    session.execute("update pgdyno.runs set counts = true, took_turns = false").unwrap();
+    let mut series = || number(&mut session, "select count(*) * 10 + count(distinct series) from pgdyno.change_points");
+    assert_eq!(series(), 42, "four runs in two series");
+    pg.admin(&database).execute("update pgdyno.runs set took_turns = true where experiment_id <> 2").unwrap();
+    assert_eq!(series(), 21, "sides of a duet are in none");
 
     // Triggers and views of its owner would have the rights of a superuser.
     let by_another = pg.admin_target(&database);
