@@ -5,7 +5,8 @@ use std::path::Path;
 
 use analysis::comparison::CaseComparison;
 use analysis::summary::Study;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use model::experiment::plan::RunState;
 use model::run::ExperimentData;
 use store::{Extent, PackedFile, Stored};
 use wire::Session;
@@ -30,6 +31,8 @@ pub struct Source<'a> {
     pub comparisons: &'a [CaseComparison],
     /// Version of the pgdyno that explained it.
     pub tool_version: &'a str,
+    /// Whether it replaces a stored state that has more.
+    pub replace: bool,
 }
 
 /// The outcome of a push.
@@ -47,7 +50,7 @@ impl Shelf {
     /// Stores a result, or replaces it if the same experiment has other files by now, or was explained by another version.
     ///
     /// # Errors
-    /// When the directory cannot be read, or the server refuses it. Then what was stored before stays.
+    /// When the directory cannot be read, lacks completed runs that are stored, or the server refuses it. Then what was stored before stays.
     pub fn push(&mut self, source: &Source) -> Result<Pushed> {
         self.session.execute("BEGIN")?;
         let pushed = store(&mut self.session, source);
@@ -86,6 +89,9 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
         if is_same {
             return Ok(Pushed::Unchanged(id));
         }
+        if !source.replace {
+            expect_no_loss(session, source, id)?;
+        }
         session.execute(&format!("DELETE FROM {SCHEMA}.experiment WHERE experiment_id = {id}"))?;
     }
     let id = experiment(session, source, &contents, known_id)?;
@@ -97,6 +103,30 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     copy(session, "comparisons", rows::comparisons(id, source.comparisons))?;
     measurements(session, source, id)?;
     Ok(known_id.map_or(Pushed::New(id), Pushed::Replaced))
+}
+
+/// Refuses an older or damaged copy of a result: completed runs that are stored, with what they committed, are in it too.
+fn expect_no_loss(session: &mut Session, source: &Source, id: i64) -> Result<()> {
+    let rows = session.query(&format!(
+        "SELECT run, committed, (extract(epoch FROM go_at) * 1000000)::bigint AS go_unix_us FROM {SCHEMA}.runs \
+          WHERE experiment_id = {id} AND state = 'completed' ORDER BY run"
+    ))?;
+    let is_here = |row: &usize| {
+        let number: Option<u32> = rows.parse(*row, "run");
+        let Some(run) = source.study.runs.iter().find(|run| Some(run.run) == number) else { return false };
+        // A run that was made again, for a server that was replaced, is another one.
+        let is_same = run.go_unix_ns.map(|go| go / 1000) == rows.parse(*row, "go_unix_us");
+        let is_whole = rows.parse(*row, "committed").is_none_or(|n: u64| run.counts.committed >= n);
+        run.state == RunState::Completed && (is_whole || !is_same)
+    };
+    let lost = (0..rows.len()).filter(|row| !is_here(row)).filter_map(|row| rows.get(row, "run"));
+    let lost = lost.collect::<Vec<&str>>().join(", ");
+    ensure!(
+        lost.is_empty(),
+        "#{id} of the store has completed runs that are missing or damaged here: {lost}; push the newer copy, or replace that one with \
+         --replace"
+    );
+    Ok(())
 }
 
 /// One digest for all files.

@@ -136,6 +136,16 @@ fn results_of_equal_names_lie_side_by_side_and_older_states_are_refused() {
     let words = "`results/out-1` and #1 of the store are different states of one result";
     assert!(older.stderr.contains(words), "{}", older.stderr);
 
+    // A copy that lacks a completed run replaces nothing.
+    let (run, aside) = (place.path("results/out/runs/0002"), place.path("aside"));
+    fs::rename(&run, &aside).unwrap();
+    let poorer = place.run(&["push", &store, "results/out"]).expect(1);
+    let words = "#1 of the store has completed runs that are missing or damaged here: 2; push the newer copy";
+    assert!(poorer.stderr.contains(words), "{}", poorer.stderr);
+    place.run(&["push", &store, "results/out", "--replace"]).expect(0);
+    fs::rename(&aside, &run).unwrap();
+    place.run(&["push", &store, "results/out"]).expect(0);
+
     // Another server has a series of its own, and a merged study has no run twice.
     other.run(&["push", &store, "results/out"]).expect(0);
     let there = format!("there={}", other.path("results/out").display());

@@ -36,7 +36,7 @@ pub(crate) fn push(args: &PushArgs) -> Result<Exit> {
         if signals::stop_flag().load(Ordering::Relaxed) {
             bail!("stopped; what was pushed before is complete");
         }
-        match one(&mut shelf, dir) {
+        match one(&mut shelf, dir, args.replace) {
             Ok(pushed) => say(&format!("{}: {}", dir.display(), words(pushed))),
             // Others may still be pushed, unless the server is gone.
             Err(error) if dirs.len() > 1 && !shelf.is_lost() => {
@@ -57,12 +57,12 @@ fn words(pushed: Pushed) -> String {
     }
 }
 
-fn one(shelf: &mut Shelf, dir: &Path) -> Result<Pushed> {
+fn one(shelf: &mut Shelf, dir: &Path, replace: bool) -> Result<Pushed> {
     let explained = Explained::read(dir, Series::No)?;
     let comparisons = page::own_comparisons(dir, &explained)?;
     let Explained { data, study } = &explained;
     let tool_version = env!("CARGO_PKG_VERSION");
-    shelf.push(&Source { dir, data, study, comparisons: &comparisons, tool_version })
+    shelf.push(&Source { dir, data, study, comparisons: &comparisons, tool_version, replace })
 }
 
 fn open(target: &str) -> Result<Shelf> {

@@ -134,4 +134,7 @@ pub(crate) struct PushArgs {
     /// Results directories, or directories of such.
     #[arg(value_name = "DIR", default_value = RESULTS)]
     pub(crate) dirs: Vec<PathBuf>,
+    /// Replace stored results that have completed runs which the directory lacks.
+    #[arg(long)]
+    pub(crate) replace: bool,
 }
