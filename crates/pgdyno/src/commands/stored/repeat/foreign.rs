@@ -100,11 +100,34 @@ impl Thing {
         )
     }
 
+    /// Beginnings of the factors whose levels it defines: without it, cases would be equal under names that say otherwise.
+    fn factors(self) -> &'static [&'static str] {
+        match self {
+            Thing::Hooks => &["hooks"],
+            Thing::Restart => &["server.restart"],
+            Thing::Scripts => &["workload.scripts"],
+            Thing::Data => &["workload.data"],
+            Thing::Source => &["server.source"],
+            Thing::BinDir => &["server.bin_dir"],
+            Thing::Settings => &["server.settings"],
+            Thing::Drivers => &["driver", "workload.drivers"],
+            Thing::Eyes => &["server.host"],
+            Thing::WalDirectory => &["server.wal_directory"],
+            Thing::SnapshotDirectory => &["prepare.snapshot_directory"],
+            // Targets that pgdyno runs differ by the disk that they stand for.
+            Thing::TargetDirectory => &["target"],
+            // Without an address there is no TLS.
+            Thing::Listen => &["server.listen", "server.tls"],
+            Thing::Exporter => &["target.telemetry"],
+            Thing::Imports => &["import"],
+            Thing::Os => &["os."],
+        }
+    }
+
     /// Whether the same can be measured without it.
     fn can_be_left_out(self, plan: &Plan) -> bool {
-        let is_factor = plan.factors.iter().any(|factor| {
-            factor.starts_with(self.key()) || (self == Thing::Drivers && factor == "workload.drivers")
-        });
+        let is_its_own = |factor: &String| self.factors().iter().any(|start| factor.starts_with(start));
+        let is_factor = plan.factors.iter().any(is_its_own);
         let is_part = match self {
             // Only they set these levels.
             Thing::Hooks => plan.cases.iter().any(|case| !case.factors.is_empty()),
@@ -318,14 +341,44 @@ mod tests {
 
     use super::*;
 
+    fn a_case() -> Case {
+        Case::of(
+            ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
+            WorkloadSpec::of(WorkloadKind::Tpcb, 1),
+            Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
+        )
+    }
+
+    #[test]
+    fn what_defines_the_levels_of_a_factor_cannot_be_left_out() {
+        for (factor, thing, can_be) in [
+            ("server.tls", Thing::Listen, false),
+            ("server.listen", Thing::Listen, false),
+            ("target", Thing::TargetDirectory, false),
+            ("target", Thing::Exporter, true),
+            ("target", Thing::Eyes, true),
+            ("target", Thing::Drivers, true),
+            ("workload.drivers", Thing::Drivers, false),
+            ("server.wal_directory", Thing::WalDirectory, false),
+            ("prepare.snapshot_directory", Thing::SnapshotDirectory, false),
+            ("os.vm.swappiness", Thing::Os, false),
+            ("workload.clients", Thing::Listen, true),
+            ("workload.clients", Thing::TargetDirectory, true),
+            ("workload.clients", Thing::Scripts, false),
+        ] {
+            let plan = Plan { factors: vec![factor.to_string()], ..Plan::default() };
+            assert_eq!(thing.can_be_left_out(&plan), can_be, "{factor}: {thing:?}");
+        }
+        let mut by_hooks = a_case();
+        by_hooks.factors.insert("colour".to_string(), "red".to_string());
+        let plan = Plan { cases: vec![by_hooks], ..Plan::default() };
+        assert!(!Thing::Hooks.can_be_left_out(&plan) && Thing::Hooks.can_be_left_out(&Plan::default()));
+    }
+
     #[test]
     fn settings_that_make_a_server_execute_read_or_write_are_shown() {
         let check = |name: &str, value: &str, is_shown: bool| {
-            let mut case = Case::of(
-                ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
-                WorkloadSpec::of(WorkloadKind::Tpcb, 1),
-                Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
-            );
+            let mut case = a_case();
             case.server.settings.insert(name.to_string(), value.to_string());
             assert_eq!(!settings(&case).is_empty(), is_shown, "{name} = {value}");
         };
