@@ -157,9 +157,7 @@ impl Thing {
             Thing::Hooks => hooks(case),
             Thing::Restart if case.server.restart.is_empty() => Vec::new(),
             Thing::Restart => vec![shell::command(&case.server.restart)],
-            Thing::Scripts => {
-                case.workload.scripts.iter().map(|script| text(&script.name, &script.source)).collect()
-            }
+            Thing::Scripts => scripts(case),
             Thing::Data => data(&case.workload.data),
             Thing::Source => match &case.server.source {
                 ServerSource::Source { tree, revision } if tree != REPOSITORY => {
@@ -295,22 +293,28 @@ fn way(driver: &DriverSpec) -> String {
     shell::command(&driver.words("drive"))
 }
 
-/// Most of a text that is shown.
-const SHOWN_CHARS_MAX: usize = 4000;
-
-/// A text with its name, each line indented.
+/// A text with its name, each line indented. It is whole, however long: a command may be on its last line.
 fn text(name: &str, source: &str) -> String {
-    let shown: String = source.chars().take(SHOWN_CHARS_MAX).collect();
-    let more = if shown.len() < source.len() { "\n    ..." } else { "" };
-    let lines: String = shown.lines().map(|line| format!("\n    {line}")).collect();
-    format!("{name}{lines}{more}")
+    let lines: String = source.lines().map(|line| format!("\n    {line}")).collect();
+    format!("{name}{lines}")
+}
+
+/// Scripts, and the values of the variables in them, which may be SQL or words of a command.
+fn scripts(case: &Case) -> Vec<String> {
+    let load = &case.workload;
+    let scripts = load.scripts.iter().map(|script| text(&script.name, &script.source));
+    let defines = load.defines.iter().map(|(name, value)| format!("variable {name} = {value}"));
+    scripts.chain(defines).collect()
 }
 
 fn data(data: &CaseData) -> Vec<String> {
     match data {
         CaseData::Files(files) => files
             .iter()
-            .map(|file| text(&file.name, file.text.as_deref().unwrap_or("(a file of the other machine)")))
+            .map(|file| match (&file.text, &file.file) {
+                (Some(source), _) => text(&file.name, source),
+                (None, path) => format!("{}: the file `{}`", file.name, path.clone().unwrap_or_default().display()),
+            })
             .collect(),
         CaseData::Archive(archive) => vec![archive.file.display().to_string()],
         CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC | CaseData::None => Vec::new(),
@@ -337,6 +341,7 @@ fn settings(case: &Case) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use model::experiment::case::{ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::experiment::script::CaseScript;
     use model::load::Window;
 
     use super::*;
@@ -373,6 +378,18 @@ mod tests {
         by_hooks.factors.insert("colour".to_string(), "red".to_string());
         let plan = Plan { cases: vec![by_hooks], ..Plan::default() };
         assert!(!Thing::Hooks.can_be_left_out(&plan) && Thing::Hooks.can_be_left_out(&Plan::default()));
+    }
+
+    #[test]
+    fn scripts_and_their_variables_are_shown_to_the_end() {
+        let mut case = a_case();
+        let source = "select 1;\n".repeat(1000) + "\\shell evil";
+        let (name, sha256) = ("long".to_string(), String::new());
+        case.workload.scripts = vec![CaseScript { name, weight: 1, sha256, source }];
+        case.workload.defines = [("what".to_string(), "pg_read_file('x')".to_string())].into();
+        let shown = Thing::Scripts.of(&case);
+        assert!(shown[0].starts_with("long\n    select 1;") && shown[0].ends_with("\n    \\shell evil"));
+        assert_eq!(shown[1..], ["variable what = pg_read_file('x')"]);
     }
 
     #[test]
