@@ -1,13 +1,12 @@
 //! Lists the experiments below a directory without reading their runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use model::experiment::plan::RunState;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use crate::load::{is_experiment_dir, read_state, read_whole};
 use crate::names;
@@ -32,7 +31,12 @@ pub struct Listing {
 struct PlanHead {
     name: String,
     made_unix_ns: u64,
-    runs: Vec<IgnoredAny>,
+    runs: Vec<RunHead>,
+}
+
+#[derive(Deserialize)]
+struct RunHead {
+    run: u32,
 }
 
 /// Contents of a directory of results.
@@ -83,8 +87,8 @@ fn listing(path: PathBuf) -> Result<Listing> {
         serde_json::from_slice(&read_whole(&file).with_context(context)?).with_context(context)?;
     let last: BTreeMap<u32, RunState> =
         read_state(&path).into_iter().map(|line| (line.run, line.state)).collect();
-    // Attempts that repeat a disturbed run have higher numbers.
-    let planned = 1..=u32::try_from(plan.runs.len()).unwrap_or(u32::MAX);
+    // Attempts that repeat a disturbed run have numbers of their own; in a merged study, those of the next origin follow.
+    let planned: BTreeSet<u32> = plan.runs.iter().map(|spec| spec.run).collect();
     Ok(Listing {
         name: plan.name,
         made_unix_ns: plan.made_unix_ns,
@@ -114,12 +118,15 @@ mod tests {
             let mut plan = sample::plan();
             plan.name = name.to_string();
             plan.made_unix_ns = made_unix_ns;
+            // Merged: 3 is a repeat of the first origin.
+            plan.runs[1].run = if name == "a" { 4 } else { 2 };
             let dir = ExperimentDir::create(&root.path().join(name), &plan, "").unwrap();
             let line = |run, state| StateLine { t_unix_ns: 1, run, state, reason: String::new() };
             dir.append_state(&line(1, RunState::Started)).unwrap();
             dir.append_state(&line(1, RunState::Completed)).unwrap();
             dir.append_state(&line(2, RunState::Failed)).unwrap();
             dir.append_state(&line(3, RunState::Completed)).unwrap();
+            dir.append_state(&line(4, RunState::Completed)).unwrap();
             if name == "b" {
                 dir.append_state(&line(0, RunState::Partial)).unwrap();
             }
@@ -140,7 +147,7 @@ mod tests {
             .collect();
         assert_eq!(
             found,
-            [("b".to_string(), 2, 1, RunState::Partial), ("a".to_string(), 2, 1, RunState::Started)]
+            [("b".to_string(), 2, 1, RunState::Partial), ("a".to_string(), 2, 2, RunState::Started)]
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Small facts of one result: what was planned, what came of it, and on which machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use analysis::finding::Grade;
@@ -9,7 +9,6 @@ use model::experiment::plan::RunState;
 use model::secret::hide_text;
 use report::site::Entry;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 /// The file with the answer.
 pub(super) const ANSWER: &str = "answer.json";
@@ -31,7 +30,12 @@ struct PlanHead {
     made_unix_ns: u64,
     #[serde(default)]
     cases: Vec<CaseHead>,
-    runs: Vec<IgnoredAny>,
+    runs: Vec<RunHead>,
+}
+
+#[derive(Deserialize)]
+struct RunHead {
+    run: u32,
 }
 
 #[derive(Deserialize)]
@@ -95,8 +99,8 @@ pub(super) fn read(dir: &Path, name: &str) -> Result<Entry, String> {
     let answer: AnswerHead = answer.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let last: BTreeMap<u32, RunState> =
         store::read_state(dir).into_iter().map(|line| (line.run, line.state)).collect();
-    // Attempts that repeat a disturbed run have higher numbers.
-    let planned = 1..=u32::try_from(plan.runs.len()).unwrap_or(u32::MAX);
+    // Attempts that repeat a disturbed run have numbers of their own; in a merged study, those of the next origin follow.
+    let planned: BTreeSet<u32> = plan.runs.iter().map(|spec| spec.run).collect();
     let is_completed =
         |(run, state): &(&u32, &RunState)| planned.contains(run) && **state == RunState::Completed;
     let machine = if answer.machine.is_empty() { machine(dir) } else { answer.machine };

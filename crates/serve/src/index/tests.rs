@@ -17,13 +17,14 @@ fn make(root: &Path, name: &str, made_unix_ns: u64) -> PathBuf {
         title: "Does <b>it</b> help?".to_string(),
         made_unix_ns,
         cases: vec![Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window)],
-        runs: vec![RunSpec { run: 1, block: 1, case: 1, seed: 1 }],
+        // As in a merged study, whose first origin had repeats.
+        runs: vec![RunSpec { run: 3, block: 1, case: 1, seed: 1 }],
         ..Plan::default()
     };
     let path = root.join(name);
     let dir = ExperimentDir::create(&path, &plan, "").unwrap();
     let line = |run, state| StateLine { t_unix_ns: 1, run, state, reason: String::new() };
-    dir.append_state(&line(1, RunState::Completed)).unwrap();
+    dir.append_state(&line(3, RunState::Completed)).unwrap();
     dir.append_state(&line(0, RunState::Completed)).unwrap();
     path
 }
