@@ -208,7 +208,15 @@ fn servers_at_a_time(experiment: &Experiment, cases: &[Case]) -> Option<u32> {
 /// # Errors
 /// As [`plan`].
 pub fn check(experiment: &Experiment) -> Result<(), String> {
-    plan(experiment, &Resources::unseen(experiment)).map(drop)
+    plan_unseen(experiment).map(drop)
+}
+
+/// The plan, with made-up values for what depends on servers and machines: which of them, how much memory, how much data.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_unseen(experiment: &Experiment) -> Result<Plan, String> {
+    plan(experiment, &Resources::unseen(experiment))
 }
 
 impl Resources {

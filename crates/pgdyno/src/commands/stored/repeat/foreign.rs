@@ -1,15 +1,18 @@
 //! What the experiment of somebody else would do with this machine: commands that it would execute, and places that it would
-//! use. Each is kept, left out or refused as the user decides; nothing of it happens without being shown first.
+//! use. Each is kept, left out or refused as the user decides; nothing of it happens without being shown first. The text of the
+//! experiment goes into the new results, whose report says how to run it, so it is searched as the plan is.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
+use experiment::plan::expand;
 use model::experiment::Experiment;
 use model::experiment::case::{Case, REPOSITORY, ServerSource};
 use model::experiment::driver::DriverSpec;
 use model::experiment::hooks::Hook;
 use model::experiment::plan::Plan;
-use model::experiment::script::CaseData;
+use model::experiment::script::archive::RestoreFrom;
+use model::experiment::script::{CaseData, ScriptOrigin};
 
 use crate::front::cli::packed::RepeatArgs;
 use crate::front::shell;
@@ -182,6 +185,26 @@ impl Thing {
         }
     }
 
+    /// What the text names and has not in it: pgdyno reads all files before it keeps a text, so this one was changed.
+    fn unread(self, experiment: &Experiment) -> Vec<String> {
+        let workload = &experiment.workload;
+        let named = |path: &std::path::Path| format!("the file `{}`", path.display());
+        match self {
+            Thing::Scripts => {
+                let files = workload.scripts.iter().filter_map(|entry| match &entry.source {
+                    ScriptOrigin::File(path) => Some(named(path)),
+                    ScriptOrigin::Builtin(_) | ScriptOrigin::Text(_) => None,
+                });
+                files.collect()
+            }
+            Thing::Data => match &workload.restore_from {
+                Some(RestoreFrom::Named(path)) => vec![named(path)],
+                Some(RestoreFrom::Known(_)) | None => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
     fn leave_out(self, case: &mut Case) {
         match self {
             Thing::Hooks => case.hooks = Default::default(),
@@ -242,9 +265,11 @@ impl Thing {
 /// # Errors
 /// Lists all that needs a decision of the user, with the options that decide.
 pub(super) fn decide(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Result<()> {
+    let of_text = cases_of_text(plan, experiment, args)?;
     let (mut refused, mut kept, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for thing in THINGS {
-        let found: BTreeSet<String> = plan.cases.iter().flat_map(|case| thing.of(case)).collect();
+        let cases = plan.cases.iter().chain(&of_text).flat_map(|case| thing.of(case));
+        let found: BTreeSet<String> = cases.chain(thing.unread(experiment)).collect();
         let lines = found.into_iter().map(|text| format!("  {}: {text}", thing.key()));
         match thing.fate(plan, args) {
             Fate::Kept => kept.extend(lines),
@@ -262,10 +287,6 @@ pub(super) fn decide(plan: &mut Plan, experiment: &mut Experiment, args: &Repeat
             refused.join("\n")
         );
     }
-    // What the plan does not have is not in the text that goes into the new results either.
-    if !args.allow_commands {
-        [Thing::Hooks, Thing::Restart].iter().for_each(|thing| thing.leave_out_of(experiment));
-    }
     for (what, lines) in [("executed or used here, as --allow-commands says", kept), ("left out", left_out)] {
         if !lines.is_empty() {
             say(&format!("{what}:"));
@@ -273,6 +294,26 @@ pub(super) fn decide(plan: &mut Plan, experiment: &mut Experiment, args: &Repeat
         }
     }
     Ok(())
+}
+
+/// What the text of the experiment would measure, without that of which the plan has nothing.
+///
+/// # Errors
+/// When the text contradicts itself, which pgdyno would not have measured.
+fn cases_of_text(plan: &Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Result<Vec<Case>> {
+    for thing in THINGS {
+        if plan.cases.iter().all(|case| thing.of(case).is_empty()) {
+            thing.leave_out_of(experiment);
+        }
+    }
+    match expand::plan_unseen(experiment) {
+        Ok(of_text) => Ok(of_text.cases),
+        Err(_) if args.allow_commands => Ok(Vec::new()),
+        Err(problems) => bail!(
+            "what the experiment's text would use or execute is not known, because it contradicts itself:\n{problems}\n\
+             Nothing was executed (--allow-commands accepts it as it is)."
+        ),
+    }
 }
 
 fn remedy(thing: Thing, plan: &Plan) -> String {
@@ -313,7 +354,9 @@ fn data(data: &CaseData) -> Vec<String> {
             .iter()
             .map(|file| match (&file.text, &file.file) {
                 (Some(source), _) => text(&file.name, source),
-                (None, path) => format!("{}: the file `{}`", file.name, path.clone().unwrap_or_default().display()),
+                (None, path) => {
+                    format!("{}: the file `{}`", file.name, path.clone().unwrap_or_default().display())
+                }
             })
             .collect(),
         CaseData::Archive(archive) => vec![archive.file.display().to_string()],
@@ -340,11 +383,19 @@ fn settings(case: &Case) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+    use experiment::plan::file;
     use model::experiment::case::{ServerSpec, WorkloadKind, WorkloadSpec};
     use model::experiment::script::CaseScript;
     use model::load::Window;
 
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: RepeatArgs,
+    }
 
     fn a_case() -> Case {
         Case::of(
@@ -390,6 +441,37 @@ mod tests {
         let shown = Thing::Scripts.of(&case);
         assert!(shown[0].starts_with("long\n    select 1;") && shown[0].ends_with("\n    \\shell evil"));
         assert_eq!(shown[1..], ["variable what = pg_read_file('x')"]);
+    }
+
+    /// Decides about the plan of one text with another one.
+    fn decided(of_plan: &str, of_text: &str, options: &[&str]) -> Result<Experiment> {
+        let read = |text: &str| {
+            let text = format!("[experiment]\nname = \"x\"\n{text}");
+            file::parse("x", &text, &[]).unwrap()
+        };
+        let (mut plan, mut experiment) = (expand::plan_unseen(&read(of_plan)).unwrap(), read(of_text));
+        let words = ["repeat", "out"].into_iter().chain(options.iter().copied());
+        decide(&mut plan, &mut experiment, &Line::parse_from(words).args).map(|()| experiment)
+    }
+
+    #[test]
+    fn a_text_that_has_more_than_its_plan_is_refused_or_loses_it() {
+        for (more, expected) in [
+            ("[server.settings]\narchive_command = \"evil\"", "server.settings: archive_command = evil"),
+            ("[server]\nbin_dir = \"/tmp/evil\"", "server.bin_dir: /tmp/evil"),
+            ("[workload]\nkind = \"scripts\"\nscripts = [{text = \"\\\\shell evil\"}]", "\n    \\shell evil"),
+            ("[workload]\nkind = \"scripts\"\nscripts = [{file = \"/tmp/evil\"}]", "the file `/tmp/evil`"),
+            ("[workload]\nrestore_from = \"/tmp/evil\"", "workload.data: the file `/tmp/evil`"),
+            ("[workload]\nscale = 0", "it contradicts itself"),
+        ] {
+            let refused = format!("{:#}", decided("", more, &[]).unwrap_err());
+            assert!(refused.contains(expected), "{more}: {refused}");
+        }
+        let more = "[hooks]\nbefore_run = [\"evil\"]\n[os]\nswappiness = 1\n[[driver]]\nvia = [\"evil\"]";
+        assert_eq!(decided("", more, &[]).unwrap(), decided("", "", &[]).unwrap());
+        let hooks = "[hooks]\nbefore_run = [\"theirs\"]";
+        assert!(decided(hooks, more, &[]).unwrap_err().to_string().contains("hooks: before_run: evil"));
+        assert!(decided(hooks, more, &["--here"]).unwrap().hooks.is_empty());
     }
 
     #[test]

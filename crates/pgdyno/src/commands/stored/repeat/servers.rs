@@ -35,7 +35,25 @@ pub(super) fn choose(
         }
     }
     own(plan, experiment, args)?;
-    by_url(plan, experiment, args)
+    let servers = by_url(plan, experiment, args)?;
+    forget_others(plan, experiment);
+    Ok(servers)
+}
+
+/// Takes out of the text the servers by URL that the plan does not have: whoever runs the text would reach them.
+fn forget_others(plan: &Plan, experiment: &mut Experiment) {
+    let name_of = |case: &Case| case.server.target.as_ref().map(|target| target.name.clone());
+    let by_url = |name: Option<&str>| {
+        plan.cases.iter().any(|case| !case.server.source.is_embedded() && name_of(case).as_deref() == name)
+    };
+    if !by_url(None) {
+        experiment.server.url = None;
+    }
+    experiment
+        .target
+        .iter_mut()
+        .filter(|target| !by_url(Some(&target.name)))
+        .for_each(|target| target.url = None);
 }
 
 /// Servers that pgdyno runs.
@@ -159,6 +177,17 @@ mod tests {
         assert_eq!(hosts, ["a.example", "b.example"]);
         let [a, b] = [0, 1].map(|n| ServerSource::Url(servers[n].keywords()));
         assert_eq!(sources, [a.clone(), b.clone(), a, b]);
+    }
+
+    #[test]
+    fn a_server_that_only_the_text_has_is_forgotten() {
+        let text = "[experiment]\nname = \"x\"\n[workload]\nscale = 1\n";
+        let mut plan = expand::plan_unseen(&file::parse("x", text, &[]).unwrap()).unwrap();
+        let more = "[server]\nurl = \"postgres://a.example/x\"\n[[target]]\nname = \"t\"\nurl = \"postgres://b.example/x\"\n";
+        let mut experiment = file::parse("x", &format!("{text}{more}"), &[]).unwrap();
+        let args = Line::parse_from(["repeat", "out"]).args;
+        choose(&mut plan, &mut experiment, &BTreeSet::new(), &args).unwrap();
+        assert_eq!((experiment.server.url, &experiment.target[0].url), (None, &None));
     }
 
     #[test]
