@@ -1,13 +1,18 @@
 //! `pgdyno pack` and `pgdyno unpack`: results as one file, for somebody else.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use model::experiment::case::{Case, ServerSource};
+use model::run::RunRecord;
+use model::telemetry::import::Import;
 use model::text::prose::{bytes, plural};
 use store::Extent;
 
 use crate::front::cli::packed::{PackArgs, UnpackArgs};
 use crate::front::cli::stored::RESULTS;
+use crate::front::shell;
 use crate::{Exit, print, say};
 
 /// End of a packed file's name.
@@ -41,15 +46,59 @@ pub(crate) fn pack(args: &PackArgs) -> Result<Exit> {
 
 /// Machines and servers that the results name: no secrets, but not for everybody either.
 fn names(dir: &Path) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for record in store::read_records(dir).unwrap_or_default() {
-        let hosts = [&record.host, &record.driver_host].into_iter().flatten();
-        let found = hosts.map(|host| host.hostname.clone()).chain([record.case.server.source.to_string()]);
-        names.extend(found.filter(|name| !name.is_empty()));
+    let mut names = BTreeSet::new();
+    if let Ok(plan) = store::read_plan(dir) {
+        plan.cases.iter().for_each(|case| names.extend(asked(case)));
+        names.extend(plan.origins.into_iter().map(|origin| origin.name));
+        names.extend(
+            plan.lanes.into_iter().flat_map(|lane| lane.addresses).map(|address| address.to_string()),
+        );
     }
-    names.sort();
-    names.dedup();
-    if names.is_empty() { "no machine".to_string() } else { names.join(", ") }
+    for record in store::read_records(dir).unwrap_or_default() {
+        names.extend(asked(&record.case));
+        names.extend(met(&record));
+    }
+    names.remove("");
+    if names.is_empty() { "no machine".to_string() } else { Vec::from_iter(names).join(", ") }
+}
+
+/// What a case asks for.
+fn asked(case: &Case) -> Vec<String> {
+    let server = &case.server;
+    let mut names = vec![server.source.to_string()];
+    if let ServerSource::Url(keywords) = &server.source {
+        names.extend(["host", "hostaddr"].iter().filter_map(|key| keywords.get(*key).cloned()));
+    }
+    names.extend(server.listen.clone());
+    names.extend(
+        server
+            .target
+            .iter()
+            .flat_map(|target| [target.name.clone(), target.telemetry.clone().unwrap_or_default()]),
+    );
+    for machine in case.workload.drivers.iter().chain(&server.host) {
+        let address = machine.address.map(|address| address.to_string());
+        names.extend([machine.name.clone(), shell::command(&machine.via)].into_iter().chain(address));
+    }
+    names.extend((!server.restart.is_empty()).then(|| shell::command(&server.restart)));
+    names.extend(case.imports.iter().map(Import::source));
+    names
+}
+
+/// What a run came across.
+fn met(record: &RunRecord) -> Vec<String> {
+    let hosts = [&record.host, &record.driver_host].into_iter().flatten();
+    let mut names: Vec<String> = hosts.map(|host| host.hostname.clone()).collect();
+    let drivers = record.drivers.iter().map(|driver| (&driver.name, &driver.hello));
+    for (name, hello) in drivers.chain(record.eyes.iter().map(|eyes| (&eyes.name, &eyes.hello))) {
+        let address = hello.address.map(|address| address.to_string());
+        names.extend([name.clone(), hello.host.clone()].into_iter().chain(address));
+    }
+    let routes = record.server.iter().filter_map(|server| server.route.as_ref());
+    let ends = routes.flat_map(|route| [route.reached.clone(), route.answered.clone()]);
+    names.extend(ends.filter(|end| !end.starts_with("socket:")));
+    names.extend(record.connections.iter().map(|connection| connection.client_address.clone()));
+    names
 }
 
 /// Unpacks results.
@@ -69,4 +118,59 @@ pub(crate) fn unpack(args: &UnpackArgs) -> Result<Exit> {
 fn stem(file: &Path) -> String {
     let name = file.file_name().map_or("results".into(), |name| name.to_string_lossy());
     name.strip_suffix(END).unwrap_or(&name).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::experiment::case::{ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::experiment::driver::DriverSpec;
+    use model::experiment::plan::RunSpec;
+    use model::load::Window;
+    use model::load::hello::Hello;
+    use model::run::driver::DriverRecord;
+    use model::run::eyes::EyesRecord;
+    use model::run::server::LoadConnections;
+
+    use super::*;
+
+    #[test]
+    fn machines_of_drivers_and_eyes_are_named() {
+        let keywords = [("user", "me"), ("host", "db.example"), ("port", "5432"), ("dbname", "x")];
+        let source =
+            ServerSource::Url(keywords.map(|(key, value)| (key.to_string(), value.to_string())).into());
+        let mut case = Case::of(
+            ServerSpec::of(source),
+            WorkloadSpec::of(WorkloadKind::Tpcb, 1),
+            Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
+        );
+        let way = |text: &str| DriverSpec { address: "10.0.0.1".parse().ok(), ..text.parse().unwrap() };
+        case.workload.drivers = vec![way("ssh:me@load.example:2222")];
+        case.server.host = Some(way("ssh:eye.example"));
+        let spec = RunSpec { run: 1, block: 1, case: 1, seed: 1 };
+        let mut record = RunRecord::new(spec, case, "0");
+        let hello =
+            |host: &str| Hello { host: host.into(), address: "10.0.0.2".parse().ok(), ..Hello::default() };
+        record.drivers =
+            vec![DriverRecord { name: "left".into(), hello: hello("load-7"), ..DriverRecord::default() }];
+        record.eyes = Some(EyesRecord { name: "eye".into(), hello: hello("db-7"), ..EyesRecord::default() });
+        record.connections =
+            vec![LoadConnections { client_address: "10.0.0.3".into(), ..LoadConnections::default() }];
+        let found: BTreeSet<String> = asked(&record.case).into_iter().chain(met(&record)).collect();
+        for name in [
+            "me@db.example:5432/x",
+            "db.example",
+            "me@load.example:2222",
+            "ssh -p2222 -- me@load.example",
+            "eye.example",
+            "10.0.0.1",
+            "left",
+            "load-7",
+            "10.0.0.2",
+            "eye",
+            "db-7",
+            "10.0.0.3",
+        ] {
+            assert!(found.contains(name), "{name}: {found:?}");
+        }
+    }
 }
