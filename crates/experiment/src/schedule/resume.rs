@@ -1,6 +1,7 @@
 //! Continues an interrupted experiment: determines which runs are done, and what is left of the one that is not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 use model::experiment::case::{Case, ServerSource, ServerSpec};
@@ -34,7 +35,7 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
     let note = |run: u32, state: RunState, reason: &str| {
         dir.append_state(&StateLine { t_unix_ns: unix_now(), run, state, reason: reason.to_string() })
     };
-    let mut standing = standing(plan, &records, |run| store::has_intervals(dir.path(), run));
+    let mut standing = standing(dir.path(), plan, &records);
     for record in &records {
         let run = record.spec.run;
         if record.state == RunState::Started {
@@ -66,12 +67,23 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
     Ok(standing)
 }
 
+/// Whether a resumed experiment has nothing to do: all planned runs are done, and all profiles made. `path` is the directory that
+/// `records` are from.
+pub fn is_all_done(path: &Path, plan: &Plan, records: &[RunRecord]) -> bool {
+    let profiled = store::profiled_cases(path);
+    let done = standing(path, plan, records).done;
+    plan.runs.iter().all(|spec| done.contains(&spec.run))
+        && plan.profiled().all(|case| profiled.contains(&case.id))
+}
+
 /// A run whose intervals were lost is made again: of it there is no number.
-fn standing(plan: &Plan, records: &[RunRecord], has_intervals: impl Fn(u32) -> bool) -> Standing {
-    let numbers = |is_done: bool| {
-        let of = |record: &&RunRecord| {
-            (record.state == RunState::Completed && has_intervals(record.spec.run)) == is_done
-        };
+fn is_done(path: &Path, record: &RunRecord) -> bool {
+    record.state == RunState::Completed && store::has_intervals(path, record.spec.run)
+}
+
+fn standing(path: &Path, plan: &Plan, records: &[RunRecord]) -> Standing {
+    let numbers = |wanted: bool| {
+        let of = |record: &&RunRecord| is_done(path, record) == wanted;
         let runs = records.iter().filter(of).map(|record| record.spec.run);
         runs.filter(|run| is_planned(plan, *run)).collect()
     };
@@ -186,6 +198,16 @@ mod tests {
         assert_eq!(n_begins(), 1, "the end was not written");
         dir.append_state(&line(0, RunState::Completed)).unwrap();
         assert_eq!((n_begins(), n_begins()), (1, 1));
+        let is_all_done = |plan: &Plan| {
+            let records = store::read_records(dir.path()).unwrap();
+            super::is_all_done(dir.path(), plan, &records)
+        };
+        assert!(is_all_done(&plan));
+        let mut with_profile = plan.clone();
+        with_profile.cases[0].perf = true;
+        assert!(!is_all_done(&with_profile), "its profile is still to be made");
+        std::fs::write(dir.path().join("runs/0003/intervals.jsonl"), "").unwrap();
+        assert!(!is_all_done(&plan), "3 is made again");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use experiment::schedule::conduct::{self, Outcome};
 use experiment::schedule::{replaced, resume};
-use model::experiment::plan::{Plan, RunSpec, RunState};
+use model::experiment::plan::Plan;
 use model::text::prose::plural;
 use store::ExperimentDir;
 
@@ -131,10 +131,7 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
         plan.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(", ")
     );
     let records = store::read_records(path)?;
-    let is_done = |spec: &RunSpec| {
-        records.iter().any(|record| record.spec.run == spec.run && record.state == RunState::Completed)
-    };
-    let is_all_done = args.moved.is_empty() && plan.runs.iter().all(is_done);
+    let is_all_done = args.moved.is_empty() && resume::is_all_done(path, &plan, &records);
     let os = job::take_os(&plan)?;
     let servers = setup::servers_of(&text)?;
     job::undo_settings(&servers)?;
