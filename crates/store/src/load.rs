@@ -246,6 +246,24 @@ pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
     Ok(records)
 }
 
+/// Reads the records of the runs that were begun, as [`read_records`], and skips none that cannot be read.
+///
+/// # Errors
+/// As [`read_records`], and when a record is damaged.
+pub fn read_all_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
+    let records = read_records(path)?;
+    for (run, dir) in run_dirs(path)? {
+        let file = dir.join(names::RUN);
+        let is_read = records.iter().any(|record| record.spec.run == run);
+        // A run that was cut off before its record has none.
+        if is_read || file.symlink_metadata().is_err() {
+            continue;
+        }
+        read_optional::<RunRecord>(file)?;
+    }
+    Ok(records)
+}
+
 /// Whether there is anything in the file of intervals of a run.
 pub fn has_intervals(path: &Path, run: u32) -> bool {
     let file = path.join(names::RUNS).join(names::run_dir(run)).join(names::INTERVALS);

@@ -164,6 +164,18 @@ fn a_run_without_its_record_is_known_from_the_plan() {
 }
 
 #[test]
+fn a_damaged_record_is_skipped_by_those_that_can_do_without_it() {
+    let dir = sample_dir();
+    let record = run_file(&dir, 2, "run.json");
+    fs::write(&record, "{").unwrap();
+    assert_eq!(read_records(dir.path()).unwrap().len(), 1);
+    let error = read_all_records(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("runs/0002/run.json` is damaged"), "{error}");
+    fs::remove_file(&record).unwrap();
+    assert_eq!(read_all_records(dir.path()).unwrap().len(), 1, "cut off before it had one");
+}
+
+#[test]
 fn a_readings_file_cut_in_its_middle_gives_what_was_before() {
     let dir = tempfile::tempdir().unwrap();
     let experiment = crate::ExperimentDir::create(dir.path(), &sample::plan(), "").unwrap();

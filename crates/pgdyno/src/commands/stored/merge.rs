@@ -77,7 +77,11 @@ fn read(source: &Source) -> Result<Part> {
     Ok(Part {
         name: name.clone(),
         plan,
-        records: store::read_records(dir)?,
+        records: store::read_all_records(dir).with_context(|| {
+            format!(
+                "cannot merge `{name}` without one of its runs; to leave the run out, move its directory away"
+            )
+        })?,
         profiled: store::profiled_cases(dir),
     })
 }
