@@ -56,7 +56,8 @@ fn what_is_packed_comes_back_equal_without_what_a_report_does_not_need() {
     // A report shows what was proven, and why there is no profile.
     let proofs = "{\"format\": 1, \"cases\": []}";
     fs::write(place.path("made/why.json"), proofs).unwrap();
-    let reason = ProfileRecord { format: 1, case: 1, reason: "no perf".to_string(), ..ProfileRecord::default() };
+    let reason =
+        ProfileRecord { format: 1, case: 1, reason: "no perf".to_string(), ..ProfileRecord::default() };
     let opened = ExperimentDir::open(&place.path("made")).unwrap();
     opened.begin_profile(1).unwrap().keep_profile(&reason, &[]).unwrap();
     drop(opened);
@@ -74,6 +75,33 @@ fn what_is_packed_comes_back_equal_without_what_a_report_does_not_need() {
     assert!(again.hidden.is_empty(), "{:?}", again.hidden);
     let [all, again] = ["all.tar.gz", "again.tar.gz"].map(|name| fs::read(place.path(name)).unwrap());
     assert!(all == again, "the same results give the same archive");
+}
+
+#[test]
+fn what_a_killed_attempt_has_left_is_removed_and_nothing_else() {
+    let place = Place::packed();
+    let (made, there) = (place.path("made"), place.path("out/there"));
+    // Killed while it collected: half of a file of a run; or while it moved: all is there, and the runs are in their place.
+    for moved in [false, true] {
+        let run = if moved { there.join("runs/0001") } else { there.join(".unpacking/runs/0001") };
+        fs::create_dir_all(&run).unwrap();
+        fs::create_dir_all(there.join(".unpacking")).unwrap();
+        fs::write(run.join("run.json"), "{").unwrap();
+        fs::write(there.join("lock"), "").unwrap();
+        if moved {
+            fs::copy(made.join("plan.json"), there.join(".unpacking/plan.json")).unwrap();
+        }
+        let whose = if moved { there.join("note") } else { there.join(".unpacking/note") };
+        fs::write(&whose, "mine").unwrap();
+        let error = format!("{:#}", place.unpack("a.tar.gz").unwrap_err());
+        assert!(error.contains("contains files that pgdyno did not write"), "{error}");
+        assert!(whose.exists() && run.join("run.json").exists());
+        fs::remove_file(whose).unwrap();
+        place.unpack("a.tar.gz").unwrap();
+        assert_eq!(load_experiment(&there).unwrap(), load_experiment(&made).unwrap());
+        assert!(!there.join(".unpacking").exists() && !there.join("lock").exists());
+        fs::remove_dir_all(&there).unwrap();
+    }
 }
 
 #[test]

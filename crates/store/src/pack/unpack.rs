@@ -41,6 +41,11 @@ pub fn unpack(from: &Path, to: &Path, bytes_max: u64) -> Result<Unpacked> {
 
 fn entries(archive: &mut impl Read, to: &Path, bytes_max: u64) -> Result<Unpacked> {
     let Contents { files, name, tool_version, .. } = read_list(archive)?;
+    let bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+    ensure!(
+        bytes <= bytes_max,
+        "its files have {bytes} bytes, more than the {bytes_max} that are accepted; --size-limit accepts more"
+    );
     let mut receiver = Receiver::begin(to, &files, bytes_max)?;
     for file in &files {
         let (path, bytes) = read_header(archive)?;
