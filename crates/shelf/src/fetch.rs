@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use store::{Extent, PackedFile, Receiver};
 use wire::Session;
 
-use crate::push::{PART_BYTES, contents};
+use crate::push::{PART_BYTES, RESULT_BYTES_MAX, contents};
 use crate::{SCHEMA, Shelf};
 
 /// A stored result.
@@ -96,14 +96,21 @@ impl Shelf {
         )
     }
 
-    /// Writes the files of a result into the new or empty directory `to`, of at most `bytes_max` bytes in total.
+    /// Writes the files of a result into the new or empty directory `to`: those of one state, also if somebody replaces it meanwhile.
     ///
     /// # Errors
-    /// When they are not those of an experiment, are damaged or larger, or cannot be written. Then nothing is left.
-    pub fn fetch(&mut self, kept: &Kept, to: &Path, bytes_max: u64) -> Result<()> {
+    /// When they are not those of an experiment, are damaged or larger than what is stored, or cannot be written. Then nothing is left.
+    pub fn fetch(&mut self, kept: &Kept, to: &Path) -> Result<()> {
         let within = || format!("cannot read `{}` from the store", kept.directory);
-        let files = self.files(kept.experiment_id).with_context(within)?;
-        let mut receiver = Receiver::begin(to, &files, bytes_max).with_context(within)?;
+        self.session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").with_context(within)?;
+        let fetched = self.fetch_files(kept, to).with_context(within);
+        let ended = self.session.execute("COMMIT").with_context(within);
+        fetched.and(ended)
+    }
+
+    fn fetch_files(&mut self, kept: &Kept, to: &Path) -> Result<()> {
+        let files = self.files(kept.experiment_id)?;
+        let mut receiver = Receiver::begin(to, &files, RESULT_BYTES_MAX)?;
         for (place, file) in files.iter().enumerate() {
             let mut parts = Parts {
                 session: &mut self.session,
@@ -113,9 +120,9 @@ impl Shelf {
                 rest: Vec::new(),
                 at: 0,
             };
-            receiver.take(file, &mut parts).with_context(within)?;
+            receiver.take(file, &mut parts)?;
         }
-        receiver.finish().with_context(within)
+        receiver.finish()
     }
 
     fn files(&mut self, id: i64) -> Result<Vec<PackedFile>> {

@@ -18,6 +18,9 @@ use crate::{SCHEMA, Shelf, rows};
 /// Bytes of a file in one row: two requests of a round trip each are no burden, and memory stays small.
 pub(crate) const PART_BYTES: usize = 512 << 10;
 
+/// Most bytes of one result: what is stored can be read back on another machine, which believes no store to any length.
+pub(crate) const RESULT_BYTES_MAX: u64 = 16 << 30;
+
 /// A result to be stored.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
@@ -62,6 +65,7 @@ impl Shelf {
 
 fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     let packed = store::packed(source.dir, Extent::Report)?;
+    ensure!(packed.bytes() <= RESULT_BYTES_MAX, too_large(packed.bytes()));
     let contents = contents(&packed.files)?;
     let plan = &source.data.plan;
     let key = [plan.name.clone(), plan.seed.to_string(), plan.made_unix_ns.to_string()];
@@ -103,6 +107,16 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     copy(session, "comparisons", rows::comparisons(id, source.comparisons))?;
     measurements(session, source, id)?;
     Ok(known_id.map_or(Pushed::New(id), Pushed::Replaced))
+}
+
+/// Why a result is not stored.
+fn too_large(bytes: u64) -> String {
+    let gib = |bytes: u64| bytes.div_ceil(1 << 30);
+    format!(
+        "its files have {} GiB, and a store takes at most {} GiB of one result; give it to others with `pgdyno pack`",
+        gib(bytes),
+        gib(RESULT_BYTES_MAX)
+    )
 }
 
 /// Refuses an older or damaged copy of a result: completed runs that are stored, with what they committed, are in it too.
@@ -231,4 +245,15 @@ fn measurements(session: &mut Session, source: &Source, id: i64) -> Result<()> {
         copy(session, "readings", rows::readings(id, &run))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_could_not_be_read_back_is_too_large() {
+        let words = too_large(RESULT_BYTES_MAX + 1);
+        assert!(words.contains("have 17 GiB, and a store takes at most 16 GiB"), "{words}");
+    }
 }

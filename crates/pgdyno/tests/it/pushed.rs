@@ -136,6 +136,19 @@ fn results_of_equal_names_lie_side_by_side_and_older_states_are_refused() {
     let words = "`results/out-1` and #1 of the store are different states of one result";
     assert!(older.stderr.contains(words), "{}", older.stderr);
 
+    // Triggers and views of its owner would have the rights of a superuser.
+    let by_another = pg.admin_target(&database);
+    for args in [&["push", &by_another, "results/out"][..], &["report", "--store", &by_another, "out"]] {
+        let refused = place.run(args).expect(1);
+        assert!(refused.stderr.contains("belongs to the role `bench`"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_store_loses_no_run_and_no_series_mixes_servers() {
+    let (place, pg, database) = measured();
+    let store = pg.admin_target(&database);
+    place.run(&["push", &store, "results/out"]).expect(0);
     // A copy that lacks a completed run replaces nothing.
     let (run, aside) = (place.path("results/out/runs/0002"), place.path("aside"));
     fs::rename(&run, &aside).unwrap();
@@ -146,7 +159,21 @@ fn results_of_equal_names_lie_side_by_side_and_older_states_are_refused() {
     fs::rename(&aside, &run).unwrap();
     place.run(&["push", &store, "results/out"]).expect(0);
 
+    // Of a directory with damaged results, the others are pushed.
+    fs::create_dir(place.path("results/damaged")).unwrap();
+    place.write("results/damaged/plan.json", "{");
+    let partly = place.run(&["push", &store]).expect(2);
+    assert!(
+        partly.stderr.contains("skipped damaged results") && partly.stderr.contains("as #1"),
+        "{}",
+        partly.stderr
+    );
+    fs::remove_dir_all(place.path("results/damaged")).unwrap();
+
     // Another server has a series of its own, and a merged study has no run twice.
+    let other = Place::new();
+    let target = pg.admin_target(&pg.database());
+    other.run(&RUN.split_whitespace().chain([target.as_str(), PACE]).collect::<Vec<_>>()).expect(0);
     other.run(&["push", &store, "results/out"]).expect(0);
     let there = format!("there={}", other.path("results/out").display());
     place.run(&["merge", &there, "here=results/out", "--by-origin", "-o", "results/both"]).expect(0);
@@ -154,17 +181,11 @@ fn results_of_equal_names_lie_side_by_side_and_older_states_are_refused() {
     assert!(merged.stderr.contains("stored as #3"), "{}", merged.stderr);
     let mut session = pg.admin(&database);
     session.execute("update pgdyno.runs set counts = true, took_turns = false").unwrap();
-    let mut series = || number(&mut session, "select count(*) * 10 + count(distinct series) from pgdyno.change_points");
+    let mut series =
+        || number(&mut session, "select count(*) * 10 + count(distinct series) from pgdyno.change_points");
     assert_eq!(series(), 42, "four runs in two series");
     pg.admin(&database).execute("update pgdyno.runs set took_turns = true where experiment_id <> 2").unwrap();
     assert_eq!(series(), 21, "sides of a duet are in none");
-
-    // Triggers and views of its owner would have the rights of a superuser.
-    let by_another = pg.admin_target(&database);
-    for args in [&["push", &by_another, "results/out"][..], &["report", "--store", &by_another, "out"]] {
-        let refused = place.run(args).expect(1);
-        assert!(refused.stderr.contains("belongs to the role `bench`"), "{}", refused.stderr);
-    }
 }
 
 /// The statements of a dashboard, with its variables put in.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use model::experiment::plan::RunState;
 use model::run::ExperimentData;
 use serde::{Deserialize, Serialize};
-use store::Listing;
+use store::{Listing, Listings};
 
 use crate::commands::compare::page;
 use crate::commands::report::for_terminal;
@@ -24,12 +24,17 @@ const BYTES_MAX: u64 = 1 << 20;
 /// The experiments in a directory, oldest first. Damaged ones are reported on stderr. The default directory need not
 /// exist yet.
 pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
+    Ok(found(dir)?.experiments)
+}
+
+/// [`listings`], with the damaged ones.
+pub(crate) fn found(dir: &Path) -> Result<Listings> {
     if dir == Path::new(RESULTS) && !dir.exists() {
-        return Ok(Vec::new());
+        return Ok(Listings::default());
     }
     let listings = store::list(dir)?;
     listings.damaged.iter().for_each(|error| say(&format!("skipped damaged results: {error:#}")));
-    Ok(listings.experiments)
+    Ok(listings)
 }
 
 /// What an experiment found, in short.

@@ -9,29 +9,30 @@ use shelf::{Kept, Pushed, Shelf, Source};
 
 use crate::commands::compare::page;
 use crate::commands::stored::explained::{Explained, Series};
-use crate::commands::stored::list::listings;
+use crate::commands::stored::list;
 use crate::front::cli::stored::{PushArgs, RESULTS};
 use crate::front::setup;
 use crate::{Exit, say, signals};
 
-/// Most bytes of one result that is read back; `pgdyno unpack --size-limit` takes larger ones.
-const FETCHED_BYTES_MAX: u64 = 16 << 30;
-
 /// Stores results.
 pub(crate) fn push(args: &PushArgs) -> Result<Exit> {
-    let mut dirs = Vec::new();
+    let (mut dirs, mut exit) = (Vec::new(), Exit::Done);
     for dir in &args.dirs {
-        match store::is_experiment_dir(dir) {
-            true => dirs.push(dir.clone()),
-            false => dirs.extend(listings(dir)?.into_iter().map(|listing| listing.path)),
+        if store::is_experiment_dir(dir) {
+            dirs.push(dir.clone());
+            continue;
         }
+        let found = list::found(dir)?;
+        if !found.damaged.is_empty() {
+            exit = Exit::Partial;
+        }
+        dirs.extend(found.experiments.into_iter().map(|listing| listing.path));
     }
     ensure!(!dirs.is_empty(), "no results to push: name a results directory, or a directory of such");
     let mut shelf = open(&args.store)?;
     for number in shelf.migrate(env!("CARGO_PKG_VERSION"))? {
         say(&format!("schema `{}`: applied migration {number}", shelf::SCHEMA));
     }
-    let mut exit = Exit::Done;
     for dir in &dirs {
         if signals::stop_flag().load(Ordering::Relaxed) {
             bail!("stopped; what was pushed before is complete");
@@ -109,7 +110,7 @@ fn fetch(shelf: &mut Shelf, kept: &Kept) -> Result<PathBuf> {
     let numbered = format!("{name}-{}", kept.experiment_id);
     for dir in [name, numbered].map(|name| Path::new(RESULTS).join(name)) {
         if !dir.exists() {
-            shelf.fetch(kept, &dir, FETCHED_BYTES_MAX)?;
+            shelf.fetch(kept, &dir)?;
             say(&format!("fetched `{}`", dir.display()));
             return Ok(dir);
         }
