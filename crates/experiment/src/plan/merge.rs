@@ -381,7 +381,7 @@ mod tests {
         let mut sequential = part("c", &in_turn, 30);
         sequential.plan.order = RunOrder::Sequential;
         let of = |parts: Vec<Part>| {
-            let plan = merge(parts, false, "9").unwrap().plan;
+            let plan = merge(parts, false, "9", NOW).unwrap().plan;
             (plan.order, plan.servers_at_a_time)
         };
         let parts = vec![part("a", CLIENTS, 10), by_server, sequential];
