@@ -108,10 +108,16 @@ fn allowed(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     let is_allowed = match name {
         CONTENT_TYPE => true,
         CONTENT_SECURITY_POLICY => is_ours(value),
-        LOCATION => value.starts_with('/') && !value.starts_with("//") && !value.contains('\\'),
+        LOCATION => is_here(value),
         _ => false,
     };
     is_allowed.then_some((name, HeaderValue::from_str(value).ok()?))
+}
+
+/// Whether a location is an address of this server. Browsers drop tabs and ends of lines, and take `\` for `/`.
+fn is_here(location: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+    location.bytes().all(is_plain) && location.starts_with('/') && !location.starts_with("//")
 }
 
 /// Whether a policy allows no more than ours do.
@@ -151,6 +157,7 @@ mod tests {
             ("location", "/live/a", true),
             ("location", "//evil.example.org/", false),
             ("location", "/\\evil.example.org/", false),
+            ("location", "/\t/evil.example.org/", false),
             ("location", "https://evil.example.org/", false),
             ("set-cookie", "a=b", false),
             ("access-control-allow-origin", "*", false),
