@@ -16,10 +16,12 @@ const TOKEN_BYTES: usize = 24;
 /// Longest body of a form.
 pub(crate) const FORM_BYTES_MAX: usize = 4096;
 
+/// The port of an address that names none.
+const HTTP_PORT: u16 = 80;
+
 /// What is checked of each request.
 #[derive(Debug)]
 pub struct Door {
-    port: u16,
     is_loopback: bool,
     names: Vec<String>,
     token: Option<String>,
@@ -55,7 +57,7 @@ impl Door {
             true => None,
             false => Some(files::random_hex(TOKEN_BYTES).context("cannot make a token")?),
         };
-        Ok(Door { port: address.port(), is_loopback, names, token })
+        Ok(Door { is_loopback, names, token })
     }
 
     pub(crate) fn token(&self) -> Option<&str> {
@@ -90,7 +92,7 @@ impl Door {
             _ => return never(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST of forms"),
         }
         match &self.token {
-            Some(token) if !is_free && !self.has_token(headers, token) => Err(Refusal::NeedsToken),
+            Some(token) if !is_free && !has_token(headers, host, token) => Err(Refusal::NeedsToken),
             _ => Ok(()),
         }
     }
@@ -104,24 +106,26 @@ impl Door {
         }
     }
 
-    fn has_token(&self, headers: &HeaderMap, token: &str) -> bool {
-        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs =
-            cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let name = self.cookie_name();
-        pairs.any(|(key, value)| key == name && is_same(value, token))
-    }
-
-    /// Cookies are shared by all servers of a machine, so that the name has the port.
-    fn cookie_name(&self) -> String {
-        format!("pgdyno_{}", self.port)
-    }
-
-    /// The value of `Set-Cookie`, if this is the token.
-    pub(crate) fn cookie_for(&self, shown: &str) -> Option<String> {
+    /// The value of `Set-Cookie` for a request with these headers, if this is the token.
+    pub(crate) fn cookie_for(&self, headers: &HeaderMap, shown: &str) -> Option<String> {
         let token = self.token.as_deref().filter(|token| is_same(shown.trim(), token))?;
-        Some(format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name()))
+        let name = cookie_name(only(headers, HOST.as_str())?);
+        Some(format!("{name}={token}; Path=/; HttpOnly; SameSite=Strict"))
     }
+}
+
+fn has_token(headers: &HeaderMap, host: &str, token: &str) -> bool {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let name = cookie_name(host);
+    pairs.any(|(key, value)| key == name && is_same(value, token))
+}
+
+/// A browser shares cookies between all servers under one name, so that the cookie's own name has the port. It is the one that
+/// the browser asks for: behind tunnels, several servers may listen on the same one.
+fn cookie_name(host: &str) -> String {
+    let port = host[without_port(host).len()..].trim_start_matches(':').parse().unwrap_or(HTTP_PORT);
+    format!("pgdyno_{port}")
 }
 
 /// The value of a header that is there once, as text.

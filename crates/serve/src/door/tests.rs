@@ -65,18 +65,36 @@ fn a_server_for_other_machines_answers_to_addresses_and_wants_a_token() {
     let token = door.token().unwrap();
     assert_eq!(token.len(), 2 * TOKEN_BYTES);
     let cookie = format!("a=b; pgdyno_8437={token}");
-    for (host, expected) in [("10.0.0.5:8437", 200), ("192.168.1.1", 200), ("evil.example.org", 403)] {
+    for (host, expected) in [("10.0.0.5:8437", 200), ("192.168.1.1:8437", 200), ("evil.example.org", 403)] {
         assert_eq!(status(&door, Method::GET, &[("host", host), ("cookie", &cookie)]), expected, "{host}");
     }
     for wrong in
         ["", "pgdyno_8437=", "pgdyno_8437=x", &format!("pgdyno_8438={token}"), &format!("x{cookie}x")]
     {
-        assert_eq!(status(&door, Method::GET, &[("host", "10.0.0.5"), ("cookie", wrong)]), 401, "{wrong}");
+        let pairs = [("host", "10.0.0.5:8437"), ("cookie", wrong)];
+        assert_eq!(status(&door, Method::GET, &pairs), 401, "{wrong}");
     }
-    let set = door.cookie_for(&format!(" {token}\n")).unwrap();
+    let host = headers(&[("host", "10.0.0.5:8437")]);
+    let set = door.cookie_for(&host, &format!(" {token}\n")).unwrap();
     assert_eq!(set, format!("pgdyno_8437={token}; Path=/; HttpOnly; SameSite=Strict"));
-    assert_eq!(door.cookie_for("x"), None);
+    assert_eq!(door.cookie_for(&host, "x"), None);
     assert!(super::tests::door("127.0.0.1:1", true).token().is_some());
+}
+
+#[test]
+fn servers_behind_two_tunnels_have_cookies_of_their_own_although_they_listen_on_the_same_port() {
+    let doors = [door("127.0.0.1:8437", true), door("127.0.0.1:8437", true)];
+    let hosts = ["localhost:8001", "localhost"];
+    let logins = doors.iter().zip(hosts);
+    let cookies =
+        logins.map(|(door, host)| door.cookie_for(&headers(&[("host", host)]), door.token().unwrap()));
+    let cookies: Vec<String> =
+        cookies.map(|cookie| cookie.unwrap().split_once(';').unwrap().0.to_string()).collect();
+    assert!(cookies[0].starts_with("pgdyno_8001=") && cookies[1].starts_with("pgdyno_80="), "{cookies:?}");
+    let both = cookies.join("; ");
+    for (door, host) in doors.iter().zip(hosts) {
+        assert_eq!(status(door, Method::GET, &[("host", host), ("cookie", &both)]), 200, "{host}");
+    }
 }
 
 #[test]

@@ -89,12 +89,13 @@ async fn ask_token(State(front): Shared) -> Response {
 }
 
 async fn login(State(front): Shared, request: Request) -> Response {
-    let body = tokio::time::timeout(FORM_MAX, to_bytes(request.into_body(), FORM_BYTES_MAX)).await;
+    let (head, body) = request.into_parts();
+    let body = tokio::time::timeout(FORM_MAX, to_bytes(body, FORM_BYTES_MAX)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let pairs = query::pairs(std::str::from_utf8(&body).ok()).unwrap_or_default();
     let shown = pairs.into_iter().find(|(key, _)| key == "token").map(|(_, value)| value).unwrap_or_default();
-    let Some(cookie) = front.door.cookie_for(&shown).and_then(|cookie| HeaderValue::from_str(&cookie).ok())
-    else {
+    let cookie = front.door.cookie_for(&head.headers, &shown);
+    let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) else {
         return (StatusCode::FORBIDDEN, answer(site::login(front.tool_version, true))).into_response();
     };
     // Not a redirect: a browser that came from a file does not send a strict cookie along with one.
