@@ -74,6 +74,8 @@ pub(crate) struct Follow<'a, 'w> {
     watch: &'a mut Watch<'w>,
     pub(crate) judge: Judge,
     orders: Orders,
+    /// The phase that was told last; the ramp-up at first.
+    phase: Phase,
     t: u32,
     committed: u64,
     /// Histograms of the current second.
@@ -87,7 +89,22 @@ impl<'a, 'w> Follow<'a, 'w> {
         judge: Judge,
         orders: Orders,
     ) -> Follow<'a, 'w> {
-        Follow { writer, watch, judge, orders, t: 0, committed: 0, histograms: Vec::new() }
+        Follow {
+            writer,
+            watch,
+            judge,
+            orders,
+            phase: Phase::RampUp,
+            t: 0,
+            committed: 0,
+            histograms: Vec::new(),
+        }
+    }
+
+    /// The load begins.
+    pub(crate) fn begin(&mut self) {
+        (self.watch)(Progress::PhaseBegins(self.phase));
+        self.tell_phase(0);
     }
 
     /// Returns the second that ends with this line.
@@ -126,9 +143,7 @@ impl<'a, 'w> Follow<'a, 'w> {
 
     fn tell_second(&mut self) {
         let window = self.judge.window();
-        if self.t + 1 == window.ramp_up_s {
-            (self.watch)(Progress::PhaseBegins(Phase::Measure));
-        }
+        self.tell_phase(self.t + 1);
         if self.t < window.load_s() {
             (self.watch)(Progress::Second {
                 t: self.t + 1,
@@ -140,5 +155,43 @@ impl<'a, 'w> Follow<'a, 'w> {
         }
         self.committed = 0;
         self.histograms.clear();
+    }
+
+    /// Reports the phase that begins with second `t` of the load, if one does.
+    fn tell_phase(&mut self, t: u32) {
+        let phase = phase_at(t, self.judge.window());
+        if phase != self.phase {
+            self.phase = phase;
+            (self.watch)(Progress::PhaseBegins(phase));
+        }
+    }
+}
+
+/// The phase of second `t` of the load.
+fn phase_at(t: u32, window: Window) -> Phase {
+    match t {
+        _ if t < window.ramp_up_s => Phase::RampUp,
+        _ if window.measures(t) => Phase::Measure,
+        _ => Phase::Drain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_second_has_its_phase_also_without_a_ramp_up_and_after_the_load() {
+        let window = |ramp_up_s| Window { ramp_up_s, measure_s: 3, grace_s: 1 };
+        let check = |ramp_up_s, t, expected| {
+            assert_eq!(phase_at(t, window(ramp_up_s)), expected, "second {t} after {ramp_up_s} s");
+        };
+        check(2, 0, Phase::RampUp);
+        check(2, 1, Phase::RampUp);
+        check(2, 2, Phase::Measure);
+        check(2, 4, Phase::Measure);
+        check(2, 5, Phase::Drain);
+        check(0, 0, Phase::Measure);
+        check(0, 3, Phase::Drain);
     }
 }

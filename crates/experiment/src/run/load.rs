@@ -80,13 +80,13 @@ impl OneRun<'_> {
         let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
         let sink = || telemetry.eyes_sink((*writer).clone());
         eyes.iter().for_each(|eyes| eyes::go(eyes, go, self.site.spot, sink(), &observer));
-        watch(Progress::PhaseBegins(Phase::RampUp));
         let end = AtomicBool::new(false);
         let sizing = record.server.as_ref().and_then(Sizing::of);
         let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
         let Case { adapt, window, .. } = self.case;
         let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
         let mut follow = Follow::new(writer, watch, judge, fleet.orders());
+        follow.begin();
         let (mut search, orders) = (Search::of(self.case, go)?, fleet.orders());
         let mut on_line = |line: &DriverLine| {
             self.site.spot.iter().for_each(|spot| spot.hear_driver(line));
