@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use analysis::summary::Study;
 use anyhow::{Context, Result};
-use model::experiment::plan::RunState;
 use model::secret;
 use model::text::prose::plural;
 use report::Input;
 use store::Writer;
 
 use crate::commands::compare;
-use crate::commands::stored::explained::{self, Explained, Series};
+use crate::commands::stored::explained::{Explained, Series};
 use crate::commands::stored::list::{ANSWER, Answer};
 use crate::commands::stored::shelf;
 use crate::front::cli::stored::{FormArgs, ReportArgs};
@@ -43,10 +42,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
 
 /// Prints the completed runs of an experiment that another pgdyno is measuring.
 fn so_far(dir: &Path, writer: Writer, args: &ReportArgs) -> Result<Exit> {
-    let mut data = store::load_experiment(dir)?;
-    explained::select(&mut data, &args.conditions)?;
-    // The run in progress would be reported as cut off, with advice to repeat it.
-    data.runs.retain(|run| run.record.state != RunState::Started);
+    let form = Form::of(&args.form);
+    let Explained { data, study } = Explained::read_so_far(dir, form.series(), &args.conditions)?;
     let of_process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
     say(&format!(
         "`{}` is still being measured by {of_process}: these are the results so far ({} of {}), and no report is written; \
@@ -55,7 +52,7 @@ fn so_far(dir: &Path, writer: Writer, args: &ReportArgs) -> Result<Exit> {
         data.runs.len(),
         plural(data.plan.runs.len(), "run")
     ));
-    show(&analysis::study(&data), Form::of(&args.form))?;
+    show(&study, form)?;
     Ok(Exit::Partial)
 }
 

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use analysis::history::{PastRun, joined};
 use anyhow::Result;
-use model::experiment::plan::RunState;
 use report::Input;
 use report::site::{self, Link, Page, Several};
 use serve::Makers;
@@ -29,7 +28,7 @@ pub(super) const MAKERS: Makers = Makers {
 /// The report; of an experiment that is being measured, of the runs that have ended.
 fn result(dir: &Path, back: &[Link]) -> Result<Page> {
     let explained = match store::writer_of(dir) {
-        Some(_) => so_far(dir)?,
+        Some(_) => Explained::read_so_far(dir, Series::Drawn, &[])?,
         None => Explained::read(dir, Series::Drawn)?,
     };
     let comparisons = page::own_comparisons(dir, &explained)?;
@@ -39,14 +38,6 @@ fn result(dir: &Path, back: &[Link]) -> Result<Page> {
     let Explained { data, study } = &explained;
     let commands = [run_again(dir)];
     Ok(site::result(&Input { study, data, commands: &commands, tool_version: TOOL_VERSION }, back))
-}
-
-/// The completed runs of an experiment that another pgdyno is measuring.
-fn so_far(dir: &Path) -> Result<Explained> {
-    let mut data = store::load_experiment(dir)?;
-    data.runs.retain(|run| run.record.state != RunState::Started);
-    let study = analysis::study(&data);
-    Ok(Explained { data, study })
 }
 
 fn name(dir: &Path) -> String {

@@ -11,6 +11,7 @@ use analysis::explain::{explain_run, partner_of, study_of};
 use analysis::run::ExplainedRun;
 use analysis::summary::Study;
 use anyhow::{Result, anyhow, bail};
+use model::experiment::plan::RunState;
 use model::run::{ExperimentData, RunData, RunRecord};
 use store::{LoadError, Stored};
 
@@ -52,6 +53,12 @@ impl Explained {
         Explained::read_part(dir, series, part)
     }
 
+    /// [`Explained::read_where`] of an experiment that is being measured, of the runs alone that have ended: one under way would be
+    /// reported as cut off, with advice to repeat it.
+    pub(crate) fn read_so_far(dir: &Path, series: Series, conditions: &[String]) -> Result<Explained> {
+        Explained::read_part(dir, series, Part::Ended(conditions))
+    }
+
     /// [`Explained::read`] of the runs alone that were measured at one origin of a merged study.
     pub(crate) fn read_origin(dir: &Path, series: Series, origin: &str) -> Result<Explained> {
         Explained::read_part(dir, series, Part::Origin(origin))
@@ -88,6 +95,8 @@ enum Part<'a> {
     Whole,
     /// Of the cases that meet conditions.
     Where(&'a [String]),
+    /// Those of them that have ended; no conditions mean all cases.
+    Ended(&'a [String]),
     /// Of an origin of a merged study.
     Origin(&'a str),
 }
@@ -97,7 +106,7 @@ impl Part<'_> {
     fn select(self, data: &mut ExperimentData) -> Result<()> {
         match self {
             Part::Whole => {}
-            Part::Where(conditions) => select(data, conditions)?,
+            Part::Where(conditions) | Part::Ended(conditions) => select(data, conditions)?,
             Part::Origin(name) => {
                 let plan = &mut data.plan;
                 plan.origins.retain(|origin| origin.name == name);
@@ -115,13 +124,14 @@ impl Part<'_> {
         match self {
             Part::Whole => true,
             Part::Where(_) => data.plan.case(record.spec.case).is_some(),
+            Part::Ended(_) => record.state != RunState::Started && data.plan.case(record.spec.case).is_some(),
             Part::Origin(_) => data.plan.origin_of(record.spec.run).is_some(),
         }
     }
 }
 
 /// Leaves the cases that `--where` asks for, and their runs.
-pub(crate) fn select(data: &mut ExperimentData, conditions: &[String]) -> Result<()> {
+fn select(data: &mut ExperimentData, conditions: &[String]) -> Result<()> {
     if conditions.is_empty() {
         return Ok(());
     }
