@@ -14,12 +14,13 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use report::site::{self, Entry, Link, ListInput, Page};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinError;
 
 use crate::index::{self, Index, Listed};
 use crate::live::Lives;
 use crate::pages::listener::{Arrival, Bounded};
-use crate::{Makers, Options, Patience};
+use crate::{DRAWING_THREADS, Makers, Options, Patience};
 
 mod change;
 pub(crate) mod front;
@@ -41,6 +42,9 @@ pub(crate) struct Site {
     makers: Makers,
     index: Mutex<Index>,
     lives: Lives,
+    /// The threads that draw. Requests wait for one of them here and not among what the runtime is to do, because those whose
+    /// readers leave are forgotten only here.
+    drawing: Arc<Semaphore>,
     /// Reports that were drawn.
     n_results: AtomicUsize,
 }
@@ -52,7 +56,9 @@ impl Site {
         let mut index = Index::new(&options.root);
         index.refresh().context("cannot list the results")?;
         let lives = Lives::new(options.is_short);
-        Ok(Site { options, makers, index: Mutex::new(index), lives, n_results: AtomicUsize::new(0) })
+        let drawing = Arc::new(Semaphore::new(DRAWING_THREADS));
+        let n_results = AtomicUsize::new(0);
+        Ok(Site { options, makers, index: Mutex::new(index), lives, drawing, n_results })
     }
 
     pub(crate) fn n_results(&self) -> usize {
@@ -62,6 +68,21 @@ impl Site {
     /// What is measured has ended; returns how many pages are open on it.
     pub(crate) fn end_lives(&self) -> usize {
         self.lives.end()
+    }
+
+    /// Does something on a thread that draws, as soon as one is free, unless whoever asked has left before.
+    async fn on_thread<T: Send + 'static>(
+        self: &Arc<Site>,
+        act: impl FnOnce(&Site) -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let place = self.drawing.clone().acquire_owned().await;
+        let site = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let made = act(&site);
+            drop(place);
+            made
+        })
+        .await
     }
 
     fn listed(&self) -> Result<Listed> {
@@ -152,9 +173,7 @@ async fn drawn<F>(site: Arc<Site>, draw: F) -> Response
 where
     F: FnOnce(&Site) -> Result<Page, Failure> + Send + 'static,
 {
-    let of = site.clone();
-    let made = tokio::task::spawn_blocking(move || draw(&of)).await;
-    let made = made.unwrap_or_else(|_| {
+    let made = site.on_thread(draw).await.unwrap_or_else(|_| {
         Err(Failure {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             words: "This page cannot be drawn: a bug in pgdyno. Please report it.".to_string(),
@@ -301,9 +320,8 @@ async fn plan(State(site): Shared, Path(name): Path<String>) -> Response {
 }
 
 async fn live_now(State(site): Shared) -> Response {
-    let of = site.clone();
-    let newest = tokio::task::spawn_blocking(move || {
-        let entries = of.listed().map(|listed| listed.entries).unwrap_or_default();
+    let newest = site.on_thread(|site| {
+        let entries = site.listed().map(|listed| listed.entries).unwrap_or_default();
         entries.into_iter().find(|entry| entry.is_running).map(|entry| entry.name)
     });
     match newest.await.ok().flatten() {

@@ -94,13 +94,12 @@ async fn changed<F>(site: Arc<Site>, change: F) -> Response
 where
     F: FnOnce(&Site) -> Result<Change, Failure> + Send + 'static,
 {
-    let of = site.clone();
-    let result = tokio::task::spawn_blocking(move || {
-        if !of.options.may_control {
+    let result = site.on_thread(move |site| {
+        if !site.options.may_control {
             let words = "This server only shows; one that was started with --control also stops and starts.";
             return Err(Failure { status: StatusCode::FORBIDDEN, words: words.to_string() });
         }
-        change(&of)
+        change(site)
     });
     match result.await {
         Ok(Ok(Change::Done(to))) => redirect(&to),

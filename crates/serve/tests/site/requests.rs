@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use model::experiment::plan::Plan;
@@ -141,6 +142,27 @@ fn connections_that_say_or_take_nothing_keep_nobody_out_for_long_and_the_server_
     drop(serving);
     assert!(begun.elapsed().as_secs() < 5, "it waits for nobody");
     drop((silent, unread, kept, form));
+}
+
+#[test]
+fn pages_whose_readers_have_left_are_not_drawn() {
+    static N_DRAWN: AtomicUsize = AtomicUsize::new(0);
+    let place = Place::new();
+    place.add("one", &plan("x", 1, (1, 2)), "{}");
+    let slow = |_: &Path, _: &[Link]| {
+        N_DRAWN.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_secs(1));
+        Ok(Page { html: String::new(), policy: String::new() })
+    };
+    let serving = serve::start(place.options(), Makers { result: slow, ..MAKERS }).unwrap();
+    let at = serving.address;
+    for _ in 0..10 {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.write_all(format!("GET /result/one HTTP/1.1\r\nHost: {at}\r\n\r\n").as_bytes()).unwrap();
+    }
+    assert_eq!(status(&get(at, "/result/one", "")), "200");
+    let n_drawn = N_DRAWN.load(Ordering::Relaxed);
+    assert!(n_drawn <= 3, "{n_drawn} were drawn for one reader, and two threads draw");
 }
 
 #[test]
