@@ -9,6 +9,7 @@ mod door;
 mod index;
 mod live;
 mod pages;
+mod promises;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -48,8 +49,8 @@ pub struct Options {
     pub wants_token: bool,
     /// Names under which readers may reach the server, besides those of this machine.
     pub names: Vec<String>,
-    /// Whether the server ends with what is measured, so that its reader needs the report at once.
-    pub is_short: bool,
+    /// The result that the server shows and ends with, so that readers of it need its report at once.
+    pub companion: Option<String>,
     /// Whether to take another port if the one of `listen` is in use.
     pub may_move: bool,
     /// Whether pages may stop what is measured and begin it again; readers then need a token.
@@ -165,11 +166,11 @@ impl Serving {
     pub fn end_with_report(self, patience: Duration) {
         let begun = Instant::now();
         let Some(site) = &self.site else { return };
-        let n_before = site.n_results();
-        if site.end_lives() == 0 {
+        site.end_lives();
+        if !site.owes_report(patience) {
             return;
         }
-        while begun.elapsed() < patience && self.is_running() && site.n_results() == n_before {
+        while begun.elapsed() < patience && self.is_running() && site.owes_report(patience) {
             std::thread::sleep(LOOK);
         }
         // The report is made, and on its way.

@@ -21,6 +21,7 @@ use report::site::{self, Lacking, Link, Page, PlanHead, Reached};
 use tokio::sync::watch;
 
 use crate::live::experiment::FollowedExperiment;
+use crate::promises::Promises;
 
 /// Most experiments that are followed at the same time.
 const FOLLOWED_MAX: usize = 4;
@@ -38,13 +39,14 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The experiments that are followed.
 #[derive(Debug)]
 pub(crate) struct Lives {
-    /// Whether the server ends soon after what it follows.
-    is_short: bool,
+    /// The result that the server ends with.
+    companion: Option<String>,
     /// Distinguishes what this process counts from what an earlier one did.
     epoch: u64,
+    promises: Arc<Promises>,
     /// Keys are name and lane.
     followed: Mutex<HashMap<(String, usize), Arc<Live>>>,
-    /// Whether what is followed is known to have ended.
+    /// Whether the companion is known to have ended.
     is_over: Arc<AtomicBool>,
 }
 
@@ -69,15 +71,25 @@ struct Shown {
 }
 
 impl Lives {
-    pub(crate) fn new(is_short: bool) -> Lives {
+    pub(crate) fn new(companion: Option<String>, promises: Arc<Promises>) -> Lives {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        Lives { is_short, epoch, followed: Mutex::default(), is_over: Arc::default() }
+        Lives { companion, epoch, promises, followed: Mutex::default(), is_over: Arc::default() }
     }
 
-    /// What is followed has ended. Returns how many pages were open on it.
-    pub(crate) fn end(&self) -> usize {
+    /// What the server ends with has ended.
+    pub(crate) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
-        lock(&self.followed).values().map(|live| live.n_readers.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Whether pages will be told at once that it has ended.
+    pub(crate) fn are_ending(&self) -> bool {
+        let followed = lock(&self.followed);
+        let mut own = followed.iter().filter(|((name, _), _)| self.is_companion(name));
+        self.is_over.load(Ordering::Relaxed) && own.any(|(_, live)| live.is_read())
+    }
+
+    fn is_companion(&self, name: &str) -> bool {
+        self.companion.as_deref() == Some(name)
     }
 
     /// The stream of events for a page on the runs of a lane; `after` is the id of the last one that it has. `None` if too
@@ -103,7 +115,7 @@ impl Lives {
             is_first: true,
             is_over: false,
             report: format!("/result/{}", site::encoded(name)),
-            is_short: self.is_short,
+            promises: self.companion.is_some().then(|| self.promises.clone()),
         };
         let events = stream::unfold(reader, |mut reader| async move {
             let event = reader.next().await?;
@@ -124,24 +136,32 @@ impl Lives {
         if followed.len() >= FOLLOWED_MAX {
             return None;
         }
-        let (changed, _) = watch::channel(0);
-        let live = Arc::new(Live { shown: Mutex::default(), changed, n_readers: AtomicUsize::new(0) });
-        let (of_thread, dir, is_over) = (live.clone(), dir.to_path_buf(), self.is_over.clone());
+        let live = Arc::new(Live::new());
+        let is_over = if self.is_companion(name) { self.is_over.clone() } else { Arc::default() };
+        let (of_thread, dir) = (live.clone(), dir.to_path_buf());
         let thread = std::thread::Builder::new().name("follow".to_string());
-        thread.spawn(move || of_thread.follow(&dir, lane, &is_over)).ok()?;
+        thread.spawn(move || of_thread.follow(FollowedExperiment::new(dir, lane), &is_over)).ok()?;
         followed.insert(key, live.clone());
         Some(live)
     }
 }
 
 impl Live {
+    fn new() -> Live {
+        let (changed, _) = watch::channel(0);
+        Live {
+            shown: Mutex::default(),
+            changed,
+            n_readers: AtomicUsize::new(0),
+        }
+    }
+
     /// Follows the experiment until no page shows it.
-    fn follow(&self, dir: &Path, lane: usize, is_over: &AtomicBool) {
+    fn follow(&self, mut experiment: FollowedExperiment, is_over: &AtomicBool) {
         crate::step_back();
-        let mut experiment = FollowedExperiment::new(dir.to_path_buf(), lane);
         let mut last_reader = Instant::now();
         while last_reader.elapsed() < LINGER {
-            if self.n_readers.load(Ordering::Relaxed) > 0 {
+            if self.is_read() {
                 last_reader = Instant::now();
             }
             let has_ended = experiment.look(&self.shown, is_over.load(Ordering::Relaxed));
@@ -153,6 +173,11 @@ impl Live {
         }
         // Whoever comes later is given a new one.
         self.changed.send_modify(|n| *n = u64::MAX);
+    }
+
+    /// Whether a page shows it.
+    fn is_read(&self) -> bool {
+        self.n_readers.load(Ordering::Relaxed) > 0
     }
 
     /// Whether nobody follows the experiment any more.
@@ -193,7 +218,8 @@ struct Reader {
     is_first: bool,
     is_over: bool,
     report: String,
-    is_short: bool,
+    /// Set if the server ends soon: its page gets the report at once.
+    promises: Option<Arc<Promises>>,
 }
 
 impl Reader {
@@ -226,7 +252,8 @@ impl Reader {
             }
         }
         if let Some(charts) = &shown.charts {
-            let has = self.has.filter(|(run, _)| *run == shown.run).map(|(_, reached)| reached);
+            let run = shown.run;
+            let has = self.has.filter(|(of, _)| *of == run).map(|(_, reached)| reached);
             let event = match charts.lacking(has) {
                 Lacking::Nothing => None,
                 Lacking::Whole(data) => Some(("whole", data)),
@@ -234,14 +261,16 @@ impl Reader {
             };
             if let Some((name, data)) = event {
                 let reached = charts.reached();
-                self.has = Some((shown.run, reached));
-                let id = Id { epoch: self.epoch, run: shown.run, reached };
+                self.has = Some((run, reached));
+                let id = Id { epoch: self.epoch, run, reached };
                 self.waiting.push_back(Event::default().event(name).id(id.text()).data(data).retry(RETRY));
             }
         }
         if let Some(words) = &shown.ended {
-            let data = serde_json::json!({ "words": words, "to": self.report, "leaves": self.is_short });
+            let leaves = self.promises.is_some();
+            let data = serde_json::json!({ "words": words, "to": self.report, "leaves": leaves });
             self.waiting.push_back(Event::default().event("ended").data(data.to_string()));
+            self.promises.iter().for_each(|promises| promises.make());
             self.is_over = true;
         } else if live.is_left() {
             self.is_over = true;

@@ -2,8 +2,8 @@
 
 use std::future::IntoFuture;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -20,6 +20,7 @@ use tokio::task::JoinError;
 use crate::index::{self, Index, Listed};
 use crate::live::Lives;
 use crate::pages::listener::{Arrival, Bounded};
+use crate::promises::Promises;
 use crate::{DRAWING_THREADS, Makers, Options, Patience};
 
 mod change;
@@ -45,8 +46,7 @@ pub(crate) struct Site {
     /// The threads that draw. Requests wait for one of them here and not among what the runtime is to do, because those whose
     /// readers leave are forgotten only here.
     drawing: Arc<Semaphore>,
-    /// Reports that were drawn.
-    n_results: AtomicUsize,
+    promises: Arc<Promises>,
 }
 
 type Shared = State<Arc<Site>>;
@@ -55,19 +55,20 @@ impl Site {
     pub(crate) fn new(options: Options, makers: Makers) -> Result<Site> {
         let mut index = Index::new(&options.root);
         index.refresh().context("cannot list the results")?;
-        let lives = Lives::new(options.is_short);
+        let promises = Arc::new(Promises::default());
+        let lives = Lives::new(options.companion.clone(), promises.clone());
         let drawing = Arc::new(Semaphore::new(DRAWING_THREADS));
-        let n_results = AtomicUsize::new(0);
-        Ok(Site { options, makers, index: Mutex::new(index), lives, drawing, n_results })
+        Ok(Site { options, makers, index: Mutex::new(index), lives, drawing, promises })
     }
 
-    pub(crate) fn n_results(&self) -> usize {
-        self.n_results.load(Ordering::Relaxed)
+    /// What the server was started to show has ended.
+    pub(crate) fn end_lives(&self) {
+        self.lives.end();
     }
 
-    /// What is measured has ended; returns how many pages are open on it.
-    pub(crate) fn end_lives(&self) -> usize {
-        self.lives.end()
+    /// Whether a page needs the report of what has ended, or will be told so at once.
+    pub(crate) fn owes_report(&self, patience: Duration) -> bool {
+        self.lives.are_ending() || self.promises.are_open(patience)
     }
 
     /// Does something on a thread that draws, as soon as one is free, unless whoever asked has left before.
@@ -215,13 +216,14 @@ async fn list(State(site): Shared, RawQuery(query): RawQuery) -> Response {
 }
 
 async fn result(State(site): Shared, Path(name): Path<String>) -> Response {
+    let report = site.promises.begin();
     let response = drawn(site.clone(), move |site| {
         let dir = site.dir(&name)?;
         let to = of_result(site, &name)?;
         Ok((site.makers.result)(&dir, &to.links())?)
     });
     let response = response.await;
-    site.n_results.fetch_add(1, Ordering::Relaxed);
+    report.keep();
     response
 }
 

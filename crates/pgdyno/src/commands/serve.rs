@@ -67,7 +67,7 @@ fn options(args: &ServeArgs) -> Options {
         listen: args.listen,
         wants_token: args.token,
         names: args.names.clone(),
-        is_short: args.companion.is_some(),
+        companion: args.companion.clone(),
         may_move: args.may_move,
         may_control: args.control,
         machine: String::new(),

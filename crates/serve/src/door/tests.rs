@@ -11,7 +11,7 @@ fn door(listen: &str, wants_token: bool) -> Door {
         listen: listen.parse().unwrap(),
         wants_token,
         names: vec!["bench.example.org".to_string()],
-        is_short: false,
+        companion: None,
         may_move: false,
         may_control: false,
         machine: String::new(),

@@ -1,6 +1,6 @@
 //! A run that is written while a browser shows it.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use model::load::interval::{Counts, Interval};
 use model::run::RunRecord;
 use model::telemetry::reading::{Tick, TickSource};
 use serde_json::json;
-use serve::Options;
+use serve::{Makers, Options};
 use store::{ExperimentDir, RunWriter};
 use testbed::browser::{Look, Tab};
 
@@ -30,8 +30,12 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn begin(place: &Place, measure_s: u32) -> Run {
+        Run::begin_in(place, "now", measure_s)
+    }
+
+    fn begin_in(place: &Place, name: &str, measure_s: u32) -> Run {
         let plan = plan("sample", 2, (2, measure_s));
-        let dir = ExperimentDir::create(&place.path().join("now"), &plan, "").unwrap();
+        let dir = ExperimentDir::create(&place.path().join(name), &plan, "").unwrap();
         let now_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         let line =
             |run| StateLine { t_unix_ns: now_unix_ns, run, state: RunState::Started, reason: String::new() };
@@ -119,7 +123,6 @@ fn values_move_a_killed_server_resumes_and_the_end_leads_to_the_report() {
     }
     let stops = tab.expect_usable();
     assert!(stops.iter().any(|stop| stop.name == "Table: Throughput"), "{stops:?}");
-    assert_eq!(tab.eval("document.body.dataset.errors ?? ''"), json!(""));
     let line =
         StateLine { t_unix_ns: run.go_unix_ns, run: 0, state: RunState::Completed, reason: String::new() };
     run.dir.append_state(&line).unwrap();
@@ -135,9 +138,14 @@ struct Stream {
 
 impl Stream {
     fn open(address: SocketAddr, more: &str) -> Stream {
+        Stream::of(address, "now/events", more)
+    }
+
+    /// Of an address below `/live`.
+    fn of(address: SocketAddr, of: &str, more: &str) -> Stream {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let request = format!("GET /live/now/events HTTP/1.1\r\nHost: {address}\r\n{more}\r\n");
+        let request = format!("GET /live/{of} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         Stream { lines: BufReader::new(stream) }
     }
@@ -201,6 +209,40 @@ fn several_readers_get_the_same_and_one_that_slept_gets_what_it_lacks() {
     assert_eq!(n_had + tps.len(), 10, "what it had does not come again");
     let mut other_process = Stream::open(serving.address, "Last-Event-ID: 1-1-1-1\r\n");
     assert!(other_process.next("whole").0["panels"].is_array());
+}
+
+#[test]
+fn a_server_that_ends_with_a_run_sends_its_report_before_and_says_nothing_of_other_runs() {
+    let place = Place::new();
+    let (run, _other) = (Run::begin(&place, 60), Run::begin_in(&place, "other", 60));
+    let makers = Makers {
+        result: |dir, links| {
+            std::thread::sleep(Duration::from_secs(3));
+            (MAKERS.result)(dir, links)
+        },
+        ..MAKERS
+    };
+    let serving =
+        serve::start(Options { companion: Some("now".to_string()), ..place.options() }, makers).unwrap();
+    let address = serving.address;
+    let (mut own, mut other) = (Stream::open(address, ""), Stream::of(address, "other/events", ""));
+    own.next("part");
+    other.next("part");
+    let browser = std::thread::spawn(move || {
+        let (ended, _) = own.next("ended");
+        drop(own);
+        get(address, ended["to"].as_str().unwrap(), "")
+    });
+    drop(run);
+    // The page was told that nobody measures any more, and the report is being drawn.
+    std::thread::sleep(Duration::from_secs(2));
+    serving.end_with_report(Duration::from_secs(10));
+    let report = browser.join().unwrap();
+    assert!(report.contains("report of now"), "{report}");
+    let mut of_other = String::new();
+    // The connection ends with the server.
+    let _ = other.lines.read_to_string(&mut of_other);
+    assert!(!of_other.contains("event: ended"), "{of_other}");
 }
 
 #[test]

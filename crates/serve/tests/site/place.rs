@@ -77,7 +77,7 @@ impl Place {
             listen: "127.0.0.1:0".parse().unwrap(),
             wants_token: false,
             names: Vec::new(),
-            is_short: false,
+            companion: None,
             may_move: false,
             may_control: false,
             machine: String::new(),

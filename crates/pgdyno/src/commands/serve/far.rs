@@ -76,7 +76,7 @@ fn of_order(order: PagesOrder) -> Options {
         listen: ([127, 0, 0, 1], 0).into(),
         wants_token: false,
         names: Vec::new(),
-        is_short: false,
+        companion: None,
         may_move: false,
         may_control: order.may_control,
         machine: order.machine,
