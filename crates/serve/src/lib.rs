@@ -215,7 +215,8 @@ pub fn start_relay(options: &Options, elsewhere: Box<dyn Elsewhere>) -> Result<S
 
 fn listen(options: &Options, routes: Router) -> Result<Serving> {
     let listener = bind(options).with_context(|| {
-        format!("cannot listen on `{}`; choose another address with --listen", options.listen)
+        let option = if options.companion.is_some() { "--live=" } else { "--listen" };
+        format!("cannot listen on `{}`; choose another address with {option}", options.listen)
     })?;
     listener.set_nonblocking(true).context("cannot listen without blocking")?;
     let address = listener.local_addr().context("the address of the server is not known")?;

@@ -36,9 +36,18 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
         }
         None => signals::stop_flag(),
     };
-    let serving = match &args.via {
-        Some(via) => far::start(args, via)?,
-        None => ::serve::start(options(args), makers::MAKERS)?,
+    let started = match &args.via {
+        Some(via) => far::start(args, via),
+        None => ::serve::start(options(args), makers::MAKERS),
+    };
+    let serving = match started {
+        Ok(serving) => serving,
+        // What is measured goes on without.
+        Err(error) if args.companion.is_some() => {
+            say(&format!("note: no live page: {error:#}"));
+            return Ok(Exit::Failed);
+        }
+        Err(error) => return Err(error),
     };
     announce(args, &serving);
     let _opened = args.open.then(|| opener::open(&address(args, &serving), serving.token.as_deref()));

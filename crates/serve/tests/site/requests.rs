@@ -166,6 +166,17 @@ fn pages_whose_readers_have_left_are_not_drawn() {
 }
 
 #[test]
+fn the_error_of_an_address_that_is_in_use_names_the_option_that_was_given() {
+    let place = Place::new();
+    let listen = place.serve();
+    for (companion, option) in [(None, "with --listen"), (Some("now".to_string()), "with --live=")] {
+        let options = Options { listen: listen.address, companion, ..place.options() };
+        let error = serve::start(options, MAKERS).unwrap_err().to_string();
+        assert!(error.ends_with(option), "{error}");
+    }
+}
+
+#[test]
 fn nothing_of_a_result_becomes_a_part_of_a_page_and_no_link_leads_out() {
     let place = Place::new();
     let evil = "<script>alert(1)</script>\"'&";
