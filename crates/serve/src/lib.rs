@@ -71,7 +71,7 @@ impl Options {
     }
 }
 
-/// Bounds of connections, so that some that say or take nothing keep nobody out for long.
+/// Bounds of connections and of what they cause, so that some that say or take nothing keep nobody out for long.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// Most connections at the same time: a browser opens six.
@@ -80,11 +80,18 @@ pub struct Patience {
     pub request: Duration,
     /// How long bytes may wait to be taken.
     pub stall: Duration,
+    /// How long an experiment is followed after its last page was closed: one that is loaded again finds everything.
+    pub linger: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Patience {
-        Patience { connections_max: 64, request: Duration::from_secs(15), stall: Duration::from_secs(60) }
+        Patience {
+            connections_max: 64,
+            request: Duration::from_secs(15),
+            stall: Duration::from_secs(60),
+            linger: Duration::from_secs(30),
+        }
     }
 }
 

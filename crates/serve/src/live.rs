@@ -29,8 +29,6 @@ const FOLLOWED_MAX: usize = 4;
 const READERS_MAX: usize = 24;
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long an experiment is followed after its last page was closed: one that is loaded again finds everything.
-const LINGER: Duration = Duration::from_secs(30);
 /// How often a comment shows a page that the server is there.
 const BEAT: Duration = Duration::from_secs(10);
 /// When a page asks again after its connection was lost.
@@ -41,8 +39,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Lives {
     /// The result that the server ends with.
     companion: Option<String>,
-    /// Distinguishes what this process counts from what an earlier one did.
-    epoch: u64,
+    linger: Duration,
     promises: Arc<Promises>,
     /// Keys are name and lane.
     followed: Mutex<HashMap<(String, usize), Arc<Live>>>,
@@ -53,6 +50,8 @@ pub(crate) struct Lives {
 /// An experiment that is followed.
 #[derive(Debug)]
 struct Live {
+    /// Distinguishes what this follower counts from what an earlier one did, of this process or another.
+    epoch: u64,
     shown: Mutex<Shown>,
     changed: watch::Sender<u64>,
     n_readers: AtomicUsize,
@@ -71,9 +70,8 @@ struct Shown {
 }
 
 impl Lives {
-    pub(crate) fn new(companion: Option<String>, promises: Arc<Promises>) -> Lives {
-        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        Lives { companion, epoch, promises, followed: Mutex::default(), is_over: Arc::default() }
+    pub(crate) fn new(companion: Option<String>, linger: Duration, promises: Arc<Promises>) -> Lives {
+        Lives { companion, linger, promises, followed: Mutex::default(), is_over: Arc::default() }
     }
 
     /// What the server ends with has ended.
@@ -103,12 +101,11 @@ impl Lives {
     ) -> Option<Response> {
         let live = self.live(name, dir, lane)?;
         let place = Place::take(live)?;
-        let has = after.and_then(Id::parse).filter(|id| id.epoch == self.epoch);
+        let has = after.and_then(Id::parse).filter(|id| id.epoch == place.live.epoch);
         let changed = place.live.changed.subscribe();
         let reader = Reader {
             place,
             changed,
-            epoch: self.epoch,
             has: has.map(|id| (id.run, id.reached)),
             sent: HashMap::new(),
             waiting: VecDeque::new(),
@@ -138,9 +135,9 @@ impl Lives {
         }
         let live = Arc::new(Live::new());
         let is_over = if self.is_companion(name) { self.is_over.clone() } else { Arc::default() };
-        let (of_thread, dir) = (live.clone(), dir.to_path_buf());
+        let (of_thread, dir, linger) = (live.clone(), dir.to_path_buf(), self.linger);
         let thread = std::thread::Builder::new().name("follow".to_string());
-        thread.spawn(move || of_thread.follow(FollowedExperiment::new(dir, lane), &is_over)).ok()?;
+        thread.spawn(move || of_thread.follow(FollowedExperiment::new(dir, lane), linger, &is_over)).ok()?;
         followed.insert(key, live.clone());
         Some(live)
     }
@@ -150,19 +147,23 @@ impl Live {
     fn new() -> Live {
         let (changed, _) = watch::channel(0);
         Live {
+            epoch: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64),
             shown: Mutex::default(),
             changed,
             n_readers: AtomicUsize::new(0),
         }
     }
 
-    /// Follows the experiment until no page shows it.
-    fn follow(&self, mut experiment: FollowedExperiment, is_over: &AtomicBool) {
+    /// Follows the experiment until no page has shown it for the time of `linger`.
+    fn follow(&self, mut experiment: FollowedExperiment, linger: Duration, is_over: &AtomicBool) {
         crate::step_back();
         let mut last_reader = Instant::now();
-        while last_reader.elapsed() < LINGER {
+        loop {
             if self.is_read() {
                 last_reader = Instant::now();
+            }
+            if last_reader.elapsed() >= linger {
+                break;
             }
             let has_ended = experiment.look(&self.shown, is_over.load(Ordering::Relaxed));
             self.changed.send_modify(|n| *n += 1);
@@ -209,7 +210,6 @@ impl Drop for Place {
 struct Reader {
     place: Place,
     changed: watch::Receiver<u64>,
-    epoch: u64,
     /// Run and place of its charts.
     has: Option<(u32, Reached)>,
     /// The parts that it has, by their ids.
@@ -262,7 +262,7 @@ impl Reader {
             if let Some((name, data)) = event {
                 let reached = charts.reached();
                 self.has = Some((run, reached));
-                let id = Id { epoch: self.epoch, run, reached };
+                let id = Id { epoch: live.epoch, run, reached };
                 self.waiting.push_back(Event::default().event(name).id(id.text()).data(data).retry(RETRY));
             }
         }

@@ -56,7 +56,7 @@ impl Site {
         let mut index = Index::new(&options.root);
         index.refresh().context("cannot list the results")?;
         let promises = Arc::new(Promises::default());
-        let lives = Lives::new(options.companion.clone(), promises.clone());
+        let lives = Lives::new(options.companion.clone(), options.patience.linger, promises.clone());
         let drawing = Arc::new(Semaphore::new(DRAWING_THREADS));
         Ok(Site { options, makers, index: Mutex::new(index), lives, drawing, promises })
     }

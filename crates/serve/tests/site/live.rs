@@ -10,7 +10,7 @@ use model::load::interval::{Counts, Interval};
 use model::run::RunRecord;
 use model::telemetry::reading::{Tick, TickSource};
 use serde_json::json;
-use serve::{Makers, Options};
+use serve::{Makers, Options, Patience};
 use store::{ExperimentDir, RunWriter};
 use testbed::browser::{Look, Tab};
 
@@ -209,6 +209,24 @@ fn several_readers_get_the_same_and_one_that_slept_gets_what_it_lacks() {
     assert_eq!(n_had + tps.len(), 10, "what it had does not come again");
     let mut other_process = Stream::open(serving.address, "Last-Event-ID: 1-1-1-1\r\n");
     assert!(other_process.next("whole").0["panels"].is_array());
+}
+
+#[test]
+fn a_page_does_not_continue_with_the_points_of_another_follower() {
+    let place = Place::new();
+    let mut run = Run::begin(&place, 60);
+    (0..4).for_each(|_| run.second(100));
+    let patience = Patience { linger: Duration::from_millis(50), ..Patience::default() };
+    let serving = serve::start(Options { patience, ..place.options() }, MAKERS).unwrap();
+    let mut first = Stream::open(serving.address, "");
+    let (_, id) = first.next("whole");
+    drop(first);
+    // By then nobody follows the run any more.
+    std::thread::sleep(Duration::from_secs(2));
+    (0..6).for_each(|_| run.second(200));
+    let (whole, _) = Stream::open(serving.address, &format!("Last-Event-ID: {id}\r\n")).next("whole");
+    let n_points = whole["panels"][0]["lines"][0]["points"].as_array().unwrap().len();
+    assert!(n_points >= 9, "{n_points}");
 }
 
 #[test]

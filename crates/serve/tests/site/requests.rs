@@ -117,7 +117,7 @@ fn connections_that_say_or_take_nothing_keep_nobody_out_for_long_and_the_server_
     let place = Place::new();
     place.add("one", &plan("x", 1, (1, 2)), "{}");
     let short = Duration::from_millis(400);
-    let patience = Patience { connections_max: 3, request: short, stall: short };
+    let patience = Patience { connections_max: 3, request: short, stall: short, ..Patience::default() };
     // More than any socket holds.
     let long = |_: &Path, _: &[Link]| Ok(Page { html: "x".repeat(16 << 20), policy: String::new() });
     let makers = Makers { result: long, ..MAKERS };
