@@ -37,6 +37,13 @@ document.addEventListener('DOMContentLoaded', () => {
     on('more', (text) => more(JSON.parse(text)));
     on('part', (text) => part(JSON.parse(text)));
     on('ended', (text) => end(JSON.parse(text)));
+    on('full', (text) => full(stream, JSON.parse(text)));
+  };
+
+  const full = (stream, { words, retry_ms: pause }) => {
+    stream.close();
+    say(words, true);
+    if (stream === source) again = setTimeout(listen, pause);
   };
 
   const whole = (run) => {

@@ -23,8 +23,8 @@ use tokio::sync::watch;
 use crate::live::experiment::FollowedExperiment;
 use crate::promises::Promises;
 
-/// Most experiments that are followed at the same time.
-const FOLLOWED_MAX: usize = 4;
+/// Most experiments that are followed at the same time; of hosts side by side, each counts.
+const FOLLOWED_MAX: usize = 16;
 /// Most pages that are open on one of them.
 const READERS_MAX: usize = 24;
 /// How often the files are looked at.
@@ -33,6 +33,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const BEAT: Duration = Duration::from_secs(10);
 /// When a page asks again after its connection was lost.
 const RETRY: Duration = Duration::from_secs(1);
+/// When a page asks again that found no place.
+const RETRY_PLACE: Duration = Duration::from_secs(10);
 
 /// The experiments that are followed.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ struct Live {
     shown: Mutex<Shown>,
     changed: watch::Sender<u64>,
     n_readers: AtomicUsize,
+    /// Whether it makes room for another, because no page shows it.
+    is_given_up: AtomicBool,
 }
 
 /// The contents of pages.
@@ -90,17 +94,16 @@ impl Lives {
         self.companion.as_deref() == Some(name)
     }
 
-    /// The stream of events for a page on the runs of a lane; `after` is the id of the last one that it has. `None` if too
-    /// many are open.
-    pub(crate) fn stream(
-        &self,
-        name: &str,
-        dir: &Path,
-        lane: usize,
-        after: Option<&str>,
-    ) -> Option<Response> {
-        let live = self.live(name, dir, lane)?;
-        let place = Place::take(live)?;
+    /// The stream of events for a page on the runs of a lane; `after` is the id of the last one that it has. If too many are
+    /// open, it says so and ends.
+    pub(crate) fn stream(&self, name: &str, dir: &Path, lane: usize, after: Option<&str>) -> Response {
+        let Some(place) = self.place(name, dir, lane) else {
+            let words =
+                "Too many pages are open on what this server follows. Close one; this page tries again.";
+            let data = serde_json::json!({ "words": words, "retry_ms": RETRY_PLACE.as_millis() }).to_string();
+            let event = Event::default().event("full").data(data).retry(RETRY_PLACE);
+            return Sse::new(stream::once(async { Ok::<Event, Infallible>(event) })).into_response();
+        };
         let has = after.and_then(Id::parse).filter(|id| id.epoch == place.live.epoch);
         let changed = place.live.changed.subscribe();
         let reader = Reader {
@@ -119,19 +122,21 @@ impl Lives {
             Some((Ok::<Event, Infallible>(event), reader))
         });
         let beat = KeepAlive::new().interval(BEAT).text("beat");
-        Some(Sse::new(events).keep_alive(beat).into_response())
+        Sse::new(events).keep_alive(beat).into_response()
     }
 
-    /// The experiment, which is followed from now on if it was not.
-    fn live(&self, name: &str, dir: &Path, lane: usize) -> Option<Arc<Live>> {
+    /// A place at the experiment, which is followed from now on if it was not.
+    fn place(&self, name: &str, dir: &Path, lane: usize) -> Option<Place> {
         let mut followed = lock(&self.followed);
         followed.retain(|_, live| !live.is_left());
         let key = (name.to_string(), lane);
         if let Some(live) = followed.get(&key) {
-            return Some(live.clone());
+            return Place::take(live.clone());
         }
         if followed.len() >= FOLLOWED_MAX {
-            return None;
+            let unread = followed.iter().find(|(_, live)| !live.is_read()).map(|(key, _)| key.clone())?;
+            let given_up = followed.remove(&unread)?;
+            given_up.is_given_up.store(true, Ordering::Relaxed);
         }
         let live = Arc::new(Live::new());
         let is_over = if self.is_companion(name) { self.is_over.clone() } else { Arc::default() };
@@ -139,7 +144,7 @@ impl Lives {
         let thread = std::thread::Builder::new().name("follow".to_string());
         thread.spawn(move || of_thread.follow(FollowedExperiment::new(dir, lane), linger, &is_over)).ok()?;
         followed.insert(key, live.clone());
-        Some(live)
+        Place::take(live)
     }
 }
 
@@ -151,6 +156,7 @@ impl Live {
             shown: Mutex::default(),
             changed,
             n_readers: AtomicUsize::new(0),
+            is_given_up: AtomicBool::new(false),
         }
     }
 
@@ -162,7 +168,7 @@ impl Live {
             if self.is_read() {
                 last_reader = Instant::now();
             }
-            if last_reader.elapsed() >= linger {
+            if last_reader.elapsed() >= linger || self.is_given_up.load(Ordering::Relaxed) {
                 break;
             }
             let has_ended = experiment.look(&self.shown, is_over.load(Ordering::Relaxed));

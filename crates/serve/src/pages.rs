@@ -387,8 +387,5 @@ async fn events(
     let asked = query::pairs(query.as_deref()).unwrap_or_default();
     let after = after.or_else(|| asked.into_iter().find(|(key, _)| key == "after").map(|(_, value)| value));
     let lane = asked_lane.unwrap_or(0);
-    match site.lives.stream(&name, &dir, lane, after.as_deref()) {
-        Some(stream) => stream,
-        None => (StatusCode::SERVICE_UNAVAILABLE, "pgdyno: too many pages are open\n").into_response(),
-    }
+    site.lives.stream(&name, &dir, lane, after.as_deref())
 }

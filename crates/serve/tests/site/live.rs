@@ -230,6 +230,24 @@ fn a_page_does_not_continue_with_the_points_of_another_follower() {
 }
 
 #[test]
+fn each_page_has_a_place_until_too_many_are_open_and_the_next_is_told_so() {
+    let place = Place::new();
+    let _run = Run::begin(&place, 60);
+    let serving = place.serve();
+    let open = |host: usize| {
+        let mut stream = Stream::of(serving.address, &format!("now/events?lane={host}"), "");
+        let (data, _) = stream.next("");
+        (stream, data)
+    };
+    // Those that are closed make room.
+    (0..20).for_each(|host| assert_eq!(open(host).1["id"], json!("now"), "{host}"));
+    let opened: Vec<(Stream, serde_json::Value)> = (100..116).map(open).collect();
+    assert!(opened.iter().all(|(_, data)| data["id"] == json!("now")));
+    let (_, refused) = open(200);
+    assert!(refused["words"].as_str().unwrap().starts_with("Too many pages"), "{refused}");
+}
+
+#[test]
 fn a_server_that_ends_with_a_run_sends_its_report_before_and_says_nothing_of_other_runs() {
     let place = Place::new();
     let (run, _other) = (Run::begin(&place, 60), Run::begin_in(&place, "other", 60));
