@@ -67,8 +67,8 @@ struct Shown {
     /// Parts of the page by their ids, as HTML.
     parts: Vec<(&'static str, String)>,
     charts: Option<site::LiveCharts>,
-    /// Number of the run of the charts.
-    run: u32,
+    /// How many attempts at runs had charts before: what a page has of another attempt cannot be continued.
+    attempt: u32,
     /// What became of the experiment, once it has ended.
     ended: Option<String>,
 }
@@ -109,7 +109,7 @@ impl Lives {
         let reader = Reader {
             place,
             changed,
-            has: has.map(|id| (id.run, id.reached)),
+            has: has.map(|id| (id.attempt, id.reached)),
             sent: HashMap::new(),
             waiting: VecDeque::new(),
             is_first: true,
@@ -216,7 +216,7 @@ impl Drop for Place {
 struct Reader {
     place: Place,
     changed: watch::Receiver<u64>,
-    /// Run and place of its charts.
+    /// Attempt and place of its charts.
     has: Option<(u32, Reached)>,
     /// The parts that it has, by their ids.
     sent: HashMap<&'static str, String>,
@@ -258,8 +258,8 @@ impl Reader {
             }
         }
         if let Some(charts) = &shown.charts {
-            let run = shown.run;
-            let has = self.has.filter(|(of, _)| *of == run).map(|(_, reached)| reached);
+            let attempt = shown.attempt;
+            let has = self.has.filter(|(of, _)| *of == attempt).map(|(_, reached)| reached);
             let event = match charts.lacking(has) {
                 Lacking::Nothing => None,
                 Lacking::Whole(data) => Some(("whole", data)),
@@ -267,8 +267,8 @@ impl Reader {
             };
             if let Some((name, data)) = event {
                 let reached = charts.reached();
-                self.has = Some((run, reached));
-                let id = Id { epoch: live.epoch, run, reached };
+                self.has = Some((attempt, reached));
+                let id = Id { epoch: live.epoch, attempt, reached };
                 self.waiting.push_back(Event::default().event(name).id(id.text()).data(data).retry(RETRY));
             }
         }
@@ -288,20 +288,20 @@ impl Reader {
 #[derive(Debug, PartialEq, Eq)]
 struct Id {
     epoch: u64,
-    run: u32,
+    attempt: u32,
     reached: Reached,
 }
 
 impl Id {
     fn text(&self) -> String {
-        format!("{}-{}-{}-{}", self.epoch, self.run, self.reached.generation, self.reached.step)
+        format!("{}-{}-{}-{}", self.epoch, self.attempt, self.reached.generation, self.reached.step)
     }
 
     fn parse(text: &str) -> Option<Id> {
         let parts: Vec<&str> = text.split('-').collect();
-        let [epoch, run, generation, step] = parts[..] else { return None };
+        let [epoch, attempt, generation, step] = parts[..] else { return None };
         let reached = Reached { generation: generation.parse().ok()?, step: step.parse().ok()? };
-        Some(Id { epoch: epoch.parse().ok()?, run: run.parse().ok()?, reached })
+        Some(Id { epoch: epoch.parse().ok()?, attempt: attempt.parse().ok()?, reached })
     }
 }
 
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn ids_say_what_a_page_has() {
-        let id = Id { epoch: 7, run: 2, reached: Reached { generation: 3, step: 40 } };
+        let id = Id { epoch: 7, attempt: 2, reached: Reached { generation: 3, step: 40 } };
         assert_eq!(Id::parse(&id.text()), Some(id));
         for wrong in ["", "1-2-3", "1-2-3-x", "1-2-3-4-5", "-1-2-3"] {
             assert_eq!(Id::parse(wrong), None, "{wrong}");

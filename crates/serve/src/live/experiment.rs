@@ -33,6 +33,8 @@ pub(super) struct FollowedExperiment {
     /// The runs that others repeat, by their numbers.
     again: BTreeMap<u32, u32>,
     run: Option<FollowedRun>,
+    /// How many attempts at runs were followed.
+    n_attempts: u32,
     /// Looks at which nobody wrote to the directory, one after the other.
     n_unwritten: u32,
 }
@@ -50,6 +52,7 @@ impl FollowedExperiment {
             stamp: (0, 0, 0),
             again: BTreeMap::new(),
             run: None,
+            n_attempts: 0,
             n_unwritten: 0,
         }
     }
@@ -108,10 +111,11 @@ impl FollowedExperiment {
     /// Follows the run that was begun last, if it has not ended.
     fn follow_run(&mut self) {
         let Some(number) = self.current(self.lane) else { return };
-        if self.run.as_ref().is_some_and(|run| run.number == number) {
+        if self.run.as_ref().is_some_and(|run| run.number == number && run.is_latest()) {
             return;
         }
-        self.run = FollowedRun::new(&self.dir, number, self.label(number));
+        self.n_attempts += 1;
+        self.run = FollowedRun::new(&self.dir, number, self.label(number), self.n_attempts);
     }
 
     /// The run of a lane that was begun last and has not ended.
@@ -311,9 +315,54 @@ mod tests {
     use model::experiment::target::TargetSpec;
     use model::experiment::target::lane::Lane;
     use model::load::Window;
+    use model::run::RunRecord;
     use store::ExperimentDir;
 
     use super::*;
+
+    #[test]
+    fn a_run_that_is_measured_again_after_it_was_cut_off_is_followed_from_its_new_beginning() {
+        let root = tempfile::tempdir().unwrap();
+        let window = Window { ramp_up_s: 0, measure_s: 100, grace_s: 1 };
+        let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
+        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let spec = RunSpec { run: 1, block: 1, case: case.id, seed: 1 };
+        let plan = Plan {
+            format: model::FORMAT,
+            cases: vec![case.clone()],
+            runs: vec![spec.clone()],
+            ..Plan::default()
+        };
+        let path = root.path().join("resumed");
+        let dir = ExperimentDir::create(&path, &plan, "").unwrap();
+        let begin = || {
+            let line = StateLine {
+                t_unix_ns: now_unix_ns(),
+                run: 1,
+                state: RunState::Started,
+                reason: String::new(),
+            };
+            dir.append_state(&line).unwrap();
+        };
+        let write = |go_unix_ns| {
+            let record = RunRecord::new(spec.clone(), case.clone(), "0");
+            let writer = dir.begin_run(1).unwrap();
+            writer.write_record(&RunRecord { go_unix_ns: Some(go_unix_ns), ..record }).unwrap();
+        };
+        let (mut experiment, shown) = (FollowedExperiment::new(path, 0), Mutex::default());
+        let mut left_s = || {
+            experiment.look(&shown, false);
+            experiment.now(&[]).load_left_s
+        };
+        begin();
+        write(now_unix_ns() - 60 * 1_000_000_000);
+        assert!(left_s().is_some_and(|s| s < 41.0));
+        // The page may look before the new attempt has its directory.
+        begin();
+        assert!(left_s().is_some_and(|s| s < 41.0));
+        write(now_unix_ns());
+        assert!(left_s().is_some_and(|s| s > 90.0));
+    }
 
     #[test]
     fn hosts_side_by_side_have_their_own_current_runs_and_waits() {

@@ -3,6 +3,7 @@
 //! The charts need a few seconds at a time. Findings are judged over the last two minutes, and as seldom as keeps their cost small:
 //! the machine that measures has better things to do.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -38,8 +39,12 @@ const RECORD_BYTES_MAX: u64 = 64 << 20;
 pub(super) struct FollowedRun {
     pub(super) number: u32,
     pub(super) label: String,
+    /// Which of the attempts that were followed it is.
+    attempt: u32,
     dir: PathBuf,
-    record_path: PathBuf,
+    /// Of the run, and what identifies it: an attempt that was cut off has the number of the next, which takes its name.
+    of_run: PathBuf,
+    identity: Option<(u64, u64)>,
     record_stamp: (i64, i64, u64),
     load: Option<FollowedLoad>,
     /// Findings so far, by their ids: the latest evidence of each.
@@ -74,10 +79,10 @@ impl Latest {
     /// Adds them to the charts that pages show.
     pub(super) fn draw(self, shown: &mut Shown, run: &FollowedRun) {
         let Some(load) = &run.load else { return };
-        if shown.run != run.number || shown.charts.is_none() {
+        if shown.attempt != run.attempt || shown.charts.is_none() {
             let title = format!("Run {}: {}", run.number, run.label);
             shown.charts = Some(LiveCharts::new(run.number, &title, load.load_s));
-            shown.run = run.number;
+            shown.attempt = run.attempt;
         }
         if let Some(charts) = &mut shown.charts {
             self.0.iter().for_each(|summary| charts.add(summary, load.n_clients));
@@ -87,17 +92,24 @@ impl Latest {
 
 impl FollowedRun {
     /// `None` if a link leads elsewhere.
-    pub(super) fn new(dir: &Path, number: u32, label: String) -> Option<FollowedRun> {
+    pub(super) fn new(dir: &Path, number: u32, label: String, attempt: u32) -> Option<FollowedRun> {
         let of_run = crate::index::run_path(dir, number)?;
         Some(FollowedRun {
             number,
             label,
+            attempt,
             dir: dir.to_path_buf(),
-            record_path: of_run.join(store::names::RUN),
+            identity: identity(&of_run),
+            of_run,
             record_stamp: (0, 0, 0),
             load: None,
             findings: Vec::new(),
         })
+    }
+
+    /// Whether its directory is still the one that has the name.
+    pub(super) fn is_latest(&self) -> bool {
+        identity(&self.of_run) == self.identity
     }
 
     pub(super) fn findings(&self) -> &[Finding] {
@@ -143,15 +155,22 @@ impl FollowedRun {
 
     /// Reads the record when it has changed: it says when the load begins.
     fn read_record(&mut self) {
-        let stamp = stamp(&self.record_path);
+        let path = self.of_run.join(store::names::RUN);
+        let stamp = stamp(&path);
         if stamp == self.record_stamp || self.load.is_some() {
             return;
         }
         self.record_stamp = stamp;
-        let Ok(bytes) = files::read(&self.record_path, RECORD_BYTES_MAX) else { return };
+        let Ok(bytes) = files::read(&path, RECORD_BYTES_MAX) else { return };
         let Ok(record) = serde_json::from_slice::<RunRecord>(&bytes) else { return };
         self.load = record.go_unix_ns.map(|go| FollowedLoad::new(&self.dir, self.number, record, go));
     }
+}
+
+/// Device and inode of a directory.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let facts = std::fs::symlink_metadata(path).ok()?;
+    Some((facts.dev(), facts.ino()))
 }
 
 impl FollowedLoad {
