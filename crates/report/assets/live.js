@@ -97,15 +97,22 @@ document.addEventListener('DOMContentLoaded', () => {
     });
   };
 
+  // What has the focus is not taken away: its new contents wait until the focus has gone elsewhere.
+  const waiting = new Map();
   const part = ({ id, html }) => {
     const element = document.getElementById(id);
-    if (!element || element.contains(document.activeElement)) return;
+    if (!element) return;
+    if (element.contains(document.activeElement)) { waiting.set(id, html); return; }
+    waiting.delete(id);
     const open = new Set([...element.querySelectorAll('details[open]')].map((one) => one.closest('li')?.querySelector('.id')?.textContent));
     element.innerHTML = html;
     for (const details of element.querySelectorAll('details')) {
       if (open.has(details.closest('li')?.querySelector('.id')?.textContent)) details.open = true;
     }
   };
+
+  // The element that gets the focus has it a moment later.
+  live.addEventListener('focusout', () => setTimeout(() => [...waiting].forEach(([id, html]) => part({ id, html }))));
 
   const end = ({ words, to, leaves }) => {
     ended = true;

@@ -123,6 +123,14 @@ fn values_move_a_killed_server_resumes_and_the_end_leads_to_the_report() {
     }
     let stops = tab.expect_usable();
     assert!(stops.iter().any(|stop| stop.name == "Table: Throughput"), "{stops:?}");
+    // What has the focus is replaced when it loses it: all parts come again with a new stream.
+    tab.eval("window.part = document.getElementById('findings'); part.tabIndex = -1; part.focus(); part.textContent = 'old'; 0");
+    tab.eval("document.dispatchEvent(new Event('visibilitychange')); 0");
+    run.second(800);
+    tab.wait_for(&format!("{tps} === '800' && part.textContent === 'old'"));
+    tab.eval("part.blur(); 0");
+    tab.wait_for("part.textContent !== 'old'");
+    assert_eq!(tab.eval("document.body.dataset.errors ?? ''"), json!(""));
     let line =
         StateLine { t_unix_ns: run.go_unix_ns, run: 0, state: RunState::Completed, reason: String::new() };
     run.dir.append_state(&line).unwrap();
