@@ -1,10 +1,13 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first one asks for an orderly stop, the second, of any kind, ends the process at
-//! once.
+//! once. Requests of other processes of pgdyno ask for an orderly stop, however many come.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
+
+/// The signal of a request by another process. One that does not know it ignores it, unlike SIGUSR1, of which it would die.
+pub(crate) const REQUEST: Signal = Signal::SIGURG;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 /// Number of the last signal; 0 before the first.
@@ -92,12 +95,15 @@ extern "C" fn on_request(_: i32) {
 /// The flag that SIGINT, SIGTERM and SIGHUP raise, however many come: for a process that ends by itself at once, and has
 /// something to restore before.
 pub(crate) fn patient_flag() -> &'static AtomicBool {
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        let action = SigAction::new(SigHandler::Handler(on_request), SaFlags::empty(), SigSet::empty());
-        // SAFETY: the handler only stores a value.
-        unsafe { sigaction(signal, &action) }.expect("these signals can be handled");
-    }
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(take_as_request);
     &STOP
+}
+
+/// Has a signal raise the flag, however often it comes.
+fn take_as_request(signal: Signal) {
+    let action = SigAction::new(SigHandler::Handler(on_request), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler only stores a value.
+    unsafe { sigaction(signal, &action) }.expect("this signal can be handled");
 }
 
 /// How long an orderly stop is waited for, since the request.
@@ -121,7 +127,7 @@ impl Patience {
     }
 }
 
-/// The flag that the first signal raises. Every part of a run looks at it.
+/// The flag that the first signal raises, and each request. Every part of a run looks at it.
 pub(crate) fn stop_flag() -> &'static AtomicBool {
     let handled = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
     // One signal at a time within a thread; two threads may take one each, and the exchange of the flag decides which
@@ -137,6 +143,7 @@ pub(crate) fn stop_flag() -> &'static AtomicBool {
             unsafe { sigaction(signal, &before) }.expect("this signal can be ignored");
         }
     }
+    take_as_request(REQUEST);
     &STOP
 }
 

@@ -221,6 +221,15 @@ fn an_experiment_that_a_page_stops_twice_ends_in_order() {
     wait_until("the load", || place.path("results/out/runs/0001/intervals.jsonl").exists());
     tab.go(&format!("http://{host}/live/out"));
     tab.wait_for("document.querySelector('form[action=\"/stop/out\"]')");
+    // Another server over the same directory does not know what the first one has asked.
+    let other = place.start(place.command(&["serve", "results", "--control", "--listen", "127.0.0.1:0"]));
+    let address = address_after(&other, "serving `results` at ");
+    let (other_host, token) = address.split_once("/login#").expect("the printed address has the token");
+    let port = other_host.rsplit_once(':').unwrap().1;
+    let own = format!("pgdyno_{port}={token}\r\nOrigin: http://{other_host}\r\nContent-Length: 0");
+    let mut answer = String::new();
+    request(other_host, "POST /stop/out", &own).read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
     tab.eval(
         "window.answers = []; \
          for (const _ of [1, 2, 3]) fetch('/stop/out', {method: 'POST'}).then(a => answers.push(a.status)); 0",
@@ -233,6 +242,8 @@ fn an_experiment_that_a_page_stops_twice_ends_in_order() {
     assert_eq!((&last["run"], &last["state"]), (&0.into(), &"partial".into()), "{state}");
     assert!(place.path("results/out/report.html").exists());
     drop(tab);
-    serving.signal(Signal::SIGINT);
-    serving.wait().expect(0);
+    for server in [serving, other] {
+        server.signal(Signal::SIGINT);
+        server.wait().expect(0);
+    }
 }

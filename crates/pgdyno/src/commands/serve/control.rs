@@ -6,13 +6,14 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use serve::{Again, Consent};
+
+use crate::signals::REQUEST;
 
 /// How long an experiment that cannot begin is waited for: its reason is shown.
 const BEGIN_MAX: Duration = Duration::from_secs(20);
@@ -20,13 +21,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Most bytes of a reason.
 const REASON_BYTES_MAX: u64 = 64 << 10;
 
-/// Those that were asked to stop: process, device and inode of the lock.
-static ASKED: Mutex<Vec<(u32, u64, u64)>> = Mutex::new(Vec::new());
 /// Whether an experiment that a page has started is prepared or measured.
 static IS_AGAIN: AtomicBool = AtomicBool::new(false);
 
-/// Asks the process that writes to a directory to stop, as Ctrl-C does. It is asked once: a second signal would end it at once, and
-/// leave the server's settings as the experiment had them.
+/// Asks the process that writes to a directory to stop, as the first Ctrl-C does. To ask again changes nothing: several servers may
+/// show the same directory.
 ///
 /// # Errors
 /// When nobody writes there, or it is not a pgdyno of this user.
@@ -44,16 +43,12 @@ pub(super) fn stop(dir: &Path) -> Result<()> {
     let lock =
         std::fs::symlink_metadata(dir.join(store::names::LOCK)).context("nobody measures there now")?;
     ensure!(has_open(pid, &lock), "process {pid} does not measure there");
-    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let writing = (pid, lock.dev(), lock.ino());
-    if asked.contains(&writing) {
-        return Ok(());
-    }
+    ensure!(
+        takes_requests(pid),
+        "process {pid} takes no requests, as one of another version; Ctrl-C where it was started stops it"
+    );
     let number = i32::try_from(pid).context("a process id is smaller")?;
-    kill(Pid::from_raw(number), Signal::SIGINT)
-        .with_context(|| format!("cannot ask process {pid} to stop"))?;
-    asked.push(writing);
-    Ok(())
+    kill(Pid::from_raw(number), REQUEST).with_context(|| format!("cannot ask process {pid} to stop"))
 }
 
 /// Whether a process has this file open.
@@ -61,6 +56,16 @@ fn has_open(pid: u32, wanted: &std::fs::Metadata) -> bool {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let mut facts = entries.filter_map(|entry| std::fs::metadata(entry.path()).ok());
     facts.any(|facts| (facts.dev(), facts.ino()) == (wanted.dev(), wanted.ino()))
+}
+
+/// Whether a process handles the signal of a request.
+fn takes_requests(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let handled = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    // Bit 0 is signal 1, proc_pid_status(5).
+    handled
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> (REQUEST as i32 - 1) & 1 == 1)
 }
 
 /// Measures the experiment of a directory again, as `pgdyno repeat` does, with results in a new directory below `root`.
