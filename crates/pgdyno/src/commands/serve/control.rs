@@ -28,9 +28,9 @@ static IS_AGAIN: AtomicBool = AtomicBool::new(false);
 /// show the same directory.
 ///
 /// # Errors
-/// When nobody writes there, or it is not a pgdyno of this user.
+/// When nobody writes there, it is not a pgdyno of this user, or others can change the directory.
 pub(super) fn stop(dir: &Path) -> Result<()> {
-    store::expect_ours(dir)?;
+    expect_ours_alone(dir)?;
     let writer = store::writer_of(dir).context("nobody measures there now")?;
     let pid = writer.pid.context("the process that measures is not known")?;
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
@@ -68,6 +68,26 @@ fn takes_requests(pid: u32) -> bool {
         .is_some_and(|mask| mask >> (REQUEST as i32 - 1) & 1 == 1)
 }
 
+/// Checks that nobody but this user and root can change the results in a directory: they name a process to be signalled, and commands to be
+/// executed.
+fn expect_ours_alone(dir: &Path) -> Result<()> {
+    let refused =
+        || format!("pages control no results that others can change, as those in `{}`", dir.display());
+    files::trust::check_output(dir).with_context(refused)?;
+    let entries =
+        std::fs::read_dir(dir).with_context(|| format!("cannot read directory `{}`", dir.display()))?;
+    for entry in entries {
+        let path = entry.with_context(refused)?.path();
+        // A run that is written makes and removes files meanwhile.
+        let Ok(facts) = path.symlink_metadata() else { continue };
+        if let Some(fault) = files::trust::fault(&facts) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            return Err(anyhow::anyhow!("`{name}`: {fault}")).with_context(refused);
+        }
+    }
+    Ok(())
+}
+
 /// Measures the experiment of a directory again, as `pgdyno repeat` does, with results in a new directory below `root`.
 ///
 /// The experiment may be somebody else's: what it would execute needs the same consent as there.
@@ -75,7 +95,7 @@ fn takes_requests(pid: u32) -> bool {
 /// # Errors
 /// When it ends at once for a reason that no consent removes, or another one that was started here has not ended.
 pub(super) fn again(dir: &Path, root: &Path, consents: &[Consent]) -> Result<Again> {
-    store::expect_ours(dir)?;
+    expect_ours_alone(dir)?;
     let plan = store::read_plan(dir)?;
     let Some(turn) = Turn::take() else { bail!("another experiment was started here, and has not ended") };
     let today = jiff::Zoned::now().date().to_string();
@@ -141,4 +161,37 @@ fn reason(child: &mut Child) -> String {
         let _ = said.take(REASON_BYTES_MAX).read_to_string(&mut text);
     }
     text.trim().trim_start_matches("pgdyno: error: ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn results_that_others_can_change_are_neither_stopped_nor_measured_again() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("out");
+        let path = |name: &str| if name.is_empty() { dir.clone() } else { dir.join(name) };
+        std::fs::create_dir_all(path("runs")).unwrap();
+        std::fs::write(path("plan.json"), "{}").unwrap();
+        for (name, mode) in [("", 0o755), ("runs", 0o755), ("plan.json", 0o644)] {
+            set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
+        }
+        expect_ours_alone(&dir).unwrap();
+        for (name, mode, others) in [("", 0o755, 0o777), ("runs", 0o755, 0o777), ("plan.json", 0o644, 0o666)]
+        {
+            set_permissions(path(name), Permissions::from_mode(others)).unwrap();
+            for error in [stop(&dir).unwrap_err(), again(&dir, root.path(), &[]).unwrap_err()] {
+                let error = format!("{error:#}");
+                assert!(
+                    error.contains("others can change") && error.contains("every user"),
+                    "{name}: {error}"
+                );
+            }
+            set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
+        }
+    }
 }
