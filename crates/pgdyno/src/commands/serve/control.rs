@@ -1,28 +1,17 @@
 //! What pages may do if the server was started with `--control`: stop what is measured, and measure an experiment again.
 
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+mod again;
 
-use anyhow::{Context, Result, bail, ensure};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use serve::{Again, Consent};
 
 use crate::signals::REQUEST;
 
-/// How long an experiment that cannot begin is waited for: its reason is shown.
-const BEGIN_MAX: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(50);
-/// Most bytes of a reason.
-const REASON_BYTES_MAX: u64 = 64 << 10;
-
-/// Whether an experiment that a page has started is prepared or measured.
-static IS_AGAIN: AtomicBool = AtomicBool::new(false);
+pub(super) use again::again;
 
 /// Asks the process that writes to a directory to stop, as the first Ctrl-C does. To ask again changes nothing: several servers may
 /// show the same directory.
@@ -86,81 +75,6 @@ fn expect_ours_alone(dir: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Measures the experiment of a directory again, as `pgdyno repeat` does, with results in a new directory below `root`.
-///
-/// The experiment may be somebody else's: what it would execute needs the same consent as there.
-///
-/// # Errors
-/// When it ends at once for a reason that no consent removes, or another one that was started here has not ended.
-pub(super) fn again(dir: &Path, root: &Path, consents: &[Consent]) -> Result<Again> {
-    expect_ours_alone(dir)?;
-    let plan = store::read_plan(dir)?;
-    let Some(turn) = Turn::take() else { bail!("another experiment was started here, and has not ended") };
-    let today = jiff::Zoned::now().date().to_string();
-    let random = u16::from_str_radix(&files::random_hex(2)?, 16)?;
-    let output = store::default_path(root, &plan.name, &today, random);
-    let whole = dir.canonicalize().with_context(|| format!("cannot find `{}`", dir.display()))?;
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("pgdyno").arg("repeat").arg(whole).arg("--output").arg(&output).arg("--quiet");
-    command.args(consents.iter().map(|consent| option(*consent)));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-    let mut child = command.spawn().context("cannot start pgdyno repeat")?;
-    let begun = Instant::now();
-    while begun.elapsed() < BEGIN_MAX && !store::is_experiment_dir(&output) {
-        if child.try_wait().context("cannot wait for pgdyno repeat")?.is_some() {
-            let words = reason(&mut child);
-            let asked = Consent::ALL
-                .into_iter()
-                .find(|consent| !consents.contains(consent) && words.contains(option(*consent)));
-            return asked.map_or_else(|| bail!("{words}"), |consent| Ok(Again::Asks(consent, words.clone())));
-        }
-        std::thread::sleep(PAUSE);
-    }
-    let name = output.file_name().filter(|_| store::is_experiment_dir(&output));
-    let name = name.map(|name| name.to_string_lossy().into_owned());
-    std::thread::spawn(move || {
-        // What it says later is in the results; a full pipe would stop it.
-        if let Some(mut said) = child.stderr.take() {
-            let _ = std::io::copy(&mut said, &mut std::io::sink());
-        }
-        let _ = child.wait();
-        drop(turn);
-    });
-    Ok(Again::Begun(name))
-}
-
-/// The right to start an experiment, until it has ended: two at once would disturb each other.
-struct Turn;
-
-impl Turn {
-    fn take() -> Option<Turn> {
-        (!IS_AGAIN.swap(true, Ordering::Relaxed)).then_some(Turn)
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        IS_AGAIN.store(false, Ordering::Relaxed);
-    }
-}
-
-/// The option by which the command line gives a consent.
-fn option(consent: Consent) -> &'static str {
-    match consent {
-        Consent::Commands => "--allow-commands",
-        Consent::Size => "--yes",
-    }
-}
-
-/// Why a process ended, in its own words.
-fn reason(child: &mut Child) -> String {
-    let mut text = String::new();
-    if let Some(said) = child.stderr.take() {
-        let _ = said.take(REASON_BYTES_MAX).read_to_string(&mut text);
-    }
-    text.trim().trim_start_matches("pgdyno: error: ").to_string()
 }
 
 #[cfg(test)]
