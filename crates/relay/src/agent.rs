@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use crate::connect::{Server, block_on};
+use crate::connect::{MESSAGES_WAITING, Server, block_on};
 use crate::find::{Here, find_through};
 use crate::frame::{Expected, Frame, Numbered};
 use crate::pump::{End, Local, Over};
@@ -70,7 +70,7 @@ pub fn serve(
                 refuse.send_replace(Some(event));
             }
         };
-        let client = server.connect(&format!("pgdyno agent {}", agent.name), hear).await?;
+        let client = server.connect(&format!("pgdyno agent {}", agent.name), MESSAGES_WAITING, hear).await?;
         let local = LocalSet::new();
         local.run_until(wait_for_calls(client, Rc::new(agent), refused, log)).await?;
         // What was called ends by itself once it hears that we end.

@@ -22,7 +22,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(5);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Messages of one pipe that may wait for us. More are dropped, which their numbers reveal.
 /// A server passes on up to 1 MiB each.
-const MESSAGES_WAITING: usize = 256;
+pub(crate) const MESSAGES_WAITING: usize = 256;
+/// The event that messages were dropped.
+pub(crate) const DROPPED: &str = "messages came faster than they were taken, and some were dropped";
 
 /// Longest file of credentials or certificates, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -64,10 +66,12 @@ impl Server {
         Ok(())
     }
 
-    /// Connects. `on_event` hears what happens to the connection from now on.
+    /// Connects, with room for so many messages of each subscription. `on_event` hears what happens to the connection from
+    /// now on.
     pub(crate) async fn connect(
         &self,
         name: &str,
+        n_waiting_max: usize,
         on_event: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<Client> {
         self.check()?;
@@ -75,7 +79,7 @@ impl Server {
             .name(name)
             .connection_timeout(CONNECT_TIMEOUT)
             .ping_interval(PING_INTERVAL)
-            .subscription_capacity(MESSAGES_WAITING)
+            .subscription_capacity(n_waiting_max)
             .ignore_discovered_servers()
             .reconnect_delay_callback(|_| RECONNECT_PAUSE)
             .require_tls(self.url.starts_with("tls://"));
@@ -138,9 +142,7 @@ fn describe(event: &Event) -> String {
     match event {
         Event::Connected => "connected".to_string(),
         Event::Disconnected => "lost the connection".to_string(),
-        Event::SlowConsumer(_) => {
-            "messages came faster than they were taken, and some were dropped".to_string()
-        }
+        Event::SlowConsumer(_) => DROPPED.to_string(),
         other => other.to_string(),
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::agent::Call;
-use crate::connect::{LastEvent, Server, block_on};
+use crate::connect::{LastEvent, MESSAGES_WAITING, Server, block_on};
 use crate::frame::{Expected, Frame, Numbered};
 use crate::pump::{End, Local, Over, SILENCE};
 use crate::subject;
@@ -24,7 +24,7 @@ pub fn dial(server: &Server, agent: &str, command: &str) -> Result<()> {
     block_on(async {
         let events = LastEvent::default();
         let kept = events.clone();
-        let client = server.connect("pgdyno dial", move |event| kept.keep(event)).await?;
+        let client = server.connect("pgdyno dial", MESSAGES_WAITING, move |event| kept.keep(event)).await?;
         let mut end = call(&client, agent, command).await?;
         let local = Local {
             input: tokio::io::stdin(),

@@ -1,15 +1,17 @@
 //! Who is there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use async_nats::Client;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::connect::{Server, block_on};
+use crate::connect::{DROPPED, Server, block_on};
 use crate::subject;
 
 /// How long answers are awaited. Presence over NATS takes milliseconds; this is for distant and busy machines.
@@ -17,6 +19,7 @@ pub(crate) const WAIT: Duration = Duration::from_secs(1);
 /// Longest answer, in bytes, and most answers.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 const ANSWERS_MAX: usize = 10_000;
+const TOO_MANY: &str = "more than 10,000 agents answered, so that some may be missing from the list";
 
 /// An agent that answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,11 +47,18 @@ pub(crate) struct Here {
 /// Asks all agents to answer within a second; in order of their names.
 ///
 /// # Errors
-/// If the server cannot be reached.
+/// If the server cannot be reached, or more agents answer than can be listed.
 pub fn find(server: &Server) -> Result<Vec<Found>> {
     block_on(async {
-        let client = server.connect("pgdyno agents", drop).await?;
-        find_through(&client, "*").await
+        let are_dropped = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&are_dropped);
+        let on_event = move |event: String| {
+            seen.fetch_or(event == DROPPED, Ordering::Relaxed);
+        };
+        let client = server.connect("pgdyno agents", ANSWERS_MAX, on_event).await?;
+        let found = find_through(&client, "*").await?;
+        ensure!(!are_dropped.load(Ordering::Relaxed), "{TOO_MANY}");
+        Ok(found)
     })
 }
 
@@ -60,8 +70,10 @@ pub(crate) async fn find_through(client: &Client, name: &str) -> Result<Vec<Foun
     client.flush().await?;
     let until = Instant::now() + WAIT;
     let mut all: BTreeMap<String, Found> = BTreeMap::new();
-    for _ in 0..ANSWERS_MAX {
-        let Ok(Some(answer)) = tokio::time::timeout_at(until, answers.next()).await else { break };
+    let mut n_answers = 0;
+    while let Ok(Some(answer)) = tokio::time::timeout_at(until, answers.next()).await {
+        n_answers += 1;
+        ensure!(n_answers <= ANSWERS_MAX, "{TOO_MANY}");
         let Some(name) = subject::agent_of(&answer.subject) else { continue };
         let Some(here) = read(&answer.payload) else { continue };
         let Here { labels, build, is_busy } = here;
@@ -81,7 +93,47 @@ fn read(payload: &[u8]) -> Option<Here> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// A NATS server that answers whoever looks for agents as `n` agents at once. Returns its URL.
+    fn server_with(n: usize) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("nats://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"INFO {\"max_payload\":1048576,\"proto\":1}\r\n").unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let mut subscription = String::new();
+            while let Some(Ok(line)) = lines.next() {
+                match line.split(' ').collect::<Vec<_>>()[..] {
+                    ["PING"] => stream.write_all(b"PONG\r\n").unwrap(),
+                    ["SUB", _, sid] => subscription = sid.to_string(),
+                    ["PUB", subject::FIND, _] => {
+                        let id = lines.next().unwrap().unwrap();
+                        let answer = r#"{"labels":{},"build":"pgdyno 1","is_busy":false}"#;
+                        let message = |agent: usize| {
+                            let subject = subject::here(&format!("a{agent}"), &id);
+                            format!("MSG {subject} {subscription} {}\r\n{answer}\r\n", answer.len())
+                        };
+                        let _the_rest_is_too_much =
+                            stream.write_all((0..n).map(message).collect::<String>().as_bytes());
+                    }
+                    _ => {}
+                }
+            }
+        });
+        url
+    }
+
+    #[test]
+    fn agents_that_answer_at_once_are_all_listed_or_that_fails() {
+        let find = |n| find(&Server { url: server_with(n), ..Server::default() });
+        assert_eq!(find(ANSWERS_MAX / 5).unwrap().len(), ANSWERS_MAX / 5);
+        assert_eq!(find(ANSWERS_MAX + 1).unwrap_err().to_string(), TOO_MANY);
+    }
 
     #[test]
     fn an_answer_with_more_than_words_is_no_answer() {
