@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
@@ -15,7 +15,7 @@ use model::run::driver::DriverRecord;
 
 use crate::clocks::{PINGS, Pings, shifted};
 use crate::pipes::{Heard, Inbox, What, since_epoch};
-use crate::process::{DriverProcess, LOAD_DID, Start, StderrTo, say_to};
+use crate::process::{self, DriverProcess, LOAD_DID, Mailbox, Start, StderrTo};
 
 /// How long to wait before looking at the stop flag again.
 pub(crate) const TURN: Duration = Duration::from_millis(100);
@@ -29,7 +29,8 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(5);
 /// Seconds of a load that are kept for each driver: a day.
 const SECONDS_MAX: u32 = 86_400;
 
-/// The drivers of one load. Dropping it kills them.
+/// The drivers of one load. Dropping it ends them: those elsewhere by the end of their input, which gives them some time, then
+/// all by a kill.
 pub struct Fleet {
     pub(crate) drivers: Vec<Member>,
     lines: Receiver<Heard>,
@@ -223,7 +224,7 @@ impl Fleet {
 
     /// A handle that sends orders to the drivers while another part of the program reads their lines.
     pub fn orders(&self) -> Orders {
-        Orders { lines: self.drivers.iter().filter_map(|driver| driver.process.orders()).collect() }
+        Orders { mailboxes: self.drivers.iter().filter_map(|driver| driver.process.mailbox()).collect() }
     }
 
     /// Tells the drivers to begin no more transactions and to end.
@@ -386,7 +387,7 @@ fn all_ready(each: Vec<Ready>) -> Ready {
 /// Sends orders to drivers whose load runs. Whoever conducts the load reports a driver that is gone.
 #[derive(Debug, Clone)]
 pub struct Orders {
-    lines: Vec<Sender<Vec<u8>>>,
+    mailboxes: Vec<Mailbox>,
 }
 
 impl Orders {
@@ -402,7 +403,13 @@ impl Orders {
     }
 
     fn say(&self, command: &DriveCommand) -> Result<()> {
-        self.lines.iter().try_for_each(|orders| say_to(orders, command))
+        self.mailboxes.iter().try_for_each(|mailbox| mailbox.say(command))
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        process::dismiss(self.drivers.iter_mut().map(|driver| &mut driver.process));
     }
 }
 

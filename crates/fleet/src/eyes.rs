@@ -21,7 +21,7 @@ use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watching};
 use crate::clocks::shifted;
 use crate::conduct::to_our_clock;
 use crate::crew::{Fleet, TURN};
-use crate::greet::{Greeted, Role};
+use crate::greet::Role;
 
 /// How long the eyes may take to describe their host after their hello.
 const LOOK_AROUND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -114,7 +114,7 @@ impl Eyes {
     /// # Errors
     /// As [`Eyes::open`].
     pub fn try_to_greet(spec: &DriverSpec, own: &Path, stop: &AtomicBool) -> Result<()> {
-        Greeted::all(std::slice::from_ref(spec), Role::Eyes, own, stop).map(drop)
+        Fleet::logged_in(std::slice::from_ref(spec), Role::Eyes, own, stop).map(drop)
     }
 
     /// Has the host observed from now on; ticks end at `align_unix_ns` plus or minus whole seconds.
@@ -187,13 +187,11 @@ impl Look<'_> {
 
     fn open(&self, order: &WatchOrder, record: &mut EyesRecord) -> Result<(Fleet, Watching)> {
         let asked_at = Instant::now();
-        let Greeted { members, inbox } =
-            Greeted::all(std::slice::from_ref(self.spec), Role::Eyes, self.own, self.stop)?;
+        let mut fleet = Fleet::logged_in(std::slice::from_ref(self.spec), Role::Eyes, self.own, self.stop)?;
         // The login took time, by which the server process is older now.
         let mut order = order.clone();
         order.backend.iter_mut().for_each(|backend| backend.age_s += asked_at.elapsed().as_secs_f64());
-        members.iter().try_for_each(|member| member.process.say(&order))?;
-        let mut fleet = Fleet::of(members, inbox.receiver);
+        fleet.drivers[0].process.say(&order)?;
         let begun = Instant::now();
         let watching = loop {
             match fleet.next(TURN)? {

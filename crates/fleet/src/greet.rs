@@ -18,7 +18,7 @@ use model::run::driver::DriverRecord;
 
 use crate::crew::{Fleet, Member, SILENCE, TURN};
 use crate::pipes::{Heard, Inbox, What};
-use crate::process::{DriverProcess, LOAD_DID, Start, StderrTo};
+use crate::process::{self, DriverProcess, LOAD_DID, Start, StderrTo};
 use crate::upload::{self, Programs};
 
 /// Logins at a time: a server of ssh refuses some of more than ten (MaxStartups 10:30:100).
@@ -52,15 +52,13 @@ impl Fleet {
         stop: &AtomicBool,
     ) -> Result<Fleet> {
         let role = Role::Driver { server: address_of(&order.load.target) };
-        let Greeted { mut members, inbox } = Greeted::all(specs, role, own, stop)?;
-        let records: Vec<&DriverRecord> =
-            members.iter().filter_map(|member| member.record.as_ref()).collect();
-        accept(&records)?;
-        for (index, member) in members.iter_mut().enumerate() {
+        let mut fleet = Fleet::logged_in(specs, role, own, stop)?;
+        fleet.is_accepted(accept)?;
+        for (index, member) in fleet.drivers.iter_mut().enumerate() {
             let part = DriverPart { index: index as u32, of: specs.len() as u32 };
             member.process.order(&DriveOrder { part, ..order.clone() })?;
         }
-        Ok(Fleet::of(members, inbox.receiver))
+        Ok(fleet)
     }
 
     /// Greets the driver behind each of `specs`, which must be of the same build as `own` and one that `accept` takes. The
@@ -75,10 +73,36 @@ impl Fleet {
         accept: &dyn Fn(&[&DriverRecord]) -> Result<()>,
         stop: &AtomicBool,
     ) -> Result<()> {
-        let Greeted { members, .. } = Greeted::all(specs, Role::Driver { server }, own, stop)?;
+        Fleet::logged_in(specs, Role::Driver { server }, own, stop)?.is_accepted(accept)
+    }
+
+    fn is_accepted(&self, accept: &dyn Fn(&[&DriverRecord]) -> Result<()>) -> Result<()> {
         let records: Vec<&DriverRecord> =
-            members.iter().filter_map(|member| member.record.as_ref()).collect();
+            self.drivers.iter().filter_map(|member| member.record.as_ref()).collect();
         accept(&records)
+    }
+
+    /// Logs in to all machines and waits for the hellos of far ends of our own build, which wait for their orders.
+    ///
+    /// # Errors
+    /// When a machine cannot be reached, its program is missing or of another build, or `stop` is raised.
+    pub(crate) fn logged_in(
+        specs: &[DriverSpec],
+        role: Role,
+        own: &Path,
+        stop: &AtomicBool,
+    ) -> Result<Fleet> {
+        let programs = Programs::next_to(own)?;
+        let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let inbox = Inbox::for_drivers(specs.len());
+        let logins = Logins { specs, role, inbox: &inbox, here: here.trim(), programs: &programs };
+        let fleet = Fleet::of(logins.carry_out(stop)?, inbox.receiver);
+        for (member, spec) in fleet.drivers.iter().zip(specs) {
+            let who = &member.process.who;
+            let expect = |record: &DriverRecord| expect_build(&record.hello, &programs, who, spec, role);
+            member.record.iter().try_for_each(expect)?;
+        }
+        Ok(fleet)
     }
 }
 
@@ -129,32 +153,6 @@ impl Role {
             Role::Hands => format!("`pgdyno host` on `{}`", spec.name),
             Role::Pages => format!("`pgdyno pages` on `{}`", spec.name),
         }
-    }
-}
-
-/// Far ends that have answered, all of our own build.
-pub(crate) struct Greeted {
-    pub(crate) members: Vec<Member>,
-    pub(crate) inbox: Inbox,
-}
-
-impl Greeted {
-    /// Logs in to all machines and waits for the hellos.
-    ///
-    /// # Errors
-    /// When a machine cannot be reached, its program is missing or of another build, or `stop` is raised.
-    pub(crate) fn all(specs: &[DriverSpec], role: Role, own: &Path, stop: &AtomicBool) -> Result<Greeted> {
-        let programs = Programs::next_to(own)?;
-        let here = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let inbox = Inbox::for_drivers(specs.len());
-        let logins = Logins { specs, role, inbox: &inbox, here: here.trim(), programs: &programs };
-        let members = logins.carry_out(stop)?;
-        for (member, spec) in members.iter().zip(specs) {
-            let who = &member.process.who;
-            let expect = |record: &DriverRecord| expect_build(&record.hello, &programs, who, spec, role);
-            member.record.iter().try_for_each(expect)?;
-        }
-        Ok(Greeted { members, inbox })
     }
 }
 
@@ -266,7 +264,15 @@ impl Course {
 impl Logins<'_> {
     /// Waits for the hellos of all.
     fn carry_out(&self, stop: &AtomicBool) -> Result<Vec<Member>> {
-        let mut logins: Vec<Login> = Vec::new();
+        let mut logins = Vec::new();
+        let carried_out = self.wait_for_all(&mut logins, stop);
+        if carried_out.is_err() {
+            process::dismiss(logins.iter_mut().map(|login| &mut login.member.process));
+        }
+        carried_out.map(|()| logins.into_iter().map(|login| login.member).collect())
+    }
+
+    fn wait_for_all(&self, logins: &mut Vec<Login>, stop: &AtomicBool) -> Result<()> {
         loop {
             while logins.len() < self.specs.len()
                 && logins.iter().filter(|login| login.is_waiting()).count() < LOGINS_AT_A_TIME
@@ -276,7 +282,7 @@ impl Logins<'_> {
                 logins.push(Login { member, course });
             }
             if !logins.iter().any(Login::is_waiting) {
-                break;
+                return Ok(());
             }
             if stop.load(Ordering::Relaxed) {
                 bail!("stopped before the load began");
@@ -286,11 +292,10 @@ impl Logins<'_> {
                 bail!("{} has not answered within {waited} s{}", process.who, process.last_words());
             }
             match self.inbox.receiver.recv_timeout(TURN) {
-                Ok(heard) => self.take(heard, &mut logins)?,
+                Ok(heard) => self.take(heard, logins)?,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
-        Ok(logins.into_iter().map(|login| login.member).collect())
     }
 
     /// Starts the command that leads to driver `index`, for what `stage` asks there.

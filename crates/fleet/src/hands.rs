@@ -17,7 +17,7 @@ use model::load::drive::DriverLine;
 use model::load::hands::{HandsAnswer, HandsCommand, HandsOrder, RefusedValue, SetValues, Undone};
 
 use crate::crew::Fleet;
-use crate::greet::{Greeted, Role};
+use crate::greet::Role;
 
 /// How long the login, the hello and the search for the server may take together: tries of a login included.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(150);
@@ -185,9 +185,8 @@ fn keep(
     answers: &Sender<Heard>,
     asked: &Receiver<HandsCommand>,
 ) -> Result<()> {
-    let Greeted { members, inbox } = Greeted::all(std::slice::from_ref(spec), Role::Hands, own, stop)?;
-    members.iter().try_for_each(|member| member.process.say(order))?;
-    let mut fleet = Fleet::of(members, inbox.receiver);
+    let mut fleet = Fleet::logged_in(std::slice::from_ref(spec), Role::Hands, own, stop)?;
+    fleet.drivers[0].process.say(order)?;
     loop {
         match asked.try_recv() {
             Ok(command) => fleet.drivers[0].process.say(&command)?,

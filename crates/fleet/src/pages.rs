@@ -16,8 +16,8 @@ use model::load::drive::DriverLine;
 use model::load::pages::{ANSWERS_MAX, AnswerPart, Asked, PagesCommand, PagesLine, PagesOrder};
 
 use crate::crew::{Fleet, TURN};
-use crate::greet::{Greeted, Role};
-use crate::process::say_to;
+use crate::greet::Role;
+use crate::process::Mailbox;
 
 /// How long the other machine may take to list the directory after its hello.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ struct Shared(Mutex<State>);
 #[derive(Default)]
 struct State {
     /// `None` while the pipe is lost.
-    orders: Option<Sender<Vec<u8>>>,
+    orders: Option<Mailbox>,
     /// Why it is lost.
     reason: String,
     /// Whether somebody has asked for something since.
@@ -139,7 +139,7 @@ impl State {
     fn say(&self, command: &PagesCommand) {
         if let Some(orders) = &self.orders {
             // Whoever reads the lines of a machine that is gone reports it.
-            say_to(orders, command).unwrap_or_default();
+            orders.say(command).unwrap_or_default();
         }
     }
 
@@ -197,7 +197,7 @@ impl Far {
             let begun = Instant::now();
             let lost = match self.open() {
                 Ok(mut fleet) => {
-                    self.shared.lock().orders = fleet.drivers[0].process.orders();
+                    self.shared.lock().orders = fleet.drivers[0].process.mailbox();
                     match std::mem::take(&mut is_first) {
                         true => found.send(Ok(())).unwrap_or_default(),
                         false => notice(&format!("note: `{}` answers again", self.spec.name)),
@@ -221,10 +221,9 @@ impl Far {
     }
 
     fn open(&self) -> Result<Fleet> {
-        let Greeted { members, inbox } =
-            Greeted::all(std::slice::from_ref(&self.spec), Role::Pages, &self.own, &self.stop)?;
-        members.iter().try_for_each(|member| member.process.say(&self.order))?;
-        let mut fleet = Fleet::of(members, inbox.receiver);
+        let mut fleet =
+            Fleet::logged_in(std::slice::from_ref(&self.spec), Role::Pages, &self.own, &self.stop)?;
+        fleet.drivers[0].process.say(&self.order)?;
         let begun = Instant::now();
         loop {
             match fleet.next(TURN)? {

@@ -7,6 +7,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -19,6 +20,8 @@ use crate::pipes::{Garbage, Heard, STDERR_BYTES_KEPT, Tail, feed, hear};
 
 /// How long a driver may take to exit after its last line, and the kernel to end one that was killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long commands that lead elsewhere may take to pass on the end of their input, all together.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Where a driver's stderr goes, and with it that of the commands that `\shell` starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +42,10 @@ pub(crate) struct DriverProcess {
     /// What it should have waited for before it ended: "the load did".
     until: &'static str,
     child: Child,
-    /// `None`: no more orders will be sent.
-    orders: Option<Sender<Vec<u8>>>,
+    /// `None`: no more orders will be sent. The input ends with it.
+    orders: Option<Arc<Sender<Vec<u8>>>>,
+    /// Whether it was greeted: it is a command that leads to a driver.
+    leads_elsewhere: bool,
     /// `None`: stderr goes to the parent's stderr.
     stderr: Option<Tail>,
     secrets: Secrets,
@@ -74,6 +79,7 @@ impl DriverProcess {
             unreachable!("both were asked for as pipes");
         };
         let stderr = child.stderr.take();
+        let leads_elsewhere = nonce.is_some();
         let listen = || -> io::Result<_> {
             hear(stdout, index, nonce, inbox)?;
             Ok((feed(stdin)?, stderr.map(|stderr| Tail::keep(stderr, STDERR_BYTES_KEPT)).transpose()?))
@@ -83,7 +89,8 @@ impl DriverProcess {
                 who,
                 until,
                 child,
-                orders: Some(orders),
+                orders: Some(Arc::new(orders)),
+                leads_elsewhere,
                 stderr,
                 secrets: Secrets(Vec::new()),
             }),
@@ -102,7 +109,7 @@ impl DriverProcess {
 
     /// Sends a line. A driver that is gone is reported by whoever reads its lines.
     pub(crate) fn say(&self, line: &impl serde::Serialize) -> Result<()> {
-        self.orders.as_ref().map_or(Ok(()), |orders| say_to(orders, line))
+        self.orders.as_ref().map_or(Ok(()), |orders| send(orders, line))
     }
 
     /// Sends bytes that are no line of a driver's.
@@ -116,9 +123,9 @@ impl DriverProcess {
         self.say(order)
     }
 
-    /// Where lines to this driver are left.
-    pub(crate) fn orders(&self) -> Option<Sender<Vec<u8>>> {
-        self.orders.clone()
+    /// Where others leave lines for this driver.
+    pub(crate) fn mailbox(&self) -> Option<Mailbox> {
+        self.orders.as_ref().map(|orders| Mailbox(Arc::downgrade(orders)))
     }
 
     /// Kills the process.
@@ -205,8 +212,29 @@ impl Drop for DriverProcess {
     }
 }
 
-/// Leaves a line for a driver.
-pub(crate) fn say_to(orders: &Sender<Vec<u8>>, line: &impl serde::Serialize) -> Result<()> {
+/// Ends the inputs of these processes, and leaves those that lead elsewhere some time to pass that on. A command that is
+/// killed says nothing to its far end, which then waits for a silence before it is free for others.
+pub(crate) fn dismiss<'a>(processes: impl Iterator<Item = &'a mut DriverProcess>) {
+    let mut led: Vec<&mut DriverProcess> = processes.filter(|process| process.leads_elsewhere).collect();
+    led.iter_mut().for_each(|process| process.orders = None);
+    let begun = Instant::now();
+    for process in led {
+        process.wait_exit(FAREWELL.saturating_sub(begun.elapsed()));
+    }
+}
+
+/// Where lines for a driver are left while its input is open. Whoever has one does not keep the input open.
+#[derive(Debug, Clone)]
+pub(crate) struct Mailbox(Weak<Sender<Vec<u8>>>);
+
+impl Mailbox {
+    /// Leaves a line. A driver that is gone is reported by whoever reads its lines.
+    pub(crate) fn say(&self, line: &impl serde::Serialize) -> Result<()> {
+        self.0.upgrade().map_or(Ok(()), |orders| send(&orders, line))
+    }
+}
+
+fn send(orders: &Sender<Vec<u8>>, line: &impl serde::Serialize) -> Result<()> {
     let mut line = serde_json::to_vec(line).context("cannot encode an order for the driver")?;
     line.push(b'\n');
     let _a_gone_driver_is_reported_by_its_reader = orders.send(line);

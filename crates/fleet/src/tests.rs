@@ -3,7 +3,7 @@
 mod logins;
 mod losses;
 mod pods;
-mod stand_in;
+pub(crate) mod stand_in;
 mod uploads;
 
 use std::path::Path;

@@ -1,15 +1,19 @@
-//! Drivers that are killed before, during and after the load, and a clock that is set meanwhile.
+//! Drivers that are killed before, during and after the load, that do other things than the rest, and clocks that are set
+//! meanwhile.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use model::experiment::driver::DriverSpec;
-use model::load::drive::{Done, Ending};
+use model::load::Window;
+use model::load::drive::{Done, DriverLine, Ending};
+use model::run::driver::DriverRecord;
 
 use super::stand_in::{error, greeted, speaker, spec, write};
-use super::{HASTY, READY, WINDOW, done, is_alive, wait_ready};
+use super::{HASTY, READY, TICK, WINDOW, done, is_alive, wait_ready};
+use crate::Fleet;
 use crate::conduct::conduct_with;
 
 /// A driver that is well until `go`, and goes on as `then` says if its directory has a file `victim` with its name.
@@ -93,24 +97,68 @@ fn expect_ended(phase: &str, pids: &[u32]) {
 }
 
 #[test]
-fn a_clock_that_nobody_keeps_is_recorded_and_one_that_is_set_during_the_load_is_found() {
+fn a_driver_ends_with_its_load_although_others_could_still_send_it_orders() {
     let dir = testbed::place();
-    // It takes the time of our pings for its own, and ends after it has answered one during the load.
+    let own = speaker(dir.path(), "own", &well_or(":;"));
+    let mut fleet = greeted(&two(&own), &own).unwrap();
+    wait_ready(&mut fleet).unwrap();
+    let orders = fleet.orders();
+    conduct_with(&mut fleet, 7, WINDOW, &mut |_| Ok(()), &AtomicBool::new(false), HASTY).unwrap();
+    let statuses = fleet.drivers.iter_mut().map(|driver| driver.process.exit_status().unwrap().code());
+    assert_eq!(statuses.collect::<Vec<_>>(), [Some(0), Some(0)], "they were killed");
+    orders.rate(1.0).unwrap();
+}
+
+#[test]
+fn drivers_that_are_not_needed_hear_the_end_of_their_input_before_they_are_killed() {
+    let dir = testbed::place();
+    let own = speaker(dir.path(), "own", "cat >/dev/null; : >\"${0%/*}/heard\"");
+    let stubborn = write(dir.path(), "stubborn", "#!/bin/sh\nexec sleep 100\n");
+    let heard = dir.path().join("heard");
+    drop(greeted(&two(&own)[..1], &own).unwrap());
+    assert!(heard.exists());
+    std::fs::remove_file(&heard).unwrap();
+    // One that nobody answers for does not keep the others.
+    let specs = [two(&own)[0].clone(), spec("b", &["sh", "-c"].map(str::to_string), &stubborn)];
+    let begun = Instant::now();
+    let stop = AtomicBool::new(false);
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(1));
+            stop.store(true, Ordering::Relaxed);
+        });
+        let accept = |_: &[&DriverRecord]| Ok(());
+        Fleet::try_to_greet(&specs, None, &own, &accept, &stop).unwrap_err().to_string()
+    });
+    assert_eq!(error, "stopped before the load began");
+    assert!(heard.exists() && begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+/// A driver with another boot id. It takes the time of our pings for its own, `$ahead` nanoseconds earlier than its wall clock,
+/// and does `at_go` and, at each ping, `at_ping` besides.
+fn far(dir: &Path, name: &str, at_go: &str, at_ping: &str) -> PathBuf {
     let then = format!(
-        "ahead=0; done=; while read -r line; do case $line in \
+        "here=${{0%/*}}; ahead=0; done=; while read -r line; do case $line in \
            *'\"load\"'*) echo '{READY}' ;; \
-           *'\"go\"'*) ahead=3000000000; done='{}' ;; \
+           *'\"go\"'*) {at_go} ;; \
            *'\"ping\"'*) id=${{line##*:}}; id=${{id%%\\}}*}}; \
              echo \"{{\\\"pong\\\":{{\\\"id\\\":$id,\\\"unix_ns\\\":$id,\\\"wall_unix_ns\\\":$((id + ahead))}}}}\"; \
-             [ -z \"$done\" ] || echo \"$done\"; done= ;; \
-         esac; done",
-        done("completed")
+             {at_ping} ;; \
+         esac; done"
     );
-    let own = speaker(dir.path(), "own", &then);
+    let own = speaker(dir, name, &then);
     let text = std::fs::read_to_string(&own).unwrap();
-    let own = write(dir.path(), "own", &text.replace("$(cat /proc/sys/kernel/random/boot_id)", "another"));
-    let far = spec("far", &["sh", "-c"].map(str::to_string), &own);
-    let mut fleet = greeted(std::slice::from_ref(&far), &own).unwrap();
+    write(dir, name, &text.replace("$(cat /proc/sys/kernel/random/boot_id)", "another"))
+}
+
+#[test]
+fn a_clock_that_nobody_keeps_is_recorded_and_one_that_is_set_during_the_load_is_found() {
+    let dir = testbed::place();
+    // It ends after it has answered a ping during the load.
+    let at_go = format!("ahead=3000000000; done='{}'", done("completed"));
+    let own = far(dir.path(), "own", &at_go, "[ -z \"$done\" ] || echo \"$done\"; done=");
+    let spec = spec("far", &["sh", "-c"].map(str::to_string), &own);
+    let mut fleet = greeted(std::slice::from_ref(&spec), &own).unwrap();
     wait_ready(&mut fleet).unwrap();
     conduct_with(&mut fleet, 7, WINDOW, &mut |_| Ok(()), &AtomicBool::new(false), HASTY).unwrap();
     let [record] = &fleet.records()[..] else { panic!("{:?}", fleet.records()) };

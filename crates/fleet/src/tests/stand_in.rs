@@ -24,17 +24,17 @@ exec cat >/dev/null
 "#;
 
 /// A program in `dir`; `mark` makes it another build than those with other marks.
-pub(super) fn program(dir: &Path, name: &str, mark: &str) -> PathBuf {
+pub(crate) fn program(dir: &Path, name: &str, mark: &str) -> PathBuf {
     write(dir, name, &format!("{}# {mark}\n", script("$(sha256sum <\"$0\" | cut -c -64)", "$0")))
 }
 
 /// A program that goes on as `script` says after its hello.
-pub(super) fn speaker(dir: &Path, name: &str, then: &str) -> PathBuf {
+pub(crate) fn speaker(dir: &Path, name: &str, then: &str) -> PathBuf {
     write(dir, name, &script("$(sha256sum <\"$0\" | cut -c -64)", "$0").replace("exec cat >/dev/null", then))
 }
 
 /// A program that claims to have another one's hash.
-pub(super) fn liar(dir: &Path, name: &str, sha256: &str) -> PathBuf {
+pub(crate) fn liar(dir: &Path, name: &str, sha256: &str) -> PathBuf {
     write(dir, name, &script(sha256, "planted"))
 }
 
@@ -43,7 +43,7 @@ fn script(sha: &str, host: &str) -> String {
 }
 
 /// An executable file.
-pub(super) fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
+pub(crate) fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
     let path = dir.join(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
@@ -51,7 +51,7 @@ pub(super) fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 /// A driver behind these words.
-pub(super) fn spec(name: &str, via: &[String], program: &Path) -> DriverSpec {
+pub(crate) fn spec(name: &str, via: &[String], program: &Path) -> DriverSpec {
     DriverSpec {
         name: name.to_string(),
         via: via.to_vec(),
@@ -62,16 +62,16 @@ pub(super) fn spec(name: &str, via: &[String], program: &Path) -> DriverSpec {
 }
 
 /// Greets drivers, and ends them.
-pub(super) fn greet(specs: &[DriverSpec], own: &Path) -> Result<Vec<DriverRecord>> {
+pub(crate) fn greet(specs: &[DriverSpec], own: &Path) -> Result<Vec<DriverRecord>> {
     Ok(greeted(specs, own)?.records())
 }
 
 /// Greets drivers.
-pub(super) fn greeted(specs: &[DriverSpec], own: &Path) -> Result<Fleet> {
+pub(crate) fn greeted(specs: &[DriverSpec], own: &Path) -> Result<Fleet> {
     Fleet::greeted(specs, &super::order("select 1"), own, &|_| Ok(()), &AtomicBool::new(false))
 }
 
 /// The error of a greeting that fails.
-pub(super) fn error(specs: &[DriverSpec], own: &Path) -> String {
+pub(crate) fn error(specs: &[DriverSpec], own: &Path) -> String {
     format!("{:#}", greet(specs, own).map(|records| records.len()).unwrap_err())
 }
