@@ -1,16 +1,22 @@
 //! From `[agents]` to the drivers of an experiment: those agents that answer now.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use experiment::plan::file::Override;
 use model::experiment::Experiment;
 use model::experiment::agents::AgentsSection;
 use model::experiment::driver::inventory::DriverSection;
+use model::text::prose::plural;
 use relay::Found;
 use toml::{Table, Value};
 
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
+use crate::say;
+
+/// How long agents that are busy are asked again: one whose caller was killed notices within 5 s, and ends its process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// `--agents` and its server as changes to the experiment file.
 pub(crate) fn overrides(wanted: Option<&AgentsWanted>, nats: &NatsArgs) -> Vec<Override> {
@@ -38,33 +44,64 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<()> {
     let server =
         relay::Server { url: wanted.nats.clone(), creds: wanted.creds.clone(), ca: wanted.ca.clone() };
     server.check()?;
-    let found = relay::find(&server)?;
-    let chosen = fitting(&wanted, &found)?;
-    experiment.driver.extend(chosen.iter().map(|agent| DriverSection::of(wanted.driver(&agent.name))));
+    let Fitting { free, n_busy } = look(&wanted, &mut || relay::find(&server), BUSY_TIMEOUT)?;
+    if wanted.count.is_none() && n_busy > 0 {
+        say(&format!("note: {} left out: busy with another load", plural(n_busy, "agent")));
+    }
+    experiment.driver.extend(free.iter().map(|agent| DriverSection::of(wanted.driver(&agent.name))));
     Ok(())
 }
 
-/// The agents that have the labels, the first `count` of them.
-fn fitting<'a>(wanted: &AgentsSection, found: &'a [Found]) -> Result<Vec<&'a Found>> {
+/// Agents that have the labels.
+#[derive(Debug)]
+struct Fitting {
+    /// Those that may drive, the first `count` of them.
+    free: Vec<Found>,
+    n_busy: usize,
+}
+
+/// Looks for agents by `find`, and again for so long while some of those that are wanted are busy.
+fn look(
+    wanted: &AgentsSection,
+    find: &mut dyn FnMut() -> Result<Vec<Found>>,
+    timeout: Duration,
+) -> Result<Fitting> {
+    let begun = Instant::now();
+    loop {
+        let found = find()?;
+        let fitting = fitting(wanted, &found)?;
+        let is_enough = wanted.count.is_some_and(|count| fitting.free.len() >= count as usize);
+        if is_enough || fitting.n_busy == 0 || begun.elapsed() >= timeout {
+            return expect_enough(wanted, found.len(), fitting);
+        }
+    }
+}
+
+/// Sorts the agents that have the labels.
+fn fitting(wanted: &AgentsSection, found: &[Found]) -> Result<Fitting> {
     let has_all =
         |agent: &&Found| wanted.labels.iter().all(|(key, value)| agent.labels.get(key) == Some(value));
-    let mut fitting: Vec<&Found> = found.iter().filter(has_all).collect();
+    let fitting: Vec<&Found> = found.iter().filter(has_all).collect();
     if let Some(twin) = fitting.iter().find(|agent| agent.n > 1) {
         bail!("{} agents have the name `{}`; start each with a name of its own", twin.n, twin.name);
     }
-    let busy = fitting.iter().filter(|agent| agent.is_busy).count();
-    fitting.retain(|agent| !agent.is_busy);
+    let (busy, free): (Vec<&Found>, Vec<&Found>) = fitting.into_iter().partition(|agent| agent.is_busy);
+    let n_max = wanted.count.map_or(usize::MAX, |count| count as usize);
+    Ok(Fitting { free: free.into_iter().take(n_max).cloned().collect(), n_busy: busy.len() })
+}
+
+/// Requires as many free agents, of all that answered, as are wanted.
+fn expect_enough(wanted: &AgentsSection, n_found: usize, fitting: Fitting) -> Result<Fitting> {
     let n = wanted.count.map_or(1, |count| count as usize);
     let labels: Vec<String> = wanted.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let with = if labels.is_empty() { String::new() } else { format!(" with {}", labels.join(", ")) };
     ensure!(
-        fitting.len() >= n,
-        "{} of {} agents that answer at {} are free{with}, {n} are needed, and {busy} are busy; `pgdyno agents` lists them",
-        fitting.len(),
-        found.len(),
-        wanted.nats
+        fitting.free.len() >= n,
+        "{} of {n_found} agents that answer at {} are free{with}, {n} are needed, and {} are busy; `pgdyno agents` lists them",
+        fitting.free.len(),
+        wanted.nats,
+        fitting.n_busy
     );
-    fitting.truncate(wanted.count.map_or(usize::MAX, |count| count as usize));
     Ok(fitting)
 }
 
@@ -80,8 +117,32 @@ mod tests {
     fn names(az: &str, count: Option<u32>, found: &[Found]) -> Result<String, String> {
         let labels = [("az".to_string(), az.to_string())].into();
         let wanted = AgentsSection { labels, count, nats: "nats://n".into(), ..AgentsSection::default() };
-        let chosen = fitting(&wanted, found).map_err(|error| error.to_string())?;
-        Ok(chosen.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(" "))
+        let chosen = look(&wanted, &mut || Ok(found.to_vec()), Duration::ZERO);
+        Ok(words(&chosen.map_err(|error| error.to_string())?))
+    }
+
+    fn words(chosen: &Fitting) -> String {
+        chosen.free.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn agents_that_are_busy_for_a_moment_are_asked_again() {
+        let (a, b) = (agent("a", "x"), agent("b", "x"));
+        let busy = vec![a.clone(), Found { is_busy: true, ..b.clone() }];
+        let look = |count, timeout_s| {
+            let wanted = AgentsSection { count, nats: "nats://n".into(), ..AgentsSection::default() };
+            let mut n_asked = 0;
+            let mut find = || {
+                n_asked += 1;
+                Ok(if n_asked < 3 { busy.clone() } else { vec![a.clone(), b.clone()] })
+            };
+            let chosen = look(&wanted, &mut find, Duration::from_secs(timeout_s)).unwrap();
+            (words(&chosen), chosen.n_busy, n_asked)
+        };
+        assert_eq!(look(None, 60), ("a b".to_string(), 0, 3));
+        assert_eq!(look(Some(2), 60), ("a b".to_string(), 0, 3));
+        assert_eq!(look(Some(1), 60), ("a".to_string(), 1, 1), "enough are free");
+        assert_eq!(look(None, 0), ("a".to_string(), 1, 1));
     }
 
     #[test]
