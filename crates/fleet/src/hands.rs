@@ -56,7 +56,7 @@ impl Hands {
         let (spec, thread_stop) = (spec.clone(), Arc::clone(&own_stop));
         // The kernel kills the command when the thread that started it ends.
         let body = move || {
-            let kept = keep(&spec, &order, (&own, &thread_stop), &sender, &asked);
+            let kept = keep(&spec, order, (&own, &thread_stop), &sender, &asked);
             if let Err(error) = kept {
                 // Whoever asked may be gone.
                 sender.send(Err(format!("{error:#}"))).unwrap_or_default();
@@ -180,13 +180,16 @@ impl Drop for Hands {
 /// Starts the hands, and passes commands and answers on until nobody asks any more; then has everything restored.
 fn keep(
     spec: &DriverSpec,
-    order: &HandsOrder,
+    mut order: HandsOrder,
     (own, stop): (&Path, &AtomicBool),
     answers: &Sender<Heard>,
     asked: &Receiver<HandsCommand>,
 ) -> Result<()> {
+    let asked_at = Instant::now();
     let mut fleet = Fleet::logged_in(std::slice::from_ref(spec), Role::Hands, own, stop)?;
-    fleet.drivers[0].process.say(order)?;
+    // The login took time, by which the server process is older now.
+    order.backend.iter_mut().for_each(|backend| backend.age_s += asked_at.elapsed().as_secs_f64());
+    fleet.drivers[0].process.say(&order)?;
     loop {
         match asked.try_recv() {
             Ok(command) => fleet.drivers[0].process.say(&command)?,
@@ -213,4 +216,31 @@ fn end(fleet: &mut Fleet) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::telemetry::watch::Backend;
+
+    use super::*;
+    use crate::tests::stand_in;
+
+    #[test]
+    fn the_age_of_the_server_process_is_that_after_the_login() {
+        let dir = testbed::place();
+        // They are told an age, say it, and refuse everything.
+        let then = r#"read -r order; age=${order#*age_s\":}; age=${age%%\}*}
+            echo "{\"hands\":{\"ready\":{\"no_disks\":\"$age\"}}}"
+            while read -r line; do case $line in *ping*) ;; *) echo '{"hands":{"back":[]}}' ;; esac; done"#;
+        let own = stand_in::speaker(dir.path(), "own", then);
+        let slow =
+            std::fs::read_to_string(&own).unwrap().replace("read -r greeting", "read -r greeting; sleep 2");
+        let own = stand_in::write(dir.path(), "own", &slow);
+        let spec = stand_in::spec("db1", &["sh", "-c"].map(str::to_string), &own);
+        let order = HandsOrder { format: model::FORMAT, backend: Some(Backend { pid: 1, age_s: 100.0 }) };
+        let mut hands = Hands::open(&spec, order, own, &AtomicBool::new(false)).unwrap();
+        let age_s: f64 = hands.no_disks.as_ref().unwrap().parse().unwrap();
+        assert!((102.0..110.0).contains(&age_s), "{age_s}");
+        assert_eq!(hands.put_back().unwrap(), Vec::new());
+    }
 }

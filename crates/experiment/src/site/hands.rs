@@ -84,10 +84,9 @@ impl HostHands {
         let mut reasons = Vec::new();
         for (host, levels) in by_host {
             let mut hands = self.begin(host, Some(&mut *session), stop)?;
-            let no_disks = hands.no_disks.clone();
             for refused in hands.check(levels)? {
-                let why =
-                    no_disks.as_ref().filter(|_| host::is_of_disks(&refused.key)).unwrap_or(&refused.reason);
+                let no_disks = hands.no_disks.as_ref();
+                let why = no_disks.filter(|_| host::is_of_disks(&refused.key)).unwrap_or(&refused.reason);
                 reasons.push(format!("os.{} = {} on `{}`: {why}", refused.key, refused.value, host.name));
             }
         }
@@ -119,10 +118,16 @@ impl HostHands {
             *open = Some(Open { host: host.clone(), source: case.server.source.clone(), hands });
         }
         let Some(Open { hands, .. }) = open.as_mut() else { bail!("no hands are open") };
+        let on_host = |hands: &Hands| match &hands.no_disks {
+            Some(why) if case.os.keys().any(|key| host::is_of_disks(key)) => {
+                format!("on `{}`: {why}", host.name)
+            }
+            _ => format!("on `{}`", host.name),
+        };
         if !owed.contains(host) {
             owed.push(host.clone());
         }
-        let values = hands.set(&case.os).with_context(|| format!("on `{}`", host.name))?;
+        let values = hands.set(&case.os).with_context(|| on_host(hands))?;
         values.undone.iter().for_each(|value| report(words(host, value)));
         let mut detail = values.detail;
         detail.insert("os".to_string(), format!("set on {}", host.name));
