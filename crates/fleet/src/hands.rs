@@ -204,12 +204,14 @@ fn keep(
     }
 }
 
-/// Waits until the hands have restored everything, and lets them end.
+/// Waits until the hands have restored what they have set, or have said why they cannot, and lets them end.
 fn end(fleet: &mut Fleet) -> Result<()> {
     fleet.drivers[0].process.say(&HandsCommand::Stop)?;
     let begun = Instant::now();
     while begun.elapsed() < ANSWER_TIMEOUT {
-        if let Some((_, DriverLine::Hands(HandsAnswer::Back(_)))) = fleet.next(TURN)? {
+        if let Some((_, DriverLine::Hands(HandsAnswer::Back(_) | HandsAnswer::Refused(_)))) =
+            fleet.next(TURN)?
+        {
             fleet.drivers[0].has_ended = true;
             fleet.drivers[0].process.finish();
             return Ok(());
@@ -226,12 +228,12 @@ mod tests {
     use crate::tests::stand_in;
 
     #[test]
-    fn the_age_of_the_server_process_is_that_after_the_login() {
+    fn the_age_of_the_server_process_is_that_after_the_login_and_hands_that_cannot_restore_may_end() {
         let dir = testbed::place();
         // They are told an age, say it, and refuse everything.
         let then = r#"read -r order; age=${order#*age_s\":}; age=${age%%\}*}
             echo "{\"hands\":{\"ready\":{\"no_disks\":\"$age\"}}}"
-            while read -r line; do case $line in *ping*) ;; *) echo '{"hands":{"back":[]}}' ;; esac; done"#;
+            while read -r line; do case $line in *ping*) ;; *) echo '{"hands":{"refused":"no"}}' ;; esac; done"#;
         let own = stand_in::speaker(dir.path(), "own", then);
         let slow =
             std::fs::read_to_string(&own).unwrap().replace("read -r greeting", "read -r greeting; sleep 2");
@@ -241,6 +243,9 @@ mod tests {
         let mut hands = Hands::open(&spec, order, own, &AtomicBool::new(false)).unwrap();
         let age_s: f64 = hands.no_disks.as_ref().unwrap().parse().unwrap();
         assert!((102.0..110.0).contains(&age_s), "{age_s}");
-        assert_eq!(hands.put_back().unwrap(), Vec::new());
+        assert_eq!(hands.put_back().unwrap_err().to_string(), "no");
+        let begun = Instant::now();
+        drop(hands);
+        assert!(begun.elapsed() < ANSWER_TIMEOUT / 4, "{:?}", begun.elapsed());
     }
 }

@@ -127,7 +127,7 @@ fn serve(
     while !stop.load(Ordering::Relaxed) {
         match commands.recv_timeout(LOOK) {
             Some(Heard::Command(HandsCommand::Stop)) => {
-                say(hands.answer(HandsCommand::PutBack))?;
+                say(hands.answer(HandsCommand::Stop))?;
                 until_the_parent_has_gone(&commands);
                 return Ok(());
             }
@@ -178,7 +178,11 @@ impl Hands {
                 return HandsAnswer::Checked(refused.collect());
             }
             HandsCommand::Set(os) => self.set(&os).map(HandsAnswer::Set),
-            HandsCommand::PutBack | HandsCommand::Stop => self.put_back().map(HandsAnswer::Back),
+            HandsCommand::PutBack => self.put_back().map(HandsAnswer::Back),
+            // Hands that were only asked what is possible may not wait for those that set values here.
+            HandsCommand::Stop => {
+                self.keeper.as_mut().map_or(Ok(Vec::new()), Keeper::undo).map(HandsAnswer::Back)
+            }
             HandsCommand::Ping(_) => return HandsAnswer::Refused("a ping is no command".to_string()),
         };
         answer.unwrap_or_else(|error| HandsAnswer::Refused(format!("{error:#}")))
@@ -226,5 +230,38 @@ impl Hands {
         let (keeper, undone) = Keeper::take_within(&self.machine, PATIENCE)?;
         self.keeper = Some(keeper);
         Ok(undone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+
+    #[test]
+    fn hands_that_have_set_nothing_leave_the_right_and_the_journal_to_others() {
+        let root = tempfile::tempdir().unwrap();
+        let kernel_file = root.path().join(&SWAPPINESS[1..]);
+        fs::create_dir_all(kernel_file.parent().unwrap()).unwrap();
+        fs::write(&kernel_file, "60\n").unwrap();
+        let machine = Machine::at(root.path());
+        let mut hands = Hands { machine: machine.clone(), disks: Vec::new(), keeper: None };
+        let (mut other, _) = Keeper::take(&machine).unwrap();
+        other.set(SWAPPINESS, "7").unwrap();
+        let journal = fs::read(root.path().join("run/pgdyno/os-undo.jsonl")).unwrap();
+        let levels = vec![("swappiness".to_string(), "8".to_string())];
+        assert_eq!(hands.answer(HandsCommand::Check(levels)), HandsAnswer::Checked(Vec::new()));
+        assert_eq!(hands.answer(HandsCommand::Stop), HandsAnswer::Back(Vec::new()));
+        assert_eq!(fs::read(root.path().join("run/pgdyno/os-undo.jsonl")).unwrap(), journal);
+        assert_eq!(machine.read(SWAPPINESS).unwrap(), "7");
+        // What hands have set is restored by the end.
+        drop(other);
+        let os = [("swappiness".to_string(), "8".to_string())].into();
+        assert!(matches!(hands.answer(HandsCommand::Set(os)), HandsAnswer::Set(_)));
+        let HandsAnswer::Back(undone) = hands.answer(HandsCommand::Stop) else { panic!() };
+        assert_eq!((undone.len(), machine.read(SWAPPINESS).unwrap().as_str()), (1, "60"));
     }
 }

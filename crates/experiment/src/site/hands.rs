@@ -124,11 +124,15 @@ impl HostHands {
             }
             _ => format!("on `{}`", host.name),
         };
+        let mut undone = Vec::new();
         if !owed.contains(host) {
+            // They acquire the right to set values first. Where others have it, nothing is set, and nothing is owed.
+            undone = hands.put_back().with_context(|| format!("on `{}`", host.name))?;
             owed.push(host.clone());
         }
         let values = hands.set(&case.os).with_context(|| on_host(hands))?;
-        values.undone.iter().for_each(|value| report(words(host, value)));
+        undone.extend(values.undone);
+        undone.iter().for_each(|value| report(words(host, value)));
         let mut detail = values.detail;
         detail.insert("os".to_string(), format!("set on {}", host.name));
         Ok(detail)

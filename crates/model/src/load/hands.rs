@@ -34,7 +34,7 @@ pub enum HandsCommand {
     Set(BTreeMap<String, String>),
     /// Restore all values, also those that a dead pgdyno left there.
     PutBack,
-    /// Restore all values, and end.
+    /// Restore the values that you have set, and end.
     Stop,
     /// Answer at once with a `Pong` of this number.
     Ping(u64),
