@@ -149,11 +149,16 @@ impl Fleet {
         Fleet { drivers, lines, early: VecDeque::new(), last_beat: Instant::now() }
     }
 
-    /// Process ids of the drivers that share our kernel, in it.
+    /// Process ids of the drivers that share our kernel, as far as they are known. A container has numbers of its own.
     pub fn pids_here(&self) -> Vec<u32> {
+        let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        let own = link.to_string_lossy();
         let pid = |driver: &Member| match &driver.record {
             None => Some(driver.process.pid()),
-            Some(record) => record.is_here.then_some(record.hello.pid),
+            Some(DriverRecord { is_here, hello, .. }) => {
+                let has_our_numbers = *is_here && !own.is_empty() && hello.pid_namespace == own;
+                has_our_numbers.then_some(hello.pid)
+            }
         };
         self.drivers.iter().filter_map(pid).collect()
     }

@@ -156,6 +156,8 @@ fn hello(greeting: &Greeting) -> Hello {
         processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
         boot_id: read("/proc/sys/kernel/random/boot_id"),
         pid: std::process::id(),
+        pid_namespace: std::fs::read_link("/proc/self/ns/pid")
+            .map_or_else(|_| String::new(), |link| link.to_string_lossy().into_owned()),
         clock: clock_state(),
         address: greeting.server.and_then(|server| wire::address_toward(server).ok()),
     }

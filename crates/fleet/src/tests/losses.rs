@@ -167,3 +167,17 @@ fn a_clock_that_nobody_keeps_is_recorded_and_one_that_is_set_during_the_load_is_
     let clock = record.clock_before.unwrap();
     assert!(clock.offset_ns.unsigned_abs() <= clock.bound_ns && clock.n_pings > 10, "{clock:?}");
 }
+
+#[test]
+fn a_process_id_of_a_container_is_not_taken_for_one_of_ours() {
+    let dir = testbed::place();
+    let own = speaker(dir.path(), "own", "cat >/dev/null");
+    let in_container =
+        std::fs::read_to_string(&own).unwrap().replace("$(readlink /proc/self/ns/pid)", "pid:[1]");
+    let specs = two(&own);
+    let fleet = greeted(&specs, &own).unwrap();
+    assert_eq!(fleet.pids_here().len(), 2);
+    write(dir.path(), "own", &in_container);
+    let fleet = greeted(&specs, &own).unwrap();
+    assert!(fleet.records().iter().all(|record| record.is_here) && fleet.pids_here().is_empty());
+}

@@ -19,7 +19,7 @@ nonce=${greeting#*nonce\":\"}
 nonce=${nonce%%\"*}
 sha=$sha
 host=$host
-echo "{\"hello\":{\"nonce\":\"$nonce\",\"build\":{\"version\":\"1\",\"sha256\":\"$sha\",\"architecture\":\"x\"},\"host\":\"$host\",\"boot_id\":\"$(cat /proc/sys/kernel/random/boot_id)\",\"processors\":1,\"pid\":$$,\"clock\":{\"is_synchronised\":false,\"error_max_us\":0}}}"
+echo "{\"hello\":{\"nonce\":\"$nonce\",\"build\":{\"version\":\"1\",\"sha256\":\"$sha\",\"architecture\":\"x\"},\"host\":\"$host\",\"boot_id\":\"$(cat /proc/sys/kernel/random/boot_id)\",\"processors\":1,\"pid\":$$,\"pid_namespace\":\"$(readlink /proc/self/ns/pid)\",\"clock\":{\"is_synchronised\":false,\"error_max_us\":0}}}"
 exec cat >/dev/null
 "#;
 

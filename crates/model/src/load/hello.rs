@@ -34,6 +34,9 @@ pub struct Hello {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot_id: String,
     pub pid: u32,
+    /// The kernel's name of the namespace in which `pid` counts (/proc/self/ns/pid): containers of one kernel have others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pid_namespace: String,
     pub clock: ClockState,
     /// The address from which its connections to the server come, if it has a route to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
