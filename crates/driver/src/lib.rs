@@ -23,4 +23,4 @@ pub mod far {
     pub use crate::control::listen::{Begin, Command, begin, until_the_parent_has_gone};
     pub use crate::control::output::{Outbox, with_outbox};
 }
-pub use control::usage::{expect_open_files, raise_open_files};
+pub use control::usage::{expect_open_files, expect_pipes, raise_open_files};

@@ -33,6 +33,10 @@ fn resident_of(statm: &str, page_bytes: u64) -> Option<u64> {
 
 /// Most files that a thread opens for itself: its poller, its log, and the same again for rehearsals with a pair of sockets.
 const FILES_PER_THREAD: u64 = 8;
+/// Files of a pipe to another process: its standard input, output and error.
+const FILES_PER_PIPE: u64 = 3;
+/// Files for everything else.
+const FILES_BESIDES: u64 = 64;
 
 /// Raises the soft limit of open files to the hard one: the soft limit is low for the sake of
 /// programs that call select(2), and we start none of those. Child processes inherit it.
@@ -53,11 +57,24 @@ pub fn raise_open_files() -> Result<(), String> {
 /// # Errors
 /// Names the numbers, and what to do.
 pub fn expect_open_files(n_clients: u32, n_threads: u32) -> Result<(), String> {
-    let needed = u64::from(n_clients) + FILES_PER_THREAD * u64::from(n_threads) + 64;
+    let needed = u64::from(n_clients) + FILES_PER_THREAD * u64::from(n_threads) + FILES_BESIDES;
+    expect_files(needed, &format!("{n_clients} clients"), "clients")
+}
+
+/// Fails when the pipes to `n_drivers` other processes can never have the files that they need.
+///
+/// # Errors
+/// Names the numbers, and what to do.
+pub fn expect_pipes(n_drivers: u32) -> Result<(), String> {
+    let needed = FILES_PER_PIPE * u64::from(n_drivers) + FILES_BESIDES;
+    expect_files(needed, &format!("the pipes to {n_drivers} drivers"), "drivers")
+}
+
+fn expect_files(needed: u64, what: &str, fewer: &str) -> Result<(), String> {
     let (_, hard) = limits()?;
     if hard < needed {
         return Err(format!(
-            "{n_clients} clients need {needed} open files, but the system limit is {hard}; raise it (ulimit -Hn) or use fewer clients"
+            "{what} need {needed} open files, but the system limit is {hard}; raise it (ulimit -Hn) or use fewer {fewer}"
         ));
     }
     Ok(())

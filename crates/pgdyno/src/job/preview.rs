@@ -173,12 +173,26 @@ fn unreachable_hosts(plan: &Plan, tried: Tried) -> Result<Vec<Obstacle>> {
     Ok(found)
 }
 
-/// The largest load that exceeds this process's limit of open files.
-fn open_files(plan: &Plan) -> Option<Obstacle> {
-    let largest = plan.cases.iter().max_by_key(|case| case.workload.n_clients)?;
-    let WorkloadSpec { n_clients, n_threads, .. } = largest.workload;
-    let reason = driver::expect_open_files(n_clients, n_threads).err()?;
-    Some(Obstacle { cases: vec![largest.id], reason })
+/// The largest load driven here that exceeds this process's limit of open files, and the one with the most drivers elsewhere
+/// that does.
+fn open_files(plan: &Plan) -> Vec<Obstacle> {
+    let (driven_here, driven_elsewhere): (Vec<&Case>, _) =
+        plan.cases.iter().partition(|case| case.workload.drivers.is_empty());
+    let largest = driven_here.into_iter().max_by_key(|case| case.workload.n_clients);
+    let most_drivers = driven_elsewhere.into_iter().max_by_key(|case| case.workload.drivers.len());
+    let lacks_files = |case: &Case| {
+        let reason = expect_open_files(&case.workload).err()?;
+        Some(Obstacle { cases: vec![case.id], reason })
+    };
+    largest.into_iter().chain(most_drivers).filter_map(lacks_files).collect()
+}
+
+/// Drivers elsewhere check the limits of their own machines. Each is behind a command with three pipes here.
+fn expect_open_files(workload: &WorkloadSpec) -> Result<(), String> {
+    match workload.drivers.len() {
+        0 => driver::expect_open_files(workload.n_clients, workload.n_threads),
+        n => driver::expect_pipes(n as u32),
+    }
 }
 
 /// Most clients of any case.
@@ -240,5 +254,22 @@ pub(crate) fn duration(s: f64) -> String {
         0..=119 => format!("{s} s"),
         120..=7199 => format!("{} min {:02} s", s / 60, s % 60),
         _ => format!("{} h {:02} min", s / 3600, s % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::experiment::case::WorkloadKind;
+
+    use super::*;
+
+    #[test]
+    fn loads_driven_elsewhere_take_no_files_of_this_machine_but_their_pipes() {
+        let tpcb = WorkloadSpec::of(WorkloadKind::Tpcb, 1);
+        let mut workload = WorkloadSpec { n_clients: u32::MAX, ..tpcb };
+        assert!(expect_open_files(&workload).unwrap_err().contains("use fewer clients"));
+        workload.drivers = vec![DriverSpec::default(); 2];
+        assert_eq!(expect_open_files(&workload), Ok(()));
+        assert!(driver::expect_pipes(u32::MAX).unwrap_err().contains("use fewer drivers"));
     }
 }
