@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use model::load::Window;
 use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use model::run::driver::DriverRecord;
@@ -19,7 +19,7 @@ use crate::process::{self, DriverProcess, LOAD_DID, Mailbox, Start, StderrTo};
 
 /// How long to wait before looking at the stop flag again.
 pub(crate) const TURN: Duration = Duration::from_millis(100);
-/// Most lines that are kept from before `ready`, when a driver has little to say.
+/// Most lines that are kept from before `go`, when drivers have little to say.
 const EARLY_LINES_MAX: usize = 10_000;
 /// How often a driver on another machine is pinged: it takes a longer silence for our end.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ const SECONDS_MAX: u32 = 86_400;
 pub struct Fleet {
     pub(crate) drivers: Vec<Member>,
     lines: Receiver<Heard>,
-    /// Events and ticks that arrived before all were ready.
+    /// Events and ticks that arrived before `go`.
     early: VecDeque<(usize, DriverLine)>,
     last_beat: Instant,
 }
@@ -204,21 +204,39 @@ impl Fleet {
             match self.receive(left.min(TURN))? {
                 None => {}
                 Some((from, DriverLine::Ready(word))) => ready[from] = Some(word),
-                Some((from, DriverLine::Failed { message })) => return Err(self.failure(from, message)),
-                Some((from, line @ (DriverLine::Event(_) | DriverLine::Tick(_)))) => {
-                    if self.early.len() >= EARLY_LINES_MAX {
-                        let who = &self.drivers[from].process.who;
-                        bail!("{who} wrote {EARLY_LINES_MAX} lines before it was ready");
-                    }
-                    self.early.push_back((from, line));
-                }
-                Some((_, DriverLine::Hello(_) | DriverLine::Pong(_))) => {}
-                Some((from, _)) => {
-                    bail!("{} reported a load before it was ready", self.drivers[from].process.who);
-                }
+                Some((from, line)) => self.keep_early(from, line, "ready")?,
             }
         }
         Ok(all_ready(ready.into_iter().flatten().collect()))
+    }
+
+    /// Keeps drivers that are ready waiting for longer: call this every second.
+    ///
+    /// # Errors
+    /// When one of them is gone, or says something else than that it waits.
+    pub fn keep_waiting(&mut self) -> Result<()> {
+        while let Some((from, line)) = self.receive(Duration::ZERO)? {
+            self.keep_early(from, line, "asked to begin")?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a line for later that came before the driver was `what`.
+    fn keep_early(&mut self, from: usize, line: DriverLine, what: &str) -> Result<()> {
+        let who = &self.drivers[from].process.who;
+        match line {
+            DriverLine::Event(_) | DriverLine::Tick(_) => {
+                ensure!(
+                    self.early.len() < EARLY_LINES_MAX,
+                    "{who} wrote {EARLY_LINES_MAX} lines before it was {what}"
+                );
+                self.early.push_back((from, line));
+            }
+            DriverLine::Failed { message } => return Err(self.failure(from, message)),
+            DriverLine::Hello(_) | DriverLine::Pong(_) => {}
+            _ => bail!("{who} reported a load before it was {what}"),
+        }
+        Ok(())
     }
 
     /// Sends the drivers the time to begin, nanoseconds since the Unix epoch by our clock, each in its own clock's time.

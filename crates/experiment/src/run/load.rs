@@ -52,18 +52,10 @@ impl OneRun<'_> {
         watch(Progress::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
         let (mut fleet, ready) = self.connect_clients(stage, place, record)?;
-        let load_backends = ready.backend_pids.iter().copied().collect();
+        let load_backends: BTreeSet<i32> = ready.backend_pids.iter().copied().collect();
         record.ready = Some(ready);
-        let mut others: BTreeSet<i32> = stage.backend_pid().into_iter().collect();
-        let go = match &self.side {
-            Some(side) => {
-                let own = &others | &load_backends;
-                let (go, of_both) = side.meeting.meet(&own, self.site.stop)?;
-                others = of_both;
-                go
-            }
-            None => unix_now() + GO_DELAY.as_nanos() as u64,
-        };
+        let others = stage.backend_pid().into_iter().collect();
+        let (go, others) = self.agree_on_go(&mut fleet, &load_backends, others)?;
         record.go_unix_ns = Some(go);
         push_phase(record, Phase::Connect, connect_began, go);
         writer.write_record(record)?;
@@ -116,6 +108,23 @@ impl OneRun<'_> {
             record.reason = reason;
         }
         Ok(())
+    }
+
+    /// The moment at which the load begins, nanoseconds since the Unix epoch, and the server processes that are ours besides the
+    /// load's: `others`, and in a duet those of both sides.
+    fn agree_on_go(
+        &self,
+        fleet: &mut Fleet,
+        load_backends: &BTreeSet<i32>,
+        others: BTreeSet<i32>,
+    ) -> Result<(u64, BTreeSet<i32>)> {
+        match &self.side {
+            Some(side) => {
+                let own = &others | load_backends;
+                side.meeting.meet(&own, &mut || fleet.keep_waiting(), self.site.stop)
+            }
+            None => Ok((unix_now() + GO_DELAY.as_nanos() as u64, others)),
+        }
     }
 
     /// Attaches counters to the server, before the load's backends are there; eyes on its host do so themselves.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -37,13 +37,18 @@ struct State {
 }
 
 impl Meeting {
-    /// Waits for the other side. Both get the same moment, nanoseconds since the Unix epoch, and the server processes of
-    /// both: the sides may use two databases of one server.
+    /// Waits for the other side, and calls `meanwhile` again and again. Both get the same moment, nanoseconds since the Unix
+    /// epoch, and the server processes of both: the sides may use two databases of one server.
     ///
     /// # Errors
-    /// When the other side will not come, or the user wants to stop.
-    pub(crate) fn meet(&self, backends: &BTreeSet<i32>, stop: &AtomicBool) -> Result<(u64, BTreeSet<i32>)> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// When the other side will not come, the user wants to stop, or `meanwhile` fails.
+    pub(crate) fn meet(
+        &self,
+        backends: &BTreeSet<i32>,
+        meanwhile: &mut dyn FnMut() -> Result<()>,
+        stop: &AtomicBool,
+    ) -> Result<(u64, BTreeSet<i32>)> {
+        let mut state = self.lock();
         state.n_there += 1;
         state.backends.extend(backends);
         if state.n_there == 2 {
@@ -58,13 +63,20 @@ impl Meeting {
                 None => {}
             }
             let waited = self.changed.wait_timeout(state, STOP_GRAIN);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            // The other side may come in the meantime.
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            meanwhile()?;
+            state = self.lock();
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notifies the other side, which may be waiting, that this one will not come.
     pub(crate) fn call_off(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_off = true;
+        self.lock().is_off = true;
         self.changed.notify_all();
     }
 }
@@ -79,7 +91,7 @@ mod tests {
         let moments = std::thread::scope(|scope| {
             let meet = |pid| {
                 let (meeting, stop) = (&meeting, &stop);
-                scope.spawn(move || meeting.meet(&[pid].into(), stop).unwrap())
+                scope.spawn(move || meeting.meet(&[pid].into(), &mut || Ok(()), stop).unwrap())
             };
             [meet(1), meet(2)].map(|thread| thread.join().unwrap())
         });
@@ -91,11 +103,33 @@ mod tests {
     fn a_partner_that_waits_in_vain_is_notified() {
         let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| meeting.meet(&BTreeSet::new(), &stop).unwrap_err().to_string());
+            let waits = scope
+                .spawn(|| meeting.meet(&BTreeSet::new(), &mut || Ok(()), &stop).unwrap_err().to_string());
             meeting.call_off();
             assert!(waits.join().unwrap().contains("could not begin"));
         });
         let stopped = AtomicBool::new(true);
-        assert_eq!(Meeting::default().meet(&BTreeSet::new(), &stopped).unwrap_err().to_string(), STOPPED);
+        let refused = Meeting::default().meet(&BTreeSet::new(), &mut || Ok(()), &stopped);
+        assert_eq!(refused.unwrap_err().to_string(), STOPPED);
+    }
+
+    #[test]
+    fn the_drivers_of_the_one_who_waits_are_kept_waiting_until_the_other_comes() {
+        let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let mut n = 0;
+            let mut meanwhile = || {
+                n += 1;
+                if n == 3 {
+                    scope.spawn(|| meeting.meet(&[2].into(), &mut || Ok(()), &stop).unwrap());
+                }
+                Ok(())
+            };
+            let (_, of_both) = meeting.meet(&[1].into(), &mut meanwhile, &stop).unwrap();
+            assert_eq!((n >= 3, of_both), (true, [1, 2].into()));
+        });
+        let mut dies = || bail!("a driver is gone");
+        let error = Meeting::default().meet(&BTreeSet::new(), &mut dies, &stop).unwrap_err();
+        assert_eq!(error.to_string(), "a driver is gone");
     }
 }

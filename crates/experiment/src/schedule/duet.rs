@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use model::experiment::agents::is_agent;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::load::duet::{Duet, Round, SlicePair, Slicing};
@@ -61,6 +62,10 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
         ensure!(
             case.adapt.is_none(),
             "the slices of a duet are drawn before it begins: give run.ramp_up a duration, and leave run.extend out"
+        );
+        ensure!(
+            !case.workload.drivers.iter().any(is_agent),
+            "the loads of a duet run at the same time, and an agent drives one at a time: leave [agents] (--agents) out, and              name drivers that are reached otherwise ([[driver]], --driver)"
         );
         ensure!(
             case.workload.pace == Pace::Closed,
@@ -269,6 +274,7 @@ fn committed(record: RunRecord, side: &str) -> Result<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use model::experiment::agents::AgentsSection;
     use model::experiment::driver::DriverSpec;
 
     use super::*;
@@ -312,6 +318,19 @@ mod tests {
         };
         refused(|case| case.server.host = Some(DriverSpec::default()), "leave server.host (--host)");
         refused(|case| case.workload.transactions = Some(1000), "leave workload.transactions out");
+    }
+
+    #[test]
+    fn a_duet_is_driven_by_drivers_that_can_drive_twice() {
+        let text = "repeats = 1\n[run]\nramp_up = \"3s\"\n[server]\nversion = \"18\"\n[workload]\nclients = [1, 2]\n";
+        let mut plan = sample::plan(text);
+        let ssh: DriverSpec = "ssh:client1".parse().unwrap();
+        plan.cases.iter_mut().for_each(|case| case.workload.drivers = vec![ssh.clone()]);
+        check(&plan, Slicing::default()).unwrap();
+        let agent = AgentsSection { nats: "tls://n:4222".into(), ..AgentsSection::default() }.driver("a");
+        plan.cases.iter_mut().for_each(|case| case.workload.drivers.push(agent.clone()));
+        let error = check(&plan, Slicing::default()).unwrap_err().to_string();
+        assert!(error.contains("leave [agents] (--agents) out"), "{error}");
     }
 
     #[test]

@@ -169,6 +169,25 @@ fn a_clock_that_nobody_keeps_is_recorded_and_one_that_is_set_during_the_load_is_
 }
 
 #[test]
+fn drivers_that_wait_for_their_beginning_are_pinged_and_one_that_dies_is_noticed() {
+    let dir = testbed::place();
+    let own = far(dir.path(), "own", "", "[ ! -e \"$here/armed\" ] || exit 3");
+    let spec = spec("far", &["sh", "-c"].map(str::to_string), &own);
+    let mut fleet = greeted(std::slice::from_ref(&spec), &own).unwrap();
+    wait_ready(&mut fleet).unwrap();
+    std::fs::write(dir.path().join("armed"), "").unwrap();
+    let begun = Instant::now();
+    let error = loop {
+        if let Err(error) = fleet.keep_waiting() {
+            break error.to_string();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "nobody pings it");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(error.contains("driver `far` ended before the load did (exit status: 3)"), "{error}");
+}
+
+#[test]
 fn a_process_id_of_a_container_is_not_taken_for_one_of_ours() {
     let dir = testbed::place();
     let own = speaker(dir.path(), "own", "cat >/dev/null");

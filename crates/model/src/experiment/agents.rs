@@ -40,3 +40,8 @@ impl AgentsSection {
         DriverSpec { name: agent.to_string(), via, program: "pgdyno".to_string(), ..DriverSpec::default() }
     }
 }
+
+/// Whether a driver is an agent: one at a time may call it.
+pub fn is_agent(driver: &DriverSpec) -> bool {
+    matches!(driver.via.as_slice(), [program, command, ..] if program == OWN_PROGRAM && command == "dial")
+}
