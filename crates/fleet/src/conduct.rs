@@ -33,8 +33,8 @@ impl Patience {
 /// When `stop` is raised, the drivers are asked to end early, and `Done` says so.
 ///
 /// # Errors
-/// When a driver fails, dies, writes nonsense, is silent for 5 s, has stopped because it heard nothing of us, or has not ended 15 s after the end of the grace
-/// period; and when `on_line` returns an error. All drivers have been killed by then: a load is never smaller in silence.
+/// When a driver fails, dies, writes nonsense, is silent for 5 s, has stopped because it heard nothing of us, has measured
+/// another window than the others, or has not ended 15 s after the end of the grace period; and when `on_line` returns an error. All drivers have been killed by then: a load is never smaller in silence.
 pub fn conduct(
     fleet: &mut Fleet,
     go_unix_ns: u64,
@@ -98,8 +98,8 @@ struct Books {
     dones: Vec<Option<Done>>,
     /// `None`: the lines of a single driver are passed on as they are.
     adder: Option<Adder>,
-    /// Drivers that have confirmed the last order of a window.
-    n_windows: usize,
+    /// The last window that each has confirmed. One that an order reaches too late keeps its window, and says nothing.
+    windows: Vec<Option<Window>>,
     /// How long each has been silent since `go`.
     silent: Vec<Duration>,
 }
@@ -111,9 +111,19 @@ impl Books {
         Books {
             dones: vec![None; n],
             adder: (n > 1).then(|| Adder::new(names())),
-            n_windows: 0,
+            windows: vec![None; n],
             silent: vec![Duration::ZERO; n],
         }
+    }
+
+    /// Fails if drivers have measured different windows, once every driver has reported its totals.
+    fn expect_one_window(&self, fleet: &Fleet) -> Result<()> {
+        let other = self.windows.iter().position(|window| *window != self.windows[0]);
+        let Some(other) = other.filter(|_| self.dones.iter().all(Option::is_some)) else { return Ok(()) };
+        let [first, other] = [0, other].map(|n| &fleet.drivers[n].process.who);
+        bail!(
+            "{first} and {other} have measured different windows: an order to move them reached one too late"
+        )
     }
 
     /// The totals, once every driver has reported its own.
@@ -152,6 +162,9 @@ fn listen(
                 expect_not_given_up(&fleet.drivers[from], &line)?;
             }
             take(fleet, from, line, books, on_line)?;
+            if !was_stopped {
+                books.expect_one_window(fleet)?;
+            }
             if let Some(done) = books.total() {
                 return Ok(done);
             }
@@ -234,9 +247,9 @@ fn take(
             adder.complete()
         }
         (DriverLine::Window(window), Some(_)) => {
-            books.n_windows += 1;
-            let all = books.n_windows.is_multiple_of(books.silent.len());
-            all.then_some(DriverLine::Window(window)).into_iter().collect()
+            books.windows[from] = Some(window);
+            let is_of_all = books.windows.iter().all(|confirmed| *confirmed == Some(window));
+            is_of_all.then_some(DriverLine::Window(window)).into_iter().collect()
         }
         (line @ DriverLine::Event(_), Some(_)) | (line, None) => vec![line],
     };

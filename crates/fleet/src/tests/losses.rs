@@ -97,6 +97,45 @@ fn expect_ended(phase: &str, pids: &[u32]) {
 }
 
 #[test]
+fn a_driver_that_confirms_another_window_than_the_others_ends_the_run() {
+    let dir = testbed::place();
+    let window = |ramp_up_s: u32| {
+        let window = Window { ramp_up_s, ..WINDOW };
+        format!("echo '{}'; ", serde_json::to_string(&DriverLine::Window(window)).unwrap())
+    };
+    // Each is reached by two orders, of which one may have come too late.
+    for (name, of_one, of_other, is_one) in [
+        ("both", window(15) + &window(16), window(15) + &window(16), true),
+        ("last", window(15) + &window(16), window(16), true),
+        ("different", window(15), window(16), false),
+        ("none", window(15), String::new(), false),
+    ] {
+        let place = dir.path().join(name);
+        std::fs::create_dir(&place).unwrap();
+        let then = format!(
+            "read -r order; echo '{READY}'; read -r go; \
+             if mkdir \"${{0%/*}}/one\" 2>/dev/null; then :; {of_one} else :; {of_other} fi; \
+             echo '{}'; cat >/dev/null",
+            done("completed")
+        );
+        let own = speaker(&place, "own", &then);
+        let mut fleet = greeted(&two(&own), &own).unwrap();
+        wait_ready(&mut fleet).unwrap();
+        let mut last = None;
+        let mut on_line = |line: &DriverLine| {
+            if let DriverLine::Window(window) = line {
+                last = Some(window.ramp_up_s);
+            }
+            Ok(())
+        };
+        let result = conduct_with(&mut fleet, 7, WINDOW, &mut on_line, &AtomicBool::new(false), HASTY);
+        let error = result.map_or_else(|error| format!("{error:#}"), |_| String::new());
+        assert_eq!((last, error.is_empty()), (is_one.then_some(16), is_one), "{name}: {error}");
+        assert!(error.is_empty() || error.contains("have measured different windows"), "{name}: {error}");
+    }
+}
+
+#[test]
 fn a_driver_ends_with_its_load_although_others_could_still_send_it_orders() {
     let dir = testbed::place();
     let own = speaker(dir.path(), "own", &well_or(":;"));
