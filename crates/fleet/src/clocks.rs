@@ -15,6 +15,11 @@ pub(crate) struct Pings {
 }
 
 impl Pings {
+    /// Forgets how long the way was and how the clocks were; where the wall clock was last stays.
+    pub(crate) fn begin_again(&mut self) {
+        *self = Pings { wall_less_line_ns: self.wall_less_line_ns, ..Pings::default() };
+    }
+
     /// Takes in an answer; the ping's number is the time at which it was sent, nanoseconds since the Unix epoch.
     pub(crate) fn add(&mut self, pong: Pong, arrived_unix_ns: u64) {
         // A clock that was set back between the two tells nothing.
@@ -65,5 +70,7 @@ mod tests {
         let expected = ClockOffset { offset_ns: 5_000, bound_ns: 50, n_pings: 3 };
         assert_eq!((pings.offset(), pings.wall_less_line_ns()), (Some(expected), 7));
         assert_eq!((shifted(10, -20), shifted(10, 20)), (0, 30));
+        pings.begin_again();
+        assert_eq!((pings.offset(), pings.wall_less_line_ns()), (None, 7));
     }
 }

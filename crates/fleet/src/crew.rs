@@ -23,7 +23,7 @@ pub(crate) const TURN: Duration = Duration::from_millis(100);
 const EARLY_LINES_MAX: usize = 10_000;
 /// How often a driver on another machine is pinged: it takes a longer silence for our end.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
-/// Longest silence of a driver on another machine, in any phase.
+/// Longest silence of a driver on another machine, in any phase; and how long a comparison of clocks may take.
 pub(crate) const SILENCE: Duration = Duration::from_secs(5);
 
 /// Seconds of a load that are kept for each driver: a day.
@@ -50,6 +50,8 @@ pub(crate) struct Member {
     /// When something of it arrived last.
     pub(crate) last_heard: Instant,
     pub(crate) has_ended: bool,
+    /// Whether nothing can arrive of it any more.
+    is_gone: bool,
 }
 
 impl Member {
@@ -61,6 +63,7 @@ impl Member {
             wall_less_line_before_ns: 0,
             last_heard: Instant::now(),
             has_ended: false,
+            is_gone: false,
         }
     }
 
@@ -95,6 +98,13 @@ impl Member {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Pings it. Returns the number that its answer will have.
+    fn ping(&self) -> Result<u64> {
+        let id = id_of_now();
+        self.process.say(&DriveCommand::Ping(id))?;
+        Ok(id)
     }
 
     /// Its record, if its clock is not ours.
@@ -290,17 +300,21 @@ impl Fleet {
                 }
                 Ok(Some((heard.from, *line)))
             }
+            // After its last line a driver may go, and what it says no longer matters.
+            What::Garbage(_) | What::End(_) if driver.has_ended => {
+                driver.is_gone = true;
+                Ok(None)
+            }
             What::Garbage(garbage) => Err(driver.process.misspoke(&garbage)),
-            // After its last line a driver may go; its input is closed then.
-            What::End(_) if driver.has_ended => Ok(None),
             What::End(_) => Err(driver.process.obituary()),
         }
     }
 
-    /// Pings the drivers on other machines, so that they know that we are there, and we of them.
+    /// Pings the drivers on other machines, so that they know that we are there, and we of them. One that has ended waits for
+    /// the others, until all are let go.
     ///
     /// # Errors
-    /// When one has been silent for too long.
+    /// When one has been silent for too long before its end.
     fn beat(&mut self) -> Result<()> {
         if self.last_beat.elapsed() < BEAT {
             return Ok(());
@@ -308,15 +322,15 @@ impl Fleet {
         // Whoever was suspended has heard nobody.
         let was_away = self.last_beat.elapsed() > SILENCE / 2;
         self.last_beat = Instant::now();
-        for driver in self.drivers.iter_mut().filter(|driver| driver.record.is_some() && !driver.has_ended) {
+        for driver in self.drivers.iter_mut().filter(|driver| driver.record.is_some()) {
             if was_away {
                 driver.last_heard = Instant::now();
             }
-            if driver.last_heard.elapsed() > SILENCE {
+            if !driver.has_ended && driver.last_heard.elapsed() > SILENCE {
                 let (who, words) = (&driver.process.who, driver.process.last_words());
                 bail!("nothing of {who} has arrived for {} s{words}", SILENCE.as_secs());
             }
-            driver.process.say(&ping())?;
+            driver.ping()?;
         }
         Ok(())
     }
@@ -334,28 +348,35 @@ impl Fleet {
         Ok(())
     }
 
-    /// Pings each driver on another machine many times, one after the other.
+    /// Pings each driver on another machine many times: all at once, so that nobody waits for all others.
     fn compare_clocks(&mut self, stop: &AtomicBool) -> Result<()> {
-        for index in 0..self.drivers.len() {
-            let driver = &mut self.drivers[index];
-            if driver.elsewhere().is_none() {
-                continue;
+        // The answer that is awaited from each, and how many pings are left.
+        let mut asked: Vec<(Option<u64>, u32)> = vec![(None, 0); self.drivers.len()];
+        for (index, driver) in self.drivers.iter_mut().enumerate() {
+            if driver.elsewhere().is_some() {
+                driver.pings.begin_again();
+                asked[index] = (Some(driver.ping()?), PINGS - 1);
             }
-            driver.pings = Pings::default();
-            let begun = Instant::now();
-            for _ in 0..PINGS {
-                self.drivers[index].process.say(&ping())?;
-                while let Some((from, line)) = self.receive(BEAT)? {
-                    match line {
-                        DriverLine::Pong(_) if from == index => break,
-                        DriverLine::Event(_) | DriverLine::Tick(_) => self.early.push_back((from, line)),
-                        DriverLine::Failed { message } => return Err(self.failure(from, message)),
-                        _ => {}
-                    }
+        }
+        let begun = Instant::now();
+        let is_awaited = |((id, _), driver): (&(Option<u64>, u32), &Member)| id.is_some() && !driver.is_gone;
+        while asked.iter().zip(&self.drivers).any(is_awaited)
+            && begun.elapsed() < SILENCE
+            && !stop.load(Ordering::Relaxed)
+        {
+            match self.receive(TURN)? {
+                Some((from, DriverLine::Pong(pong))) if asked[from].0 == Some(pong.id) => {
+                    let n_left = asked[from].1;
+                    let next = (n_left > 0).then(|| self.drivers[from].ping()).transpose()?;
+                    asked[from] = (next, n_left.saturating_sub(1));
                 }
-                if stop.load(Ordering::Relaxed) || begun.elapsed() > SILENCE {
-                    break;
+                Some((
+                    from,
+                    line @ (DriverLine::Event(_) | DriverLine::Tick(_) | DriverLine::Failed { .. }),
+                )) if !self.drivers[from].has_ended => {
+                    self.keep_early(from, line, "asked to begin")?;
                 }
+                _ => {}
             }
         }
         Ok(())
@@ -385,9 +406,9 @@ impl Fleet {
     }
 }
 
-/// A ping with the time at which it was sent.
-pub(crate) fn ping() -> DriveCommand {
-    DriveCommand::Ping(u64::try_from(since_epoch().as_nanos()).unwrap_or(u64::MAX))
+/// The number of a ping that is sent now: nanoseconds since the Unix epoch.
+fn id_of_now() -> u64 {
+    u64::try_from(since_epoch().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What all drivers reported when they were ready.

@@ -257,6 +257,9 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("drivers-apart", Severity::Note, "the clock of driver `b` is known to 4.00 ms", |data| {
         drivers(data, |b| b.clock_before = Some(clock_at(0, 4_000_000)));
     }),
+    ("drivers-apart", Severity::Note, "the clock of driver `b` was not compared", |data| {
+        drivers(data, |b| b.clock_after = None);
+    }),
     ("drivers-apart", Severity::Note, "the clock of driver `b` moved by 2.00 ms", |data| {
         drivers(data, |b| b.clock_after = Some(clock_at(-2_000_000, 50_000)));
     }),

@@ -208,6 +208,30 @@ fn a_clock_that_nobody_keeps_is_recorded_and_one_that_is_set_during_the_load_is_
 }
 
 #[test]
+fn drivers_that_have_ended_are_pinged_until_all_have_and_then_compared_each_for_itself() {
+    let dir = testbed::place();
+    // One ends at once, and the other one when the first has been pinged after its end; a third one breaks.
+    let done = done("completed");
+    let at_go = format!(
+        "mkdir \"$here/broken\" 2>/dev/null && {{ echo '{done}'; echo nonsense; exec cat >/dev/null; }}; \
+         mkdir \"$here/first\" 2>/dev/null && {{ echo '{done}'; done=1; continue; }}; \
+         while [ ! -e \"$here/pinged\" ]; do echo '{TICK}'; sleep 0.1; done; echo '{done}'"
+    );
+    let own = far(dir.path(), "own", &at_go, "[ -z \"$done\" ] || : >\"$here/pinged\"");
+    let via = ["sh", "-c"].map(str::to_string);
+    let specs = ["a", "b", "c"].map(|name| spec(name, &via, &own));
+    let mut fleet = greeted(&specs, &own).unwrap();
+    wait_ready(&mut fleet).unwrap();
+    fleet.drivers.iter_mut().for_each(|driver| driver.record.as_mut().unwrap().clock_after = None);
+    conduct_with(&mut fleet, 7, WINDOW, &mut |_| Ok(()), &AtomicBool::new(false), HASTY).unwrap();
+    let records = fleet.records();
+    assert!(records.iter().all(|record| record.clock_before.is_some()), "{records:?}");
+    let compared = records.iter().filter(|record| record.clock_after.is_some_and(|clock| clock.n_pings > 10));
+    assert_eq!(compared.count(), 2, "{records:?}");
+    assert_eq!(records.iter().filter(|record| record.clock_after.is_none()).count(), 1, "{records:?}");
+}
+
+#[test]
 fn drivers_that_wait_for_their_beginning_are_pinged_and_one_that_dies_is_noticed() {
     let dir = testbed::place();
     let own = far(dir.path(), "own", "", "[ ! -e \"$here/armed\" ] || exit 3");
