@@ -1,5 +1,7 @@
 //! Checks that the jobs in `deploy/ci` fit their script and pgdyno: arguments, options, variables, results and exit codes.
 
+mod at_work;
+
 use std::path::Path;
 
 use clap::Parser;
