@@ -32,6 +32,8 @@ install_pgdyno() {
     local file=$PGDYNO_PACKAGE
     if [[ $file == https://* ]]; then
         [[ -n ${PGDYNO_SHA256:-} ]] || fail "PGDYNO_SHA256 must hold the hash of what $file is to be"
+        # What follows the path may be a token, and hides the ending.
+        file=${file%%[?#]*}
         file=$place/${file##*/}
         curl -fsSL --retry 3 --proto '=https' -o "$file" "$PGDYNO_PACKAGE" || fail "cannot fetch $PGDYNO_PACKAGE"
     fi
@@ -123,11 +125,12 @@ rm -f "$results"/{comparison,again}{-report.html,-report.md,-runs.csv,.tar.gz}
 
 install_pgdyno
 command -v pgdyno >/dev/null || fail "there is no pgdyno; name its package in PGDYNO_PACKAGE"
+version=$(pgdyno --version) || fail "$(command -v pgdyno) does not run; is it what PGDYNO_PACKAGE is to name?"
 if [[ $kind == builds && -n ${PGDYNO_SOURCE:-} ]]; then
     git clone -q --no-checkout "$PGDYNO_SOURCE" "$place/source" || fail "cannot clone \`$PGDYNO_SOURCE\` (PGDYNO_SOURCE)"
     options+=(--set "server.source=$place/source")
 fi
-say "$(pgdyno --version): A is $base, B is $head"
+say "$version: A is $base, B is $head"
 
 code=0
 compare comparison || code=$?

@@ -1,14 +1,14 @@
-//! Runs the lines of the jobs in `deploy/ci` in a repository whose base branch has moved on.
+//! Runs the lines of the jobs in `deploy/ci` in a repository whose base branch has moved on, and installs packages as their script does.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use yaml_rust2::Yaml;
 
-use super::{GITHUB, GITLAB, parsed};
+use super::{GITHUB, GITLAB, SCRIPT, parsed};
 
 /// Stands for the script: says which files the two sides do not share.
 const DIFFERENCE: &str = "#!/bin/sh\n\
@@ -123,4 +123,36 @@ fn a_merge_request_answers_for_its_own_commits_only_and_a_runner_may_be_used_aga
         }
     }
     assert_eq!(git(&clone, "worktree list").lines().count(), 1, "none is left behind");
+}
+
+/// Calls the script with the package at an address, which holds this program.
+fn install(program: &str) -> Output {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| -> PathBuf { place.path().join(name) };
+    write_program(&at("pgdyno-x/bin/pgdyno"), program);
+    let tar = ["-czf", "package", "pgdyno-x"];
+    said(&Command::new("tar").args(tar).current_dir(place.path()).output().unwrap());
+    let sum = said(&Command::new("sha256sum").arg(at("package")).output().unwrap());
+    fs::write(at("compare.sh"), SCRIPT).unwrap();
+    fs::write(at("a.sql"), "").unwrap();
+    let mut script = Command::new("bash");
+    script
+        .args(["compare.sh", "schemas", "a.sql", "a.sql"])
+        .current_dir(place.path())
+        .env_remove("GITHUB_STEP_SUMMARY");
+    // A function that bash takes from its environment.
+    script.env("BASH_FUNC_curl%%", "() { while [ \"$1\" != -o ]; do shift; done; cp package \"$2\"; }");
+    script.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    script.env("PGDYNO_PACKAGE", "https://localhost/pgdyno-x.tar.gz?token=a/b#c");
+    script.env("PGDYNO_SHA256", sum.split(' ').next().unwrap()).output().unwrap()
+}
+
+#[test]
+fn a_package_is_installed_by_the_path_of_its_address_and_must_run() {
+    let installed = install("#!/bin/sh\necho pgdyno 9\n");
+    let text = String::from_utf8_lossy(&installed.stderr).into_owned();
+    assert!(installed.status.success() && text.contains("compare: pgdyno 9: A is "), "{text}");
+    let broken = install("#!/bin/sh\nexit 1\n");
+    let text = String::from_utf8_lossy(&broken.stderr).into_owned();
+    assert!(broken.status.code() == Some(1) && text.contains("/pgdyno does not run"), "{text}");
 }
