@@ -1,9 +1,11 @@
 //! The server: its statistics in each tick, and its log.
 
+pub(crate) mod identity;
 pub(crate) mod log;
 pub(crate) mod log_events;
 pub(crate) mod sampling;
 pub(crate) mod sessions;
+pub(crate) mod spans;
 pub(crate) mod statement_text;
 pub(crate) mod statements;
 pub(crate) mod statistics;

@@ -281,6 +281,7 @@ fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
     seen.wait_for_that(EventKind::AutovacuumCounted, of_t("autoanalyze"));
     let vacuumed = seen.wait_for_that(EventKind::AutovacuumCounted, of_t("autovacuum"));
     assert!(vacuumed.number("n").unwrap() >= 1.0, "{vacuumed:?}");
+    assert!(vacuumed.number("span_s").unwrap() > 0.0, "{vacuumed:?}");
     observer.stop();
     assert_eq!(sum(&seen.ticks(TickSource::Host), "server.cpu.user"), 0.0);
     let ticks = seen.ticks(TickSource::Server);

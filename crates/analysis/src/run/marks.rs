@@ -120,24 +120,40 @@ fn sightings<'a>(events: &[(f64, &'a Event)], logged: &[Mark]) -> Vec<Sighting<'
     seen
 }
 
-/// Vacuums and analyzes that the statistics counted when they ended, one mark for each. A sighting just before, or of the
-/// same table, is when it began.
+/// Vacuums and analyzes that the statistics counted, one mark for each: somewhere between the reading before and the one that
+/// counted it, or where it was seen.
 fn counted_autovacuums(events: &[(f64, &Event)], seen: &mut Vec<Sighting>) -> Vec<Mark> {
     let mut marks = Vec::new();
     for (t_s, event) in events.iter().filter(|(_, event)| event.kind == EventKind::AutovacuumCounted) {
         let table = event.detail.get("table");
-        let began = seen.iter().position(|Sighting { mark, table: seen }| {
-            let is_before = mark.from_s <= *t_s;
-            is_before && (mark.to_s >= t_s - 1.0 - MERGE_S || (table.is_some() && *seen == table))
-        });
-        // The counter grew some time during the tick that ended then.
-        let from_s = began.map_or(t_s - 1.0, |began| seen.remove(began).mark.from_s.min(t_s - 1.0));
+        // Earlier runs do not say when the previous reading was: usually a second before.
+        let span_s = Some(length_s(event, "span_s")).filter(|s| *s > 0.0).unwrap_or(1.0);
         let what = event.detail.get("what").map_or("autovacuum", String::as_str);
         let text = table.map_or(event.text.clone(), |table| format!("{what} of {table}"));
         let n = event.number("n").unwrap_or(1.0).clamp(1.0, COUNTED_MAX) as usize;
-        marks.extend((0..n).map(|_| mark(AUTOVACUUM, from_s, *t_s, text.clone())));
+        for _ in 0..n {
+            let (from_s, to_s) = when(take_sighting(seen, *t_s, table), *t_s - span_s, *t_s);
+            marks.push(mark(AUTOVACUUM, from_s, to_s, text.clone()));
+        }
     }
     marks
+}
+
+/// The sighting of a worker that was counted then: one of the same table, or one just before.
+fn take_sighting(seen: &mut Vec<Sighting>, t_s: f64, table: Option<&String>) -> Option<Mark> {
+    let before = |sighting: &Sighting| sighting.mark.from_s <= t_s;
+    let of_table = |sighting: &Sighting| before(sighting) && table.is_some() && sighting.table == table;
+    let just_before = |sighting: &Sighting| before(sighting) && sighting.mark.to_s >= t_s - 1.0 - MERGE_S;
+    let found = seen.iter().position(of_table).or_else(|| seen.iter().position(just_before));
+    found.map(|found| seen.remove(found).mark)
+}
+
+/// Start and end of what was counted between two readings. A worker that is no longer seen has ended.
+fn when(sighting: Option<Mark>, since_s: f64, counted_s: f64) -> (f64, f64) {
+    let Some(sighting) = sighting else { return (since_s, counted_s) };
+    let gone_s = sighting.to_s + MERGE_S;
+    let to_s = if gone_s >= since_s { gone_s.min(counted_s) } else { counted_s };
+    (sighting.from_s.min(to_s - 1.0), to_s)
 }
 
 fn autovacuum_text(event: &Event) -> String {
@@ -180,4 +196,36 @@ fn length_s(event: &Event, name: &str) -> f64 {
 
 fn mark(kind: &str, from_s: f64, to_s: f64, text: String) -> Mark {
     Mark { from_s, to_s, kind: kind.to_string(), text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_began_after_the_reading_before_or_when_it_was_seen() {
+        let t = "db.public.t";
+        let counted = |span_s: Option<f64>, n: u32| {
+            let event = Event::new(0, EventKind::AutovacuumCounted, "counted").with("table", t).with("n", n);
+            span_s.into_iter().fold(event, |event, s| event.with("span_s", s))
+        };
+        let seen_of = |table: &str| Event::new(0, EventKind::AutovacuumSeen, "VACUUM").with("table", table);
+        let check = |seen: &[(f64, Event)], counted: Event, expected: &[(f64, f64)]| {
+            let counted = (50.0, counted);
+            let events: Vec<(f64, &Event)> =
+                seen.iter().chain([&counted]).map(|(t_s, event)| (*t_s, event)).collect();
+            let spans: Vec<(f64, f64)> =
+                autovacuums(&events).iter().map(|mark| (mark.from_s, mark.to_s)).collect();
+            assert_eq!(spans, expected);
+        };
+        check(&[], counted(None, 1), &[(49.0, 50.0)]);
+        check(&[], counted(Some(40.0), 2), &[(10.0, 50.0), (10.0, 50.0)]);
+        let of_t = [(20.0, seen_of(t)), (21.0, seen_of(t))];
+        check(&of_t, counted(Some(40.0), 1), &[(20.0, 23.5)]);
+        check(&of_t, counted(Some(40.0), 2), &[(20.0, 23.5), (10.0, 50.0)]);
+        check(&of_t, counted(Some(1.0), 1), &[(20.0, 50.0)]);
+        let of_other = [(20.0, seen_of("db.public.other"))];
+        check(&of_other, counted(Some(40.0), 1), &[(10.0, 50.0), (20.0, 20.0)]);
+        check(&[(49.0, seen_of("db.public.other"))], counted(None, 1), &[(49.0, 50.0)]);
+    }
 }

@@ -20,8 +20,8 @@ pub enum EventKind {
     AutoanalyzeEnd,
     /// An autovacuum worker was seen at work (from statistics, not the log).
     AutovacuumSeen,
-    /// The server counted automatic vacuums or analyzes of a table that have ended since the last tick (`what`, `table`,
-    /// `n`; seen in its statistics, not its log).
+    /// The server counted automatic vacuums or analyzes of a table that have ended since the previous reading, `span_s` ago
+    /// (`what`, `table`, `n`; seen in its statistics, not its log).
     AutovacuumCounted,
     /// A FATAL, PANIC or crash line of the server log.
     ServerTrouble,

@@ -496,6 +496,14 @@ pub const METRICS: &[Metric] = &[
         "s",
         "largest error of server.clock_offset: half of the time that the answer took",
     ),
+    gauge(
+        "server.slow_span",
+        "metric",
+        "s",
+        "time since the previous reading of what takes the server more than 10 ms and is read once a minute: \
+         database.hot_updates, database.autovacuums with database.autoanalyzes, or statements.calls with the other counters \
+         of statements. Their increase in this tick covers this time; absent where each tick has them",
+    ),
     gauge("server.autovacuum_workers", "", "1", "autovacuum workers at work (pg_stat_activity)"),
     gauge(
         "server.oldest_snapshot_age",

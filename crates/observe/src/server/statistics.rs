@@ -20,6 +20,8 @@ pub(crate) fn application_name(word: &str) -> String {
 pub(crate) const CLOCK: &str = "event.clock";
 /// Name of a running autovacuum in the metric column: instance is the pid, value is its activity.
 pub(crate) const AUTOVACUUM: &str = "event.autovacuum";
+/// Name of the part that counts finished autovacuums, and of its first metric.
+pub(crate) const AUTOVACUUMS: &str = "database.autovacuums";
 
 /// One part of the statement. A part that the server rejects is left out.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,7 +144,7 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         parts.push(part("server.foreign_sessions", sessions::sql(scope.observer)));
     }
     if scope.wants_autovacuum {
-        let counts = part("database.autovacuums", autovacuums(&name));
+        let counts = part(AUTOVACUUMS, autovacuums(&name));
         parts.push(Part { grows: true, ..counts });
         let sql = format!(
             "select '{AUTOVACUUM}', pid::text, coalesce(datname || ' ', '') || coalesce(query, '') from a \

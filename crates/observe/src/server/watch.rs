@@ -15,8 +15,10 @@ use crate::Sample;
 use crate::gather::{Backwards, Gather};
 use crate::host::watch::late;
 use crate::schedule::{Control, LATE_NS, TickEnds, unix_ns};
+use crate::server::identity::Identity;
 use crate::server::sampling::Sampling;
 use crate::server::sessions::{self, Foreign};
+use crate::server::spans::{self, Spans};
 use crate::server::statements::{Counted, EXTENSION, Extension, Names, PART, STATEMENT};
 use crate::server::statistics::{self, Part, Scope};
 use crate::sink::Out;
@@ -33,9 +35,8 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 const RARE_TICKS: u64 = 60;
 /// Limit for autovacuum processes: a server may report anything.
 const AUTOVACUUMS_MAX: usize = 1000;
-/// A part of the statement that takes longer than this runs once per minute, and at the end. Only the counts of
-/// autovacuum grow with the number of tables, and those of statements with theirs; 10 ms a second are 1 % of a processor.
-const PART_LIMIT: Duration = Duration::from_millis(10);
+/// Attempts to measure what the shortest answer takes.
+const N_ROUND_TRIPS: usize = 3;
 
 /// The statistics and logs to observe of a server.
 pub(crate) struct Wanted {
@@ -66,6 +67,7 @@ pub(crate) struct ServerWatch {
     /// Autovacuums running in the last tick: pid and activity.
     autovacuums: BTreeSet<(String, String)>,
     statements: Counted,
+    spans: Spans,
     names: Names,
 }
 
@@ -74,6 +76,8 @@ struct Asking {
     session: Session,
     often: String,
     rarely: String,
+    /// The names of the parts whose cost grows, and whether they are only in `rarely`.
+    growing: Vec<(&'static str, bool)>,
     /// `None`: this server rejects it.
     sampling: Option<Sampling>,
     log_tells_checkpoints: bool,
@@ -88,32 +92,6 @@ struct Moment {
     unix_ns: u64,
     /// Half of the time that the answer took.
     error_s: f64,
-}
-
-/// Identity of a server. An unreadable part is `None` and proves nothing.
-#[derive(Debug, Clone, PartialEq)]
-struct Identity {
-    start: Option<String>,
-    system_identifier: Option<String>,
-    timeline: Option<String>,
-    in_recovery: Option<String>,
-}
-
-impl Identity {
-    /// Differences in words; empty if none are known.
-    fn differences(&self, before: &Identity) -> Vec<String> {
-        let fields = [
-            ("postmaster start", &before.start, &self.start),
-            ("system identifier", &before.system_identifier, &self.system_identifier),
-            ("timeline", &before.timeline, &self.timeline),
-            ("in recovery", &before.in_recovery, &self.in_recovery),
-        ];
-        let differing = fields.into_iter().filter_map(|(name, before, now)| match (before, now) {
-            (Some(before), Some(now)) if before != now => Some(format!("{name} {before} became {now}")),
-            _ => None,
-        });
-        differing.collect()
-    }
 }
 
 impl ServerWatch {
@@ -140,6 +118,7 @@ impl ServerWatch {
             is_lost: false,
             autovacuums: BTreeSet::new(),
             statements: Counted::default(),
+            spans: Spans::default(),
             names: Names::default(),
         }
     }
@@ -225,6 +204,8 @@ impl ServerWatch {
         // Also at the beginning, from which counters count, and at the end.
         let is_rare = self.n_ticks == 0 || self.n_ticks % RARE_TICKS == 1 || control.get().stop;
         let sql = if is_rare { &asking.rarely } else { &asking.often };
+        let are_read = |(_, is_slow): &&(&'static str, bool)| is_rare || !*is_slow;
+        let growing: Vec<&str> = asking.growing.iter().filter(are_read).map(|(what, _)| *what).collect();
         let (begin, begin_ns) = (Instant::now(), unix_ns());
         match asking.session.query(sql) {
             Ok(rows) => {
@@ -232,7 +213,7 @@ impl ServerWatch {
                 let half = begin.elapsed() / 2;
                 let end_unix_ns = begin_ns + u64::try_from(half.as_nanos()).unwrap_or_default();
                 let moment = Moment { at: begin + half, unix_ns: end_unix_ns, error_s: half.as_secs_f64() };
-                self.answered(&rows.rows, moment, control);
+                self.answered(&rows.rows, moment, &growing, control);
                 let late_ns = meant_ns.map_or(0, |meant_ns| unix_ns().saturating_sub(meant_ns));
                 if late_ns > LATE_NS {
                     self.out.event(late(end_unix_ns, "server", late_ns));
@@ -256,7 +237,13 @@ impl ServerWatch {
         }
     }
 
-    fn answered(&mut self, rows: &[Vec<Option<String>>], moment: Moment, control: &Control) {
+    fn answered(
+        &mut self,
+        rows: &[Vec<Option<String>>],
+        moment: Moment,
+        growing: &[&'static str],
+        control: &Control,
+    ) {
         self.is_lost = false;
         self.n_ticks += 1;
         let Moment { at, unix_ns: end_unix_ns, .. } = moment;
@@ -288,6 +275,7 @@ impl ServerWatch {
             let names = self.statements.put(&statements, at, &mut self.gather);
             self.names.want(names);
         }
+        self.spans.put(growing, at, self.last_read, &mut self.gather);
         let (mut values, n_resets) = self.gather.take();
         let last_read = self.last_read.replace(at);
         let Some(last_read) = last_read else {
@@ -330,15 +318,17 @@ impl ServerWatch {
         if self.session.as_ref().is_some_and(|asking| asking.log_tells_autovacuum) {
             return;
         }
+        let span_s = self.spans.span_s(statistics::AUTOVACUUMS);
         for (what, metric) in
-            [("autovacuum", "database.autovacuums"), ("autoanalyze", "database.autoanalyzes")]
+            [("autovacuum", statistics::AUTOVACUUMS), ("autoanalyze", "database.autoanalyzes")]
         {
             let of_metric = values.iter().filter(|(key, n)| split_key(key).0 == metric && **n > 0.0);
             for (table, n) in of_metric.filter_map(|(key, n)| Some((split_key(key).1?, n))) {
                 let table = format!("{}.{table}", self.wanted.database);
                 let text = format!("{n} {what}{} of {table} counted", if *n > 1.0 { "s" } else { "" });
                 let event = Event::new(t_unix_ns, EventKind::AutovacuumCounted, text);
-                self.out.event(event.with("what", what).with("table", table).with("n", n));
+                let event = event.with("what", what).with("table", table).with("n", n);
+                self.out.event(span_s.into_iter().fold(event, |event, s| event.with("span_s", s)));
             }
         }
     }
@@ -381,15 +371,7 @@ impl ServerWatch {
             let settings = statistics::session_settings(version_num, STATEMENT_LIMIT.as_millis());
             session.execute(&settings).map_err(words)?;
         }
-        let in_recovery = field("in_recovery");
-        let timeline = statistics::timeline(version_num, in_recovery.as_deref() == Some("true"));
-        let identity = Identity {
-            start: field("start"),
-            system_identifier: scalar(&mut session, statistics::SYSTEM_IDENTIFIER),
-            timeline: scalar(&mut session, timeline),
-            in_recovery,
-        };
-        self.met(identity);
+        self.met(Identity::ask(&mut session, field("start"), field("in_recovery")));
         let has_log = self.wanted.has_log;
         let log_tells_checkpoints = has_log && field("log_checkpoints").as_deref() == Some("on");
         let log_tells_autovacuum = has_log && field("log_autovacuum").as_deref() == Some("0");
@@ -416,12 +398,14 @@ impl ServerWatch {
             often = prepare(&mut session, "pgdyno_often", often);
             rarely = prepare(&mut session, "pgdyno_rarely", rarely);
         }
+        let growing = parts.iter().filter(|part| part.grows).map(|part| (part.what, part.is_rare)).collect();
         let sampling = Sampling::start(&mut session, &self.wanted.database, is_direct);
         Ok(Asking {
             session,
             sampling: Some(sampling),
             often,
             rarely,
+            growing,
             log_tells_checkpoints,
             log_tells_autovacuum,
             extension,
@@ -451,7 +435,10 @@ impl ServerWatch {
             self.out.event(Event::new(unix_ns(), EventKind::ServerRestarted, text));
             self.gather = Gather::new(Backwards::Reset);
             self.statements = Counted::default();
+            self.spans = Spans::default();
             self.last_read = None;
+            // Its counters, too, count from a reading of all parts.
+            self.n_ticks = 0;
         }
         self.identity = Some(identity);
     }
@@ -464,11 +451,17 @@ impl ServerWatch {
         parts: &mut Vec<Part>,
     ) -> Result<(), SessionError> {
         let mut accepted = Vec::new();
+        let round_trips: Result<Vec<Duration>, _> =
+            (0..N_ROUND_TRIPS).map(|_| time(session, "select 1")).collect();
+        let round_trip = round_trips?.into_iter().min().unwrap_or_default();
         for mut part in parts.drain(..) {
-            let begin = Instant::now();
-            match session.query(&statistics::statement(version_num, std::iter::once(&part))) {
-                Ok(_) => {
-                    part.is_rare |= part.grows && begin.elapsed() > PART_LIMIT;
+            let sql = statistics::statement(version_num, std::iter::once(&part));
+            match time(session, &sql) {
+                Ok(took) => {
+                    // Twice: the first time, the session reads its catalogs.
+                    let is_slow = part.grows && spans::is_slow(took, round_trip);
+                    part.is_rare |=
+                        is_slow && time(session, &sql).is_ok_and(|took| spans::is_slow(took, round_trip));
                     accepted.push(part);
                 }
                 Err(error) if is_fatal(&error) => return Err(error),
@@ -508,8 +501,10 @@ pub(crate) fn prepare(session: &mut Session, name: &str, sql: String) -> String 
     }
 }
 
-fn scalar(session: &mut Session, sql: &str) -> Option<String> {
-    session.query(sql).ok()?.scalar().map(str::to_string)
+/// How long the answer to a query takes.
+fn time(session: &mut Session, sql: &str) -> Result<Duration, SessionError> {
+    let begin = Instant::now();
+    session.query(sql).map(|_| begin.elapsed())
 }
 
 pub(crate) fn is_fatal(error: &SessionError) -> bool {
@@ -538,23 +533,6 @@ fn autovacuum_seen(t_unix_ns: u64, pid: &str, work: &str) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_is_the_same_unless_something_known_differs() {
-        let text = |text: &str| Some(text.to_string());
-        let before = Identity {
-            start: text("1.5"),
-            system_identifier: None,
-            timeline: text("00000001"),
-            in_recovery: text("false"),
-        };
-        assert_eq!(before.differences(&before), [""; 0]);
-        let unknown = Identity { timeline: None, system_identifier: text("7"), ..before.clone() };
-        assert_eq!(unknown.differences(&before), [""; 0]);
-        let restarted = Identity { start: text("2.5"), timeline: text("00000002"), ..before.clone() };
-        let expected = ["postmaster start 1.5 became 2.5", "timeline 00000001 became 00000002"];
-        assert_eq!(restarted.differences(&before), expected);
-    }
 
     #[test]
     fn the_table_of_an_autovacuum_is_found() {
