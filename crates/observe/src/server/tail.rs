@@ -21,8 +21,10 @@ const POLL: Duration = Duration::from_millis(200);
 const LINE_MAX_BYTES: usize = 64 * 1024;
 /// Bytes read per check; the rest waits for the next one.
 const LOOK_MAX_BYTES: u64 = 8 * 1024 * 1024;
-/// Limit for events from log lines in one second. If every transaction of a load fails, each writes a line.
-const EVENTS_PER_S_MAX: u32 = 50;
+/// Limits for events from log lines in one second, ordinary ones and trouble. If every transaction of a load fails, each writes a
+/// line; those must not hide why the server crashed.
+const ORDINARY_PER_S_MAX: u32 = 50;
+const TROUBLE_PER_S_MAX: u32 = 50;
 
 #[derive(Debug)]
 pub(crate) struct Tail {
@@ -134,11 +136,12 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)
 }
 
-/// Passes [`EVENTS_PER_S_MAX`] events of ordinary lines per second and counts the others.
+/// Passes [`ORDINARY_PER_S_MAX`] and [`TROUBLE_PER_S_MAX`] events of lines per second and counts the others.
 #[derive(Debug, Default)]
 struct Limit {
     second: u64,
-    n_passed: u32,
+    n_ordinary: u32,
+    n_trouble: u32,
     n_dropped: u32,
 }
 
@@ -152,18 +155,26 @@ impl Limit {
                 let event = Event::new(now_ns, EventKind::ServerLog, text);
                 passed.push(event.with("n_dropped", self.n_dropped));
             }
-            *self = Limit { second, n_passed: 0, n_dropped: 0 };
+            *self = Limit { second, ..Limit::default() };
         }
         for event in events {
-            let is_ordinary = matches!(event.kind, EventKind::ServerLog | EventKind::ServerTrouble);
-            self.n_passed += u32::from(is_ordinary);
-            if is_ordinary && self.n_passed > EVENTS_PER_S_MAX {
-                self.n_dropped += 1;
-            } else {
+            if self.has_room(event.kind) {
                 passed.push(event);
+            } else {
+                self.n_dropped += 1;
             }
         }
         passed
+    }
+
+    fn has_room(&mut self, kind: EventKind) -> bool {
+        let (n, max) = match kind {
+            EventKind::ServerLog => (&mut self.n_ordinary, ORDINARY_PER_S_MAX),
+            EventKind::ServerTrouble => (&mut self.n_trouble, TROUBLE_PER_S_MAX),
+            _ => return true,
+        };
+        *n += 1;
+        *n <= max
     }
 }
 
@@ -216,13 +227,18 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_lines_is_counted_and_checkpoints_still_pass() {
+    fn a_flood_of_lines_is_counted_and_hides_neither_checkpoints_nor_trouble() {
         let mut limit = Limit::default();
         let mut flood = vec![Event::new(S, EventKind::ServerLog, "x"); 1000];
         flood.push(Event::new(S, EventKind::CheckpointStart, "y"));
-        assert_eq!(limit.pass(flood, S, false).len(), 51);
+        flood.push(Event::new(S, EventKind::ServerTrouble, "z"));
+        let passed = limit.pass(flood, S, false);
+        assert_eq!(passed.len(), 52);
+        assert_eq!(passed[51].kind, EventKind::ServerTrouble);
+        let refused = vec![Event::new(S, EventKind::ServerTrouble, "too many clients"); 100];
+        assert_eq!(limit.pass(refused, S, false).len(), 49);
         let passed = limit.pass(Vec::new(), 2 * S, false);
-        assert_eq!(passed[0].number("n_dropped"), Some(950.0));
+        assert_eq!(passed[0].number("n_dropped"), Some(1001.0));
         assert_eq!(limit.pass(Vec::new(), 3 * S, true), []);
     }
 }
