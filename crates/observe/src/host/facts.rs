@@ -173,12 +173,16 @@ fn os_name() -> String {
 
 /// Number of members in a list such as `0-3,8,10-11`.
 fn list_length(list: &str) -> u32 {
-    let lengths = list.split(',').filter_map(|range| {
+    ranges(list).map(|(first, last)| last - first + 1).sum()
+}
+
+/// The ranges, from the first to the last number, in a list such as `0-3,8,10-11`.
+pub(crate) fn ranges(list: &str) -> impl Iterator<Item = (u32, u32)> {
+    list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        Some(last.checked_sub(first)? + 1)
-    });
-    lengths.sum()
+        (first <= last).then_some((first, last))
+    })
 }
 
 fn container() -> Option<String> {

@@ -24,7 +24,6 @@ const EXCEEDED: &str = "_allowance_exceeded";
 /// More statistics than a driver has; each queue has some.
 const STATISTICS_MAX: u32 = 20_000;
 const NAME_BYTES: usize = 32;
-const PROCESSORS_MAX: u32 = 4096;
 
 /// The devices and interfaces of this machine that say anything of their limits.
 #[derive(Debug, Default)]
@@ -240,19 +239,6 @@ fn pair(names: &[u8], values: &[u8]) -> Vec<(String, u64)> {
     };
     let values = values.as_chunks::<8>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes));
     names.chunks_exact(NAME_BYTES).map(name).zip(values).collect()
-}
-
-/// Reads the current frequencies of the processors; says whether the machine exposes any.
-pub(crate) fn read_frequencies(gather: &mut Gather) -> bool {
-    let frequency = |cpu: u32| {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
-        fs::read_to_string(path).ok()?.trim().parse::<f64>().ok()
-    };
-    let known: Vec<f64> = (0..PROCESSORS_MAX).map_while(frequency).collect();
-    for (cpu, khz) in known.iter().enumerate() {
-        gather.put("host.cpu.frequency", &format!("cpu{cpu}"), 1e3 * khz);
-    }
-    !known.is_empty()
 }
 
 #[cfg(test)]

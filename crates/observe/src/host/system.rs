@@ -1,16 +1,24 @@
 //! System-wide counters: processors, pressure, memory. Parsers are pure; [`read`] opens the files.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use procfs::{FromBufRead, Meminfo};
 
 use crate::gather::Gather;
+use crate::host::facts;
 
 /// One directory for each size of huge pages (Documentation/admin-guide/mm/hugetlbpage.rst).
 const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
 const HUGE_PAGES_FREE: &str = "host.memory.huge_pages_free";
+/// Processors whose frequency is read.
+const PROCESSORS_MAX: u32 = 4096;
+/// Frequencies are no longer read when they take longer than this several times in a row: some kernels sleep 10 ms for each
+/// processor, and the next tick would come late.
+const FREQUENCIES_LIMIT: Duration = Duration::from_millis(50);
+const N_SLOW_MAX: u32 = 3;
 
 /// Reads the files of `/proc` and `/sys` that a tick needs, and reports to `missing` why one of them cannot be read.
 pub(crate) fn read(gather: &mut Gather, mut missing: impl FnMut(&str, String)) {
@@ -116,6 +124,44 @@ fn put_pressure(gather: &mut Gather, resource: &str, text: &str) {
     }
 }
 
+/// The current frequencies of the processors.
+#[derive(Debug)]
+pub(crate) struct Frequencies {
+    /// The kernel's directory of processors.
+    cpus: PathBuf,
+    n_slow: u32,
+}
+
+impl Frequencies {
+    /// Those that the kernel shows below `sys`, which is `/sys`.
+    pub(crate) fn new(sys: &Path) -> Frequencies {
+        Frequencies { cpus: sys.join("devices/system/cpu"), n_slow: 0 }
+    }
+
+    /// Reads those of all processors that are online.
+    ///
+    /// # Errors
+    /// When there are none, or they take too long: then they should not be read again.
+    pub(crate) fn read(&mut self, gather: &mut Gather) -> Result<()> {
+        let begin = Instant::now();
+        let online = fs::read_to_string(self.cpus.join("online")).unwrap_or_default();
+        let mut is_there = false;
+        for cpu in facts::ranges(&online).flat_map(|(first, last)| first..=last.min(PROCESSORS_MAX)) {
+            let path = self.cpus.join(format!("cpu{cpu}/cpufreq/scaling_cur_freq"));
+            let khz = fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<f64>().ok());
+            if let Some(khz) = khz {
+                gather.put("host.cpu.frequency", &format!("cpu{cpu}"), 1e3 * khz);
+                is_there = true;
+            }
+        }
+        let took = begin.elapsed();
+        ensure!(is_there, "the machine exposes none (cpufreq)");
+        self.n_slow = if took > FREQUENCIES_LIMIT { self.n_slow + 1 } else { 0 };
+        ensure!(self.n_slow < N_SLOW_MAX, "reading them takes {} ms", took.as_millis());
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +239,24 @@ softirq 1 2
             ("host.memory.huge_pages_free[1048576kB]", 2.0),
             ("host.memory.huge_pages_free[2048kB]", 7.0),
         ]);
+    }
+
+    #[test]
+    fn a_processor_that_is_offline_hides_no_other() {
+        let sys = tempfile::tempdir().unwrap();
+        let mut gather = Gather::new(Backwards::Jitter);
+        let mut frequencies = Frequencies::new(sys.path());
+        assert!(frequencies.read(&mut gather).unwrap_err().to_string().contains("exposes none"));
+        let cpus = sys.path().join("devices/system/cpu");
+        for cpu in [0, 2] {
+            let dir = cpus.join(format!("cpu{cpu}/cpufreq"));
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("scaling_cur_freq"), "2000000\n").unwrap();
+        }
+        fs::write(cpus.join("online"), "0,2-3\n").unwrap();
+        frequencies.read(&mut gather).unwrap();
+        let expected = ["cpu0", "cpu2"].map(|cpu| (format!("host.cpu.frequency[{cpu}]"), 2e9));
+        assert_eq!(gather.take().0, expected.into());
     }
 
     #[test]

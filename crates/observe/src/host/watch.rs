@@ -16,7 +16,8 @@ use crate::host::cgroup::Groups;
 use crate::host::counters::Counters;
 use crate::host::device::{self, Space};
 use crate::host::process::{self, IoBytes, Process, RunDelays, Tree};
-use crate::host::provisioned::{self, Provisioned};
+use crate::host::provisioned::Provisioned;
+use crate::host::system::Frequencies;
 use crate::host::{disk, network, resctrl, system};
 use crate::schedule::{Control, LATE_NS, unix_ns};
 use crate::sink::Out;
@@ -36,7 +37,8 @@ pub(crate) struct HostWatch {
     /// Whether memory bandwidth is read: only with counters, and until it turns out not to be there.
     has_bandwidth: bool,
     provisioned: Provisioned,
-    has_frequencies: bool,
+    /// `None` once they turn out not to be there, or to take too long.
+    frequencies: Option<Frequencies>,
     server_groups: Groups,
     driver_groups: Groups,
     /// Both clocks at the beginning.
@@ -45,6 +47,13 @@ pub(crate) struct HostWatch {
     server_pid: Option<i32>,
     may_read_io: bool,
     driver_pid: Option<i32>,
+}
+
+/// The end of a tick.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    at: Instant,
+    unix_ns: u64,
 }
 
 struct Role {
@@ -95,7 +104,7 @@ impl HostWatch {
             counters: None,
             has_bandwidth: false,
             provisioned,
-            has_frequencies: true,
+            frequencies: Some(Frequencies::new(Path::new("/sys"))),
             server_groups: Groups::new("server"),
             driver_groups: Groups::new("driver"),
             began: None,
@@ -116,17 +125,14 @@ impl HostWatch {
 
     /// Observes until it is stopped, and then once more.
     pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
-        self.read(control);
+        let mut last = self.read(control).at;
         self.gather.take();
-        let mut last = Instant::now();
         loop {
             let (meant_ns, stop) = control.sleep_tick(tick_ns);
-            self.read(control);
-            let now = Instant::now();
+            let Moment { at, unix_ns: end_unix_ns } = self.read(control);
             let (values, _) = self.gather.take();
-            let end_unix_ns = unix_ns();
-            let length_ns = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
-            last = now;
+            let length_ns = u64::try_from((at - last).as_nanos()).unwrap_or(u64::MAX);
+            last = at;
             self.out.tick(Tick { source: TickSource::Host, end_unix_ns, length_ns, values: values.into() });
             if stop {
                 return;
@@ -138,7 +144,47 @@ impl HostWatch {
         }
     }
 
-    fn read(&mut self, control: &Control) {
+    /// Reads everything, and returns when the tick ended: when it was read who had used the processors, machine, server and pgdyno
+    /// one right after the other, because what is foreign is what remains. What may take long comes last.
+    fn read(&mut self, control: &Control) -> Moment {
+        self.follow_wishes(control);
+        let out = self.out.clone();
+        system::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
+        let processes = self.read_server();
+        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+            let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+            self.gather.put("pgdyno.cpu", "", us as f64 / 1e6);
+        }
+        let end = Moment { at: Instant::now(), unix_ns: unix_ns() };
+        if let Err(error) = disk::read(&mut self.gather, &self.devices) {
+            self.out.unavailable("disk", format!("{error:#}"));
+        }
+        if let Err(error) = network::read(&mut self.gather) {
+            self.out.unavailable("net", format!("{error:#}"));
+        }
+        self.read_counters();
+        if let Some(processes) = processes {
+            self.read_processes(control, &processes);
+        }
+        if let Some(delay_s) = self.driver_pid.and_then(process::run_delay_s) {
+            self.gather.put("driver.run_delay", "", delay_s);
+        }
+        self.driver_groups.read(&mut self.gather, self.driver_pid.into_iter());
+        let now = BothClocks::read();
+        let began = *self.began.get_or_insert(now);
+        self.gather.put("host.clock_offset", "", now.wall_gained_s(began));
+        self.read_space();
+        self.provisioned.read(&mut self.gather, |what, reason| out.unavailable(what, reason));
+        if let Some(frequencies) = &mut self.frequencies
+            && let Err(error) = frequencies.read(&mut self.gather)
+        {
+            self.frequencies = None;
+            self.out.unavailable("host.cpu.frequency", format!("{error:#}"));
+        }
+        end
+    }
+
+    fn follow_wishes(&mut self, control: &Control) {
         let wishes = control.get();
         if self.server_pid != wishes.server_pid {
             self.server_pid = wishes.server_pid;
@@ -147,33 +193,6 @@ impl HostWatch {
         if self.driver_pid != wishes.driver_pid {
             self.driver_pid = wishes.driver_pid;
             self.gather.forget("driver.run_delay");
-        }
-        let out = self.out.clone();
-        system::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
-        if let Err(error) = disk::read(&mut self.gather, &self.devices) {
-            self.out.unavailable("disk", format!("{error:#}"));
-        }
-        if let Err(error) = network::read(&mut self.gather) {
-            self.out.unavailable("net", format!("{error:#}"));
-        }
-        self.provisioned.read(&mut self.gather, |what, reason| out.unavailable(what, reason));
-        if self.has_frequencies && !provisioned::read_frequencies(&mut self.gather) {
-            self.has_frequencies = false;
-            self.out.unavailable("host.cpu.frequency", "the machine exposes none (cpufreq)".to_string());
-        }
-        self.read_space();
-        self.read_server(control);
-        self.read_counters();
-        if let Some(delay_s) = self.driver_pid.and_then(process::run_delay_s) {
-            self.gather.put("driver.run_delay", "", delay_s);
-        }
-        self.driver_groups.read(&mut self.gather, self.driver_pid.into_iter());
-        let now = BothClocks::read();
-        let began = *self.began.get_or_insert(now);
-        self.gather.put("host.clock_offset", "", now.wall_gained_s(began));
-        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
-            let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-            self.gather.put("pgdyno.cpu", "", us as f64 / 1e6);
         }
     }
 
@@ -200,25 +219,30 @@ impl HostWatch {
         }
     }
 
-    fn read_server(&mut self, control: &Control) {
-        let Some(tree) = &mut self.tree else { return };
-        let processes = match tree.used() {
+    /// The processor time of the server; returns its processes.
+    fn read_server(&mut self) -> Option<Vec<Process>> {
+        let tree = self.tree.as_mut()?;
+        match tree.used() {
             Ok((used, processes)) => {
                 self.gather.put("server.cpu.user", "", used.user_s);
                 self.gather.put("server.cpu.system", "", used.system_s);
                 self.gather.put("server.processes", "", f64::from(used.n_processes));
-                processes
+                Some(processes)
             }
             Err(error) => {
                 let event = Event::new(unix_ns(), EventKind::TelemetryLost, format!("server: {error:#}"));
                 self.out.event(event.with("source", "host").with("pid", tree.pid()));
                 self.tree = None;
-                return;
+                None
             }
-        };
+        }
+    }
+
+    /// What is known of the server's processes besides.
+    fn read_processes(&mut self, control: &Control, processes: &[Process]) {
+        self.read_backends(control, processes);
         self.server_groups.read(&mut self.gather, processes.iter().map(|process| process.pid));
-        self.read_backends(control, &processes);
-        match self.run_delays.read(&processes) {
+        match self.run_delays.read(processes) {
             Some(delay_s) => self.gather.put("server.run_delay", "", delay_s),
             None => self.out.unavailable("server.run_delay", "the kernel has no schedstat".to_string()),
         }
@@ -230,7 +254,7 @@ impl HostWatch {
         if !self.may_read_io {
             return;
         }
-        match self.io_bytes.read(&processes) {
+        match self.io_bytes.read(processes) {
             Ok((read, write)) => {
                 self.gather.put("server.read_bytes", "", read);
                 self.gather.put("server.write_bytes", "", write);
@@ -325,4 +349,47 @@ pub(crate) fn late(end_unix_ns: u64, source: &str, late_ns: u64) -> Event {
     let late_s = late_ns as f64 / 1e9;
     let text = format!("the {source} reading was {late_s:.3} s late");
     Event::new(end_unix_ns, EventKind::TelemetryLost, text).with("source", source).with("late_s", late_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::process::Command;
+    use std::thread;
+
+    use nix::fcntl::OFlag;
+
+    use super::*;
+    use crate::schedule::Wishes;
+
+    #[test]
+    fn a_tick_ends_before_what_takes_long_is_read() {
+        let sys = tempfile::tempdir().unwrap();
+        let cpus = sys.path().join("devices/system/cpu");
+        fs::create_dir_all(cpus.join("cpu0/cpufreq")).unwrap();
+        fs::write(cpus.join("online"), "0\n").unwrap();
+        let slow = cpus.join("cpu0/cpufreq/scaling_cur_freq");
+        assert!(Command::new("mkfifo").arg(&slow).status().unwrap().success());
+        let mut watch = HostWatch::new(&BTreeMap::new(), false, Out::new(Box::new(|_| {})));
+        watch.frequencies = Some(Frequencies::new(sys.path()));
+        let writer = thread::spawn(move || {
+            // This fails until somebody reads.
+            let open = || OpenOptions::new().write(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(&slow);
+            let mut file = loop {
+                match open() {
+                    Ok(file) => break file,
+                    Err(_) => thread::sleep(Duration::from_millis(1)),
+                }
+            };
+            let asked = Instant::now();
+            file.write_all(b"2000000\n").unwrap();
+            asked
+        });
+        let control = Control::new(Wishes::default(), model::telemetry::watch::Backends::default());
+        let end = watch.read(&control);
+        assert!(end.at < writer.join().unwrap(), "the tick ends before");
+        assert_eq!(watch.gather.take().0.get("host.cpu.frequency[cpu0]"), Some(&2e9));
+    }
 }
