@@ -93,8 +93,8 @@ fn driver_host(data: &RunData, usage: &Usage, from_s: f64, to_s: f64) -> DriverH
     }
 }
 
-/// The target's machine, if an exporter on it reported it. It is not known which device has the data, and one may be
-/// composed of others: takes the highest value of any device.
+/// The target's machine, if an exporter on it reported it. It is not known which device has the data, and a disk or an interface may
+/// be composed of others: takes the highest value of any device.
 fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
     let n_cpus = u32::try_from(usage.instances("remote.cpu.idle").len()).ok()?;
     let share = |metrics: &[&str]| {
@@ -118,8 +118,8 @@ fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
         disk_reads_per_s: most("remote.disk.reads"),
         disk_writes_per_s: most("remote.disk.writes"),
         disk_busy: most("remote.disk.busy_time").map(|share| share.clamp(0.0, 1.0)),
-        received_bytes_per_s: usage.rate("remote.net.received_bytes", from_s, to_s),
-        sent_bytes_per_s: usage.rate("remote.net.sent_bytes", from_s, to_s),
+        received_bytes_per_s: most("remote.net.received_bytes"),
+        sent_bytes_per_s: most("remote.net.sent_bytes"),
     };
     (n_cpus > 0 || told.disk_busy.is_some() || told.sent_bytes_per_s.is_some()).then_some(told)
 }
@@ -154,4 +154,28 @@ fn cache_hit(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
     let hit = usage.rate("database.blocks_hit", from_s, to_s)?;
     let read = usage.rate("database.blocks_read", from_s, to_s)?;
     (hit + read > 0.0).then(|| hit / (hit + read))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::telemetry::reading::{Tick, TickSource};
+
+    use super::*;
+    use crate::run::timeline::Placed;
+    use crate::run::usage::Parties;
+
+    #[test]
+    fn of_a_targets_interfaces_the_busiest_counts() {
+        let values = [("bond0", 30.0), ("eth0", 20.0), ("eth1", 10.0)]
+            .map(|(interface, bytes)| (key("remote.net.sent_bytes", interface), bytes));
+        let tick = Tick {
+            source: TickSource::Remote,
+            end_unix_ns: 0,
+            length_ns: 1_000_000_000,
+            values: values.into(),
+        };
+        let placed = Placed { from_s: 0.0, to_s: 1.0, tick: &tick };
+        let usage = Usage::new(vec![placed], Parties { server: false, driver: true, pgdyno: true });
+        assert_eq!(remote(&usage, 0.0, 1.0).unwrap().sent_bytes_per_s, Some(30.0));
+    }
 }

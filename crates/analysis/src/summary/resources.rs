@@ -101,8 +101,8 @@ pub struct RemoteResources {
     pub disk_writes_per_s: Option<f64>,
     /// Share of time the busiest device was busy, 0 to 1.
     pub disk_busy: Option<f64>,
-    /// Bytes received per second over all interfaces.
+    /// Bytes received per second by the interface with the most.
     pub received_bytes_per_s: Option<f64>,
-    /// Bytes sent per second over all interfaces.
+    /// Bytes sent per second by the interface with the most.
     pub sent_bytes_per_s: Option<f64>,
 }

@@ -117,14 +117,20 @@ pub const METRICS: &[Metric] = &[
          (`instance-iops`, `instance-throughput`) is provisioned for (NVMe log page 0xD0)",
     ),
     gauge("disk.free_bytes", "role", "bytes", "free space for the role's directory (statvfs)"),
-    counter("net.received_bytes", "interface", "bytes", "bytes received (/proc/net/dev)"),
+    counter(
+        "net.received_bytes",
+        "interface",
+        "bytes",
+        "bytes received (/proc/net/dev), of devices and of bonds as a whole, so that no byte counts twice: not of bridges, VLANs and \
+         virtual cables; where there is no device, as in a container, of each interface that is not above others",
+    ),
     counter(
         "net.held_back_packets",
         "interface:allowance",
         "1",
         "packets that an instance's allowance queued or dropped: `bw_in`, `bw_out`, `pps`, … (ethtool -S of the driver ena)",
     ),
-    counter("net.sent_bytes", "interface", "bytes", "bytes sent (/proc/net/dev)"),
+    counter("net.sent_bytes", "interface", "bytes", "bytes sent (/proc/net/dev), of the same interfaces"),
     // The machine of a target, from its node_exporter; the same metrics as for this machine. `[[target]] telemetry`.
     counter("remote.cpu.user", "cpu", "s", "time in user code, niced or not (node_cpu_seconds_total)"),
     counter(

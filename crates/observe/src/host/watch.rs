@@ -15,10 +15,11 @@ use crate::host::backends::BackendTimes;
 use crate::host::cgroup::Groups;
 use crate::host::counters::Counters;
 use crate::host::device::{self, Space};
+use crate::host::network::Network;
 use crate::host::process::{self, IoBytes, Process, RunDelays, Tree};
 use crate::host::provisioned::Provisioned;
 use crate::host::system::Frequencies;
-use crate::host::{disk, network, resctrl, system};
+use crate::host::{disk, resctrl, system};
 use crate::schedule::{Control, LATE_NS, unix_ns};
 use crate::sink::Out;
 
@@ -36,6 +37,7 @@ pub(crate) struct HostWatch {
     counters: Option<Counters>,
     /// Whether memory bandwidth is read: only with counters, and until it turns out not to be there.
     has_bandwidth: bool,
+    network: Network,
     provisioned: Provisioned,
     /// `None` once they turn out not to be there, or to take too long.
     frequencies: Option<Frequencies>,
@@ -103,6 +105,7 @@ impl HostWatch {
             io_bytes: IoBytes::default(),
             counters: None,
             has_bandwidth: false,
+            network: Network::new(Path::new("/sys")),
             provisioned,
             frequencies: Some(Frequencies::new(Path::new("/sys"))),
             server_groups: Groups::new("server"),
@@ -159,7 +162,7 @@ impl HostWatch {
         if let Err(error) = disk::read(&mut self.gather, &self.devices) {
             self.out.unavailable("disk", format!("{error:#}"));
         }
-        if let Err(error) = network::read(&mut self.gather) {
+        if let Err(error) = self.network.read(&mut self.gather) {
             self.out.unavailable("net", format!("{error:#}"));
         }
         self.read_counters();
