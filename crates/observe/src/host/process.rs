@@ -132,7 +132,8 @@ impl Tree {
         let mut used = Used::default();
         add(&mut used, &root);
         let mut processes = vec![Process::of(&root)];
-        let mut level = children(self.pid);
+        let mut kernel = Children::new(listed_children, parents);
+        let mut level = kernel.of(self.pid);
         let is_looked_at = self.turns.next(level.len());
         let mut known = HashMap::new();
         for _ in 0..DEPTH_MAX {
@@ -142,7 +143,7 @@ impl Tree {
                 add(&mut used, &stat);
                 processes.push(Process::of(&stat));
                 let before = self.children.remove(&pid).filter(|_| !is_looked_at(pid));
-                let below = before.unwrap_or_else(|| children(pid));
+                let below = before.unwrap_or_else(|| kernel.of(pid));
                 next.extend(&below);
                 known.insert(pid, below);
             }
@@ -168,16 +169,46 @@ fn stat(pid: i32) -> Option<Stat> {
     Stat::from_read(text.as_slice()).ok()
 }
 
-/// Children of a process's main thread: PostgreSQL has only that one. Without the kernel's list of children
-/// (`CONFIG_PROC_CHILDREN`), looks at the parent of every process.
-fn children(pid: i32) -> Vec<i32> {
-    match fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
-        Ok(text) => text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect(),
-        Err(_) if Path::new("/proc/1/task/1/children").exists() => Vec::new(),
-        Err(_) => {
-            pids_in("/proc").filter(|&child| stat(child).is_some_and(|stat| stat.ppid == pid)).collect()
-        }
+/// The children of processes in one reading: the kernel's list of each, or, where it keeps none (`CONFIG_PROC_CHILDREN`), the
+/// parents of all processes of the machine, which are read once.
+struct Children<L, P> {
+    list: L,
+    parents: P,
+    by_parent: Option<HashMap<i32, Vec<i32>>>,
+}
+
+impl<L, P> Children<L, P>
+where
+    L: Fn(i32) -> Option<Vec<i32>>,
+    P: Fn() -> Vec<(i32, i32)>,
+{
+    /// `list` returns the children of a process, or nothing where there are no lists; `parents` all processes, each with its parent.
+    fn new(list: L, parents: P) -> Children<L, P> {
+        Children { list, parents, by_parent: None }
     }
+
+    fn of(&mut self, pid: i32) -> Vec<i32> {
+        (self.list)(pid).unwrap_or_else(|| {
+            let by_parent = self.by_parent.get_or_insert_with(|| {
+                let mut by_parent: HashMap<i32, Vec<i32>> = HashMap::new();
+                (self.parents)().into_iter().for_each(|(pid, of)| by_parent.entry(of).or_default().push(pid));
+                by_parent
+            });
+            by_parent.get(&pid).cloned().unwrap_or_default()
+        })
+    }
+}
+
+/// Children of a process's main thread: PostgreSQL has only that one. None of a process that has ended.
+fn listed_children(pid: i32) -> Option<Vec<i32>> {
+    match fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
+        Ok(text) => Some(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()),
+        Err(_) => Path::new("/proc/thread-self/children").exists().then(Vec::new),
+    }
+}
+
+fn parents() -> Vec<(i32, i32)> {
+    pids_in("/proc").filter_map(|pid| Some((pid, stat(pid)?.ppid))).collect()
 }
 
 fn pids_in(directory: &str) -> impl Iterator<Item = i32> {
@@ -293,6 +324,22 @@ mod tests {
         assert_eq!(seen.iter().copied().collect::<std::collections::BTreeSet<i32>>().len(), 512);
         let is_looked_at = turns.next(READ_WHOLE);
         assert!(pids.into_iter().all(is_looked_at), "few are read in each tick");
+    }
+
+    #[test]
+    fn without_lists_of_children_all_parents_are_read_once() {
+        let n_read = std::cell::Cell::new(0);
+        let all = || {
+            n_read.set(n_read.get() + 1);
+            vec![(2, 1), (3, 1), (4, 3)]
+        };
+        let mut hidden = Children::new(|_| None, all);
+        assert_eq!([1, 2, 3, 9].map(|pid| hidden.of(pid)), [vec![2, 3], vec![], vec![4], vec![]]);
+        assert_eq!(n_read.get(), 1);
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(parents().iter().any(|(pid, _)| *pid == own));
+        assert_eq!(Children::new(|_| Some(vec![7]), all).of(1), [7]);
+        assert_eq!(n_read.get(), 1, "where there are lists, nothing else is read");
     }
 
     #[test]
