@@ -17,12 +17,14 @@ stage() {
     find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 }
 
-# An archive that is unpacked anywhere, or into /usr/local.
+# An archive that is unpacked anywhere, or into /usr/local. Of directories it has only our own: tar, as root, gives those that are there
+# the owner and the mode of the archive's.
 make_tarball() {
     local stage=$1 name=$2
-    tar -C "$stage" --transform "flags=rSh;s,^\.,$name," --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
-        --numeric-owner --format=gnu --exclude=./share/doc/pgdyno/changelog.Debian.gz --exclude=./share/doc/pgdyno/copyright \
-        -cf - . | gzip -9n >"dist/$name.tar.gz"
+    (cd "$stage" && find . \( ! -type d -o -path '*/pgdyno' -o -path '*/pgdyno/*' \) ! -path ./share/doc/pgdyno/changelog.Debian.gz \
+        ! -path ./share/doc/pgdyno/copyright -print0 | sort -z) |
+        tar -C "$stage" --null --no-recursion --files-from=- --transform "flags=rSh;s,^\.,$name," --mtime="@$SOURCE_DATE_EPOCH" \
+            --owner=0 --group=0 --numeric-owner --format=gnu -cf - | gzip -9n >"dist/$name.tar.gz"
 }
 
 # A .deb and an .rpm of the same tree.
