@@ -39,7 +39,7 @@ use crate::cluster::control::ControlFile;
 use crate::cluster::snapshot::snapshots_dir;
 use crate::process::command::{run_logged, server_command};
 use crate::process::postmaster::postmaster_of;
-use crate::settings::configuration_text;
+use crate::settings::{check_settings, configuration_text};
 use crate::user::account::Account;
 use crate::user::given;
 use crate::user::untrusted;
@@ -250,7 +250,7 @@ impl Cluster {
         given::make(&self.data_dir(), &self.account)?;
         self.run_initdb(options)?;
         let data = self.data_dir();
-        self.write_owned(&data.join(CONFIGURATION), &configuration_text(&BTreeMap::new()))?;
+        self.write_settings(&BTreeMap::new())?;
         let main = data.join("postgresql.conf");
         self.account
             .act(|| files::open_with(&main, OpenOptions::new().append(true)))
@@ -308,6 +308,15 @@ impl Cluster {
         let text =
             format!("# Written by pgdyno at each start; changes are lost.\nlocal all all trust\n{others}");
         self.write_owned(&self.data_dir().join("pg_hba.conf"), &text)
+    }
+
+    /// Writes the configuration of the next start.
+    ///
+    /// # Errors
+    /// When our own servers cannot have one of the settings, or the file cannot be written.
+    pub(crate) fn write_settings(&self, settings: &BTreeMap<String, String>) -> Result<()> {
+        check_settings(settings)?;
+        self.write_owned(&self.data_dir().join(CONFIGURATION), &configuration_text(settings))
     }
 
     /// Writes a file into a directory of the server's user.

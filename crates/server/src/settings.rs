@@ -50,6 +50,9 @@ const DECIDED: [(&str, &str); 16] = [
     ("unix_socket_permissions", "the server listens where pgdyno connects"),
 ];
 
+/// What a configuration file takes for the name of another file (PostgreSQL's guc-file.l).
+const DIRECTIVES: [&str; 3] = ["include", "include_dir", "include_if_exists"];
+
 /// The value as the server accepts it: `25%` of a size becomes megabytes of `ram_bytes`; any other value stays as it
 /// is.
 ///
@@ -77,8 +80,7 @@ pub(crate) fn size_text(bytes: u64) -> String {
 /// When a name is not that of a setting, a value has a line break, or pgdyno decides the setting.
 pub fn check_settings(settings: &BTreeMap<String, String>) -> Result<()> {
     for (name, value) in settings {
-        ensure!(is_setting_name(name), "`{name}` is not the name of a setting");
-        ensure!(!value.contains(['\n', '\r', '\0']), "setting `{name}` has a line break in its value");
+        check_text(name, value)?;
         if let Some((_, reason)) = DECIDED.iter().find(|(decided, _)| decided.eq_ignore_ascii_case(name)) {
             bail!("setting `{name}` cannot be chosen: {reason}; remove it");
         }
@@ -87,6 +89,13 @@ pub fn check_settings(settings: &BTreeMap<String, String>) -> Result<()> {
             "setting `{name}`: `{value}` may not be English, in which pgdyno reads the server's messages; give C"
         );
     }
+    Ok(())
+}
+
+/// Refuses what would be something else than one setting in a configuration file.
+pub(crate) fn check_text(name: &str, value: &str) -> Result<()> {
+    ensure!(is_setting_name(name), "`{name}` is not the name of a setting");
+    ensure!(!value.contains(['\n', '\r', '\0']), "setting `{name}` has a line break in its value");
     Ok(())
 }
 
@@ -101,7 +110,8 @@ pub(crate) fn is_setting_name(name: &str) -> bool {
         word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    !name.is_empty() && name.split('.').all(is_word)
+    let is_directive = DIRECTIVES.iter().any(|directive| directive.eq_ignore_ascii_case(name));
+    !name.is_empty() && name.split('.').all(is_word) && !is_directive
 }
 
 /// The text of a configuration file with these settings. Within quotes PostgreSQL reads `''` as a quote and
@@ -161,6 +171,7 @@ mod tests {
             ("shared buffers", "1GB", "not the name"),
             ("x = 1\ninclude", "y", "not the name"),
             ("", "1", "not the name"),
+            ("Include_Dir", "/etc", "not the name"),
             ("work_mem", "1\nfsync = off", "line break"),
         ] {
             let error = check(name, value).unwrap_err();

@@ -2,9 +2,9 @@
 //! server.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, ensure};
 use files::trust;
 use nix::unistd::geteuid;
 
@@ -28,27 +28,42 @@ pub(crate) struct SocketDir {
 impl SocketDir {
     /// Makes a directory that only `account` (and root) can enter.
     pub(crate) fn create(account: &Account) -> Result<SocketDir> {
-        let mut tried = Vec::new();
-        for base in bases(account) {
-            let base = match trust::check_place(&base) {
-                Ok(base) => base,
-                Err(error) => {
-                    tried.push(format!("`{}`: {error:#}", base.display()));
-                    continue;
-                }
-            };
-            let longest = Scratch::longest_path(&base, NAME_BEGIN).join(SOCKET_FILE);
-            if longest.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
-                tried.push(format!("`{}` is too long", base.display()));
-                continue;
-            }
-            match Scratch::make(&base, NAME_BEGIN, account) {
-                Ok(scratch) => return Ok(SocketDir { path: scratch.given.clone(), _scratch: scratch }),
-                Err(error) => tried.push(format!("`{}`: {error:#}", base.display())),
-            }
-        }
-        bail!("no place for the server's socket: {}; set TMPDIR to a short writable path", tried.join(", "))
+        let is_short = |base: &Path| {
+            let longest = Scratch::longest_path(base, NAME_BEGIN).join(SOCKET_FILE);
+            ensure!(longest.as_os_str().len() <= SOCKET_PATH_BYTES_MAX, "it is too long");
+            Ok(())
+        };
+        let scratch = scratch_where(account, is_short).map_err(|tried| {
+            anyhow!("no place for the server's socket: {tried}; set TMPDIR to a short writable path")
+        })?;
+        Ok(SocketDir { path: scratch.given.clone(), _scratch: scratch })
     }
+}
+
+/// A temporary directory with one of `account` in it, where that user can reach it: the directory for temporary files may be
+/// closed to all others.
+///
+/// # Errors
+/// When there is no such place.
+pub(crate) fn scratch(account: &Account) -> Result<Scratch> {
+    scratch_where(account, |_| Ok(()))
+        .map_err(|tried| anyhow!("no place for temporary files: {tried}; set TMPDIR to a writable path"))
+}
+
+/// Made in the first place that `fits`; the error lists those that were tried.
+fn scratch_where(account: &Account, fits: impl Fn(&Path) -> Result<()>) -> Result<Scratch, String> {
+    let mut tried = Vec::new();
+    for base in bases(account) {
+        let made = trust::check_place(&base).and_then(|base| {
+            fits(&base)?;
+            Scratch::make(&base, NAME_BEGIN, account)
+        });
+        match made {
+            Ok(scratch) => return Ok(scratch),
+            Err(error) => tried.push(format!("`{}`: {error:#}", base.display())),
+        }
+    }
+    Err(tried.join(", "))
 }
 
 /// Removes socket directories, and those in which settings were tried, that a pgdyno left behind;

@@ -26,13 +26,12 @@ pub fn needed(cluster: &Cluster, settings: &BTreeMap<String, String>, page_bytes
     Ok(peak?.div_ceil(page_bytes))
 }
 
-/// `postgres -C shared_memory_size_in_huge_pages` (documentation of 15, Linux Huge Pages).
+/// `postgres -C shared_memory_size_in_huge_pages` (documentation of 15, Linux Huge Pages). The settings are in the file that
+/// each start writes: everybody on the machine can read the arguments of a process, and settings may hold passwords.
 fn asked(cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<u64> {
+    cluster.write_settings(settings)?;
     let mut command = server_command(&cluster.binaries.program("postgres"), &cluster.account, &cluster.root);
     command.arg("-D").arg(cluster.data_dir()).args(["-C", "shared_memory_size_in_huge_pages"]);
-    for (name, value) in settings {
-        command.arg("-c").arg(format!("{name}={value}"));
-    }
     let output = output_of(command).context("query `postgres` for the size of its shared memory")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let pages = said.lines().last().and_then(|line| line.trim().parse::<i64>().ok());

@@ -19,15 +19,15 @@ use nix::unistd::Pid;
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
+use crate::cluster::{Cluster, DATABASE, SUPERUSER};
 use crate::process::command::{ending, server_command, wait_until};
 use crate::process::socket::SocketDir;
 use crate::process::start_error::{self, StartError, StartFault};
 use crate::running::groups;
 use crate::running::listen::{Door, Listen};
 use crate::running::numa::Binding;
+use crate::settings::check_settings;
 use crate::settings::defaults::log_line_prefix;
-use crate::settings::{check_settings, configuration_text};
 use crate::user::account::Account;
 use crate::user::untrusted;
 
@@ -202,8 +202,7 @@ impl Server {
     /// # Errors
     /// When its configuration cannot be written, or it is gone.
     pub fn reconfigure(&self, cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<()> {
-        check_settings(settings)?;
-        cluster.write_owned(&self.data_dir.join(CONFIGURATION), &configuration_text(settings))?;
+        cluster.write_settings(settings)?;
         self.reload()
     }
 
@@ -386,7 +385,7 @@ fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
         data.display()
     );
     cluster.write_access("")?;
-    cluster.write_owned(&data.join(CONFIGURATION), &configuration_text(&options.settings))
+    cluster.write_settings(&options.settings)
 }
 
 /// The existing processes that `parent` started.
