@@ -40,6 +40,7 @@ use crate::binaries::Binaries;
 use crate::binaries::fetch::{Cache, RECEIPT_BYTES_MAX, UNTRUSTED, verify_once};
 use crate::binaries::tree::Tree;
 use crate::process::spawn::spawn;
+use crate::user::beneath::remove_tree;
 use crate::user::untrusted;
 
 /// The compiler whose version is recorded.
@@ -270,7 +271,7 @@ fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBo
     let (work, stage, log) = (place.with("work"), place.with("stage"), place.with("log"));
     for left in [&work, &stage, &place.dir] {
         if left.exists() {
-            fs::remove_dir_all(left).with_context(|| format!("remove `{}`", left.display()))?;
+            remove_tree(left).with_context(|| format!("remove `{}`", left.display()))?;
         }
     }
     let made = stage.join(place.dir.strip_prefix("/").unwrap_or(&place.dir));
@@ -295,8 +296,8 @@ fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBo
             .with_context(|| format!("rename to `{}`", place.dir.display()))
     });
     // The log says what went wrong.
-    fs::remove_dir_all(&work).ok();
-    fs::remove_dir_all(&stage).ok();
+    remove_tree(&work).ok();
+    remove_tree(&stage).ok();
     kept
 }
 

@@ -5,19 +5,22 @@
 //! each step opens one name in the directory opened before, and follows no link.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat, statat, symlinkat,
-    unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat, renameat, statat,
+    symlinkat, unlinkat,
 };
 
 /// Deepest nesting of directories: PostgreSQL has four, and each stays open while its contents are processed.
 pub(crate) const DEPTH_MAX: usize = 64;
+
+/// Begin of the names of directories that are moved up to be removed.
+const ASIDE: &str = "pgdyno-removed-";
 
 /// An open directory, which stays the same one whatever happens to its name.
 #[derive(Debug)]
@@ -136,22 +139,53 @@ impl Held {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
-    /// Removes the entry of this name, with all its contents.
+    /// Removes the entry of this name, with all its contents, however deep they are.
     pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
-        self.remove_from(name, DEPTH_MAX)
+        match self.is_directory(name)? {
+            true => {
+                self.child(name)?.empty()?;
+                Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+            }
+            false => self.remove_file(name),
+        }
     }
 
-    fn remove_from(&self, name: &OsStr, n_deeper: usize) -> io::Result<()> {
-        match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode {
-            mode if FileType::from_raw_mode(mode) != FileType::Directory => return self.remove_file(name),
-            _ if n_deeper == 0 => return Err(too_deep()),
-            _ => {}
+    /// Removes everything in it. Directories go first, so that a marker is there as long as anything else.
+    ///
+    /// Directories that are nested too deep are moved up here and removed from here, so that neither open directories
+    /// nor the stack have to grow with the depth. Going back up through `..` would not do: by moving a directory, its owner
+    /// could lead us anywhere.
+    pub(crate) fn empty(&self) -> io::Result<()> {
+        let (mut due, files): (Vec<_>, Vec<_>) =
+            self.entries()?.into_iter().partition(|(_, facts)| facts.kind == FileType::Directory);
+        while let Some((name, _)) = due.pop() {
+            self.remove_from(&name, DEPTH_MAX, self)?;
+            if due.is_empty() {
+                due = self.entries()?;
+                due.retain(|(_, facts)| facts.kind == FileType::Directory);
+            }
+        }
+        files.iter().try_for_each(|(name, _)| self.remove_file(name))
+    }
+
+    fn remove_from(&self, name: &OsStr, n_deeper: usize, top: &Held) -> io::Result<()> {
+        if !self.is_directory(name)? {
+            return self.remove_file(name);
+        }
+        if n_deeper == 0 {
+            let aside = format!("{ASIDE}{}", files::random_hex(8).map_err(io::Error::other)?);
+            return Ok(renameat(&self.0, name, &top.0, aside)?);
         }
         let child = self.child(name)?;
         for (name, _) in child.entries()? {
-            child.remove_from(&name, n_deeper - 1)?;
+            child.remove_from(&name, n_deeper - 1, top)?;
         }
         Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
+    fn is_directory(&self, name: &OsStr) -> io::Result<bool> {
+        let stat = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
     /// Bytes of all regular files below it, as far as they can be seen.
@@ -188,12 +222,22 @@ impl Facts {
     }
 }
 
+/// Removes the directory at `path` with all its contents, as [`Held::empty`] does; a link in its place is removed itself.
+/// For contents that another user can have made.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.is_dir() {
+        return fs::remove_file(path);
+    }
+    Held::open(path)?.empty()?;
+    fs::remove_dir(path)
+}
+
 /// Adds up to `u64::MAX`: sizes of sparse files can have any sum.
 pub(crate) fn added_up(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// Why nothing is done below a certain depth.
+/// Why nothing is copied below a certain depth.
 pub(crate) fn too_deep() -> io::Error {
     refused(&format!("more than {DEPTH_MAX} directories are nested here; PostgreSQL has four"))
 }
@@ -234,7 +278,6 @@ fn open_dir(at: BorrowedFd, name: &OsStr, flags: OFlags) -> io::Result<Held> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 
@@ -281,8 +324,27 @@ mod tests {
         let way: PathBuf = (0..=DEPTH_MAX + 1).map(|_| "d").collect();
         fs::create_dir_all(outer.path().join(way)).unwrap();
         let held = Held::open(outer.path()).unwrap();
-        let words = held.remove(OsStr::new("d")).unwrap_err().to_string();
-        assert!(words.contains("more than 64 directories"), "{words}");
-        assert_eq!(held.bytes(), 0);
+        fs::write(outer.path().join("d/file"), "1234").unwrap();
+        assert_eq!(held.bytes(), 4);
+        held.remove(OsStr::new("d")).unwrap();
+        assert_eq!(held.entries().unwrap(), []);
+    }
+
+    /// More than a process may have open, and than a stack could take.
+    #[test]
+    fn directories_are_removed_however_deep_they_are() {
+        let outer = tempfile::tempdir_in("/dev/shm").unwrap();
+        fs::write(outer.path().join("kept"), "kept").unwrap();
+        let mut deepest = Held::open(outer.path()).unwrap().child_or_make(OsStr::new("tree")).unwrap();
+        for n in 0..25_000 {
+            deepest = deepest.child_or_make(OsStr::new("d")).unwrap();
+            if n % 1000 == 0 {
+                deepest.make_link(outer.path().join("kept").as_os_str(), OsStr::new("link")).unwrap();
+            }
+        }
+        remove_tree(&outer.path().join("tree")).unwrap();
+        let left: Vec<_> = Held::open(outer.path()).unwrap().entries().unwrap();
+        assert!(left.len() == 1 && left[0].0 == "kept", "{left:?}");
+        assert!(remove_tree(&outer.path().join("tree")).is_err());
     }
 }

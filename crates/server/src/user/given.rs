@@ -10,6 +10,7 @@ use files::trust;
 
 use crate::process_id::ProcessId;
 use crate::user::account::Account;
+use crate::user::beneath::Held;
 
 /// Names the process that uses a [`Scratch`].
 const OWNER_FILE: &str = "owner.json";
@@ -37,21 +38,8 @@ pub(crate) fn remove(dir: &Path) -> Result<()> {
     let owner = Account::of_owner(dir)?;
     let context =
         || format!("remove the contents of `{}` as user `{}`, its owner", dir.display(), owner.name);
-    owner.act(|| empty(dir)).with_context(context)?;
+    owner.act(|| Held::open(dir)?.empty()).with_context(context)?;
     fs::remove_dir(dir).with_context(|| format!("remove `{}`", dir.display()))
-}
-
-/// Directories go first, so that the marker is there as long as anything else.
-fn empty(dir: &Path) -> std::io::Result<()> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => fs::remove_dir_all(entry.path())?,
-            false => files.push(entry.path()),
-        }
-    }
-    files.iter().try_for_each(fs::remove_file)
 }
 
 /// A temporary directory that contains one of the server's user; removed when dropped.

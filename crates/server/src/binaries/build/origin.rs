@@ -19,6 +19,7 @@ use super::{Source, lock, run};
 use crate::binaries::fetch::UNTRUSTED;
 use crate::binaries::unpack::{self, unpack_tar};
 use crate::process::spawn::output_of;
+use crate::user::beneath::remove_tree;
 
 /// Where the files come from.
 #[derive(Debug, PartialEq, Eq)]
@@ -245,9 +246,7 @@ fn mirror(
     let work_dir = home.unwrap_or(builds);
     if !dir.exists() {
         if part.exists() {
-            maker
-                .act(|| fs::remove_dir_all(&part))
-                .with_context(|| format!("remove `{}`", part.display()))?;
+            maker.act(|| remove_tree(&part)).with_context(|| format!("remove `{}`", part.display()))?;
         }
         let mut clone = Command::new("git");
         clone.args(["clone", "--mirror", "--", address]).arg(&part);

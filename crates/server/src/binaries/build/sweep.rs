@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use files::trust;
 
 use crate::binaries::fetch::Cache;
+use crate::user::beneath::remove_tree;
 
 /// Endings of the directories that a build works in.
 const HALF_MADE: [&str; 2] = ["work", "stage"];
@@ -27,7 +28,7 @@ pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
 fn remove_unless_locked(path: &Path) -> bool {
     let lock = path.with_extension("lock");
     let file = files::lock_file(&lock);
-    file.is_ok_and(|file| file.try_lock().is_ok() && fs::remove_dir_all(path).is_ok())
+    file.is_ok_and(|file| file.try_lock().is_ok() && remove_tree(path).is_ok())
 }
 
 #[cfg(test)]
