@@ -8,6 +8,7 @@
 //! HOLDER/pgdyno-snapshots.json, HOLDER/NAME/   the snapshots, where they are kept on another device
 //! HOLDER/pgdyno-wal.json     whose WAL it is, where the WAL is on another device
 //! HOLDER/wal/                the WAL, owned by the server's user
+//! LOCATION/PG_.../           what the server has in a tablespace (`tablespaces`)
 //! ```
 //!
 //! All but `data` and `wal` belongs to the user that runs pgdyno, and nobody else can replace it, because the marker
@@ -19,6 +20,7 @@ pub mod copy;
 pub(crate) mod damaged;
 pub mod snapshot;
 pub mod space;
+pub(crate) mod tablespaces;
 pub mod workspace;
 
 use std::collections::BTreeMap;
@@ -37,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use crate::binaries::Binaries;
 use crate::cluster::control::ControlFile;
 use crate::cluster::snapshot::snapshots_dir;
+use crate::cluster::tablespaces::Belonging;
 use crate::process::command::{run_logged, server_command};
 use crate::process::postmaster::postmaster_of;
 use crate::settings::{check_settings, configuration_text};
@@ -205,7 +208,20 @@ impl Cluster {
         self.facts.write(&self.root)
     }
 
-    /// Removes the cluster, its WAL and its snapshots. Its server must be stopped.
+    /// Marks what the cluster has in tablespaces, so that it can be removed with the cluster. A snapshot does that too.
+    ///
+    /// # Errors
+    /// When a tablespace cannot be read, or is marked as another cluster's.
+    pub fn mark_tablespaces(&self) -> Result<()> {
+        self.belonging()?.mark().map(drop)
+    }
+
+    pub(crate) fn belonging(&self) -> Result<Belonging<'_>> {
+        let data = self.data_dir();
+        Belonging::of(&data, &self.account, (&data, &self.account))
+    }
+
+    /// Removes the cluster, its WAL, its snapshots, and what it has in marked tablespaces. Its server must be stopped.
     pub fn remove(self) -> Result<()> {
         self.wait_until_stopped("remove it")?;
         self.remove_files()
@@ -431,6 +447,8 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
         given::remove(&holder.join(WAL))?;
         fs::remove_dir_all(holder).with_context(|| format!("remove `{}`", holder.display()))?;
     }
+    // Their links are in the data.
+    tablespaces::remove_of(&root.join("data"))?;
     given::remove(&root.join("data"))?;
     // The marker goes last.
     let snapshots = snapshots_dir(root, facts);

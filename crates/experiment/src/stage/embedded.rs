@@ -133,6 +133,25 @@ impl Embedded {
         let binding = os::placement_of(case).context("os.numa")?;
         self.loaded_on = binding.as_ref().map(Binding::words);
         self.start(StartOptions { settings, binding, ..StartOptions::default() })?;
+        let loaded = self.load(case, site, watch);
+        // Also of data that is not complete: it is removed before it is loaded again.
+        let marked = self.cluster.mark_tablespaces();
+        loaded?;
+        marked?;
+        self.stop(StopMode::Fast)?;
+        if disk::has_snapshot(case) {
+            let report = self.cluster.snapshot(LOADED)?;
+            let (size, method) = (bytes(report.bytes as f64), report.method.as_str());
+            let seconds = report.seconds;
+            watch(Progress::Step(format!("snapshot: {size} by {method} in {seconds:.1} s")));
+        }
+        self.label(case, site)?;
+        self.is_fresh = true;
+        Ok(())
+    }
+
+    /// Loads the data over the running server.
+    fn load(&self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
         match DataSource::of(&case.workload.data) {
@@ -166,16 +185,6 @@ impl Embedded {
             }
         }
         session.execute("checkpoint")?;
-        drop(session);
-        self.stop(StopMode::Fast)?;
-        if disk::has_snapshot(case) {
-            let report = self.cluster.snapshot(LOADED)?;
-            let (size, method) = (bytes(report.bytes as f64), report.method.as_str());
-            let seconds = report.seconds;
-            watch(Progress::Step(format!("snapshot: {size} by {method} in {seconds:.1} s")));
-        }
-        self.label(case, site)?;
-        self.is_fresh = true;
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The three facts of `pg_control` that matter here. Their offsets at the head of the file are the same from 9.4 to 18
+//! The facts of `pg_control` that matter here. Their offsets at the head of the file are the same from 9.4 to 18
 //! (PostgreSQL's `catalog/pg_control.h`: system_identifier, pg_control_version, catalog_version_no, state).
 
 use std::path::Path;
@@ -17,6 +17,8 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 pub struct ControlFile {
     /// Identifies the cluster and its copies.
     pub system_identifier: u64,
+    /// Format of the catalogs; it distinguishes directories of servers in a tablespace.
+    pub catalog_version: u32,
     /// Whether it was shut down cleanly, so that a start needs no recovery.
     pub is_shut_down: bool,
 }
@@ -33,7 +35,8 @@ impl ControlFile {
 
     fn parse(bytes: &[u8]) -> Option<ControlFile> {
         let system_identifier = u64::from_ne_bytes(bytes.get(0..8)?.try_into().ok()?);
-        let state = u32::from_ne_bytes(bytes.get(16..20)?.try_into().ok()?);
-        Some(ControlFile { system_identifier, is_shut_down: state == SHUT_DOWN })
+        let number = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let (catalog_version, state) = (number(12)?, number(16)?);
+        Some(ControlFile { system_identifier, catalog_version, is_shut_down: state == SHUT_DOWN })
     }
 }

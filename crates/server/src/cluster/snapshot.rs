@@ -3,22 +3,21 @@
 //! Only pgdyno's user can change them, so that what is restored is what was taken; data and WAL are read and written
 //! with the rights of the server's user.
 
-use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use files::trust;
-use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::copy::{Cached, CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
 use crate::cluster::space::require_space;
+use crate::cluster::tablespaces::Belonging;
 use crate::cluster::{Cluster, ClusterFacts};
-use crate::user::beneath::{Held, added_up};
+use crate::user::account::Account;
+use crate::user::beneath::added_up;
 use crate::user::rights::Rights;
 
 const FACTS_FILE: &str = "snapshot.json";
@@ -98,6 +97,7 @@ impl Cluster {
             let place = if held_as == WAL { self.wal_dir() } else { place.clone() };
             trees.push(Tree { from: ours(dir.join(held_as)), to: theirs(place) });
         }
+        self.expect_own_tablespaces(name, &facts)?;
         let found_bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
         ensure!(
             found_bytes == facts.bytes,
@@ -110,6 +110,25 @@ impl Cluster {
         let report = mirror(&trees, &SKIPPED, cached)?;
         self.set_restoring(None)?;
         Ok(report)
+    }
+
+    /// What a snapshot keeps of tablespaces may replace only what is still this cluster's: other servers may share their
+    /// locations.
+    fn expect_own_tablespaces(&self, name: &str, facts: &SnapshotFacts) -> Result<()> {
+        let mut tablespaces = facts.outside.iter().filter(|(held_as, _)| held_as != WAL).peekable();
+        if tablespaces.peek().is_none() {
+            return Ok(());
+        }
+        // An interrupted restore may have left half a control file in the data directory.
+        let kept = self.snapshot_dir(name).join("data");
+        let belonging = Belonging::of(&self.data_dir(), &self.account, (&kept, &Account::ourselves()))?;
+        tablespaces.try_for_each(|(held_as, place)| belonging.expect_own(held_as, place)).with_context(|| {
+            format!(
+                "snapshot `{name}` of cluster `{}` is not restored, and nothing was changed; remove the cluster with pgdyno \
+                 server remove, and by hand what no server needs of its tablespaces, and load it again",
+                self.root.display()
+            )
+        })
     }
 
     /// Whether a snapshot of this name was taken.
@@ -155,7 +174,7 @@ impl Cluster {
             .mode(0o700)
             .create(dir)
             .with_context(|| format!("create `{}`", dir.display()))?;
-        let outside = self.account.act(|| self.outside())?;
+        let outside = self.outside()?;
         let theirs = |path| Side { path, rights: Rights::Of(&self.account) };
         let mut trees = vec![Tree { from: theirs(self.data_dir()), to: ours(dir.join("data")) }];
         for (held_as, place) in &outside {
@@ -179,31 +198,14 @@ impl Cluster {
         Ok(report)
     }
 
-    /// Directories that belong to the cluster but lie outside its data directory: a separate WAL, tablespaces.
+    /// Directories that belong to the cluster but lie outside its data directory: a separate WAL, and its directories in
+    /// tablespaces, which are marked.
     fn outside(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut outside = Vec::new();
         if self.facts.wal_holder.is_some() {
             outside.push((WAL.to_string(), self.wal_dir()));
         }
-        let path = self.data_dir().join("pg_tblspc");
-        let context = || format!("read `{}`", path.display());
-        let links = Held::open(&self.data_dir()).and_then(|data| data.child(OsStr::new("pg_tblspc")));
-        let links = links.with_context(context)?;
-        for (link, facts) in links.entries().with_context(context)? {
-            let place = match facts.kind {
-                FileType::Symlink => path.join(links.link(&link).with_context(context)?),
-                _ => path.join(&link),
-            };
-            let context = || format!("read `{}`", place.display());
-            let place = place.canonicalize().with_context(context)?;
-            // Of a tablespace's location, only PostgreSQL's directories belong to the cluster.
-            for (name, _) in Held::open(&place).and_then(|held| held.entries()).with_context(context)? {
-                if name.as_bytes().starts_with(b"PG_") {
-                    let held_as = format!("tablespace-{}-{}", link.display(), name.display());
-                    outside.push((held_as, place.join(name)));
-                }
-            }
-        }
+        outside.extend(self.belonging()?.mark()?);
         Ok(outside)
     }
 }

@@ -85,9 +85,77 @@ fn a_separate_wal_and_a_tablespace_are_restored_too() {
     let cluster = Cluster::create(&installed(), &place.path().join("cluster"), &options).unwrap();
     assert!(cluster.wal_dir().starts_with(&wal) && cluster.wal_dir().join("archive_status").exists());
     cluster.account.own(&space).unwrap();
+    // Another release has its own directory in the same location.
+    let foreign = space.join("PG_14_202107181");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("rows"), "of another server").unwrap();
     let make_space = format!("create tablespace s location '{}'", space.display());
-    comes_back(cluster, &[&make_space, "set default_tablespace = s", FILL]);
+    let fill = [make_space.as_str(), "set default_tablespace = s", FILL];
+    comes_back(cluster, &fill);
     assert_eq!(fs::read_dir(&wal).unwrap().count(), 0, "the WAL is left");
+    assert_eq!(names_in(&space), ["PG_14_202107181"], "the tablespace is left");
+    // Loading again needs the same directory.
+    let again = || {
+        let cluster = Cluster::create(&installed(), &place.path().join("again"), &options).unwrap();
+        run(&cluster, StopMode::Fast, &fill);
+        cluster
+    };
+    let cluster = again();
+    cluster.mark_tablespaces().unwrap();
+    assert_eq!(ask_of(&cluster, "select pg_tablespace_size('s') > 0"), "t");
+    cluster.remove().unwrap();
+    let mut cluster = again();
+    cluster.snapshot("loaded").unwrap();
+    fs::write(foreign.join("rows"), "changed").unwrap();
+    cluster.restore("loaded").unwrap();
+    assert_eq!(fs::read_to_string(foreign.join("rows")).unwrap(), "changed");
+    only_its_own_is_overwritten(cluster, &space);
+}
+
+/// Another server takes the directory of a tablespace after the snapshot: it is neither overwritten nor removed.
+fn only_its_own_is_overwritten(mut cluster: Cluster, space: &Path) {
+    let refused = |cluster: &mut Cluster| format!("{:#}", cluster.restore("loaded").unwrap_err());
+    let own = names_in(space).into_iter().find(|name| name.starts_with("PG_15_")).unwrap();
+    fs::rename(space.join(&own), space.join("aside")).unwrap();
+    fs::create_dir(space.join(&own)).unwrap();
+    cluster.account.own(&space.join(&own)).unwrap();
+    fs::write(space.join(&own).join("rows"), "of another server").unwrap();
+    let why = refused(&mut cluster);
+    assert!(why.contains("does not carry the mark"), "{why}");
+    assert!(cluster.facts.restoring.is_none());
+    fs::rename(space.join(&own), space.join("other")).unwrap();
+    fs::rename(space.join("aside"), space.join(&own)).unwrap();
+    // PostgreSQL itself removes the mark with the directory, and makes another without one.
+    let location = format!("create tablespace s location '{}'", space.display());
+    run_all(&cluster, &["drop table t", "drop tablespace s", &location]);
+    let why = refused(&mut cluster);
+    assert!(why.contains("no tablespace of"), "{why}");
+    cluster.remove().unwrap();
+    assert_eq!(names_in(space), ["PG_14_202107181", own.as_str(), "other"], "what has no mark stays");
+}
+
+fn run_all(cluster: &Cluster, statements: &[&str]) {
+    let server = Server::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let mut admin = session(&server.conninfo());
+    for statement in statements {
+        admin.execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    drop(admin);
+    server.stop(StopMode::Fast).unwrap();
+}
+
+fn ask_of(cluster: &Cluster, sql: &str) -> String {
+    let server = Server::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let answer = ask(&mut session(&server.conninfo()), sql);
+    server.stop(StopMode::Fast).unwrap();
+    answer
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 #[test]
