@@ -25,7 +25,7 @@ pub mod workspace;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -403,6 +403,33 @@ impl ClusterFacts {
             .with_context(|| format!("write `{}`", path.display()))
     }
 
+    /// As `write`, also on a full disk: there, the record is written over the one that is there, which needs no space. A
+    /// power cut may leave a damaged one then, which does not stop a removal.
+    fn write_to_remove(&self, root: &Path) -> Result<()> {
+        let written = self.write(root);
+        let kind =
+            written.as_ref().err().and_then(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
+        if !matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) {
+            return written;
+        }
+        match ClusterFacts::read(root) {
+            Ok(present) if present.is_complete => self.overwrite(root).or(written),
+            // It does not look complete anyway.
+            _ => Ok(()),
+        }
+    }
+
+    fn overwrite(&self, root: &Path) -> Result<()> {
+        let mut text = serde_json::to_vec(self)?;
+        let mut file = files::open_with(&root.join(MARKER), OpenOptions::new().write(true))?;
+        let length = usize::try_from(file.metadata()?.len())?;
+        // Without line breaks it is shorter.
+        ensure!(text.len() <= length, "the record has grown");
+        text.resize(length, b' ');
+        file.write_all(&text)?;
+        Ok(file.sync_all()?)
+    }
+
     /// Stands for the record of a cluster whose marker cannot be read.
     pub(crate) fn unknown(wal_holder: Option<PathBuf>) -> ClusterFacts {
         ClusterFacts {
@@ -428,7 +455,7 @@ pub(crate) fn has_marker(root: &Path) -> bool {
 /// Removes those directories of a cluster that carry pgdyno's markers.
 pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<()> {
     // A cluster that is only partly removed may not look complete.
-    ClusterFacts { is_complete: false, ..facts.clone() }.write(root)?;
+    ClusterFacts { is_complete: false, ..facts.clone() }.write_to_remove(root)?;
     let holders = [(&facts.wal_holder, WAL_MARKER), (&facts.snapshot_holder, SNAPSHOT_MARKER)];
     for (holder, marker) in holders {
         let Some(holder) = holder.as_deref().filter(|holder| fs::symlink_metadata(holder).is_ok()) else {
@@ -523,7 +550,7 @@ fn make_root(root: &Path, account: &Account) -> Result<PathBuf> {
     let parent = trust::make_place(root.parent().unwrap_or(Path::new("")))?;
     let root = parent.join(name);
     match given::make_outer(&root, account) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             bail!("`{}` already exists; name a new directory for the cluster", root.display())
         }
         made => made.with_context(|| format!("create `{}`", root.display()))?,

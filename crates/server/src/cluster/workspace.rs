@@ -238,10 +238,9 @@ impl Workspace {
                 return Err(error).with_context(|| format!("lock `{}`", path.display()));
             }
         }
-        // Only for messages: the lock decides.
-        lock.set_len(0)?;
-        lock.rewind()?;
-        lock.write_all(&serde_json::to_vec(&ProcessId::current())?)?;
+        // Only for messages: the lock decides, also where a full disk has no room for this.
+        let note = serde_json::to_vec(&ProcessId::current())?;
+        lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(&note)).ok();
         Ok(Claim { root: self.dir.join(name), lock })
     }
 
@@ -350,6 +349,8 @@ fn read_holder(lock: &mut File) -> Option<ProcessId> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     fn key(scale: &str) -> ClusterKey {
@@ -389,6 +390,56 @@ mod tests {
         workspace.claim(&key("1")).unwrap();
     }
 
+    /// A file system of 64 KiB in a directory, until this is dropped.
+    struct SmallDisk<'a>(&'a Path);
+
+    impl SmallDisk<'_> {
+        /// `None` where this user may not mount.
+        fn mount(dir: &Path) -> Option<SmallDisk<'_>> {
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", "size=64k,mode=755", "none"]).arg(dir).stderr(Stdio::null());
+            mount.status().is_ok_and(|status| status.success()).then_some(SmallDisk(dir))
+        }
+
+        fn fill(&self) {
+            let mut filler = File::create(self.0.join("filler")).unwrap();
+            while filler.write_all(&[1; 512]).is_ok() {}
+        }
+    }
+
+    impl Drop for SmallDisk<'_> {
+        fn drop(&mut self) {
+            Command::new("umount").arg("--lazy").arg(self.0).status().ok();
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_removed_from_a_full_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(disk) = SmallDisk::mount(dir.path()) else { return };
+        let workspace = Workspace::open(dir.path()).unwrap();
+        let root = dir.path().join(key("1").directory_name());
+        let name = key("1").directory_name();
+        let make = |wal_holder| {
+            fs::create_dir_all(root.join("data/base")).unwrap();
+            fs::write(root.join("data/base/1"), "rows").unwrap();
+            let facts = ClusterFacts { is_complete: true, ..ClusterFacts::unknown(wal_holder) };
+            fs::write(root.join("pgdyno-cluster.json"), serde_json::to_vec_pretty(&facts).unwrap()).unwrap();
+            drop(workspace.claim(&key("1")).unwrap());
+            disk.fill();
+        };
+        // What prevents a removal leaves a cluster that does not look complete.
+        make(Some(dir.path().join("filler")));
+        let refused = workspace.remove(&name).unwrap_err().to_string();
+        assert!(refused.contains("may not belong to cluster"), "{refused}");
+        let left = ClusterFacts::read(&root).unwrap();
+        assert!(!left.is_complete && root.join("data/base/1").exists(), "{left:?}");
+        fs::remove_file(dir.path().join("filler")).unwrap();
+        make(None);
+        workspace.remove(&name).unwrap();
+        assert!(!root.exists());
+    }
+
     #[test]
     fn a_directory_that_is_not_ours_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
@@ -407,7 +458,7 @@ mod tests {
         fs::create_dir(&like_ours).unwrap();
         fs::write(like_ours.join("photo.jpg"), "precious").unwrap();
         assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
-        fs::remove_file(like_ours.join("photo.jpg")).unwrap();
+        fs::rename(like_ours.join("photo.jpg"), like_ours.join("restore.log")).unwrap();
         assert_eq!(workspace.sweep().unwrap(), [key("1").directory_name()]);
     }
 }
