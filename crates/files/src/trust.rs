@@ -11,6 +11,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use nix::unistd::{Gid, Group, Uid, User, geteuid};
+use rustix::fs::{fgetxattr, lgetxattr};
+use rustix::io::Errno;
 
 use crate::regular;
 
@@ -18,6 +20,8 @@ const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 /// In a directory with this bit, only the owner of an entry or of the directory can rename or remove the entry.
 const STICKY: u32 = 0o1000;
+/// Where file systems keep an access control list; a file without one has no such attribute (acl(5), xattr(7)).
+const ACL: &str = "system.posix_acl_access";
 /// The system follows as many links in one path.
 const LINKS_MAX: u32 = 40;
 
@@ -74,7 +78,8 @@ pub fn check_program(path: &Path, uid: u32) -> Result<()> {
     check_way(path, Some(uid), LINKS_MAX)?;
     let path = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
     let facts = fs::symlink_metadata(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let fault = fault(&facts).filter(|_| facts.uid() != uid || writer(&facts).is_some());
+    let is_written = || writer(&facts, &|| has_list(&path)).is_some();
+    let fault = fault(&path, &facts).filter(|_| facts.uid() != uid || is_written());
     ensure!(fault.is_none(), "`{}` would be executed, but {}", path.display(), fault.unwrap_or_default());
     check(path.parent().unwrap_or(&path), Content::Programs, Some(uid)).map(drop)
 }
@@ -104,19 +109,24 @@ pub fn make_place(path: &Path) -> Result<PathBuf> {
 pub fn open(path: &Path) -> io::Result<File> {
     let file = regular::open(path)?;
     let facts = file.metadata()?;
-    match fault(&facts) {
+    let has_list = || is_list(fgetxattr(&file, ACL, &mut [0u8; 0][..]));
+    match fault_of(&facts, &has_list) {
         Some(why) => Err(io::Error::new(io::ErrorKind::InvalidInput, why)),
         None => Ok(file),
     }
 }
 
-/// Why a file or directory with this metadata cannot be trusted; `None` if it can, as far as its directory can.
-pub fn fault(facts: &Metadata) -> Option<String> {
+/// Why the file or directory at `path`, with this metadata, cannot be trusted; `None` if it can, as far as its directory can.
+pub fn fault(path: &Path, facts: &Metadata) -> Option<String> {
+    fault_of(facts, &|| has_list(path))
+}
+
+fn fault_of(facts: &Metadata, has_list: &dyn Fn() -> bool) -> Option<String> {
     if !is_trusted(facts.uid()) {
         return Some(format!("it belongs to {}, who may have changed it", user_name(facts.uid())));
     }
     // The mode of a link lets everybody write, but nobody can.
-    let writer = writer(facts).filter(|_| !facts.is_symlink());
+    let writer = if facts.is_symlink() { None } else { writer(facts, has_list) };
     writer.map(|who| format!("{who} can write it"))
 }
 
@@ -206,7 +216,7 @@ fn check_real(path: &Path, content: Content, other: Option<u32>) -> Result<PathB
         );
         // Everything below it was found to be ours or root's.
         let is_guarded = facts.mode() & STICKY != 0 && is_above;
-        if let Some(who) = writer(&facts).filter(|_| !is_guarded) {
+        if let Some(who) = writer(&facts, &|| has_list(dir)).filter(|_| !is_guarded) {
             anyhow::bail!("directory `{}` can be written by {who}; {advice}", dir.display());
         }
     }
@@ -219,18 +229,30 @@ fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw() || fs::metadata("/").is_ok_and(|root| root.uid() == uid)
 }
 
-/// Who can write to a file or directory besides its owner. An access control list that lets somebody write shows in the
-/// bits of the group (acl(5)).
-fn writer(facts: &Metadata) -> Option<String> {
+/// Who can write to a file or directory besides its owner. With an access control list, the bits of the group are the most
+/// that anybody named in it may do (acl(5)): these need not be the group's members.
+fn writer(facts: &Metadata, has_list: &dyn Fn() -> bool) -> Option<String> {
     if facts.mode() & WRITABLE_BY_OTHERS != 0 {
         return Some("every user".to_string());
     }
     let mut users = [facts.uid(), geteuid().as_raw()].into_iter();
-    if facts.mode() & WRITABLE_BY_GROUP == 0 || users.any(|uid| is_private_group(facts.gid(), uid)) {
+    if facts.mode() & WRITABLE_BY_GROUP == 0 {
         return None;
+    }
+    if users.any(|uid| is_private_group(facts.gid(), uid)) {
+        return has_list().then(|| "whoever its access control list names".to_string());
     }
     let group = Group::from_gid(Gid::from_raw(facts.gid())).ok().flatten();
     Some(format!("group `{}`", group.map_or(facts.gid().to_string(), |group| group.name)))
+}
+
+fn has_list(path: &Path) -> bool {
+    is_list(lgetxattr(path, ACL, &mut [0u8; 0][..]))
+}
+
+/// Whether the question for the list says that there is one. If it cannot be answered, there may be one.
+fn is_list(answer: rustix::io::Result<usize>) -> bool {
+    !matches!(answer, Err(Errno::NODATA | Errno::OPNOTSUPP))
 }
 
 /// Whether the user is the group's only member: distributions that make files group-writable give every user a group of
@@ -283,6 +305,43 @@ mod tests {
         assert_eq!(found, inner.canonicalize().unwrap(), "links are resolved once");
         fs::write(inner.join("file"), "").unwrap();
         assert!(refused(&inner.join("file")).contains("is not a directory"));
+    }
+
+    /// An access control list that lets the stranger write, as file systems keep it (linux/posix_acl_xattr.h): tag,
+    /// permissions and id of the owner, a user, the group, the mask and others.
+    fn list_for_the_stranger() -> Vec<u8> {
+        let entries =
+            [(1, 7, u32::MAX), (2, 7, STRANGER), (4, 5, u32::MAX), (0x10, 7, u32::MAX), (0x20, 5, u32::MAX)];
+        let bytes = entries.into_iter().flat_map(|(tag, permissions, id): (u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+        });
+        2u32.to_le_bytes().into_iter().chain(bytes).collect()
+    }
+
+    #[test]
+    fn a_private_group_excuses_no_access_control_list() {
+        let dir = tempfile::tempdir().unwrap();
+        set(dir.path(), 0o775);
+        let list = list_for_the_stranger();
+        let is_private = check_directory(dir.path()).is_ok();
+        let flags = rustix::fs::XattrFlags::empty();
+        // Where users share a group, or the file system has no lists, nothing is excused.
+        if !is_private || rustix::fs::setxattr(dir.path(), ACL, &list, flags).is_err() {
+            return;
+        }
+        let mode = fs::metadata(dir.path()).unwrap().mode() & 0o777;
+        let refused = format!("{:#}", check_directory(dir.path()).unwrap_err());
+        assert!(
+            mode == 0o775 && refused.contains("whoever its access control list names"),
+            "{mode:o} {refused}"
+        );
+        let file = dir.path().join("file");
+        fs::write(&file, "text").unwrap();
+        rustix::fs::setxattr(&file, ACL, &list, flags).unwrap();
+        assert!(read(&file, 100).unwrap_err().to_string().contains("access control list"));
+        assert!(fault(&file, &fs::metadata(&file).unwrap()).is_some());
+        set(&file, 0o755);
+        assert_eq!(read(&file, 100).unwrap(), b"text", "the mask lets nobody write");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Tree {
 
 fn describe(path: &Path) -> Result<String> {
     let facts = fs::symlink_metadata(path)?;
-    if let Some(why) = trust::fault(&facts) {
+    if let Some(why) = trust::fault(path, &facts) {
         bail!(why);
     }
     let mode = facts.permissions().mode() & 0o7777;

@@ -195,7 +195,7 @@ fn directory(tree: &str) -> Result<PathBuf> {
 
 /// A build runs code from the files: as root, only files that nobody else can have written are accepted.
 fn expect_own(path: &Path, facts: &Metadata) -> Result<()> {
-    let fault = trust::fault(facts).filter(|_| geteuid().is_root());
+    let fault = trust::fault(path, facts).filter(|_| geteuid().is_root());
     ensure!(
         fault.is_none(),
         "server.source: code in `{}` would be run as root, and {}; run pgdyno as its owner, or make all of it root's \
