@@ -15,6 +15,7 @@ use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_files::Machine;
+use crate::queue;
 
 /// Begin of the names of our control groups: no other is ever removed.
 pub(crate) const GROUP: &str = "pgdyno-";
@@ -38,6 +39,9 @@ pub(crate) enum Line {
         /// Kernel's `boot_id` when the line was written.
         #[serde(default)]
         boot_id: String,
+        /// Files that the kernel resets with this one, and their values before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reset: Vec<(String, String)>,
     },
     Set {
         path: String,
@@ -94,8 +98,9 @@ impl Journal {
             "`{}` is full: restore values before more are set",
             self.path.display()
         );
+        let reset = queue::reset_with(machine, path);
         let (path, wanted) = (path.to_string(), wanted.to_string());
-        self.append(&Line::Setting { path, before, wanted, boot_id })
+        self.append(&Line::Setting { path, before, wanted, boot_id, reset })
     }
 
     pub(crate) fn set(&self, path: &str, is: &str) -> Result<()> {
@@ -199,12 +204,13 @@ impl Journal {
                 self.path.display(),
                 line.path()
             );
-            ensure!(
-                is_of_kernel(line.path()),
-                "`{}` names `{}`, which is not a kernel setting",
-                self.path.display(),
-                line.path()
-            );
+            for path in line.paths() {
+                ensure!(
+                    is_of_kernel(path),
+                    "`{}` names `{path}`, which is not a kernel setting",
+                    self.path.display()
+                );
+            }
         }
         Ok(lines)
     }
@@ -236,11 +242,11 @@ impl Journal {
 
     fn put_back(&self, machine: &Machine, path: &str, lines: &[Line]) -> Fate {
         let first = lines.iter().find_map(|line| match line {
-            Line::Setting { path: of, before, .. } if of == path => Some(before.as_str()),
+            Line::Setting { path: of, before, reset, .. } if of == path => Some((before.as_str(), reset)),
             _ => None,
         });
         let last = last_set(path, lines, self.stays);
-        let Some(before) = first else {
+        let Some((before, reset)) = first else {
             return Fate::GivenUp("its previous value is unknown".to_string());
         };
         if !machine.exists(path) {
@@ -251,8 +257,13 @@ impl Journal {
             Ok(now) => now,
             Err(error) => return kept(last.unwrap_or_default().to_string(), &format!("{error:#}")),
         };
+        // Also if it is there already: a process that was killed may have restored this one alone.
+        let with_reset = |now: String| match queue::put_back(machine, reset) {
+            Ok(()) => Fate::Back,
+            Err(error) => kept(now, &format!("{error:#}")),
+        };
         if now == before {
-            return Fate::Back;
+            return with_reset(now);
         }
         if let Some(is) = last
             && is != now
@@ -263,7 +274,7 @@ impl Journal {
         }
         let written = machine.write(path, before);
         match (written, machine.read(path)) {
-            (Ok(()), Ok(now)) if now == before => Fate::Back,
+            (Ok(()), Ok(now)) if now == before => with_reset(now),
             (Err(error), is) => kept(is.unwrap_or(now), &format!("{error:#}")),
             (_, is) => kept(is.unwrap_or(now), "the kernel does not accept its previous value"),
         }
@@ -275,6 +286,15 @@ impl Line {
         match self {
             Line::Setting { path, .. } | Line::Set { path, .. } | Line::Group { path, .. } => path,
         }
+    }
+
+    /// Every file that it names.
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        let reset = match self {
+            Line::Setting { reset, .. } => reset.as_slice(),
+            _ => &[],
+        };
+        std::iter::once(self.path()).chain(reset.iter().map(|(path, _)| path.as_str()))
     }
 
     /// False for a group that pgdyno would not have made.

@@ -15,6 +15,7 @@ use model::load::hands::Undone;
 
 use crate::journal::{GROUP, Journal};
 use crate::kernel_files::Machine;
+use crate::queue;
 
 const DIR: &str = "/run/pgdyno";
 const LOCK: &str = "/run/pgdyno/os.lock";
@@ -107,6 +108,7 @@ impl Keeper {
         }
         let journal = Journal::to_stay_at(self.machine.path(KEPT));
         let lines = journal.forget_changed(&self.machine, path, &before)?;
+        let reset = queue::reset_with(&self.machine, path);
         let refused = match set_in(&journal, &self.machine, path, value) {
             Ok(is) if is == value => return Ok(before),
             Ok(is) => {
@@ -119,6 +121,7 @@ impl Keeper {
         let is_back = || self.machine.read(path).is_ok_and(|now| now == before);
         if !is_back() {
             self.machine.write(path, &before).with_context(|| format!("{refused:#}"))?;
+            queue::put_back(&self.machine, &reset).with_context(|| format!("{refused:#}"))?;
         }
         if is_back() {
             journal.keep(&lines)?;

@@ -7,6 +7,7 @@ mod keeper;
 mod kernel_files;
 mod knob;
 pub mod pages;
+mod queue;
 
 pub use journal::REMOVED;
 pub use keeper::{Keeper, undo_kept, undo_left, undo_left_within, undo_own};
