@@ -27,6 +27,7 @@ use dataset::session::{self, STOPPED};
 use dataset::{layout, loading, schema};
 use host::Keeper;
 use model::experiment::case::WorkloadSpec;
+use model::experiment::plan::Plan;
 use model::load::LoadSpec;
 use model::load::drive::DriveOrder;
 use model::run::RunRecord;
@@ -47,6 +48,8 @@ use crate::spot::Spot;
 pub struct Site<'a> {
     /// Cache for binaries and clusters.
     pub cache: &'a Cache,
+    /// The plan whose runs are made, if there is one: what it needs stays in the cache.
+    pub plan: Option<&'a Plan>,
     /// Number of servers that run at once and share this machine: two in a duet, otherwise one.
     pub n_servers: u64,
     /// Memory of this machine for one of them, for settings given as a share.
@@ -94,6 +97,7 @@ impl<'a> Site<'a> {
     pub(crate) fn bare(cache: &'a Cache) -> Site<'a> {
         Site {
             cache,
+            plan: None,
             n_servers: 1,
             memory_bytes: 1 << 30,
             most_clients: 1,

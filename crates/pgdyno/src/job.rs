@@ -121,12 +121,12 @@ impl Job {
         server::process::socket::sweep_sockets();
         // In this order: the watchdog is dismissed when the values are restored.
         let (watchdog, keeper) = self.os.take().map(|os| (os.watchdog, os.keeper)).unzip();
-        let cache = Cache::default_location()?;
+        let (cache, program) = (Cache::default_location()?, own_program()?);
         let now = || jiff::Timestamp::now().to_string();
-        let program = own_program()?;
         let spot = terms.spot.map(spot::elsewhere);
         let site = Site {
             cache: &cache,
+            plan: Some(&self.plan),
             n_servers: terms.n_servers,
             memory_bytes: server::settings::defaults::memory_bytes() / terms.n_servers,
             most_clients: preview::most_clients(&self.plan),

@@ -310,7 +310,8 @@ fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>>
 }
 
 /// Frees space for the case's cluster, whose place is claimed: removes the least recently used items from the cache,
-/// within the budget and as long as disks are too full.
+/// within the budget and as long as disks are too full. Clusters that other cases of the plan need are removed only where a disk
+/// is too full.
 ///
 /// # Errors
 /// When there is not enough space; then nothing was removed.
@@ -336,8 +337,9 @@ pub(crate) fn make_room(case: &Case, claim: &Claim, site: &Site, watch: &mut Wat
     let kept_bytes: u64 = parts.iter().filter(is_kept).map(|part| part.bytes).sum();
     let present_bytes: u64 = present.iter().map(|(_, bytes)| bytes).sum();
     let incoming_bytes = kept_bytes.saturating_sub(present_bytes);
-    let removed =
-        budget::make_room(site.cache, &budget, incoming_bytes, &|| Ok(lacks(&present)?.is_empty()))?;
+    let has_room = || Ok(lacks(&present)?.is_empty());
+    let needed = site.plan.map(|plan| names(&clusters(plan, site.n_servers), site)).unwrap_or_default();
+    let removed = budget::make_room(site.cache, &budget, incoming_bytes, &needed, &has_room)?;
     tell(&removed, &budget, watch);
     refuse(lacks(&present)?)
 }

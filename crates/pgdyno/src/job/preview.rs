@@ -37,6 +37,7 @@ pub(crate) fn look(
     let mut screen = Screen::of_one();
     let site = Site {
         cache: &cache,
+        plan: None,
         n_servers,
         memory_bytes: server::settings::defaults::memory_bytes() / n_servers,
         most_clients: most_clients(plan),

@@ -4,6 +4,7 @@
 //! fetched binaries stay, because they could not be fetched again without the network. When a cluster or a build was
 //! used last is the modification time of a file next to it, in a directory that only the owner of the cache writes to.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self};
 use std::path::{Path, PathBuf};
@@ -170,7 +171,8 @@ impl Holdings {
 
 /// Removes what was used least recently until `incoming_bytes` more fit into the budget and `has_room` says that disks
 /// have room; `has_room` is asked again after each. Returns what was removed. Where the budget cannot be kept, because
-/// what is in use or comes in is larger, everything else is removed, and what is needed is created all the same.
+/// what is in use, needed or comes in is larger, everything else is removed, and what is needed is created all the same.
+/// Clusters whose name is `needed` would have to be loaded again: they are removed last, and only for room on disks.
 ///
 /// # Errors
 /// When the cache cannot be read. What cannot be removed is left.
@@ -178,14 +180,18 @@ pub fn make_room(
     cache: &Cache,
     budget: &Budget,
     incoming_bytes: u64,
+    needed: &BTreeSet<String>,
     has_room: &dyn Fn() -> Result<bool>,
 ) -> Result<Vec<Item>> {
     let Some(budget_bytes) = budget.bytes else { return Ok(Vec::new()) };
     let holdings = Holdings::of(cache)?;
     let mut left_bytes = holdings.bytes.saturating_add(incoming_bytes);
     let mut removed = Vec::new();
-    for item in holdings.idle() {
-        if left_bytes <= budget_bytes && has_room()? {
+    let is_needed = |item: &Item| item.kind == Kind::Cluster && needed.contains(&item.name);
+    let mut items: Vec<&Item> = holdings.idle().collect();
+    items.sort_by_key(|item| is_needed(item));
+    for item in items {
+        if (left_bytes <= budget_bytes || is_needed(item)) && has_room()? {
             break;
         }
         if remove(cache, item).is_ok() {
@@ -272,6 +278,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::cluster::ClusterFacts;
 
     #[test]
     fn budgets_are_sizes_and_shares() {
@@ -317,10 +324,10 @@ mod tests {
         let other = files::lock_file(&with_ending(&dir("second"), "lock")).unwrap();
         other.lock_shared().unwrap();
         assert_eq!(names(&Holdings::of(&cache).unwrap().items), ["third", "second", "first"]);
-        let always = || Ok(true);
-        assert_eq!(names(&make_room(&cache, &budget(3072), 0, &always).unwrap()), Vec::<&str>::new());
-        assert_eq!(names(&make_room(&cache, &budget(3072), 1, &always).unwrap()), ["third"]);
-        assert_eq!(names(&make_room(&cache, &budget(0), 0, &always).unwrap()), ["first"]);
+        let (none, always) = (BTreeSet::new(), || Ok(true));
+        assert_eq!(names(&make_room(&cache, &budget(3072), 0, &none, &always).unwrap()), Vec::<&str>::new());
+        assert_eq!(names(&make_room(&cache, &budget(3072), 1, &none, &always).unwrap()), ["third"]);
+        assert_eq!(names(&make_room(&cache, &budget(0), 0, &none, &always).unwrap()), ["first"]);
         assert!(dir("second").exists() && !dir("third").exists() && !dir("first").exists());
     }
 
@@ -330,8 +337,35 @@ mod tests {
         let n_left =
             || fs::read_dir(builds_dir(&cache)).unwrap().flatten().filter(|e| e.path().is_dir()).count();
         let has_room = || Ok(n_left() <= 1);
+        let none = BTreeSet::new();
         let unlimited = Budget { bytes: None, origin: String::new() };
-        assert!(make_room(&cache, &unlimited, 0, &has_room).unwrap().is_empty(), "nothing may be removed");
-        assert_eq!(names(&make_room(&cache, &budget(1 << 40), 0, &has_room).unwrap()), ["a", "b"]);
+        assert!(
+            make_room(&cache, &unlimited, 0, &none, &has_room).unwrap().is_empty(),
+            "nothing may be removed"
+        );
+        assert_eq!(names(&make_room(&cache, &budget(1 << 40), 0, &none, &has_room).unwrap()), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_the_plan_needs_is_removed_only_for_room_on_disks() {
+        let (_place, cache) = cache_with(&[]);
+        let names_of = ["aged-000000000001", "needed-000000000002", "other-000000000003"];
+        for (n, name) in names_of.iter().enumerate() {
+            let root = cache.clusters_dir().join(name);
+            fs::create_dir_all(root.join("data")).unwrap();
+            fs::write(root.join("data/rows"), [b'x'; 4096]).unwrap();
+            let facts = ClusterFacts::unknown(None);
+            fs::write(root.join("pgdyno-cluster.json"), serde_json::to_vec(&facts).unwrap()).unwrap();
+            let used = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + n as u64);
+            files::lock_file(&with_ending(&root, "lock")).unwrap().set_modified(used).unwrap();
+        }
+        let needed = BTreeSet::from([names_of[0].to_string(), names_of[1].to_string()]);
+        let is_there = |name: &str| cache.clusters_dir().join(name).exists();
+        let removed = make_room(&cache, &budget(0), 1 << 30, &needed, &|| Ok(true)).unwrap();
+        assert_eq!(names(&removed), [names_of[2]]);
+        let has_room = || Ok(!is_there(names_of[0]));
+        let removed = make_room(&cache, &budget(0), 1 << 30, &needed, &has_room).unwrap();
+        assert_eq!(names(&removed), [names_of[0]]);
+        assert!(is_there(names_of[1]));
     }
 }

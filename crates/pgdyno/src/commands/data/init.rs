@@ -119,6 +119,7 @@ impl Order<'_> {
         );
         let site = Site {
             cache: &cache,
+            plan: None,
             n_servers: 1,
             memory_bytes: server::settings::defaults::memory_bytes(),
             most_clients: 1,
