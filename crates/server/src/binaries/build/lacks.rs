@@ -3,13 +3,14 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
+use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 use super::maker::Maker;
 use super::origin::is_hash;
-use super::{BuildPlace, Recipe, Source, TREE, clean_environment, compiler, configure_options, label_of};
+use super::{BuildPlace, Recipe, Source, TREE, compiler, configure_options, label_of};
 use crate::binaries::fetch::Cache;
 use crate::process::spawn::output_of;
 
@@ -43,19 +44,32 @@ pub fn lacks(cache: &Cache, source: &Source) -> Option<String> {
     if is_here || source.revision.is_none() {
         return None;
     }
-    let mut command = Command::new("git");
-    clean_environment(command.args(["ls-remote", "--quiet", "--", source.tree, "HEAD"]));
-    let why = match output_of(command) {
+    let why = match ask_for_head(source.tree) {
         Ok(output) if output.status.success() => return None,
         Ok(output) => {
             String::from_utf8_lossy(&output.stderr).lines().next_back().unwrap_or_default().to_string()
         }
-        Err(error) => error.to_string(),
+        Err(error) => format!("{error:#}"),
     };
     Some(format!(
         "the repository `{}` cannot be read from here ({why}); give server.source a copy of it that this machine can read",
         source.tree
     ))
+}
+
+/// What git says about a repository on another machine, asked as whoever would fetch it: with root's keys and credential
+/// helpers, root would talk to a machine that only the server's user is to fetch from, and find what that user cannot read.
+fn ask_for_head(address: &str) -> Result<Output> {
+    let maker = Maker::of_what_is_fetched()?;
+    let home = maker.passing_home()?;
+    let home = home.as_ref().map(|scratch| scratch.given.as_path());
+    let mut command = Command::new(GIT);
+    command.args(["ls-remote", "--quiet", "--", address, "HEAD"]);
+    maker.prepare(&mut command, home);
+    if let Some(home) = home {
+        command.current_dir(home);
+    }
+    output_of(command).context("cannot run `git`")
 }
 
 fn is_on_path(tool: &str) -> bool {
@@ -159,6 +173,45 @@ mod tests {
         });
         assert_eq!(lacks_of(&gone, Some("REL_12_1")), None);
         assert!(lacks_of(&gone, Some("REL_12_2")).is_some());
+    }
+
+    const TEST: &str = "binaries::build::lacks::tests::root_asks_another_machine_as_the_servers_user";
+    const AGAIN: &str = "PGDYNO_TEST_AGAIN";
+
+    /// In a process of its own, which finds a `git` of ours.
+    #[test]
+    fn root_asks_another_machine_as_the_servers_user() {
+        let source = Source { tree: "https://other.example/pg.git", revision: Some("master") };
+        if env::var_os(AGAIN).is_some() {
+            let why = lacks(&Cache::at("/nowhere"), &source).unwrap();
+            return assert!(why.contains("cannot be read from here (no network)"), "{why}");
+        }
+        let place = testbed::place();
+        let log = place.path().join("log");
+        fs::write(&log, "").unwrap();
+        fs::set_permissions(&log, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        for tool in REPOSITORY_TOOLS.iter().chain(&TOOLS) {
+            let text = format!(
+                "#!/bin/sh\necho \"$(id -u) $HOME $1\" >>{}\npwd\necho no network >&2\nexit 1\n",
+                log.display()
+            );
+            crate::binaries::write_program(&place.path().join(tool), &text);
+        }
+        let path = format!("{}:{}", place.path().display(), env::var("PATH").unwrap());
+        let home = place.path().join("home");
+        let mut again = Command::new(env::current_exe().unwrap());
+        again.args([TEST, "--exact"]).env(AGAIN, "").env("PATH", path).env("HOME", &home);
+        let ended = again.output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        let account = crate::user::account::Account::choose().unwrap();
+        let said = fs::read_to_string(&log).unwrap();
+        let asked = said.lines().find(|line| line.ends_with(" ls-remote")).expect("git was asked");
+        assert!(asked.starts_with(&format!("{} ", account.uid)), "{asked}");
+        assert_eq!(asked.contains(&home.display().to_string()), !account.is_switched, "{asked}");
+        if account.is_switched {
+            let home = asked.split(' ').nth(1).unwrap();
+            assert!(!Path::new(home).exists(), "{home} is left");
+        }
     }
 
     #[test]

@@ -17,8 +17,9 @@ use super::{clean_environment, run};
 use crate::binaries::fetch::UNTRUSTED;
 use crate::binaries::unpack::{self, unpack_tar};
 use crate::process::environment;
+use crate::process::socket;
 use crate::user::account::Account;
-use crate::user::given;
+use crate::user::given::{self, Scratch};
 
 /// Name of the user's own directory, within one that belongs to pgdyno's user.
 const HOME: &str = "d";
@@ -65,6 +66,11 @@ impl Maker {
         }
         account.check_reach(&home)?;
         Ok(Some(home))
+    }
+
+    /// An empty home of the other user, which is gone with what is returned; `None` if this process's user does the work.
+    pub(super) fn passing_home(&self) -> Result<Option<Scratch>> {
+        self.0.as_ref().map(socket::scratch).transpose()
     }
 
     /// Does `work` on files with the maker's rights.
