@@ -5,6 +5,7 @@
 //! ROOT/data/                 the data directory, owned by the server's user
 //! ROOT/snapshots/NAME/       copies of data and WAL
 //! ROOT/server.log            log of the last start
+//! ROOT/restore.log           what the programs said that restored an archive
 //! HOLDER/pgdyno-snapshots.json, HOLDER/NAME/   the snapshots, where they are kept on another device
 //! HOLDER/pgdyno-wal.json     whose WAL it is, where the WAL is on another device
 //! HOLDER/wal/                the WAL, owned by the server's user
@@ -55,6 +56,8 @@ pub const DATABASE: &str = "pgdyno";
 pub(crate) const CONFIGURATION: &str = "pgdyno.conf";
 
 pub(crate) const MARKER: &str = "pgdyno-cluster.json";
+/// What the programs say that restore an archive.
+pub(crate) const RESTORE_LOG: &str = "restore.log";
 pub(crate) const WAL_MARKER: &str = "pgdyno-wal.json";
 const SNAPSHOT_MARKER: &str = "pgdyno-snapshots.json";
 /// Name of the WAL's directory in its holder.

@@ -169,7 +169,7 @@ fn a_cluster_whose_creation_or_removal_was_interrupted_before_or_after_its_marke
         name.iter().for_each(|name| std::fs::write(root.join(name), "").unwrap());
         place.run(&["server", "list"]).expect(0);
     };
-    for left in [None, Some("pgdyno-cluster.json.tmp"), Some("server.log")] {
+    for left in [None, Some("pgdyno-cluster.json.tmp"), Some("server.log"), Some("restore.log")] {
         for args in [&["clean"][..], &["server", "remove", &name]] {
             leave(left);
             place.run(args).expect(0);

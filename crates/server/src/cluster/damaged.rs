@@ -11,14 +11,16 @@ use anyhow::{Context, Result, ensure};
 use files::trust;
 
 use crate::cluster::workspace::is_directory_name;
-use crate::cluster::{ClusterFacts, MARKER, MARKER_BYTES_MAX, WAL_MARKER, has_marker, remove_cluster_files};
+use crate::cluster::{
+    ClusterFacts, MARKER, MARKER_BYTES_MAX, RESTORE_LOG, WAL_MARKER, has_marker, remove_cluster_files,
+};
 use crate::user::account::Account;
 
 /// Names the directory of a cluster's snapshots if they are elsewhere. The marker names it too, but may be lost.
 const SNAPSHOT_HOLDER: &str = "pgdyno-snapshots-at.json";
 
 /// Everything that is in the directory of a cluster at any moment of its life.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     MARKER,
     SNAPSHOT_HOLDER,
     "pgdyno-snapshots-at.json.new",
@@ -32,6 +34,7 @@ const NAMES: [&str; 13] = [
     "initdb.log",
     "single-user.log",
     "single-user.sql",
+    RESTORE_LOG,
 ];
 
 /// Whether the cluster can neither be used nor be distinguished from an unfinished one: its marker can be trusted but

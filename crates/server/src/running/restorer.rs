@@ -11,7 +11,7 @@ use wire::conninfo::keyword_text;
 use wire::{Conninfo, Host, Secret};
 
 use crate::binaries::{series, version_num};
-use crate::cluster::{Cluster, DATABASE, SUPERUSER};
+use crate::cluster::{Cluster, DATABASE, RESTORE_LOG, SUPERUSER};
 use crate::process::command::server_command;
 use crate::process::spawn::output_of;
 use crate::running::launch::Server;
@@ -50,7 +50,7 @@ impl Restorer {
             account: cluster.account.clone(),
             dbname: dbname_of(&conninfo),
             password: None,
-            log: cluster.root.join("restore.log"),
+            log: cluster.root.join(RESTORE_LOG),
         }
     }
 
