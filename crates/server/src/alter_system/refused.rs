@@ -15,7 +15,7 @@ const QUOTED: &str = "ALTER SYSTEM quotes a list in it as one name";
 const SESSION: &str = "it is of a session or a transaction, not of a server";
 
 /// Names with the reason why they are refused. A star stands for any rest of a name.
-const REFUSED: [(&str, &str); 80] = [
+const REFUSED: [(&str, &str); 81] = [
     ("allow_alter_system", "without it nothing could be put back"),
     ("allow_in_place_tablespaces", DAMAGES),
     ("allow_system_table_mods", DAMAGES),
@@ -63,6 +63,10 @@ const REFUSED: [(&str, &str); 80] = [
     ("max_slot_wal_keep_size", COPIES),
     ("max_wal_senders", COPIES),
     ("password_encryption", ADMITS),
+    (
+        "pg_stat_statements.max",
+        "a restart with a lower one loses the statistics of some statements of this server for good",
+    ),
     ("pg_stat_statements.save", "a restart without it loses the statistics of this server for good"),
     ("port", REACHES),
     ("post_auth_delay", REACHES),
@@ -148,6 +152,7 @@ mod tests {
         }
         check("pg_stat_statements.track", "all", None);
         check("pg_stat_statements.save", "off", Some("loses the statistics"));
+        check("pg_stat_statements.max", "100", Some("loses the statistics"));
         check("track_commit_timestamp", "off", Some("loses the commit timestamps"));
         check("max_prepared_transactions", "0", Some("keep the server from starting"));
         check("synchronous_standby_names", "a, b", None);
