@@ -69,7 +69,7 @@ fn expect_ours_alone(dir: &Path) -> Result<()> {
         let path = entry.with_context(refused)?.path();
         // A run that is written makes and removes files meanwhile.
         let Ok(facts) = path.symlink_metadata() else { continue };
-        if let Some(fault) = files::trust::fault(&facts) {
+        if let Some(fault) = files::trust::fault(&path, &facts) {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             return Err(anyhow::anyhow!("`{name}`: {fault}")).with_context(refused);
         }
