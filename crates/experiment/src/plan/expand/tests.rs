@@ -66,7 +66,7 @@ fn threads_without_clients_are_refused_and_not_left_out() {
     let plan = plan_of(&format!("exclude = [{{clients = 1, threads = 4}}]\n{load}")).unwrap();
     let threads = plan.cases.iter().map(|case| (case.workload.n_clients, case.workload.n_threads));
     assert_eq!(threads.collect::<Vec<_>>(), [(1, 1), (4, 1), (4, 4)]);
-    let shared = "[workload]\nclients = 4\nthreads = 3\n[[driver]]\nname = \"a\"\n[[driver]]\nname = \"b\"\n";
+    let shared = "[workload]\nclients = 4\nthreads = 3\n[[driver]]\nvia = [\"ssh\", \"a\"]\n[[driver]]\nvia = [\"ssh\", \"b\"]\n";
     let message = plan_of(shared).unwrap_err();
     assert!(message.contains("3 threads for 2 clients of each driver"), "{message}");
     let mistaken = plan_of(&format!("exclude = [{{clients = 9}}]\n{load}")).unwrap_err();

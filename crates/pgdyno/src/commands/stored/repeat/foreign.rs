@@ -462,7 +462,7 @@ mod tests {
             ("[workload]\nkind = \"scripts\"\nscripts = [{text = \"\\\\shell evil\"}]", "\n    \\shell evil"),
             ("[workload]\nkind = \"scripts\"\nscripts = [{file = \"/tmp/evil\"}]", "the file `/tmp/evil`"),
             ("[workload]\nrestore_from = \"/tmp/evil\"", "workload.data: the file `/tmp/evil`"),
-            ("[workload]\nscale = 0", "it contradicts itself"),
+            ("[workload]\nclients = 0", "it contradicts itself"),
         ] {
             let refused = format!("{:#}", decided("", more, &[]).unwrap_err());
             assert!(refused.contains(expected), "{more}: {refused}");
