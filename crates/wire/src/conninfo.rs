@@ -17,8 +17,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::link::TcpLimits;
 pub use crate::secret::Secret;
+use crate::tcp_limits::TcpLimits;
 pub use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
 pub use values::{

@@ -17,6 +17,7 @@ mod rows;
 pub mod scan;
 mod secret;
 pub mod session;
+mod tcp_limits;
 pub mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
@@ -28,3 +29,4 @@ pub use quote::{quote_ident, quote_literal};
 pub use reply::{ServerError, parse_error};
 pub use scan::{Flow, Reply, Scanner, TransactionStatus};
 pub use session::{Copied, Limit, Rows, Session, SessionError};
+pub use tcp_limits::TcpLimits;

@@ -11,8 +11,8 @@ use super::{
     Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, ProtocolVersion, RequireAuth,
     TargetSessionAttrs, encryption, service,
 };
-use crate::link::TcpLimits;
 use crate::secret::Secret;
+use crate::tcp_limits::TcpLimits;
 
 const PORT_DEFAULT: u16 = 5432;
 
