@@ -586,18 +586,3 @@ fn a_side_of_a_duet_is_no_measurement_by_itself() {
     assert_eq!((found.len(), found[0].id), (1, "took-turns"));
     assert!(found[0].evidence.contains("30 of 60 slices"), "{found:?}");
 }
-
-#[test]
-fn a_remote_server_needs_no_share_in_the_foreign_cpu_of_the_drivers_machine() {
-    let mut data = quiet::run(1);
-    data.record.server_is_local = false;
-    for tick in &mut data.ticks {
-        tick.values.retain(|key, _| !key.starts_with("server.cpu"));
-    }
-    set_metric(&mut data, "host.cpu.user", -10.0, 50.0, 0.1);
-    set_metric(&mut data, "host.cpu.system", -10.0, 50.0, 0.02);
-    assert_eq!(findings_of(data.clone()), []);
-    set_metric(&mut data, "host.cpu.system", -10.0, 50.0, 0.2);
-    let findings = findings_of(data);
-    assert!(findings[0].evidence.contains("of the driver's machine"), "{findings:?}");
-}
