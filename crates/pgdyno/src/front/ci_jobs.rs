@@ -1,5 +1,6 @@
 //! Checks that the jobs in `deploy/ci` fit their script and pgdyno: arguments, options, variables, results and exit codes.
 
+#[cfg(test)]
 mod at_work;
 
 use std::path::Path;

@@ -459,7 +459,10 @@ mod tests {
         for (more, expected) in [
             ("[server.settings]\narchive_command = \"evil\"", "server.settings: archive_command = evil"),
             ("[server]\nbin_dir = \"/tmp/evil\"", "server.bin_dir: /tmp/evil"),
-            ("[workload]\nkind = \"scripts\"\nscripts = [{text = \"\\\\shell evil\"}]", "\n    \\shell evil"),
+            (
+                "[workload]\nkind = \"scripts\"\nscripts = [{name = \"x\", text = \"\\\\shell evil\"}]",
+                "\n    \\shell evil",
+            ),
             ("[workload]\nkind = \"scripts\"\nscripts = [{file = \"/tmp/evil\"}]", "the file `/tmp/evil`"),
             ("[workload]\nrestore_from = \"/tmp/evil\"", "workload.data: the file `/tmp/evil`"),
             ("[workload]\nclients = 0", "it contradicts itself"),
