@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn the_age_of_the_server_process_is_that_after_the_login_and_hands_that_cannot_restore_may_end() {
         let dir = testbed::place();
-        // They are told an age, say it, and refuse everything.
+        // They repeat the age of their order, and refuse everything.
         let then = r#"read -r order; age=${order#*age_s\":}; age=${age%%\}*}
             echo "{\"hands\":{\"ready\":{\"no_disks\":\"$age\"}}}"
             while read -r line; do case $line in *ping*) ;; *) echo '{"hands":{"refused":"no"}}' ;; esac; done"#;

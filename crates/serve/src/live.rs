@@ -83,7 +83,7 @@ impl Lives {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Whether pages will be told at once that it has ended.
+    /// Whether pages will hear at once that it has ended.
     pub(crate) fn are_ending(&self) -> bool {
         let followed = lock(&self.followed);
         let mut own = followed.iter().filter(|((name, _), _)| self.is_companion(name));

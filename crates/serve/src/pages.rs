@@ -66,7 +66,7 @@ impl Site {
         self.lives.end();
     }
 
-    /// Whether a page needs the report of what has ended, or will be told so at once.
+    /// Whether a page needs the report of what has ended, or will hear at once that it has.
     pub(crate) fn owes_report(&self, patience: Duration) -> bool {
         self.lives.are_ending() || self.promises.are_open(patience)
     }

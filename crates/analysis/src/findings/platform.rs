@@ -91,7 +91,7 @@ fn cpu_quota(context: &RunContext) -> Option<Finding> {
     // The server's before the driver's, where both are in one group.
     let mut groups: Vec<Group> = groups.collect();
     groups.sort_by(|a, b| b.share().total_cmp(&a.share()).then(b.instance.cmp(&a.instance)));
-    // A group of pgdyno's own has the quota that the case asks for. It may be throttled, and another one above or beside it too.
+    // A group of pgdyno's own has the quota that the case asks for. It may be throttled, and so may another one.
     let asks = context.data.record.case.os.contains_key("cpu_quota");
     let is_doubt =
         |group: &&Group| group.share() > THROTTLED && !(asks && group.instance.contains("/pgdyno-"));

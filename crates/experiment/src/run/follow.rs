@@ -74,7 +74,7 @@ pub(crate) struct Follow<'a, 'w> {
     watch: &'a mut Watch<'w>,
     pub(crate) judge: Judge,
     orders: Orders,
-    /// The phase that was told last; the ramp-up at first.
+    /// The phase that was reported last; the ramp-up at first.
     phase: Phase,
     t: u32,
     committed: u64,

@@ -251,7 +251,7 @@ fn drivers_that_wait_for_their_beginning_are_pinged_and_one_that_dies_is_noticed
 }
 
 #[test]
-fn a_process_id_of_a_container_is_not_taken_for_one_of_ours() {
+fn a_process_id_of_a_container_is_not_taken_for_one_of_this_machine() {
     let dir = testbed::place();
     let own = speaker(dir.path(), "own", "cat >/dev/null");
     let in_container =

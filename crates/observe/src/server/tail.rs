@@ -22,7 +22,7 @@ const LINE_MAX_BYTES: usize = 64 * 1024;
 /// Bytes read per check; the rest waits for the next one.
 const LOOK_MAX_BYTES: u64 = 8 * 1024 * 1024;
 /// Limits for events from log lines in one second, ordinary ones and trouble. If every transaction of a load fails, each writes a
-/// line; those must not hide why the server crashed.
+/// line; those may not hide why the server crashed.
 const ORDINARY_PER_S_MAX: u32 = 50;
 const TROUBLE_PER_S_MAX: u32 = 50;
 

@@ -238,7 +238,7 @@ fn a_page_does_not_continue_with_the_points_of_another_follower() {
 }
 
 #[test]
-fn each_page_has_a_place_until_too_many_are_open_and_the_next_is_told_so() {
+fn each_page_has_a_place_until_too_many_are_open_and_the_next_hears_so() {
     let place = Place::new();
     let _run = Run::begin(&place, 60);
     let serving = place.serve();
@@ -278,7 +278,7 @@ fn a_server_that_ends_with_a_run_sends_its_report_before_and_says_nothing_of_oth
         get(address, ended["to"].as_str().unwrap(), "")
     });
     drop(run);
-    // The page was told that nobody measures any more, and the report is being drawn.
+    // The page has heard that nobody measures any more, and the report is being drawn.
     std::thread::sleep(Duration::from_secs(2));
     serving.end_with_report(Duration::from_secs(10));
     let report = browser.join().unwrap();

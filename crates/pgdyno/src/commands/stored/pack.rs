@@ -62,7 +62,7 @@ fn names(dir: &Path) -> String {
     if names.is_empty() { "no machine".to_string() } else { Vec::from_iter(names).join(", ") }
 }
 
-/// What a case asks for.
+/// Names of machines and files in a case.
 fn asked(case: &Case) -> Vec<String> {
     let server = &case.server;
     let mut names = vec![server.source.to_string()];
@@ -85,7 +85,7 @@ fn asked(case: &Case) -> Vec<String> {
     names
 }
 
-/// What a run came across.
+/// Names and addresses of machines in the record of a run.
 fn met(record: &RunRecord) -> Vec<String> {
     let hosts = [&record.host, &record.driver_host].into_iter().flatten();
     let mut names: Vec<String> = hosts.map(|host| host.hostname.clone()).collect();

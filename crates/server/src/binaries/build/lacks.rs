@@ -178,7 +178,7 @@ mod tests {
     const TEST: &str = "binaries::build::lacks::tests::root_asks_another_machine_as_the_servers_user";
     const AGAIN: &str = "PGDYNO_TEST_AGAIN";
 
-    /// In a process of its own, which finds a `git` of ours.
+    /// In a process of its own, which finds our `git`.
     #[test]
     fn root_asks_another_machine_as_the_servers_user() {
         let source = Source { tree: "https://other.example/pg.git", revision: Some("master") };

@@ -49,7 +49,7 @@ pub(super) struct Bench {
 pub(super) struct Run {
     pub(super) counts: Counts,
     pub(super) errors: Vec<(SqlState, u64)>,
-    /// By interval.
+    /// Connections of each interval.
     pub(super) connects: Vec<Connects>,
     pub(super) latency_ns_min: f64,
     pub(super) latency_ns_max: f64,
