@@ -9,6 +9,7 @@ mod passfile;
 mod require_auth;
 mod resolve;
 mod service;
+mod tcp_limits;
 mod values;
 
 use std::collections::BTreeMap;
@@ -18,9 +19,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::secret::Secret;
-use crate::tcp_limits::TcpLimits;
 pub use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
+pub use tcp_limits::TcpLimits;
 pub use values::{
     ChannelBinding, LoadBalanceHosts, ProtocolVersion, SslCertMode, SslMode, SslNegotiation,
     TargetSessionAttrs, TlsVersion,

@@ -17,10 +17,9 @@ mod rows;
 pub mod scan;
 mod secret;
 pub mod session;
-mod tcp_limits;
 pub mod tls;
 
-pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
+pub use conninfo::{Conninfo, ConninfoError, Host, Secret, TcpLimits};
 pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, address_toward, connect};
 pub use libpq_text::Units;
 pub use link::{Link, Want};
@@ -29,4 +28,3 @@ pub use quote::{quote_ident, quote_literal};
 pub use reply::{ServerError, parse_error};
 pub use scan::{Flow, Reply, Scanner, TransactionStatus};
 pub use session::{Copied, Limit, Rows, Session, SessionError};
-pub use tcp_limits::TcpLimits;

@@ -17,9 +17,15 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use rustix::net::{self, RecvFlags, SendFlags};
 use rustls::ClientConnection;
 
-use crate::tcp_limits::TcpLimits;
+use crate::conninfo::TcpLimits;
 use crate::tls::TlsSetup;
 
+/// A TCP connection breaks after this time of unacknowledged data or silence of its peer if `tcp_user_timeout` is not
+/// set: long enough to see and report a stall, short enough to notice a dead host.
+const USER_TIMEOUT_MS_DEFAULT: u32 = 30_000;
+/// Idle time before the first keepalive probe, and the time between probes.
+const KEEPALIVE_IDLE_S_DEFAULT: u32 = 15;
+const KEEPALIVE_INTERVAL_S_DEFAULT: u32 = 5;
 /// Most addresses of one name to try.
 const ADDRESSES_MAX: usize = 64;
 /// `connect` on a unix socket blocks only while the server's queue is full; this limits the wait.
@@ -38,6 +44,27 @@ enum Stream {
     Unix(UnixStream),
 }
 
+fn set_limits(stream: &TcpStream, limits: &TcpLimits) -> nix::Result<()> {
+    let limit = |given: Option<u32>, default| Some(given.unwrap_or(default)).filter(|limit| *limit > 0);
+    if let Some(ms) = limit(limits.user_timeout_ms, USER_TIMEOUT_MS_DEFAULT) {
+        setsockopt(stream, sockopt::TcpUserTimeout, &ms)?;
+    }
+    if limits.has_no_keepalives {
+        return Ok(());
+    }
+    setsockopt(stream, sockopt::KeepAlive, &true)?;
+    if let Some(s) = limit(limits.keepalives_idle_s, KEEPALIVE_IDLE_S_DEFAULT) {
+        setsockopt(stream, sockopt::TcpKeepIdle, &s)?;
+    }
+    if let Some(s) = limit(limits.keepalives_interval_s, KEEPALIVE_INTERVAL_S_DEFAULT) {
+        setsockopt(stream, sockopt::TcpKeepInterval, &s)?;
+    }
+    if let Some(n) = limit(limits.keepalives_count, 0) {
+        setsockopt(stream, sockopt::TcpKeepCount, &n)?;
+    }
+    Ok(())
+}
+
 /// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
@@ -52,7 +79,7 @@ impl Link {
     pub(crate) fn start_tcp(address: SocketAddr, limits: &TcpLimits) -> io::Result<Link> {
         let stream = TcpStream::from(mio::net::TcpStream::connect(address)?);
         stream.set_nodelay(true)?;
-        limits.apply(&stream)?;
+        set_limits(&stream, limits)?;
         Ok(Link { stream: Stream::Tcp(stream), tls: None })
     }
 

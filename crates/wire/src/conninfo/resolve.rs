@@ -9,10 +9,9 @@ use super::parse::{self, Parsed};
 use super::passfile::{self, Wanted};
 use super::{
     Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, ProtocolVersion, RequireAuth,
-    TargetSessionAttrs, encryption, service,
+    TargetSessionAttrs, TcpLimits, encryption, service,
 };
 use crate::secret::Secret;
-use crate::tcp_limits::TcpLimits;
 
 const PORT_DEFAULT: u16 = 5432;
 
