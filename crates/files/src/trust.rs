@@ -22,6 +22,14 @@ const WRITABLE_BY_OTHERS: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 /// Where file systems keep an access control list; a file without one has no such attribute (acl(5), xattr(7)).
 const ACL: &str = "system.posix_acl_access";
+/// A longer list, of some 500 entries, is taken for one that lets others write.
+const LIST_BYTES_MAX: usize = 4096;
+/// Its version; entries of 8 bytes follow, with kind, rights and number of a user or group (linux/posix_acl_xattr.h).
+const LIST_HEAD_BYTES: usize = 4;
+/// Entries of users and of groups by name, `ACL_USER` and `ACL_GROUP`.
+const NAMED: [u16; 2] = [0x02, 0x08];
+/// `ACL_WRITE`.
+const WRITE: u16 = 2;
 /// The system follows as many links in one path.
 const LINKS_MAX: u32 = 40;
 
@@ -78,7 +86,7 @@ pub fn check_program(path: &Path, uid: u32) -> Result<()> {
     check_way(path, Some(uid), LINKS_MAX)?;
     let path = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
     let facts = fs::symlink_metadata(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let is_written = || writer(&facts, &|| has_list(&path)).is_some();
+    let is_written = || writer(&facts, &|| list_lets_others_write(&path)).is_some();
     let fault = fault(&path, &facts).filter(|_| facts.uid() != uid || is_written());
     ensure!(fault.is_none(), "`{}` would be executed, but {}", path.display(), fault.unwrap_or_default());
     check(path.parent().unwrap_or(&path), Content::Programs, Some(uid)).map(drop)
@@ -109,8 +117,8 @@ pub fn make_place(path: &Path) -> Result<PathBuf> {
 pub fn open(path: &Path) -> io::Result<File> {
     let file = regular::open(path)?;
     let facts = file.metadata()?;
-    let has_list = || is_list(fgetxattr(&file, ACL, &mut [0u8; 0][..]));
-    match fault_of(&facts, &has_list) {
+    let lets_others = || lets_others_write(|list| fgetxattr(&file, ACL, list));
+    match fault_of(&facts, &lets_others) {
         Some(why) => Err(io::Error::new(io::ErrorKind::InvalidInput, why)),
         None => Ok(file),
     }
@@ -118,15 +126,15 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Why the file or directory at `path`, with this metadata, cannot be trusted; `None` if it can, as far as its directory can.
 pub fn fault(path: &Path, facts: &Metadata) -> Option<String> {
-    fault_of(facts, &|| has_list(path))
+    fault_of(facts, &|| list_lets_others_write(path))
 }
 
-fn fault_of(facts: &Metadata, has_list: &dyn Fn() -> bool) -> Option<String> {
+fn fault_of(facts: &Metadata, lets_others: &dyn Fn() -> bool) -> Option<String> {
     if !is_trusted(facts.uid()) {
         return Some(format!("it belongs to {}, who may have changed it", user_name(facts.uid())));
     }
     // The mode of a link lets everybody write, but nobody can.
-    let writer = if facts.is_symlink() { None } else { writer(facts, has_list) };
+    let writer = if facts.is_symlink() { None } else { writer(facts, lets_others) };
     writer.map(|who| format!("{who} can write it"))
 }
 
@@ -216,7 +224,7 @@ fn check_real(path: &Path, content: Content, other: Option<u32>) -> Result<PathB
         );
         // Everything below it was found to be ours or root's.
         let is_guarded = facts.mode() & STICKY != 0 && is_above;
-        if let Some(who) = writer(&facts, &|| has_list(dir)).filter(|_| !is_guarded) {
+        if let Some(who) = writer(&facts, &|| list_lets_others_write(dir)).filter(|_| !is_guarded) {
             anyhow::bail!("directory `{}` can be written by {who}; {advice}", dir.display());
         }
     }
@@ -230,8 +238,8 @@ fn is_trusted(uid: u32) -> bool {
 }
 
 /// Who can write to a file or directory besides its owner. With an access control list, the bits of the group are the most
-/// that anybody named in it may do (acl(5)): these need not be the group's members.
-fn writer(facts: &Metadata, has_list: &dyn Fn() -> bool) -> Option<String> {
+/// that anybody named in it may do (acl(5)): these need not be the group's members. `lets_others` reads that list.
+fn writer(facts: &Metadata, lets_others: &dyn Fn() -> bool) -> Option<String> {
     if facts.mode() & WRITABLE_BY_OTHERS != 0 {
         return Some("every user".to_string());
     }
@@ -240,19 +248,31 @@ fn writer(facts: &Metadata, has_list: &dyn Fn() -> bool) -> Option<String> {
         return None;
     }
     if users.any(|uid| is_private_group(facts.gid(), uid)) {
-        return has_list().then(|| "whoever its access control list names".to_string());
+        return lets_others().then(|| "whoever its access control list names".to_string());
     }
     let group = Group::from_gid(Gid::from_raw(facts.gid())).ok().flatten();
     Some(format!("group `{}`", group.map_or(facts.gid().to_string(), |group| group.name)))
 }
 
-fn has_list(path: &Path) -> bool {
-    is_list(lgetxattr(path, ACL, &mut [0u8; 0][..]))
+fn list_lets_others_write(path: &Path) -> bool {
+    lets_others_write(|list| lgetxattr(path, ACL, list))
 }
 
-/// Whether the question for the list says that there is one. If it cannot be answered, there may be one.
-fn is_list(answer: rustix::io::Result<usize>) -> bool {
-    !matches!(answer, Err(Errno::NODATA | Errno::OPNOTSUPP))
+/// Whether the access control list that `read` reads has a user or group by name who can write. If it cannot be read, it may
+/// have one.
+fn lets_others_write(read: impl FnOnce(&mut [u8]) -> rustix::io::Result<usize>) -> bool {
+    let mut list = [0; LIST_BYTES_MAX];
+    match read(&mut list) {
+        Ok(n) => entries(&list[..n]).any(|(tag, rights)| NAMED.contains(&tag) && rights & WRITE != 0),
+        Err(error) => !matches!(error, Errno::NODATA | Errno::OPNOTSUPP),
+    }
+}
+
+/// Kind and rights of each entry of an access control list.
+fn entries(list: &[u8]) -> impl Iterator<Item = (u16, u16)> {
+    let number = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    let (bytes, _) = list.get(LIST_HEAD_BYTES..).unwrap_or_default().as_chunks::<8>();
+    bytes.iter().map(move |entry| (number(entry, 0), number(entry, 2)))
 }
 
 /// Whether the user is the group's only member: distributions that make files group-writable give every user a group of
@@ -307,11 +327,16 @@ mod tests {
         assert!(refused(&inner.join("file")).contains("is not a directory"));
     }
 
-    /// An access control list that lets the stranger write, as file systems keep it (linux/posix_acl_xattr.h): tag,
-    /// permissions and id of the owner, a user, the group, the mask and others.
-    fn list_for_the_stranger() -> Vec<u8> {
-        let entries =
-            [(1, 7, u32::MAX), (2, 7, STRANGER), (4, 5, u32::MAX), (0x10, 7, u32::MAX), (0x20, 5, u32::MAX)];
+    /// An access control list with these rights for the stranger, as file systems keep it: tag, permissions and id of the owner, a
+    /// user, the group, the mask and others.
+    fn list_for_the_stranger(rights: u16) -> Vec<u8> {
+        let entries = [
+            (1, 7, u32::MAX),
+            (2, rights, STRANGER),
+            (4, 5, u32::MAX),
+            (0x10, 7, u32::MAX),
+            (0x20, 5, u32::MAX),
+        ];
         let bytes = entries.into_iter().flat_map(|(tag, permissions, id): (u16, u16, u32)| {
             [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
         });
@@ -322,7 +347,7 @@ mod tests {
     fn a_private_group_excuses_no_access_control_list() {
         let dir = tempfile::tempdir().unwrap();
         set(dir.path(), 0o775);
-        let list = list_for_the_stranger();
+        let list = list_for_the_stranger(7);
         let is_private = check_directory(dir.path()).is_ok();
         let flags = rustix::fs::XattrFlags::empty();
         // Where users share a group, or the file system has no lists, nothing is excused.
@@ -342,6 +367,8 @@ mod tests {
         assert!(fault(&file, &fs::metadata(&file).unwrap()).is_some());
         set(&file, 0o755);
         assert_eq!(read(&file, 100).unwrap(), b"text", "the mask lets nobody write");
+        rustix::fs::setxattr(dir.path(), ACL, &list_for_the_stranger(5), flags).unwrap();
+        check_directory(dir.path()).expect("the stranger may read");
     }
 
     #[test]
