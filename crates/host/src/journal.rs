@@ -257,13 +257,14 @@ impl Journal {
             Ok(now) => now,
             Err(error) => return kept(last.unwrap_or_default().to_string(), &format!("{error:#}")),
         };
-        // Also if it is there already: a process that was killed may have restored this one alone.
         let with_reset = |now: String| match queue::put_back(machine, reset) {
             Ok(()) => Fate::Back,
             Err(error) => kept(now, &format!("{error:#}")),
         };
         if now == before {
-            return with_reset(now);
+            // A process that was killed may have restored this one alone. What was to stay, somebody else has restored, and has had
+            // time to set the others.
+            return if self.stays { Fate::Back } else { with_reset(now) };
         }
         if let Some(is) = last
             && is != now
