@@ -118,9 +118,14 @@ impl Books {
 
     /// Fails if drivers have measured different windows, once every driver has reported its totals.
     fn expect_one_window(&self, fleet: &Fleet) -> Result<()> {
-        let other = self.windows.iter().position(|window| *window != self.windows[0]);
-        let Some(other) = other.filter(|_| self.dones.iter().all(Option::is_some)) else { return Ok(()) };
-        let [first, other] = [0, other].map(|n| &fleet.drivers[n].process.who);
+        let Some(dones) = self.dones.iter().map(Option::as_ref).collect::<Option<Vec<&Done>>>() else {
+            return Ok(());
+        };
+        // One that lost all its clients ended before, and moved nothing.
+        let mut lasting = (0..dones.len()).filter(|n| dones[*n].ending == Ending::Completed);
+        let Some(first) = lasting.next() else { return Ok(()) };
+        let Some(other) = lasting.find(|n| self.windows[*n] != self.windows[first]) else { return Ok(()) };
+        let [first, other] = [first, other].map(|n| &fleet.drivers[n].process.who);
         bail!(
             "{first} and {other} have measured different windows: an order to move them reached one too late"
         )
