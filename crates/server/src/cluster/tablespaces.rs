@@ -167,10 +167,9 @@ impl<'a> Belonging<'a> {
             for (oid, _) in held.entries()?.into_iter().filter(|(_, facts)| facts.kind == FileType::Symlink) {
                 let target = dir.join(held.link(&oid)?);
                 links.push(match target.canonicalize() {
-                    Err(error) if error.kind() == ErrorKind::NotFound => {
-                        Link { oid, location: target, is_there: false }
-                    }
-                    location => Link { oid, location: location?, is_there: true },
+                    Ok(location) => Link { oid, location, is_there: true },
+                    // What cannot be reached keeps no cluster from being removed; nothing is marked or restored there.
+                    Err(_) => Link { oid, location: target, is_there: false },
                 });
             }
             Ok(links)
