@@ -132,6 +132,13 @@ fn threads_are_no_more_than_the_clients_that_are_left() {
     fit_without(&mut experiment, &here(), &[]);
     assert_eq!(experiment.workload.clients.all(), [8]);
     assert_eq!(experiment.workload.threads.unwrap().all(), [2]);
+    // None of those that vary together is left.
+    let text = "[experiment]\nname = \"x\"\nzip = [[\"clients\", \"threads\"]]\n[workload]\nclients = [256, 512]\n\
+                threads = [256, 512]\n[run]\nmeasure = \"5s\"\n";
+    let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+    fit_without(&mut experiment, &here(), &[]);
+    assert_eq!(experiment.workload.clients.all(), [64]);
+    assert_eq!(experiment.workload.threads.unwrap().all(), [64]);
 }
 
 #[test]

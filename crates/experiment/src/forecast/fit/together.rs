@@ -29,8 +29,12 @@ pub(super) fn keep_clients(experiment: &mut Experiment, fits: impl Fn(u32) -> bo
 
 /// Leaves at most `n_max` threads, which vary together with clients and targets if a zip says so.
 pub(super) fn keep_threads(experiment: &mut Experiment, n_max: u32) {
-    let is_alone = !has(experiment, THREADS, CLIENTS) && !has(experiment, THREADS, TARGET);
+    let has_target = has(experiment, THREADS, TARGET);
+    let n_clients = experiment.workload.clients.all().len();
+    let is_with_clients = has(experiment, THREADS, CLIENTS);
     let Some(levels) = &mut experiment.workload.threads else { return };
+    // Where other clients were chosen, the zip is left out.
+    let is_alone = !has_target && (!is_with_clients || levels.all().len() != n_clients);
     if is_alone {
         return keep(levels, |n| *n <= n_max, n_max);
     }
