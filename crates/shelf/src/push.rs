@@ -65,7 +65,7 @@ impl Shelf {
 
 fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     let packed = store::packed(source.dir, Extent::Report)?;
-    ensure!(packed.bytes() <= RESULT_BYTES_MAX, too_large(packed.bytes()));
+    expect_readable(packed.bytes())?;
     let contents = contents(&packed.files)?;
     let plan = &source.data.plan;
     let key = [plan.name.clone(), plan.seed.to_string(), plan.made_unix_ns.to_string()];
@@ -109,14 +109,16 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     Ok(known_id.map_or(Pushed::New(id), Pushed::Replaced))
 }
 
-/// Why a result is not stored.
-fn too_large(bytes: u64) -> String {
+/// Refuses a result with more bytes of files than can be read back.
+fn expect_readable(bytes: u64) -> Result<()> {
     let gib = |bytes: u64| bytes.div_ceil(1 << 30);
-    format!(
+    ensure!(
+        bytes <= RESULT_BYTES_MAX,
         "its files have {} GiB, and a store takes at most {} GiB of one result; give it to others with `pgdyno pack`",
         gib(bytes),
         gib(RESULT_BYTES_MAX)
-    )
+    );
+    Ok(())
 }
 
 /// Refuses an older or damaged copy of a result: completed runs that are stored, with what they committed, are in it too.
@@ -253,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_result_that_could_not_be_read_back_is_too_large() {
-        let words = too_large(RESULT_BYTES_MAX + 1);
+        expect_readable(RESULT_BYTES_MAX).unwrap();
+        let words = expect_readable(RESULT_BYTES_MAX + 1).unwrap_err().to_string();
         assert!(words.contains("have 17 GiB, and a store takes at most 16 GiB"), "{words}");
     }
 }
