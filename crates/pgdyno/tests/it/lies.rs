@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use analysis::finding::Severity;
-use testbed::hostile::{message, ready, write_endlessly};
+use testbed::hostile::{message, ready};
 use testbed::{PASSWORD, Pg};
 
 use crate::tool::{Ended, Place, Running, expect_identity, tell, wait_until};
@@ -151,6 +151,16 @@ impl Proxy {
     }
 }
 
+/// Writes `bytes` again and again, as long as the client reads. The pauses leave time for the other servers that lie at the same
+/// moment; without an end, it is more than anybody may keep in memory.
+fn write_endlessly(client: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+    let many = bytes.repeat((128 * 1024_usize).div_ceil(bytes.len()));
+    loop {
+        client.write_all(&many)?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Passes what a client sends on, and counts questions of the load.
 fn pass_questions(mut client: TcpStream, mut server: TcpStream, known: &Known) {
     let mut buffer = [0; 16384];
@@ -190,7 +200,7 @@ fn check(pg: &Pg, lie: Lie, audience: Audience, words: &str) {
     let (place, database) = (Place::new(), pg.database());
     let port = Proxy { server: pg.port, lie, audience }.start();
     let server = format!("postgres://bench:{PASSWORD}@127.0.0.1:{port}/{database}?sslmode=disable");
-    let args = "run --scale 1 -c 2 --measure 5s --ramp-up 0s --repeats 1 --set prepare.settle=false \
+    let args = "run --scale 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false \
                 --set prepare.prewarm=false --set run.grace=1s --set run.phase_timeout=20s -o out --server";
     let args: Vec<&str> = args.split_whitespace().chain([server.as_str()]).collect();
     let began = Instant::now();
