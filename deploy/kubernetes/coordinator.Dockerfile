@@ -6,7 +6,7 @@
 #
 # The programs for both architectures are next to their list, so --upload puts the right one on each machine. Only the owner of ~/.ssh
 # can read it, and only that of the directory can write results there: USER_ID is their number. Leave it out where neither is mounted
-# from a machine, as in a pod.
+# from a machine, as in a pod. For root, whose number is 0, ~/.ssh is mounted to /root/.ssh.
 FROM debian:13-slim
 # Set by BuildKit; other builders build for their own machine.
 ARG TARGETARCH
@@ -17,8 +17,8 @@ COPY pgdyno-*-linux SHA256SUMS /opt/pgdyno/
 RUN set -e; \
     case "${TARGETARCH:-$(dpkg --print-architecture)}" in amd64) a=x86_64 ;; arm64) a=aarch64 ;; *) exit 1 ;; esac; \
     ln -s /opt/pgdyno/pgdyno-*-$a-linux /usr/local/bin/pgdyno; \
-    useradd --uid "$USER_ID" --user-group --create-home pgdyno; \
-    install -d -o pgdyno -g pgdyno /results
+    [ "$USER_ID" = 0 ] || useradd --non-unique --uid "$USER_ID" --user-group --create-home pgdyno; \
+    install -d -o "$USER_ID" /results
 USER $USER_ID
 WORKDIR /results
 ENTRYPOINT ["pgdyno"]
