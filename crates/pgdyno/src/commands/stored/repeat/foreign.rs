@@ -299,7 +299,7 @@ pub(super) fn decide(plan: &mut Plan, experiment: &mut Experiment, args: &Repeat
 /// What the text of the experiment would measure, without that of which the plan has nothing.
 ///
 /// # Errors
-/// When the text contradicts itself, which pgdyno would not have measured.
+/// When this pgdyno would not measure what the text says.
 fn cases_of_text(plan: &Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Result<Vec<Case>> {
     for thing in THINGS {
         if plan.cases.iter().all(|case| thing.of(case).is_empty()) {
@@ -310,7 +310,7 @@ fn cases_of_text(plan: &Plan, experiment: &mut Experiment, args: &RepeatArgs) ->
         Ok(of_text) => Ok(of_text.cases),
         Err(_) if args.allow_commands => Ok(Vec::new()),
         Err(problems) => bail!(
-            "what the experiment's text would use or execute is not known, because it contradicts itself:\n{problems}\n\
+            "what the experiment's text would use or execute is not known, because this pgdyno does not accept it:\n{problems}\n\
              Nothing was executed (--allow-commands accepts it as it is)."
         ),
     }
@@ -465,7 +465,7 @@ mod tests {
             ),
             ("[workload]\nkind = \"scripts\"\nscripts = [{file = \"/tmp/evil\"}]", "the file `/tmp/evil`"),
             ("[workload]\nrestore_from = \"/tmp/evil\"", "workload.data: the file `/tmp/evil`"),
-            ("[workload]\nclients = 0", "it contradicts itself"),
+            ("[workload]\nclients = 0", "this pgdyno does not accept it"),
         ] {
             let refused = format!("{:#}", decided("", more, &[]).unwrap_err());
             assert!(refused.contains(expected), "{more}: {refused}");

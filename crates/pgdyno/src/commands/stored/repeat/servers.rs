@@ -126,7 +126,10 @@ fn by_url(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Re
             case.server.source = ServerSource::Url(ours[place].keywords());
         }
     }
-    if let Some(first) = ours.first() {
+    // The text is that of the first case; another server is only in the plan.
+    if let Some(first) = ours.first()
+        && plan.cases.first().is_some_and(is_by_url)
+    {
         experiment.server.url = Some(secrets::keyword_text(first));
     }
     Ok(ours)
