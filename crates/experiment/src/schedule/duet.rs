@@ -65,7 +65,7 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
         );
         ensure!(
             !case.workload.drivers.iter().any(is_agent),
-            "the loads of a duet run at the same time, and an agent drives one at a time: leave [agents] (--agents) out, and              name drivers that are reached otherwise ([[driver]], --driver)"
+            "the loads of a duet run at the same time, and an agent drives one at a time: leave [agents] (--agents) out, and name drivers that are reached otherwise ([[driver]], --driver)"
         );
         ensure!(
             case.workload.pace == Pace::Closed,

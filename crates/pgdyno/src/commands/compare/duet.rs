@@ -73,6 +73,10 @@ pub(crate) fn play(mut job: Job, slicing: Slicing, terms: Terms) -> Result<Optio
         Err(error) => error,
     };
     let is_stopped = signals::stop_flag().load(Ordering::Relaxed);
+    // It may have failed just before it was stopped.
+    if is_stopped && !format!("{error:#}").contains("stopped on request") {
+        say(&format!("pgdyno: error: {error:#}"));
+    }
     // The rounds before the one that was cut short.
     if let Ok(Some(duet)) = store::read_duet(&path) {
         say(&format!("{} of {n_planned} rounds were measured", duet.rounds.len()));
