@@ -124,8 +124,8 @@ impl<'a> Belonging<'a> {
         }
     }
 
-    /// Removes the cluster's directories in its tablespaces, which would be in the way of a new one. What does not carry
-    /// its mark stays.
+    /// Removes the cluster's directories in its tablespaces, which would be in the way of a new one. Directories
+    /// without its mark are left alone.
     ///
     /// # Errors
     /// When one cannot be removed.
