@@ -160,6 +160,15 @@ impl Client {
         matches!(self.state, State::Waiting | State::RollingBack)
     }
 
+    /// Whether a transaction in flight has to be cancelled now that the load has ended: a request that came too late for one
+    /// statement says nothing to the next.
+    pub(crate) fn is_to_be_cancelled(&self) -> bool {
+        match self.transaction.cancelled {
+            None => self.in_flight(),
+            Some(at) => self.state == State::Waiting && self.transaction.statement_sent > at,
+        }
+    }
+
     /// Whether a transaction block is open on the server.
     pub(crate) fn in_block(&self) -> bool {
         self.session.status != TransactionStatus::Idle

@@ -18,8 +18,8 @@ pub(crate) struct CurrentTransaction {
     pub(crate) tries: u32,
     /// The error of the current try, while the try is rolled back.
     pub(crate) failure: Option<SqlState>,
-    /// The load ended, and the statement in flight was cancelled.
-    pub(crate) cancelled: bool,
+    /// When the statement in flight was cancelled, because the load had ended.
+    pub(crate) cancelled: Option<Nanos>,
 }
 
 impl Default for CurrentTransaction {
@@ -33,7 +33,7 @@ impl Default for CurrentTransaction {
             command_begun: 0,
             tries: 1,
             failure: None,
-            cancelled: false,
+            cancelled: None,
         }
     }
 }

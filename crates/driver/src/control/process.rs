@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::load::Protocol;
@@ -206,7 +206,14 @@ impl Order<'_> {
         let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
         let events = Events::default();
-        let controls = Controls { stop: &stop, rate: &rate, frame: &frame, events: &events };
+        let n_with_clients = AtomicUsize::new(shares.len());
+        let controls = Controls {
+            stop: &stop,
+            rate: &rate,
+            frame: &frame,
+            events: &events,
+            n_with_clients: &n_with_clients,
+        };
         let shared = Shared { go, controls };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();

@@ -16,6 +16,8 @@ pub(crate) struct Controls<'a> {
     pub(crate) frame: &'a Frame,
     /// Events on their way to the parent.
     pub(crate) events: &'a Events,
+    /// Threads that have clients left.
+    pub(crate) n_with_clients: &'a AtomicUsize,
 }
 
 /// Events that the control loop has not taken before the threads of a load that reports every notice wait.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::sync::mpsc;
 
 use model::load::{LoadSpec, Pace, PollerChoice, Window};
@@ -46,6 +46,7 @@ pub(crate) struct RehearsedLoad {
     stop: AtomicU8,
     rate: Rate,
     events: Events,
+    n_with_clients: AtomicUsize,
 }
 
 impl RehearsedLoad {
@@ -76,7 +77,8 @@ impl RehearsedLoad {
         };
         let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
         let (frame, events) = (Frame::new(window, NEVER), Events::default());
-        Some(RehearsedLoad { load, defines: order.defines(), frame, stop, rate, events })
+        let n_with_clients = AtomicUsize::new(1);
+        Some(RehearsedLoad { load, defines: order.defines(), frame, stop, rate, events, n_with_clients })
     }
 }
 
@@ -125,6 +127,7 @@ impl<'a> Rehearsal<'a> {
                 stop: &rehearsed.stop,
                 rate: &rehearsed.rate,
                 events: &rehearsed.events,
+                n_with_clients: &rehearsed.n_with_clients,
             },
             reports: mpsc::channel().0,
             spare: mpsc::channel().1,

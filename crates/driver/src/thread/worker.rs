@@ -245,7 +245,7 @@ impl<'a> Worker<'a> {
     /// Whether nothing is left to do; past the deadline, what is in flight is given up first.
     fn is_over(&mut self, now: Nanos) -> bool {
         if self.roster.n_gone == self.setup.clients.len() {
-            return true;
+            return !self.outlives_its_clients(now);
         }
         if now < self.bounds.end {
             return false;
@@ -259,6 +259,16 @@ impl<'a> Worker<'a> {
         self.cancels.are_over(now)
     }
 
+    /// Whether slots still fall due that a lost client could have taken. They are counted for as long as other threads go on.
+    fn outlives_its_clients(&mut self, now: Nanos) -> bool {
+        let n_with_clients = self.setup.controls.n_with_clients;
+        if !std::mem::replace(&mut self.record.is_without_clients, true) {
+            n_with_clients.fetch_sub(1, Ordering::Relaxed);
+        }
+        let misses_slots = self.slots.due_counter.is_some() && self.record.clients_lost > 0;
+        misses_slots && now < self.bounds.end && n_with_clients.load(Ordering::Relaxed) > 0
+    }
+
     /// Cancels the statements in flight, and ends the transactions of clients that sleep: no answer is due to them.
     fn give_up_open(&mut self, now: Nanos) {
         let mut handles = Vec::new();
@@ -268,8 +278,8 @@ impl<'a> Worker<'a> {
                 // It may sleep because a reply is held back: the transaction counts by what the server has said.
                 State::Sleeping { until } if until.saturating_sub(now) <= self.reply_delay_ns => {}
                 State::Sleeping { .. } => self.give_up(index),
-                _ if client.in_flight() && !client.transaction.cancelled => {
-                    client.transaction.cancelled = true;
+                _ if client.is_to_be_cancelled() => {
+                    client.transaction.cancelled = Some(now);
                     handles.extend(client.session.cancel.clone());
                 }
                 _ => {}

@@ -117,16 +117,25 @@ fn a_crash_of_another_backend_is_reported_as_a_notice() {
 fn a_client_lost_between_transactions_fails_none() {
     let pg = Pg::shared();
     let database = pg.database();
-    let mut load = load(&pg.socket(&database), "select 1, 'idle one';");
-    (load.n_clients, load.window.measure_s, load.pace) = (2, 3, Pace::Constant { rate_per_s: 4.0 });
-    let mut driving = Driving::start(load);
-    driving.go();
-    let first = driving.wait_for_interval();
-    terminate(&pg, &database, "%idle one%", "idle");
-    let story = driving.story(vec![first]);
-    assert_eq!(story.done.clients_lost, 1);
-    let counts = story.done.counts;
-    assert_eq!((counts.due, counts.committed, counts.failed + counts.unknown), (12, 12, 0), "{counts:?}");
+    for n_threads in [1, 2] {
+        let mut load = load(&pg.socket(&database), "select 1, 'idle one';");
+        (load.n_clients, load.n_threads, load.window.measure_s) = (2, n_threads, 3);
+        load.pace = Pace::Constant { rate_per_s: 4.0 };
+        let mut driving = Driving::start(load);
+        driving.go();
+        let first = driving.wait_for_interval();
+        terminate(&pg, &database, "%idle one%", "idle");
+        let story = driving.story(vec![first]);
+        assert_eq!(story.done.clients_lost, 1);
+        let counts = story.done.counts;
+        assert_eq!((counts.due, counts.failed + counts.unknown), (12, 0), "{counts:?}");
+        // The other client takes all slots of its own thread.
+        assert_eq!(
+            (counts.committed + counts.skipped, counts.skipped > 0),
+            (12, n_threads == 2),
+            "{counts:?}"
+        );
+    }
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Worker<'_> {
             return self.go_on(index, now);
         }
         let client = &self.setup.clients[index];
-        let goes_on = client.transaction.cancelled
+        let goes_on = client.transaction.cancelled.is_some()
             || is_retryable(state)
             || self.setup.load.on_error == OnError::Continue;
         if client.exchange.pipeline.is_ending {
@@ -61,7 +61,7 @@ impl Worker<'_> {
             self.setup.clients[index].transaction.failure = Some(state);
             return self.abort(index, now, Abort { state, text, cause: cause_text });
         }
-        if !client.transaction.cancelled {
+        if client.transaction.cancelled.is_none() {
             if self.setup.load.verbose_errors {
                 let message = error.libpq_text(self.query_text(index).as_deref(), units);
                 let event = Event::new(0, EventKind::ErrorReported, messages::got_error(place, &message));
@@ -89,7 +89,7 @@ impl Worker<'_> {
         let client = &mut self.setup.clients[index];
         let Some(state) = client.transaction.failure.take() else { return };
         let tally = &mut self.tally.scripts[client.transaction.script];
-        if client.transaction.cancelled {
+        if client.transaction.cancelled.is_some() {
             tally.counts.aborted += 1;
             return self.rest(index, now);
         }

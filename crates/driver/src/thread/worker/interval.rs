@@ -90,7 +90,7 @@ impl Worker<'_> {
         let asked = self.to_be_asked();
         for index in (0..self.setup.clients.len()).filter(|index| asked != Some(*index)) {
             let client = &self.setup.clients[index];
-            if client.awaits_server() && client.transaction.cancelled {
+            if client.awaits_server() && client.transaction.cancelled.is_some() {
                 unanswered += 1;
                 unanswered_ns = unanswered_ns.max(now - client.transaction.statement_sent);
             }
@@ -132,7 +132,7 @@ impl Worker<'_> {
         let client = &self.setup.clients[index];
         let tally = &mut self.tally.scripts[client.transaction.script];
         match client.transaction.failure {
-            Some(state) if !client.transaction.cancelled => {
+            Some(state) if client.transaction.cancelled.is_none() => {
                 tally.counts.failed += 1;
                 tally.error(state, 1);
             }

@@ -159,6 +159,8 @@ pub(super) struct Record {
     /// How late the thread began, after `go`.
     pub(super) late: Nanos,
     pub(super) clients_lost: u32,
+    /// Whether the last client has gone.
+    pub(super) is_without_clients: bool,
     /// The first message with each SQLSTATE.
     pub(super) messages: BTreeMap<SqlState, String>,
 }

@@ -181,6 +181,33 @@ fn a_statement_longer_than_the_grace_is_cancelled() {
 }
 
 #[test]
+fn a_request_to_cancel_that_comes_too_late_is_repeated_for_the_next_statement() {
+    let (bench, cancelled) = Bench::new(load(BLOCK)).with_cancel();
+    let run = bench.run(move |sent| {
+        Ok(vec![match sent.n {
+            0 => says(2 * SECOND_NS + 10 * MS, in_block()),
+            1 => says(10 * MS, [error("57014"), message(b'Z', b"E")].concat()),
+            _ => says(10 * MS, [done(), ready()].concat()),
+        }])
+    });
+    assert_eq!((outcomes(&run), run.finished.unanswered), ((0, 0, 0, 1), 0));
+    for statement in ["BEGIN", "UPDATE"] {
+        cancelled.recv_timeout(Duration::from_secs(10)).expect(statement);
+    }
+    assert!(cancelled.recv_timeout(Duration::from_millis(300)).is_err(), "ROLLBACK is not cancelled");
+}
+
+#[test]
+fn slots_of_a_lost_client_are_skipped_for_as_long_as_another_thread_goes_on() {
+    let load = LoadSpec { pace: "constant 4/s".parse().unwrap(), ..load(ONE) };
+    for (bench, n_due) in [(Bench::new(load.clone()), 1), (Bench::new(load).beside_another(), 4)] {
+        let run = bench.run(move |_| Ok(vec![closes(MS)]));
+        assert_eq!((run.counts.due, run.counts.skipped, run.counts.unknown), (n_due, n_due - 1, 1));
+        assert_eq!(run.finished.clients_lost, 1);
+    }
+}
+
+#[test]
 fn a_server_can_answer_after_it_has_taken_the_last_request_to_cancel() {
     // One after the other, they would take four seconds.
     let (conninfo, cancelled) = admits_and_cancels_after(Duration::from_millis(100));

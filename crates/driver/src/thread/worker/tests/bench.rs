@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub(super) struct Bench {
     can_cancel: bool,
     /// How long nobody reads the events.
     reads_after: Duration,
+    /// Other threads of the load, which keep their clients.
+    n_other_threads: usize,
 }
 
 /// The counts, errors and events of a load.
@@ -70,7 +72,13 @@ impl Run {
 impl Bench {
     pub(super) fn new(load: LoadSpec) -> Bench {
         let conninfo = Conninfo::new("127.0.0.1", 1, "u", "d");
-        Bench { load, conninfo, is_connected: true, can_cancel: false, reads_after: Duration::ZERO }
+        let reads_after = Duration::ZERO;
+        Bench { load, conninfo, is_connected: true, can_cancel: false, reads_after, n_other_threads: 0 }
+    }
+
+    /// Another thread goes on with its own clients to the end.
+    pub(super) fn beside_another(self) -> Bench {
+        Bench { n_other_threads: 1, ..self }
     }
 
     /// No client has a connection, and none can be made: nobody listens there.
@@ -116,6 +124,7 @@ impl Bench {
         let clients = (0..load.n_clients as usize).map(|id| self.client(&order, id, &mut peers)).collect();
         let frame = Frame::new(load.window, GO);
         let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
+        let n_with_clients = AtomicUsize::new(1 + self.n_other_threads);
         let events = Events::default();
         events.set_parent_behind(!self.reads_after.is_zero());
         let share = Share { thread: 0, n_threads: 1 };
@@ -138,7 +147,13 @@ impl Bench {
             shape: order.shape(),
             log: None,
             go: GO,
-            controls: Controls { stop: &stop, rate: &rate, frame: &frame, events: &events },
+            controls: Controls {
+                stop: &stop,
+                rate: &rate,
+                frame: &frame,
+                events: &events,
+                n_with_clients: &n_with_clients,
+            },
             reports,
             spare: mpsc::channel::<Tally>().1,
         });
