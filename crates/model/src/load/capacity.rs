@@ -132,7 +132,8 @@ impl Probing {
             format!("run.ramp_up of {RAMP_UP_S_MIN}s or more, because its closed loop shows where to search")
         });
         let search_s = (u64::from(window.measure_s) * SEARCH_PERCENT / 100) as u32;
-        let probe_s = shortest.max((search_s / PROBES_MAX).saturating_sub(SETTLE_S));
+        // The shortest with which no more than that many fit.
+        let probe_s = shortest.max((search_s / (PROBES_MAX + 1) + 1).saturating_sub(SETTLE_S));
         let n_probes = search_s / (probe_s + SETTLE_S);
         let measure = (n_probes < PROBES_MIN).then(|| {
             let (_, needed_s) = Probing::shortest(target);
@@ -261,6 +262,19 @@ mod tests {
         ] {
             let message = text.parse::<Pace>().unwrap_err();
             assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn more_time_makes_probes_longer_and_no_more_than_sixteen() {
+        for measure_s in 30..=3600 {
+            let window = Window { ramp_up_s: 5, measure_s, grace_s: 1 };
+            let Probing { probe_s, n_probes, .. } =
+                Probing::of("p99 <= 10ms".parse().unwrap(), window).unwrap();
+            assert!(
+                (PROBES_MIN..=PROBES_MAX).contains(&n_probes),
+                "{measure_s} s: {n_probes} probes of {probe_s} s"
+            );
         }
     }
 
