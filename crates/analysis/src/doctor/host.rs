@@ -74,7 +74,7 @@ pub(super) const MEMORY_LIMIT: Row = Row {
     wanted: "no limit of a control group below the machine's memory",
     why: "The page cache counts: files are read again and again, and processes are killed, while the machine has memory.",
     source: "the kernel's cgroup-v2.rst, memory.max",
-    fix: "raise or remove memory.max, MemoryMax= or --memory",
+    fix: "raise or remove memory.max, memory.limit_in_bytes, MemoryMax= or --memory",
     judge: memory_limit,
     ..HOST
 };
@@ -119,7 +119,7 @@ pub(super) const CPU_IDLE: Row = Row {
     wanted: "idle states that end within 2 us (C1)",
     why: "A processor that sleeps deeply adds its waking to each message between client and server.",
     source: "tuned 2bfa442, profile postgresql: force_latency = 1",
-    fix: "cpupower idle-set -D 2, or tuned-adm profile postgresql",
+    fix: "cpupower idle-set -D 3, or tuned-adm profile postgresql",
     judge: |e| {
         let hidden = "no idle states are visible, as in most virtual machines";
         either(e.number("cpu_idle_latency_us").map_err(|_| Judged::unseen(hidden)).map(|us| {
@@ -191,7 +191,7 @@ const OPEN_FILES_MORE: f64 = 24.0;
 
 pub(super) const OPEN_FILES: Row = Row {
     id: "open-files",
-    wanted: "a limit of open files above max_files_per_process (and above max_connections with io_uring)",
+    wanted: "a limit of open files above max_files_per_process (with io_uring, above that and max_connections together)",
     why: "A session that may open fewer files opens and closes them all the time.",
     source: "PostgreSQL documentation, kernel resources and max_files_per_process",
     fix: "LimitNOFILE= of the service, or ulimit -n",

@@ -36,7 +36,10 @@ fn huge_pages(e: &Examined) -> Look {
     }
     let found = format!("{total:.0} pages are reserved, the server needs {needed:.0}; huge_pages = {wanted}");
     let fix = format!("sysctl -w vm.nr_hugepages={needed:.0}; huge_pages = try; and restart the server");
-    Ok(Judged::unless(total >= needed && is_try(wanted), Verdict::Advice, found).fix(fix))
+    // It began before they were reserved.
+    let is_late = status == Some("off");
+    let is_set = total >= needed && is_try(wanted) && !is_late;
+    Ok(Judged::unless(is_set, Verdict::Advice, found).fix(fix))
 }
 
 pub(super) const THP: Row = Row {

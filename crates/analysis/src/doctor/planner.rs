@@ -77,6 +77,8 @@ fn io_method(e: &Examined) -> Look {
     Ok(match (method, has_ring) {
         ("io_uring", _) => Judged::fine(method),
         ("worker", false) => Judged::fine("worker; the build has no io_uring, or does not say"),
+        ("sync", false) => Judged::of(Verdict::Advice, "sync; the build has no io_uring, or does not say")
+            .fix(value::restart("io_method", "worker")),
         _ => Judged::of(Verdict::Advice, method),
     })
 }

@@ -169,6 +169,12 @@ fn huge_pages_are_judged_by_what_the_server_needs() {
         "0 pages are reserved, the server needs 8200",
     );
     machine("8200").with_settings(&needs("8200")).check("huge-pages", Fine, "8200");
+    // Reserved after the server had started.
+    machine("8200").with_settings(&needs("8200")).with_settings(&[("huge_pages_status", "off")]).check(
+        "huge-pages",
+        Advice,
+        "8200",
+    );
     machine("0").with_settings(&needs("8200")).with_settings(&[("huge_pages_status", "on")]).check(
         "huge-pages",
         Fine,

@@ -142,6 +142,9 @@ pub(super) const BUILD: Row = Row {
 };
 
 fn build(e: &Examined) -> Judged {
+    if e.server.is_some_and(|server| server.version_num < 90_600) {
+        return Judged::unseen("the view pg_config exists since 9.6");
+    }
     let flags = e.server.and_then(|server| server.build.get("CFLAGS"));
     let Some(flags) = flags else { return Judged::unseen("this role may not read pg_config") };
     match level(flags) {

@@ -163,7 +163,8 @@ fn spread(context: &CaseContext) -> Option<Finding> {
 pub(super) const SPREAD_ORIGIN: Rule = Rule {
     id: "spread-origin",
     title: "Where the spread comes from",
-    severity: "Note with the doubt about the spread, if the runs have 20 seconds or more",
+    severity: "Note with the doubt about the spread of three or more runs, if each has 20 seconds or more and slow swings within them do \
+               not look like differences between runs",
     source: "Kalibera and Jones 2013, 6.2: repeat at the level where most uncertainty arises",
     advice: "Repeat runs if most of the variance lies between them, measure longer if it lies within them.",
     evidence: "The variance of the runs' means against that of batch means within the runs.",

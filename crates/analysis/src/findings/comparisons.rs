@@ -13,9 +13,11 @@ use crate::summary::RunSummary;
 pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",
     title: "A and B differ in more than was asked for",
-    severity: "Void when the load, the scale of the data, durability (also of a table), unique indexes, checksums, assertions or the \
-               machine differ; Doubt for other settings, other definitions of tables, builds, kernels and devices; Note for data whose \
-               size differs between servers. Defaults of the servers that are compared are part of them",
+    severity: "Void when the load, the scale of the data, durability (also of a table), unique indexes, checksums on one server, \
+               assertions or the machine differ, or only one side is a standby; Doubt for checksums of different servers, lengths of a \
+               run, preparation, driver threads, polling, other settings, other definitions of tables, the size of the data on one \
+               server, builds, releases, kernels, devices and the way to the server; Note for data whose size differs between servers. \
+               Defaults of the servers that are compared are part of them",
     source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
     advice: "Make A and B equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
              --force shows the comparison anyway.",
@@ -152,8 +154,11 @@ fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
     let mut evidence: Vec<String> = sides.iter().filter_map(|(name, side)| left_out(name, *side)).collect();
     let without: Vec<String> = context.without_figure.iter().map(u32::to_string).collect();
     if !without.is_empty() {
-        let why = "count but have no throughput or no latency, and are left out of that figure";
-        evidence.push(format!("runs {} {why}", list(&without, 8)));
+        let which = match &without[..] {
+            [run] => format!("run {run} counts but has no throughput or no latency, and is"),
+            runs => format!("runs {} count but have no throughput or no latency, and are", list(runs, 8)),
+        };
+        evidence.push(format!("{which} left out of that figure"));
     }
     let mut begun = sides.iter().flat_map(|(_, side)| side.runs()).filter(|run| run.replaced_by.is_none());
     let by_result = begun.any(RunSummary::is_censored);
@@ -189,6 +194,7 @@ fn left_out(name: &str, side: Side) -> Option<String> {
     let why = if causes.is_empty() { String::new() } else { format!(" ({})", list(&causes, 3)) };
     let which = match side.first() {
         None => format!("no run of {name} counts"),
+        Some(_) if runs.len() == 1 => format!("run {} of {name} does not count", runs[0]),
         Some(_) => format!("runs {} of {name} do not count", list(&runs, 8)),
     };
     (!lost.is_empty()).then(|| format!("{which}{why}"))

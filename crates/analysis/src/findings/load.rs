@@ -289,7 +289,7 @@ fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
 pub(super) const UNFAIR_CLIENTS: Rule = Rule {
     id: "unfair-clients",
     title: "Clients got uneven shares",
-    severity: "Note when Jain's index is below 0.95, with at least 100 transactions for each client",
+    severity: "Note when Jain's index is below 0.95, with at least 100 transactions per client on average",
     source: "Jain, Chiu and Hawe 1984; below 100 chance alone moves the index",
     advice: "Compare the clients: percentiles give more weight to the favoured ones and hide the waits of the others.",
     evidence: "Jain's index over the transactions that each client committed in the measurement.",

@@ -113,7 +113,7 @@ fn cpu_quota(context: &RunContext) -> Option<Finding> {
 pub(super) const CLOCK_CHANGED: Rule = Rule {
     id: "clock-changed",
     title: "A clock was set or ran differently",
-    severity: "Doubt when the server's clock gained or lost more than 0.1 s and 0.1 % of the load against the driver's \
+    severity: "Doubt when the server's clock gained or lost more than 0.1 s plus 0.1 % of the load against the driver's \
                monotonic clock, beyond the error of comparing them; Note when only the wall clock of the driver's machine \
                was set by more than 0.1 s",
     source: "adjtimex(2): a synchronized clock is corrected by at most 0.05 %, so more is a step or a broken clock; 0.1 s is \

@@ -65,10 +65,7 @@ fn counts_broken(context: &RunContext) -> Option<Finding> {
         }
         // Lost lines are damage, for which there is another finding.
         Some(done) if done.counts != total && context.data.damage.is_empty() => {
-            format!(
-                "the seconds add up to {} committed, the driver says {}",
-                total.committed, done.counts.committed
-            )
+            format!("the seconds add up to {total:?}, the driver says {:?}", done.counts)
         }
         None if total.due != total.skipped + total.started || total.ended() > total.started => {
             format!("the seconds' counts break their identity: {total:?}")
@@ -99,7 +96,8 @@ fn records_damaged(context: &RunContext) -> Option<Finding> {
         let missing = (to_s - from_s).round() - context.line.measured_s().round();
         if missing >= 1.0 {
             let share = percent(missing / (to_s - from_s));
-            parts.push(format!("{missing:.0} seconds of the measurement are missing ({share})"));
+            let lacking = plural(format!("{missing:.0}"), "second");
+            parts.push(format!("the measurement lacks {lacking} ({share})"));
         }
     }
     parts.extend(times_missing(context));
@@ -238,9 +236,9 @@ fn growth(context: &RunContext, table: &str, committed: u64, unknown: u64, what:
             if (least..=committed + unknown).contains(&grown) {
                 return None;
             }
-            format!("grew by {grown} rows")
+            format!("grew by {}", plural(grown, "row"))
         }
-        None => format!("lost {} rows", before - after),
+        None => format!("lost {}", plural(before - after, "row")),
     };
     let unknown = match unknown {
         0 => String::new(),

@@ -109,10 +109,12 @@ fn server_restarted(context: &RunContext) -> Option<Finding> {
 pub(super) const SERVER_TROUBLE: Rule = Rule {
     id: "server-trouble",
     title: "The server's log reports trouble",
-    severity: "Void for a PANIC or a crashed process, Doubt for another FATAL line during the load",
+    severity: "Void for a PANIC or a crashed process; Doubt for another FATAL line during the load (but those of an orderly start or \
+               stop), a process that exited with an error, a full device, or a lack of memory",
     source: "PostgreSQL documentation, message severity levels (runtime-config-logging)",
     advice: "Read the server's log around that time, remove the cause and repeat.",
-    evidence: "Lines of severity PANIC or FATAL, and of crashed processes, in the server's log during the load.",
+    evidence: "Lines of the server's log during the load: of severity PANIC or FATAL, and of any severity about processes that \
+               died or exited, a full device, or a lack of memory.",
     why: "A server that loses processes, space or files does different work from what is being measured.",
     tested: ON_RECORDS,
     check: Check::Run(server_trouble),
@@ -212,7 +214,8 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     title: "NOT DURABLE",
     severity: "Doubt when fsync or full_page_writes is off and experiment.conditions do not state it, or data or WAL are on a volatile file system (tmpfs, \
                ramfs, a volatile overlay) or is mounted without write barriers; Note when only synchronous_commit is \
-               off (also by a script or in sessions) or the workload does not write",
+               off (also by a script or in sessions), experiment.conditions state fsync or full_page_writes as off, or the workload does \
+               not write",
     source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
              (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
     advice: "Turn the setting on, or use a file system that survives a crash, unless that is what you want to measure: such numbers \

@@ -18,10 +18,10 @@ pub(super) const DATA_DIFFERS: Rule = Rule {
     id: "data-differs",
     title: "Runs did not begin from the same data",
     severity: "Void when rows, indexes or checksums differ between runs that were restored to the same data; Doubt when \
-               only sizes do; Note when prepare.restore is off, or workload.data of a server by URL is none",
+               only other definitions of the tables or sizes do, on the same server; Note when prepare.restore is off, or workload.data of a server by URL is none",
     source: "design: each run begins from the same state, and the record proves it",
     advice: "Turn on prepare.restore, or repeat: a run that began from other data measured something else.",
-    evidence: "Rows, sizes, index definitions and checksums of each run before vacuum and analyze, against the first run that began from the same data.",
+    evidence: "Rows, sizes, definitions of tables and indexes, and checksums of each run before vacuum and analyze, against the first run that began from the same data.",
     why: "A run on a bloated or half-loaded table measures the table, and repeating it does not show that.",
     tested: ON_RECORDS,
     check: Check::Study(data_differs),
@@ -80,7 +80,7 @@ fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String
     if let Some(what) = begun.contents_differ(print) {
         return Some((
             Severity::Void,
-            format!("{what} differ between the beginnings of runs {} and {}", runs.0, runs.1),
+            format!("runs {} and {} began with a difference in {what}", runs.0, runs.1),
         ));
     }
     // Another server may lay out the same rows differently, and print definitions differently.

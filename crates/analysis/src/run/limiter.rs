@@ -107,7 +107,9 @@ fn nothing_near(facts: &Facts) -> Limiter {
         return limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None);
     }
     if idle > working {
-        let name = if facts.is_local { Bottleneck::OfferedLoad } else { Bottleneck::Network };
+        // Clients that pause are idle on purpose.
+        let is_offered = facts.is_local || facts.has_pauses;
+        let name = if is_offered { Bottleneck::OfferedLoad } else { Bottleneck::Network };
         return limiter((name, 1.0, seen), Confidence::Low, None);
     }
     // Nothing is near its limit, and all clients are served: more of them would do more.

@@ -22,7 +22,7 @@ impl Circumstances<'_> {
         }
         let limits = ["numa", "processors", "cpu_quota"];
         if let Some(key) = limits.into_iter().find(|key| self.case.os.contains_key(*key)) {
-            return Err(format!("os.{key} says which processors the server has"));
+            return Err(format!("os.{key} says how much of the processors the server has"));
         }
         let busy = self.busy().ok_or("how busy the processors were is not known")?;
         let idle = (1.0 - busy).max(0.0) * f64::from(n_cpus);
@@ -33,7 +33,11 @@ impl Circumstances<'_> {
         let what_if = self.changed(
             Kind::Brake,
             format!("cpu_quota={quota} ({})", lowered.words("the server")),
-            "it stands still for a part of each 100 ms, and the driver has more of the processors",
+            if self.record.is_driven_from_elsewhere() {
+                "it stands still for a part of each 100 ms"
+            } else {
+                "it stands still for a part of each 100 ms, and the driver has more of the processors"
+            },
             case,
         );
         Ok(WhatIf { predicted: Some(lowered.predicted), ..what_if })
@@ -52,8 +56,14 @@ impl Circumstances<'_> {
         let (n_cpus, used) = self.processors()?;
         let n = n_cpus / 2;
         let is_bound = self.case.os.contains_key("numa") || self.case.os.contains_key("processors");
+        if is_bound {
+            return Err("os says which processors the server has".to_string());
+        }
+        if n == 0 {
+            return Err("one processor cannot become fewer".to_string());
+        }
         // Those that the server leaves to others are not missed.
-        if n == 0 || is_bound || used <= 1.05 * f64::from(n) {
+        if used <= 1.05 * f64::from(n) {
             return Err(format!(
                 "the server used {used:.1} of {n_cpus} processors, and half of them would do"
             ));
@@ -64,8 +74,9 @@ impl Circumstances<'_> {
         }
         let mut case = self.case.clone();
         case.os.insert("processors".to_string(), n.to_string());
-        let what_if =
-            self.changed(Kind::Brake, format!("processors={n}"), "the driver has more of the others", case);
+        let is_apart = self.record.is_driven_from_elsewhere();
+        let side_effect = if is_apart { "" } else { "the driver has more of the others" };
+        let what_if = self.changed(Kind::Brake, format!("processors={n}"), side_effect, case);
         Ok(WhatIf { predicted: Some(f64::from(n) / used), ..what_if })
     }
 

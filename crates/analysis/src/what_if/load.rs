@@ -55,7 +55,8 @@ impl Circumstances<'_> {
         let mut case = self.case.clone();
         match &mut case.workload.tpcc {
             Some(tpcc) if tpcc.calls == Calls::Statements => tpcc.calls = Calls::Functions,
-            _ => return Err("no transaction of this workload can be called as one function".to_string()),
+            Some(_) => return Err("each transaction is one call already".to_string()),
+            None => return Err("no transaction of this workload can be called as one function".to_string()),
         }
         Ok(self.changed(Kind::Lift, "calls=functions".to_string(), "the server executes PL/pgSQL", case))
     }
@@ -101,10 +102,14 @@ impl Circumstances<'_> {
 
     pub(super) fn more_threads(&self) -> Change {
         let workload = &self.case.workload;
+        if !workload.drivers.is_empty() {
+            return Err("each driver has the threads that the experiment gives it: add a driver, or raise workload.threads"
+                .to_string());
+        }
         let n_cpus =
             self.record.driver_host.as_ref().or(self.record.host.as_ref()).map_or(1, |host| host.n_cpus);
         let n = (2 * workload.n_threads).min(n_cpus).min(workload.n_clients);
-        if n <= workload.n_threads || !workload.drivers.is_empty() {
+        if n <= workload.n_threads {
             return Err(
                 "the driver has a thread for each processor or client; add a driver on another machine"
                     .to_string(),
@@ -112,11 +117,8 @@ impl Circumstances<'_> {
         }
         let mut case = self.case.clone();
         case.workload.n_threads = n;
-        Ok(self.changed(
-            Kind::Lift,
-            format!("threads={n}"),
-            "the server has fewer processors to itself",
-            case,
-        ))
+        let is_apart = self.record.driver_host.is_some();
+        let side_effect = if is_apart { "" } else { "the server has fewer processors to itself" };
+        Ok(self.changed(Kind::Lift, format!("threads={n}"), side_effect, case))
     }
 }

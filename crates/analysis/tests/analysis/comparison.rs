@@ -351,15 +351,20 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
         setting(&mut data.runs[0], "fsync", "off");
     }),
     ("too-few-pairs", Severity::Doubt, "only 5 of 6 pairs", |data| data.runs.truncate(10)),
-    ("pairs-excluded", Severity::Note, "runs 2 of B do not count (connection-lost: ", |data| {
+    ("pairs-excluded", Severity::Note, "run 2 of B does not count (connection-lost: ", |data| {
         data.runs[1].events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
     }),
     ("pairs-excluded", Severity::Void, "no run of B counts (connection-lost: ", |data| {
         each_b(data, |run| run.events.push(event(12.0, EventKind::ConnectionLost, "57P01")));
     }),
-    ("pairs-excluded", Severity::Doubt, "runs 4 count but have no throughput or no latency", |data| {
-        data.runs[3].histograms.clear();
-    }),
+    (
+        "pairs-excluded",
+        Severity::Doubt,
+        "run 4 counts but has no throughput or no latency, and is left out of that figure",
+        |data| {
+            data.runs[3].histograms.clear();
+        },
+    ),
 ];
 
 fn each_b(data: &mut ExperimentData, change: fn(&mut RunData)) {

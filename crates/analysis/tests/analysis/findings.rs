@@ -62,7 +62,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("records-damaged", Severity::Doubt, "cannot be decoded", |data| {
         data.histograms[30].line.data = "AAAA".to_string();
     }),
-    ("records-damaged", Severity::Doubt, "1 seconds of the measurement are missing", |data| {
+    ("records-damaged", Severity::Doubt, "the measurement lacks 1 second (", |data| {
         data.intervals.remove(20);
     }),
     ("history-differs", Severity::Void, "`pgbench_history` grew by", |data| {

@@ -106,7 +106,7 @@ fn a_quota_takes_from_what_was_used_only_where_nothing_was_left() {
     let mut bound = case.clone();
     bound.os.insert("processors".to_string(), "2".to_string());
     let reason = chosen_with_groups(&of_cpu, &bound, &with(0.98, 2.0)).unwrap_err();
-    assert!(reason.starts_with("os.processors says which processors the server has"), "{reason}");
+    assert!(reason.starts_with("os.processors says how much of the processors the server has"), "{reason}");
     // A queue for processors is tested by fewer clients first; what that has refuted, the quota tests.
     let queue = limiter(Bottleneck::Scheduling, None);
     let lift = chosen_with_groups(&queue, &case, &with(0.98, 3.0)).unwrap();

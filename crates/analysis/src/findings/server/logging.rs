@@ -47,8 +47,8 @@ pub(in crate::findings) const STATEMENTS_LOGGED: Rule = Rule {
     title: "The server records each statement",
     severity: "Doubt when statements, their durations or their plans are logged (log_statement = all or mod, log_duration, \
                log_min_duration_statement below 10 ms, samples of more than 1 %, statistics of the executor, auto_explain, or a library \
-               that audits or traces statements is loaded); Note for pg_stat_statements and its like, and for settings that \
-               experiment.conditions state",
+               that audits or traces statements is loaded); Note for pg_stat_statements and its like, for auto_explain that \
+               logs no plan (auto_explain.log_min_duration = -1), and for settings that experiment.conditions state",
     source: "PostgreSQL documentation, runtime-config-logging and auto_explain; 10 ms and 1 % are our convention",
     advice: "Turn it off for the measurement, unless the server in question works with it all the time: then it belongs to \
              the number.",
@@ -65,7 +65,7 @@ fn statements_logged(context: &RunContext) -> Option<Finding> {
     let server = server_as_sessions_have_it(record)?;
     let mut found = statement_records(&server);
     for (text, severity) in &mut found {
-        let name = text.split(' ').next().unwrap_or_default();
+        let name = setting_of(text);
         if server.setting(name).is_some_and(|value| record.case.states(name, value)) {
             *severity = Severity::Note;
         }
@@ -73,6 +73,12 @@ fn statements_logged(context: &RunContext) -> Option<Finding> {
     let severity = found.iter().map(|(_, severity)| *severity).max()?;
     let texts: Vec<String> = found.into_iter().map(|(text, _)| text).collect();
     Some(STATEMENTS_LOGGED.finds(severity, format!("each statement is recorded: {}", list(&texts, 5))))
+}
+
+/// The setting that makes the server record statements: of `log_duration = on`, of `pgaudit in shared_preload_libraries`.
+fn setting_of(text: &str) -> &str {
+    let setting = text.split_once(" in ").map_or(text, |(_, preload)| preload);
+    setting.split(' ').next().unwrap_or_default()
 }
 
 /// What makes the server record statements, and how much each weighs.
@@ -147,6 +153,12 @@ mod tests {
     use model::run::server::Setting;
 
     use super::*;
+
+    #[test]
+    fn a_library_is_stated_by_the_setting_that_loads_it() {
+        assert_eq!(setting_of("pgaudit in shared_preload_libraries"), "shared_preload_libraries");
+        assert_eq!(setting_of("log_min_duration_statement = 0"), "log_min_duration_statement");
+    }
 
     #[test]
     fn settings_that_record_statements_are_found() {

@@ -253,6 +253,8 @@ fn few_clients_are_an_answer_and_nothing_near_is_unknown() {
     let one = facts(&[("CPU", 0.4), ("idle", 0.6)], &[], &[], 0.3);
     assert_eq!(judge(&one).name, Bottleneck::OfferedLoad);
     assert_eq!(judge(&Facts { is_local: false, ..one.clone() }).name, Bottleneck::Network);
+    let pausing = Facts { is_local: false, has_pauses: true, ..one.clone() };
+    assert_eq!(judge(&pausing).name, Bottleneck::OfferedLoad);
     let paced = judge(&Facts { met_its_rate: true, ..one });
     assert_eq!((paced.name, paced.confidence), (Bottleneck::OfferedLoad, Confidence::Medium));
     let odd = facts(&[("CPU", 3.0), ("Timeout:PgSleep", 9.0), ("idle", 1.0)], &[], &[], 0.65);
