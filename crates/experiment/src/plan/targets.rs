@@ -145,6 +145,10 @@ mod tests {
         let by_url = |text: &str| format!("[[target]]\nname = \"a\"\nurl = \"y\"\n{text}");
         refused(&by_url("[server]\ntls = \"on\"\n"), "keeps its own");
         refused(&by_url("[server]\nsettings.port = 1\n"), "clients reach the server by it");
+        refused(
+            &by_url("[server]\nversion = [\"16\", \"18\"]\n"),
+            "server.version varies, but targets with a url",
+        );
         refused(&by_url("[server]\nsettings.work_mem = \"5%\"\n"), "write the value itself");
         refused(&by_url("[server]\nrestart = [\"a\"]\n"), "give each target its own command");
         refused("[server]\nrestart = [\"a\"]\n", "server.restart is for a server by URL");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::experiment::case::{Calls, WorkloadKind};
 use model::experiment::levels::Levels;
-use model::experiment::{Experiment, RunSection, WorkloadSection};
+use model::experiment::{Experiment, RunSection, ServerSection, WorkloadSection};
 
 use super::{DEFAULT_VERSION, Resources};
 use crate::plan::design::Dimension;
@@ -155,8 +155,10 @@ impl Grid {
         if server.version.is_some() && server.revision.is_some() {
             return Err("server: version and revision both name what is built; give one of them".to_string());
         }
+        if !runs_servers {
+            return expect_no_servers(server);
+        }
         match (&server.version, &server.bin_dir, &server.url) {
-            _ if !runs_servers => {}
             (_, None, None) if server.source.is_some() => {
                 server.source.iter().for_each(|trees| self.add("server.source", trees.all()));
                 server.revision.iter().for_each(|all| self.add("server.revision", all.all()));
@@ -207,6 +209,22 @@ impl Grid {
     fn add(&mut self, key: &str, levels: &[impl ToString]) {
         let levels = levels.iter().map(ToString::to_string).collect();
         self.dimensions.push(Dimension { key: key.to_string(), levels });
+    }
+}
+
+/// Targets by URL have their servers: one version or build may be given, for when there are no targets, but not several to measure.
+fn expect_no_servers(server: &ServerSection) -> Result<(), String> {
+    let varies = [
+        ("version", server.version.as_ref().is_some_and(Levels::is_factor)),
+        ("bin_dir", server.bin_dir.as_ref().is_some_and(Levels::is_factor)),
+        ("source", server.source.as_ref().is_some_and(Levels::is_factor)),
+        ("revision", server.revision.as_ref().is_some_and(Levels::is_factor)),
+    ];
+    match varies.iter().find(|(_, varies)| *varies) {
+        Some((key, _)) => Err(format!(
+            "server.{key} varies, but targets with a url have servers of their own; only targets without one, with a directory, vary it"
+        )),
+        None => Ok(()),
     }
 }
 
