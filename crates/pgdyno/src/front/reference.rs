@@ -37,9 +37,9 @@ fn commands(of: &Command, path: &str) -> String {
         let usage = usage.trim_start_matches("Usage: ").trim();
         page.push_str(&format!("## `{path}`\n\n{}.\n\n```text\n{usage}\n```\n\n", inline(&about)));
         let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
-        // --help does the same everywhere.
-        let lines: String =
-            args.filter(|arg| !["help", "version"].contains(&arg.get_id().as_str())).map(option).collect();
+        // --help and --version do the same everywhere.
+        let is_own = |arg: &&Arg| !matches!(arg.get_action(), ArgAction::Help | ArgAction::Version);
+        let lines: String = args.filter(is_own).map(option).collect();
         if !lines.is_empty() {
             page.push_str(&format!("{lines}\n"));
         }

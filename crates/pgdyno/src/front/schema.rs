@@ -136,7 +136,6 @@ impl Kind {
     }
 }
 
-const U32: Kind = Kind::Whole(0, u32::MAX as u64);
 const SETTING: Kind = Kind::Or(&[Kind::Text, Kind::Number, Kind::Flag]);
 
 /// Keys that are on or off.
@@ -161,7 +160,7 @@ const FLAGS: [&str; 15] = [
 /// What the value of a key may be; text, if nothing is said here.
 fn kind(key: &str) -> Kind {
     match key {
-        "experiment.name" => Kind::Pattern("^[A-Za-z0-9._-]{1,64}$"),
+        "experiment.name" => Kind::Pattern("^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"),
         "experiment.seed" => Kind::Whole(0, i64::MAX as u64),
         "experiment.repeats" => Kind::Whole(1, 1000),
         "experiment.design" => Kind::Words(&["grid", "one-factor"]),
@@ -191,8 +190,7 @@ fn kind(key: &str) -> Kind {
         "workload.scale" => Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]),
         "workload.protocol" => Kind::Words(&["simple", "extended", "prepared"]),
         "workload.clients" => Kind::Whole(1, 100_000),
-        "workload.drivers" => Kind::Whole(1, 1000),
-        "workload.threads" => Kind::Whole(1, u32::MAX as u64),
+        "workload.drivers" | "workload.threads" => Kind::Whole(1, u32::MAX as u64),
         "workload.poller" => Kind::Words(&["auto", "io_uring", "epoll"]),
         "workload.busy_poll_us" => Kind::Whole(0, 1_000_000),
         "workload.transactions" => Kind::Whole(1, i64::MAX as u64),
@@ -216,6 +214,14 @@ fn kind(key: &str) -> Kind {
         "run.wal" => Kind::Words(&["as-is", "no-checkpoint", "two-checkpoints"]),
         "run.servers_at_a_time" => Kind::Whole(1, 1),
         "prepare.restore_by" => Kind::Words(&["auto", "template", "load"]),
+        key if key.starts_with("os.") => kind_of_os(key),
+        _ => Kind::Text,
+    }
+}
+
+/// What the value of a key of `[os]` may be.
+fn kind_of_os(key: &str) -> Kind {
+    match key {
         "os.huge_pages" => Kind::Words(&["on", "off"]),
         "os.transparent_huge_pages" => Kind::Words(&["always", "madvise", "never"]),
         "os.numa" => Kind::Other(|| {
@@ -224,7 +230,10 @@ fn kind(key: &str) -> Kind {
         }),
         "os.swappiness" => Kind::Whole(0, 200),
         "os.overcommit_memory" => Kind::Whole(0, 2),
-        "os.read_ahead_kb" | "os.somaxconn" | "os.max_map_count" | "os.processors" => U32,
+        "os.processors" => Kind::Whole(1, u32::MAX as u64),
+        "os.somaxconn" => Kind::Whole(1, 65_535),
+        "os.max_map_count" => Kind::Whole(65_530, i32::MAX as u64),
+        "os.read_ahead_kb" => Kind::Whole(0, 1 << 20),
         "os.cpu_quota" | "os.data_read_iops" | "os.data_write_iops" | "os.data_read_mb_s"
         | "os.data_write_mb_s" | "os.wal_write_iops" | "os.wal_write_mb_s" => Kind::Number,
         _ => Kind::Text,
