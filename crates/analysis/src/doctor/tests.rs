@@ -414,7 +414,7 @@ fn rows_findings_and_limiters_know_each_other() {
 }
 
 /// Limiters that a sight may name.
-const LIMITERS: [Bottleneck; 9] = [
+const LIMITERS: [Bottleneck; 10] = [
     Bottleneck::Quota,
     Bottleneck::WalVolume,
     Bottleneck::DataRead,
@@ -424,4 +424,5 @@ const LIMITERS: [Bottleneck; 9] = [
     Bottleneck::Scheduling,
     Bottleneck::Checkpoint,
     Bottleneck::Autovacuum,
+    Bottleneck::Standby,
 ];

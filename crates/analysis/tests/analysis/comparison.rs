@@ -501,7 +501,7 @@ fn searches_that_found_no_rate_are_not_compared() {
     find_no_rate(&mut data.runs[3]);
     let finding = excluded(&data).unwrap();
     assert_eq!(finding.severity, Severity::Void);
-    assert!(finding.evidence.contains("runs 4 of "), "{}", finding.evidence);
+    assert!(finding.evidence.contains("run 4 of "), "{}", finding.evidence);
     assert!(finding.evidence.contains("no rate met the target"), "{}", finding.evidence);
     assert_eq!(compare_cases(&data).grade, Grade::Void);
 }

@@ -101,7 +101,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         other.server.source = model::experiment::case::ServerSource::BinDir("/other".into());
         data.plan.cases.push(other);
     }),
-    ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),
+    ("closed-loop", Severity::Note, "a closed loop in 1 of 1 case: ", |_| {}),
     ("data-differs", Severity::Void, "run 1 began with 100 rows in `t`, run 3 with 101", |data| {
         begin_with(data, &[100, 100, 101], &[8192, 8192, 8192]);
     }),
