@@ -1,20 +1,22 @@
-//! The servers of the runs: how they were built, and their settings.
+//! The servers of the runs: how they were built, and their settings. Servers that differ only in what pgdyno chooses
+//! for each start are one.
 
 use model::run::RunRecord;
-use model::run::server::{ServerRecord, Setting};
+use model::run::server::Setting;
 
 use super::{alike, facts, not_default, part, title_for};
 use crate::html::escape::text;
 use crate::html::table;
 
+/// Settings that pgdyno chooses for each start of a server that it runs: the directory of the socket, in which the files
+/// of TLS are too, and the port if it listens on the network (crate `server`: `running`).
+const NEW_AT_EACH_START: [&str; 4] = ["port", "ssl_cert_file", "ssl_key_file", "unix_socket_directories"];
+
 /// The different servers, each with its runs.
 pub(super) fn disclose(html: &mut String, records: &[&RunRecord]) {
-    let key = |server: &ServerRecord| {
-        let settings: Vec<String> = not_default(server).map(|(n, s)| format!("{n}={}", s.value)).collect();
-        format!("{} {:?} {:?} {settings:?}", server.version, server.build, server.executable_sha256)
-    };
-    let groups = alike(records, |record| record.server.as_ref(), key);
-    for (server, runs) in &groups {
+    let groups = alike(records, |record| record.server.is_some().then_some(record), identity);
+    for (first, runs) in &groups {
+        let Some(server) = &first.server else { continue };
         let mut pairs: Vec<(String, String)> = vec![
             ("Version".into(), server.version.clone()),
             ("Data checksums".into(), if server.data_checksums { "on" } else { "off" }.into()),
@@ -24,8 +26,14 @@ pub(super) fn disclose(html: &mut String, records: &[&RunRecord]) {
             ("System identifier".into(), server.system_identifier.clone().unwrap_or_default()),
         ];
         pairs.extend(server.build.iter().map(|(name, value)| (format!("Built with {name}"), value.clone())));
-        let set: Vec<Vec<String>> = not_default(server).map(setting_row).collect();
-        let all: Vec<Vec<String>> = server.settings.iter().map(setting_row).collect();
+        let of_group: Vec<&RunRecord> =
+            records.iter().copied().filter(|record| runs.contains(&record.spec.run)).collect();
+        let row = |(name, setting): (&String, &Setting)| -> Vec<String> {
+            let value = shown(name, setting, &of_group);
+            vec![format!("<code>{}</code>", text(name)), text(value), text(&setting.source)]
+        };
+        let set: Vec<Vec<String>> = not_default(server).map(row).collect();
+        let all: Vec<Vec<String>> = server.settings.iter().map(row).collect();
         let heads = ["Setting", "Value", "Source"];
         let mut body = facts(pairs);
         if !set.is_empty() {
@@ -41,6 +49,114 @@ pub(super) fn disclose(html: &mut String, records: &[&RunRecord]) {
     }
 }
 
-fn setting_row((name, setting): (&String, &Setting)) -> Vec<String> {
-    vec![format!("<code>{}</code>", text(name)), text(&setting.value), text(&setting.source)]
+/// What makes a server another one: everything that is shown, but for the values that are new at each start, and for
+/// settings of the connection that read them.
+fn identity(record: &RunRecord) -> String {
+    let Some(server) = &record.server else { return String::new() };
+    let of_server = server
+        .settings
+        .iter()
+        .filter(|(_, setting)| !matches!(setting.source.as_str(), "client" | "session"));
+    let settings: Vec<(&str, Option<&str>, &str)> = of_server
+        .map(|(name, setting)| {
+            let value = (!is_new_at_each_start(record, name, setting)).then_some(setting.value.as_str());
+            (name.as_str(), value, setting.source.as_str())
+        })
+        .collect();
+    let cluster =
+        (&server.data_directory, &server.system_identifier, server.data_checksums, server.in_recovery);
+    format!("{:?}", (&server.version, &server.build, &server.executable_sha256, cluster, settings))
+}
+
+/// Whether pgdyno gave the setting this value for one start. A server by URL keeps its own.
+fn is_new_at_each_start(record: &RunRecord, name: &str, setting: &Setting) -> bool {
+    let is_ours = record.case.server.source.is_embedded() && setting.source == "command line";
+    is_ours && NEW_AT_EACH_START.contains(&name)
+}
+
+/// The value of a setting; where the servers of a group have several, that each start has its own.
+fn shown<'a>(name: &str, setting: &'a Setting, of_group: &[&RunRecord]) -> &'a str {
+    let is_other = |record: &&RunRecord| {
+        let value = record.server.as_ref().and_then(|server| server.setting(name));
+        is_new_at_each_start(record, name, setting) && value != Some(setting.value.as_str())
+    };
+    if of_group.iter().any(is_other) { "one for each start" } else { setting.value.as_str() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::experiment::plan::RunSpec;
+    use model::load::Window;
+    use model::run::server::ServerRecord;
+
+    use super::*;
+
+    /// A run of a server with these settings from its command line.
+    fn record(run: u32, is_ours: bool, settings: &[(&str, &str)]) -> RunRecord {
+        let source = match is_ours {
+            true => ServerSource::Version("18".parse().unwrap()),
+            false => ServerSource::Url(BTreeMap::new()),
+        };
+        let window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 1 };
+        let case = Case::of(ServerSpec::of(source), WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let setting = |(name, value): &(&str, &str)| {
+            (name.to_string(), Setting { value: value.to_string(), source: "command line".to_string() })
+        };
+        let settings = settings.iter().map(setting).collect();
+        RunRecord {
+            server: Some(ServerRecord { settings, ..ServerRecord::default() }),
+            ..RunRecord::new(RunSpec { run, block: 1, case: 1, seed: 1 }, case, "0")
+        }
+    }
+
+    fn disclosed(records: &[RunRecord]) -> String {
+        let mut html = String::new();
+        disclose(&mut html, &records.iter().collect::<Vec<_>>());
+        html
+    }
+
+    #[test]
+    fn servers_that_differ_by_their_start_alone_are_one() {
+        let start = |run: u32, dir: &str, work_mem: &str| {
+            record(run, true, &[("unix_socket_directories", dir), ("port", "5432"), ("work_mem", work_mem)])
+        };
+        let alike = disclosed(&[start(1, "/tmp/a", "4MB"), start(2, "/tmp/b", "4MB")]);
+        assert_eq!(alike.matches("<h3>").count(), 1, "{alike}");
+        assert!(
+            alike.contains("<h3>Server</h3>") && alike.contains("<td>one for each start</td>"),
+            "{alike}"
+        );
+        assert!(alike.contains("<td>5432</td>") && !alike.contains("/tmp/"), "the port is the same: {alike}");
+        let two = disclosed(&[
+            start(1, "/tmp/a", "4MB"),
+            start(2, "/tmp/b", "8MB"),
+            start(3, "/tmp/c", "4MB"),
+            start(4, "/tmp/d", "4MB"),
+        ]);
+        assert!(two.contains("<h3>Server, runs 1, 3, 4</h3>"), "{two}");
+        assert!(two.contains("<h3>Server, runs 2</h3>") && two.contains("<td>/tmp/b</td>"), "{two}");
+    }
+
+    #[test]
+    fn everything_else_that_is_shown_makes_another_server() {
+        let check = |what: &str, change: &dyn Fn(&mut ServerRecord)| {
+            let records = [1, 2].map(|run| record(run, true, &[("jit", "on")]));
+            let [one, mut other] = records;
+            change(other.server.as_mut().unwrap());
+            assert_eq!(disclosed(&[one, other]).matches("<h3>").count(), 2, "{what}");
+        };
+        check("checksums", &|server| server.data_checksums = true);
+        check("directory", &|server| server.data_directory = Some("/data".to_string()));
+        check("cluster", &|server| server.system_identifier = Some("7".to_string()));
+        check("build", &|server| drop(server.build.insert("CC".to_string(), "gcc".to_string())));
+        check("source", &|server| {
+            server.settings.get_mut("jit").unwrap().source = "configuration file".to_string();
+        });
+        // Servers by URL are where they are: another port is another server.
+        let by_url = ["5432", "5433"].map(|port| record(port.parse().unwrap(), false, &[("port", port)]));
+        assert_eq!(disclosed(&by_url).matches("<h3>").count(), 2);
+    }
 }
