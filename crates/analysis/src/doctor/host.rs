@@ -1,7 +1,7 @@
 //! Rows of the machine: processors, clocks, limits.
 
 use super::{Examined, HostOf, Judged, Look, Row, Scope, Verdict, either};
-use crate::findings::{FAST_CLOCKS, STEADY_GOVERNORS};
+use crate::findings::{FAST_CLOCKS, FOREIGN_STRETCH, STEADY_GOVERNORS};
 
 /// A row of the host without anything that pgdyno can set.
 pub(super) const HOST: Row = Row {
@@ -19,13 +19,17 @@ pub(super) const HOST: Row = Row {
 /// Load average, as a share of the processors, from which on others work, and the least that is reported.
 const LOAD_SHARE: f64 = 0.1;
 const LOAD_MIN: f64 = 0.3;
+/// Load average, as a share of the processors, above which foreign-cpu will cast doubt on runs: a fifth of it is enough
+/// for its share of 5 s. The rest may wait for disks, which counts as load too, or may have ended within the last minute.
+const LOAD_SHARE_DOUBT: f64 = 5.0 * FOREIGN_STRETCH;
 
 pub(super) const QUIET: Row = Row {
     id: "quiet",
     for_driver: true,
     wanted: "a load average below a tenth of the processors (below 0.3 on small machines)",
     why: "Foreign work on the processors explained most of the differences between identical runs.",
-    source: "A/A study (finding foreign-cpu); the threshold is our convention",
+    source: "A/A study (finding foreign-cpu); the thresholds are our convention: doubt above half of the processors, five times the \
+             10 % of foreign-cpu, as not all load is processor time",
     fix: "wait, or stop what works: top -o %CPU shows it",
     judge: |e| either(quiet(e)),
     ..HOST
@@ -37,7 +41,8 @@ fn quiet(e: &Examined) -> Look {
     let load = load.ok_or_else(|| Judged::unseen(format!("`{text}` is no load average")))?;
     let n = f64::from(e.host.n_cpus);
     let found = format!("a load average of {load:.2} on {n:.0} processors");
-    Ok(Judged::unless(load <= (LOAD_SHARE * n).max(LOAD_MIN), Verdict::Advice, found))
+    let verdict = if load > LOAD_SHARE_DOUBT * n { Verdict::Doubt } else { Verdict::Advice };
+    Ok(Judged::unless(load <= (LOAD_SHARE * n).max(LOAD_MIN), verdict, found))
 }
 
 pub(super) const CPU_QUOTA: Row = Row {

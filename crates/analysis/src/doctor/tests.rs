@@ -158,6 +158,22 @@ fn values_of_the_machine_are_judged() {
 }
 
 #[test]
+fn load_that_foreign_cpu_would_doubt_is_a_doubt() {
+    for (n_cpus, load, verdict) in [
+        (2, "0.29", Fine),
+        (2, "0.40", Advice),
+        (2, "1.00", Advice),
+        (2, "4.20", Doubt),
+        (16, "8.00", Advice),
+        (16, "8.10", Doubt),
+    ] {
+        let mut case = Case::new().with_facts(&[("load_average", &format!("{load} 1 1 2/300 4"))]);
+        case.host.n_cpus = n_cpus;
+        case.check("quiet", verdict, &format!("a load average of {load} on {n_cpus} processors"));
+    }
+}
+
+#[test]
 fn huge_pages_are_judged_by_what_the_server_needs() {
     let machine =
         |total: &str| Case::new().with_facts(&[("huge_page_bytes", "2097152"), ("huge_pages_total", total)]);
@@ -355,7 +371,7 @@ fn of_a_host_that_is_not_the_server_s_only_what_matters_to_a_driver_is_judged() 
     case.host_of = HostOf::Driver;
     let diagnosis = case.diagnose();
     let of = |id: &str| diagnosis.rows.iter().find(|row| row.id == id).unwrap();
-    assert_eq!((of("quiet").verdict, of("swappiness").verdict, of("thp").verdict), (Advice, Unseen, Unseen));
+    assert_eq!((of("quiet").verdict, of("swappiness").verdict, of("thp").verdict), (Doubt, Unseen, Unseen));
     assert!(of("atime").found.contains("--host"));
     let lacks: Vec<&str> = diagnosis.sights.iter().filter(|sight| !sight.has).map(|sight| sight.id).collect();
     assert!(lacks.starts_with(&["host", "server-log"]), "{lacks:?}");

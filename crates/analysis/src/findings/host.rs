@@ -16,7 +16,7 @@ const STRETCH_S: f64 = 5.0;
 /// Mean foreign CPU that counts as a disturbance, as a share of all processors.
 pub(super) const FOREIGN_MEAN: f64 = 0.02;
 /// Foreign CPU over a stretch that counts as a disturbance, as a share of all processors.
-const FOREIGN_STRETCH: f64 = 0.10;
+pub(crate) const FOREIGN_STRETCH: f64 = 0.10;
 /// Mean foreign CPU that is never reported, in processors: kernel threads that write pages back and serve devices for
 /// the server belong to none of our processes. Measured under `tpcb` on two processors: 0.04 to 0.06, which is more
 /// than 2 % of such a small machine (idle: 0.01).
