@@ -252,7 +252,7 @@ pub(super) const REMOVE_IPC: Row = Row {
 fn remove_ipc(e: &Examined) -> Judged {
     let uid = e.host.facts.get("server_uid").and_then(|uid| uid.parse::<u32>().ok());
     match (e.host.facts.get("remove_ipc").map(String::as_str), uid) {
-        (None, _) => Judged::fine("there is no logind"),
+        (None, _) => Judged::fine("no logind runs"),
         (Some("no"), _) => Judged::fine("no"),
         (Some(_), Some(uid)) if uid < SYSTEM_UIDS => {
             Judged::fine("yes, and the server runs as a system user")

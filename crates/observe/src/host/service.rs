@@ -2,12 +2,17 @@
 //! processes. Unreadable facts are left out.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use procfs::process::{LimitValue, Process};
 
 use crate::host::cgroup;
+
+/// Most bytes that are read of a file of logind, and most drop-ins of a directory: far above what anybody has.
+const CONF_BYTES_MAX: u64 = 64 << 10;
+const DROP_INS_MAX: usize = 256;
 
 /// Facts of the machine below `root`.
 pub(crate) fn of_machine(root: &Path) -> BTreeMap<String, String> {
@@ -55,10 +60,12 @@ fn idle_latency_us(dir: &Path) -> Option<u64> {
         .max()
 }
 
-/// Whether logind removes the shared memory of users whose last session ends; `None` where there is no logind. Its
-/// default is yes (logind.conf(5)).
+/// Whether logind removes the shared memory of users whose last session ends; `None` where no logind runs. Its default
+/// is yes (logind.conf(5)).
 fn remove_ipc(root: &Path) -> Option<String> {
-    if !root.join("run/systemd/sessions").exists() {
+    // Packages and images make the directories below /run/systemd, also where another program is the first process. The
+    // file of seat0, which is on every machine, is written by logind when it starts (systemd's logind-seat.c, seat_start).
+    if !root.join("run/systemd/seats/seat0").exists() {
         return None;
     }
     let places = ["usr/lib", "run", "etc"].map(|place| root.join(place).join("systemd"));
@@ -66,9 +73,8 @@ fn remove_ipc(root: &Path) -> Option<String> {
     let mut files: Vec<PathBuf> = mains.rfind(|path| path.exists()).into_iter().collect();
     // A drop-in hides those of the same name in places before, and all are read in the order of their names.
     let mut drop_ins: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for entry in
-        places.iter().filter_map(|place| fs::read_dir(place.join("logind.conf.d")).ok()).flatten().flatten()
-    {
+    let dirs = places.iter().filter_map(|place| fs::read_dir(place.join("logind.conf.d")).ok());
+    for entry in dirs.flat_map(|dir| dir.take(DROP_INS_MAX)).flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.ends_with(".conf") {
             drop_ins.insert(name, entry.path());
@@ -76,7 +82,7 @@ fn remove_ipc(root: &Path) -> Option<String> {
     }
     files.extend(drop_ins.into_values());
     let mut value = "yes".to_string();
-    for text in files.iter().filter_map(|path| fs::read_to_string(path).ok()) {
+    for text in files.iter().filter_map(|path| beginning(path)) {
         let found = text.lines().filter_map(|line| line.trim().strip_prefix("RemoveIPC=")).next_back();
         if let Some(found) = found {
             let is_no = ["no", "false", "off", "0", "n", "f"].contains(&found.trim().to_lowercase().as_str());
@@ -84,6 +90,13 @@ fn remove_ipc(root: &Path) -> Option<String> {
         }
     }
     Some(value)
+}
+
+/// The text of a file of logind, up to a bound.
+fn beginning(path: &Path) -> Option<String> {
+    let mut text = Vec::new();
+    File::open(path).ok()?.take(CONF_BYTES_MAX).read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 #[cfg(test)]
@@ -101,7 +114,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         assert_eq!(remove_ipc(root), None, "there is no logind");
-        fs::create_dir_all(root.join("run/systemd/sessions")).unwrap();
+        for dir in ["run/systemd/sessions", "run/systemd/seats"] {
+            fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        write(root, "usr/lib/systemd/logind.conf", "[Login]\nRemoveIPC=yes\n");
+        assert_eq!(remove_ipc(root), None, "it is installed, and did not start");
+        write(root, "run/systemd/seats/seat0", "IS_SEAT0=1\n");
         assert_eq!(remove_ipc(root).as_deref(), Some("yes"));
         write(root, "etc/systemd/logind.conf", "[Login]\n#RemoveIPC=yes\nRemoveIPC=no\n");
         assert_eq!(remove_ipc(root).as_deref(), Some("no"));
