@@ -5,6 +5,7 @@
 //! `findings`.
 
 mod data;
+mod fix;
 mod host;
 mod log;
 mod memory;
@@ -230,7 +231,7 @@ pub const ROWS: &[Row] = &[
 pub fn diagnose(examined: &Examined) -> Diagnosis {
     let is_asked = |row: &&Row| row.scope != Scope::Server || examined.server.is_some();
     let mut rows: Vec<Outcome> =
-        ROWS.iter().filter(is_asked).map(|row| row.outcome(examined.judged(row))).collect();
+        ROWS.iter().filter(is_asked).map(|row| row.outcome(examined.judged(row), examined.server)).collect();
     // A stable sort: the table's order stays within each weight.
     rows.sort_by_key(|row| std::cmp::Reverse(row.verdict));
     let sights = match examined.server {
@@ -241,7 +242,7 @@ pub fn diagnose(examined: &Examined) -> Diagnosis {
 }
 
 impl Row {
-    fn outcome(&self, judged: Judged) -> Outcome {
+    fn outcome(&self, judged: Judged, server: Option<&ServerRecord>) -> Outcome {
         let findings = crate::findings::DOCTOR_ROWS.iter().filter(|(_, row)| *row == self.id);
         Outcome {
             id: self.id,
@@ -251,7 +252,7 @@ impl Row {
             wanted: self.wanted,
             why: self.why,
             source: self.source,
-            fix: judged.fix.unwrap_or_else(|| self.fix.to_string()),
+            fix: fix::effective(judged.fix.unwrap_or_else(|| self.fix.to_string()), server),
             findings: findings.map(|(finding, _)| *finding).collect(),
             knob: self.knob,
         }

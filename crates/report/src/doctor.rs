@@ -153,7 +153,7 @@ mod tests {
             found: "no pg_monitor".to_string(),
             lost: "what others wait for",
             silent: &["autovacuum"],
-            fix: "grant pg_monitor",
+            fix: "grant pg_monitor".to_string(),
         }];
         let diagnosis = Diagnosis { rows, sights };
         let about = [("host", "a machine".to_string()), ("", "this one".to_string())];

@@ -3,7 +3,7 @@
 use model::run::server::ServerRecord;
 use serde::Serialize;
 
-use super::{Examined, HostOf};
+use super::{Examined, HostOf, fix};
 
 /// Something that pgdyno needs, and what is lost without it.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +36,8 @@ pub struct Seen {
     pub lost: &'static str,
     /// Findings and limiters that are silent, or see less, without it.
     pub silent: &'static [&'static str],
-    /// How to get it.
-    pub fix: &'static str,
+    /// How to get it there.
+    pub fix: String,
 }
 
 impl Sight {
@@ -45,7 +45,8 @@ impl Sight {
         let found = (self.has)(examined, server);
         let has = found.is_ok();
         let found = found.unwrap_or_else(|reason| reason);
-        Seen { id: self.id, what: self.what, has, found, lost: self.lost, silent: self.silent, fix: self.fix }
+        let fix = fix::effective(self.fix.to_string(), Some(server));
+        Seen { id: self.id, what: self.what, has, found, lost: self.lost, silent: self.silent, fix }
     }
 }
 

@@ -324,6 +324,26 @@ fn settings_are_judged() {
 }
 
 #[test]
+fn a_fix_is_that_of_the_place_that_has_the_value() {
+    let fixes = |source: &str| {
+        let mut case = Case::new().with_settings(&[("fsync", "off"), ("track_io_timing", "off")]);
+        for setting in case.server.as_mut().unwrap().settings.values_mut() {
+            setting.source = source.to_string();
+        }
+        let Diagnosis { rows, sights } = case.diagnose();
+        let row = rows.into_iter().find(|row| row.id == "fsync").unwrap();
+        let sight = sights.into_iter().find(|sight| sight.id == "io-timing").unwrap();
+        [row.fix, sight.fix]
+    };
+    for fix in fixes("configuration file") {
+        assert!(fix.starts_with("alter system set "), "{fix}");
+    }
+    for fix in fixes("command line") {
+        assert!(fix.contains("command line") && !fix.contains("pg_reload_conf"), "{fix}");
+    }
+}
+
+#[test]
 fn the_server_and_the_way_to_it_are_judged() {
     let server = |change: &dyn Fn(&mut ServerRecord)| {
         let mut case = Case::new();
