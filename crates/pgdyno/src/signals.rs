@@ -1,10 +1,14 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first one asks for an orderly stop, the second, of any kind, ends the process at
-//! once. Requests of other processes of pgdyno ask for an orderly stop, however many come.
+//! once, with a line that says so. Requests of other processes of pgdyno ask for an orderly stop, however many come.
 
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
+use nix::unistd::write;
 
 /// The signal of a request by another process. One that does not know it ignores it, unlike SIGUSR1, of which it would die.
 pub(crate) const REQUEST: Signal = Signal::SIGURG;
@@ -14,17 +18,43 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static LAST: AtomicI32 = AtomicI32::new(0);
 /// Whether a signal has come; a notice that the machine will be taken away does not count.
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
+/// Whether the second signal ends the process without a word.
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
+/// Whether standard error is a terminal; asked before, because a handler may not.
+static IS_TERMINAL: AtomicBool = AtomicBool::new(false);
 
-/// Uses only atomics, sigaction and raise, which are safe in a handler (signal-safety(7)).
+/// What is said when the process ends at once. On a terminal it begins on a line of its own, below `^C` and a bar.
+const LAST_WORDS: &[u8] = b"\npgdyno: ended at once; `pgdyno clean` removes what is left behind\n";
+
+/// Uses only atomics, poll, write, sigaction and raise, which are safe in a handler (signal-safety(7)).
 extern "C" fn on_signal(number: i32) {
     LAST.store(number, Ordering::Relaxed);
     STOP.store(true, Ordering::Relaxed);
     if SIGNALLED.swap(true, Ordering::Relaxed)
         && let Ok(signal) = Signal::try_from(number)
     {
+        say_end();
         // The signal is blocked while its handler runs, and ends the process when this returns. Our children end with it.
         die_of(signal);
     }
+}
+
+/// Says that the process ends at once. A terminal that is held, or a full pipe, must not keep it from that: then nothing is said.
+fn say_end() {
+    if IS_SILENT.load(Ordering::Relaxed) {
+        return;
+    }
+    let stderr = std::io::stderr();
+    let mut ready = [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)];
+    if poll(&mut ready, PollTimeout::ZERO) == Ok(1) {
+        let begin = usize::from(!IS_TERMINAL.load(Ordering::Relaxed));
+        write(&stderr, &LAST_WORDS[begin..]).ok();
+    }
+}
+
+/// Has the second signal end this process without a word, as it ends pgbench.
+pub(crate) fn end_silently() {
+    IS_SILENT.store(true, Ordering::Relaxed);
 }
 
 /// Raises the flag as the first signal does; the next signal still counts as the first.
@@ -129,6 +159,7 @@ impl Patience {
 
 /// The flag that the first signal raises, and each request. Every part of a run looks at it.
 pub(crate) fn stop_flag() -> &'static AtomicBool {
+    IS_TERMINAL.store(std::io::stderr().is_terminal(), Ordering::Relaxed);
     let handled = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
     // One signal at a time within a thread; two threads may take one each, and the exchange of the flag decides which
     // is second.
