@@ -137,8 +137,10 @@ fn breakable(raw: &str) -> String {
 fn figures(study: &Study) -> String {
     let Some(best) = headline::best(study) else { return String::new() };
     let ms = |of: fn(&LatencySummary) -> u64| best.latency.as_ref().map(|l| format::ms(of(l) as f64));
-    let completed = study.runs.iter().filter(|run| run.counts()).count();
-    let of_runs = format!("of {}", study.plan.runs.len());
+    // Of the same case as all other figures.
+    let id = best.case.id;
+    let completed = study.runs.iter().filter(|run| run.case == id && run.counts()).count();
+    let of_runs = format!("of {}", study.plan.runs.iter().filter(|run| run.case == id).count());
     let median = best.tps_median.map(format::tps);
     // A search finds a rate; its latencies are those of the probes that confirmed it.
     let (throughput, throughput_name, when) = match &best.capacity {

@@ -48,6 +48,14 @@ const NOISY: [f64; 6] = [3572.0, 2300.0, 4900.0, 3100.0, 3900.0, 2700.0];
 const NOISY_TOO: [f64; 6] = [2400.0, 3300.0, 3650.0, 4100.0, 2900.0, 3350.0];
 
 #[test]
+fn figures_of_the_best_case_count_its_runs_and_no_others() {
+    let made = synthetic::make(&Shape { clients: vec![1, 4], window: (1, 3), ..Shape::default() });
+    let page = crate::page(&made);
+    assert!(page.contains("which has the highest median:"), "{page}");
+    assert!(page.contains("<dt>runs that count</dt><dd>3<small>of 3</small></dd>"), "not 6 of 6: {page}");
+}
+
+#[test]
 fn two_versions_are_ranked_only_if_they_differ_beyond_chance() {
     let two = |a: &[f64], b: &[f64]| study(&["13", "18"], &[4], &[a, b]);
     check(
