@@ -78,9 +78,27 @@ pub struct Proof {
     /// The limiter with the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Bottleneck>,
+    /// The directory of its runs, if the other what-ifs of its case were measured elsewhere, later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_in: Option<String>,
 }
 
 impl Proof {
+    /// Whether enough pairs count to say anything.
+    pub fn is_telling(&self) -> bool {
+        self.ratio.is_some() && self.interval.is_some()
+    }
+
+    /// Whether an earlier result of the same what-if says more than this one, which decides nothing and has fewer pairs.
+    pub fn yields_to(&self, earlier: &Proof) -> bool {
+        let is_same =
+            (self.limiter, self.kind, &self.change) == (earlier.limiter, earlier.kind, &earlier.change);
+        is_same
+            && earlier.is_telling()
+            && self.outcome == Outcome::Undecided
+            && self.n_pairs < earlier.n_pairs
+    }
+
     /// The result in a sentence or two.
     pub fn sentence(&self) -> String {
         let Some((ratio, [low, high])) = self.ratio.zip(self.interval) else {

@@ -48,6 +48,7 @@ pub fn judge(data: &ExperimentData, study: &Study, (without, with): (u32, u32), 
         outcome,
         overruled,
         next,
+        measured_in: None,
     }
 }
 
@@ -206,6 +207,7 @@ mod tests {
             outcome: Outcome::Proven,
             overruled: None,
             next: Some(Bottleneck::RowLock),
+            measured_in: None,
         };
         assert_eq!(
             proof.sentence(),

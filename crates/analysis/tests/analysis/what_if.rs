@@ -161,6 +161,7 @@ fn refuted(limiter: Bottleneck, change: &str) -> Proof {
         outcome: Outcome::Refuted,
         overruled: None,
         next: None,
+        measured_in: None,
     }
 }
 

@@ -98,7 +98,9 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
         measured_in: measured.dir.display().to_string(),
         proofs: judged.collect(),
     };
-    proofs::keep(&of.dir, &proofs)?;
+    for earlier in proofs::keep(&of.dir, &proofs)? {
+        say(&stays(&earlier));
+    }
     let proven = Explained::read(&of.dir, Series::Drawn)?;
     let of_case = proven.study.cases.iter().find(|case| case.case.id == proofs.case);
     show(&proofs, of_case.and_then(|case| case.limiter.as_ref()), args)?;
@@ -106,6 +108,16 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     say(&format!("report: {}", html.display()));
     let exit = if measured.is_failed || study.partial.is_some() { Exit::Partial } else { Exit::Done };
     Ok(exit.unless_values_are_left(measured.is_restored))
+}
+
+/// That an earlier result of a what-if stays, because what was measured now says less.
+fn stays(earlier: &Proof) -> String {
+    format!(
+        "note: the earlier result of {} stays ({}, measured in {}): too few of these runs count to replace it",
+        earlier.change,
+        plural(earlier.n_pairs, "pair"),
+        earlier.measured_in.as_deref().unwrap_or("another directory")
+    )
 }
 
 /// The named case, or the one with the highest throughput.

@@ -31,17 +31,43 @@ pub(crate) struct Proofs {
     pub(crate) proofs: Vec<Proof>,
 }
 
-/// Keeps what was proven of the results in `dir`, instead of what was proven of the same case before.
+/// Keeps what was proven of the results in `dir`, instead of what was proven of the same case before. What says less than an
+/// earlier result does not replace it. Returns the results that stay, with the directories of their runs.
 ///
 /// # Errors
 /// When the directory is not writable, or the file is damaged.
-pub(crate) fn keep(dir: &Path, proofs: &Proofs) -> Result<()> {
+pub(crate) fn keep(dir: &Path, proofs: &Proofs) -> Result<Vec<Proof>> {
     let mut kept = read(dir)?;
     kept.format = model::FORMAT;
+    let earlier = kept.cases.iter().find(|known| known.case == proofs.case);
+    let (best, stay) =
+        earlier.map_or_else(|| (proofs.clone(), Vec::new()), |earlier| better(earlier, proofs));
     kept.cases.retain(|known| known.case != proofs.case);
-    kept.cases.push(proofs.clone());
+    kept.cases.push(best);
     let text = serde_json::to_string_pretty(&kept)?;
-    store::write_report(&dir.join(store::names::PROOFS), text.as_bytes())
+    store::write_report(&dir.join(store::names::PROOFS), text.as_bytes())?;
+    Ok(stay)
+}
+
+/// What to keep of a case after it was tested again, and the earlier results that stay in it. If nothing new is said at all, all that
+/// was known stays: a stopped `why` may have tested other changes than the one before.
+fn better(earlier: &Proofs, new: &Proofs) -> (Proofs, Vec<Proof>) {
+    let in_its_directory = |proof: &Proof| {
+        let measured_in = proof.measured_in.clone().unwrap_or_else(|| earlier.measured_in.clone());
+        Proof { measured_in: Some(measured_in), ..proof.clone() }
+    };
+    let that_stays = |proof: &Proof| earlier.proofs.iter().find(|known| proof.yields_to(known));
+    let says_more = |proof: &Proof| proof.is_telling() && that_stays(proof).is_none();
+    if !new.proofs.iter().any(says_more) {
+        let telling: Vec<Proof> =
+            earlier.proofs.iter().filter(|proof| proof.is_telling()).map(in_its_directory).collect();
+        if !telling.is_empty() {
+            return (earlier.clone(), telling);
+        }
+    }
+    let stay = new.proofs.iter().filter_map(that_stays).map(in_its_directory).collect();
+    let of_each = |proof: &Proof| that_stays(proof).map_or_else(|| proof.clone(), in_its_directory);
+    (Proofs { proofs: new.proofs.iter().map(of_each).collect(), ..new.clone() }, stay)
 }
 
 /// What was proven of each case of the results in `dir`.
@@ -80,4 +106,84 @@ pub(crate) fn confirm(dir: &Path, study: &mut Study) -> Result<()> {
         what_if::confirm(study, proofs.case, &proofs.proofs);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use analysis::summary::limiter::Bottleneck;
+    use analysis::summary::proof::{Kind, Outcome};
+
+    use super::*;
+
+    /// A result of a change from so many pairs.
+    fn of(change: &str, n_pairs: usize, outcome: Outcome) -> Proof {
+        let estimate = (n_pairs >= 2).then_some(2.0);
+        Proof {
+            limiter: Bottleneck::WalSync,
+            kind: Kind::Lift,
+            change: change.to_string(),
+            side_effect: String::new(),
+            predicted: None,
+            bound: None,
+            ratio: estimate,
+            interval: estimate.map(|ratio| [ratio - 0.5, ratio + 0.5]),
+            elasticity: None,
+            server_cpu_us: None,
+            n_pairs,
+            share: None,
+            outcome,
+            overruled: None,
+            next: None,
+            measured_in: None,
+        }
+    }
+
+    /// Keeps one `why` after the other; returns the changes whose earlier results stay at the last one, and what is kept.
+    fn kept_after(all: &[(&str, &[Proof])]) -> (Vec<String>, Proofs) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut stay = Vec::new();
+        for (measured_in, proofs) in all {
+            let measured_in = (*measured_in).to_string();
+            stay = keep(dir.path(), &Proofs { case: 1, measured_in, proofs: proofs.to_vec() }).unwrap();
+        }
+        let kept = super::of(dir.path()).unwrap();
+        assert_eq!(kept.len(), 1, "one case was tested");
+        (stay.into_iter().map(|proof| proof.change).collect(), kept[0].clone())
+    }
+
+    #[test]
+    fn what_says_nothing_replaces_no_result_of_counted_pairs() {
+        use Outcome::{Proven, Refuted, Undecided};
+        let finished = [of("a", 6, Proven), of("b", 6, Undecided)];
+        let whole = ("finished", finished.as_slice());
+        for stopped in [
+            &[of("a", 0, Undecided), of("b", 0, Undecided)][..],
+            &[of("a", 1, Undecided), of("b", 1, Undecided)],
+            &[of("a", 2, Undecided), of("b", 2, Undecided)],
+            &[of("another", 0, Undecided)],
+        ] {
+            let (stay, kept) = kept_after(&[whole, ("stopped", stopped)]);
+            assert_eq!(stay, ["a", "b"], "{stopped:?}");
+            assert_eq!((kept.measured_in.as_str(), kept.proofs.as_slice()), ("finished", &finished[..]));
+        }
+        let again = [of("a", 4, Refuted), of("b", 6, Undecided)];
+        let (stay, kept) = kept_after(&[whole, ("again", &again[..])]);
+        assert!(stay.is_empty(), "{stay:?}");
+        assert_eq!((kept.measured_in.as_str(), kept.proofs.as_slice()), ("again", &again[..]));
+        let (stay, kept) =
+            kept_after(&[("stopped", &[of("a", 0, Undecided)][..]), ("too", &[of("b", 0, Undecided)][..])]);
+        assert_eq!((stay.len(), kept.measured_in.as_str()), (0, "too"), "neither says anything");
+    }
+
+    #[test]
+    fn each_what_if_keeps_its_better_result_with_the_directory_of_its_runs() {
+        use Outcome::{Proven, Refuted, Undecided};
+        let finished = [of("a", 6, Proven), of("b", 6, Undecided)];
+        let part = [of("a", 0, Undecided), of("b", 4, Refuted)];
+        let (stay, kept) =
+            kept_after(&[("finished", &finished[..]), ("part", &part[..]), ("stopped", &part[..1])]);
+        assert_eq!(stay, ["a", "b"]);
+        let of_first = Proof { measured_in: Some("finished".to_string()), ..finished[0].clone() };
+        assert_eq!((kept.measured_in.as_str(), kept.proofs), ("part", vec![of_first, part[1].clone()]));
+    }
 }
