@@ -11,7 +11,6 @@ use analysis::summary::proof::Proof;
 use analysis::what_if::{self, Circumstances, Groups, WhatIf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
-use experiment::forecast::outlook::AROUND_LOAD_S;
 use experiment::plan::pairs::what_ifs::{self, Extent};
 use experiment::schedule::conduct;
 use host::Machine;
@@ -30,7 +29,7 @@ use crate::front::announce::{Consent, announce};
 use crate::front::cli::why::WhyArgs;
 use crate::front::cli::{Cli, Command, ExperimentArgs};
 use crate::front::{hiding, setup};
-use crate::job::{self, Conducted, Job, Terms};
+use crate::job::{self, Conducted, Job, Terms, preview};
 use crate::{Exit, print_exact, say, signals};
 
 /// Ramp-up of a what-if: data is in memory when it begins, and a pair has the same one.
@@ -208,13 +207,26 @@ fn choose(
 fn planned(measured: &Plan, base: &Case, what_ifs: &[WhatIf], args: &WhyArgs) -> Plan {
     let measure_s = (args.measure.ms / 1000).clamp(1, 3600) as u32;
     let window = Window { ramp_up_s: RAMP_UP_S.min(base.window.ramp_up_s.max(1)), measure_s, ..base.window };
-    let of_block_s = (what_ifs.len() + 1) as f64 * (f64::from(window.load_s()) + AROUND_LOAD_S);
-    let n_blocks = (args.time.ms as f64 / 1000.0 / of_block_s) as u32;
-    let extent = Extent { n_blocks: n_blocks.clamp(BLOCKS.0, BLOCKS.1), window };
     let changed: Vec<(String, Case)> =
         what_ifs.iter().map(|what_if| (what_if.change.clone(), what_if.case.clone())).collect();
     let now = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
-    what_ifs::plan(measured, base, &changed, extent, now)
+    let of = |n_blocks| what_ifs::plan(measured, base, &changed, Extent { n_blocks, window }, now);
+    let (time_s, least) = (args.time.ms as f64 / 1000.0, preview::outlook(&of(BLOCKS.0)));
+    let least_s = least.runs_s + least.profiles_s;
+    if least_s > time_s {
+        say(&format!(
+            "note: {} pairs of each what-if, the fewest, take about {}, longer than `why --time {}`; measuring them all the same",
+            BLOCKS.0,
+            preview::duration(least_s),
+            args.time
+        ));
+    }
+    of(n_blocks(time_s - least.profiles_s, least.runs_s))
+}
+
+/// How many blocks fit into `time_s`, within [`BLOCKS`], if the fewest take `least_s`.
+fn n_blocks(time_s: f64, least_s: f64) -> u32 {
+    ((time_s / least_s * f64::from(BLOCKS.0)) as u32).clamp(BLOCKS.0, BLOCKS.1)
 }
 
 /// Conducts the plan; `None` if it was stopped before the first run.
@@ -272,4 +284,16 @@ fn show(proofs: &Proofs, limiter: Option<&Limiter>, args: &WhyArgs) -> Result<()
     }
     text.push_str(&format!("measured in {}\n", proofs.measured_in));
     print_exact(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_blocks_as_fit_into_the_time_are_measured_within_bounds() {
+        for (time_s, expected) in [(20.0, 4), (-5.0, 4), (112.0, 4), (139.0, 4), (140.0, 5), (1e6, 12)] {
+            assert_eq!(n_blocks(time_s, 112.0), expected, "{time_s} s");
+        }
+    }
 }

@@ -71,7 +71,11 @@ fn a_setting_of_the_loads_own_sessions_is_lifted_on_a_server_by_url_and_nobody_e
     if is_disturbed(&ended) {
         return;
     }
-    let told = json(&ended.expect(0));
+    let ended = ended.expect(0);
+    let words = "note: 4 pairs of each what-if, the fewest, take about ";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    assert!(ended.stderr.contains(", longer than `why --time 1s`; measuring"), "{}", ended.stderr);
+    let told = json(&ended);
     expect_judged(&told["proofs"]);
     let of_wal = |proof: &&Value| proof["limiter"] == "wal-sync";
     let lift = told["proofs"].as_array().unwrap().iter().find(of_wal).unwrap_or_else(|| panic!("{told}"));

@@ -15,7 +15,7 @@ pub(crate) struct WhyArgs {
     /// measure first: a file, or a built-in one.
     #[arg(value_name = "DIR[:CASE]|EXPERIMENT")]
     pub(crate) of: String,
-    /// How long the what-ifs may take.
+    /// How long the what-ifs may take; four pairs of each are measured in any case.
     #[arg(long, value_name = "TIME", default_value = "4min")]
     pub(crate) time: Span,
     /// Length of the measurement window of each run.
