@@ -57,6 +57,11 @@ pub(crate) fn end_silently() {
     IS_SILENT.store(true, Ordering::Relaxed);
 }
 
+/// Whether an orderly stop was asked for, by a signal or otherwise.
+pub(crate) fn is_stopping() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
 /// Raises the flag as the first signal does; the next signal still counts as the first.
 pub(crate) fn ask_to_stop() {
     STOP.store(true, Ordering::Relaxed);

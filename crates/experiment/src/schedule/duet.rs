@@ -259,7 +259,9 @@ fn run_side(
     let is_well = record.as_ref().is_ok_and(|record| record.state == RunState::Completed);
     let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
     let record = record?;
-    let left_s = begun.elapsed().as_secs_f64() * f64::from(plan.repeats.saturating_sub(spec.block));
+    let n_left = plan.repeats.saturating_sub(spec.block);
+    let left_s =
+        sequence::left_s(begun.elapsed().as_secs_f64(), n_left, order.site.stop.load(Ordering::Relaxed));
     watch(sequence::run_ends(&record, None, n_runs, left_s));
     stopped.context("the server does not stop")?;
     Ok(record)

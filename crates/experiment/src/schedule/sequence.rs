@@ -194,7 +194,7 @@ impl<'a> Sequence<'a> {
         }
         self.spent_s += begun.elapsed().as_secs_f64();
         self.count(&record, *repeat);
-        let left_s = self.spent_s / f64::from(self.n_made) * f64::from(self.missing);
+        let left_s = left_s(self.spent_s / f64::from(self.n_made), self.missing, self.is_stopped());
         watch(end_of(&record, self.n_runs.max(spec.run), left_s));
         left?;
         match after {
@@ -293,6 +293,11 @@ fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch
         watch(Progress::Note(format!("run {} cannot be judged: {error:#}", record.spec.run)));
         Judged::default()
     })
+}
+
+/// Seconds for `n` more runs of so many seconds each. None of them is made after a stop was requested.
+pub(super) fn left_s(of_run_s: f64, n: u32, is_stopped: bool) -> f64 {
+    if is_stopped { 0.0 } else { of_run_s * f64::from(n) }
 }
 
 /// The end of a run, for whoever waits. The mean over the rates that a search tried means nothing.

@@ -15,7 +15,7 @@ use model::text::visible::visible;
 use server::FetchProgress;
 
 use crate::job::preview::{builds, duration, order, outlook, size};
-use crate::say;
+use crate::{say, signals};
 
 /// How often the time left moves.
 const TICK: Duration = Duration::from_millis(500);
@@ -211,7 +211,8 @@ impl Screen {
         let Some(bar) = &row.bar else { return };
         bar.set_position(row.live.position());
         let name = lane.map_or("", |_| row.name.as_str());
-        bar.set_message(visible(&format!("{name}{}", row.live.message(&text))).into_owned());
+        let message = row.live.message(&text, signals::is_stopping());
+        bar.set_message(visible(&format!("{name}{message}")).into_owned());
     }
 }
 

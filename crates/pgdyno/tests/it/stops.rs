@@ -25,6 +25,8 @@ fn ctrl_c_in_the_measure_leaves_a_partial_result() {
     let ended = running.wait().expect(2);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert!(ended.stderr.contains("stopped: 0 runs completed, 1 interrupted"), "{}", ended.stderr);
+    let of_run = ended.stderr.lines().find(|line| line.starts_with("run 1/2")).unwrap();
+    assert!(of_run.ends_with("stopped on request"), "the other run is not made: {of_run}");
     place.expect_clean();
 
     let data = place.results("out");

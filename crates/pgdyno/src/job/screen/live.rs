@@ -68,12 +68,12 @@ impl Live {
         format!("run {number}, {label}")
     }
 
-    /// The line: what matters most first, for its end may be cut.
-    pub(super) fn message(&self, doing: &str) -> String {
+    /// The line: what matters most first, for its end may be cut. While it ends on request, the time of all runs says nothing.
+    pub(super) fn message(&self, doing: &str, is_stopping: bool) -> String {
         let left_s =
             (self.left_s - self.left_said.elapsed().as_secs_f64()).clamp(0.0, self.plan_s.max(self.left_s));
         let left = match left_s {
-            _ if self.plan_s <= 0.0 => String::new(),
+            _ if self.plan_s <= 0.0 || is_stopping => String::new(),
             600.0..7200.0 => format!("  {:.0} min left", left_s / 60.0),
             _ => format!("  {} left", duration(left_s)),
         };
@@ -124,9 +124,11 @@ mod tests {
     fn eighty_columns_hold_all_but_a_long_label() {
         let mut live = Live::new(12, 754.0);
         live.begin(11, 12, "version 18, wal_compression on, 128 clients".to_string());
-        let line = live.message(&second(58, 70, 123_456, true, Some(12.34)));
+        let line = live.message(&second(58, 70, 123_456, true, Some(12.34)), false);
         assert!(line.starts_with("11/12 measure 58/70 s  123,456 tps  p99 12.3 ms  13 min left  "), "{line}");
         let bar = "[================] ".len();
         assert!(bar + line.find("left").unwrap() + 4 < 80, "{line}");
+        let stopping = live.message("drain", true);
+        assert_eq!(stopping, "11/12 drain  version 18, wal_compression on, 128 clients");
     }
 }
