@@ -2,6 +2,7 @@
 
 mod companion;
 mod doing;
+mod left;
 pub(crate) mod metrics;
 pub(crate) mod preview;
 pub(crate) mod referee;
@@ -36,6 +37,7 @@ use crate::front::cli::live::LiveArgs;
 use crate::front::cli::stored::RESULTS;
 pub(crate) use crate::job::companion::{Companion, FAREWELL_MAX};
 use crate::job::doing::Doing;
+use crate::job::left::Left;
 use crate::job::metrics::Metrics;
 use crate::job::screen::Screen;
 use crate::undone::{SETTINGS, put_back_settings, report_settings, report_undone};
@@ -155,9 +157,9 @@ impl Job {
             done: &self.done,
             tool_version: env!("CARGO_PKG_VERSION"),
         };
-        let mut screen = Screen::new(&self.plan, terms.quiet);
+        let mut screen = Screen::new(&self.plan, Left::of_plan(&self.plan, &self.done), terms.quiet);
         let page = Companion::start(self.dir.path(), terms.live);
-        let mut doing = Doing::new(&self.dir);
+        let mut doing = Doing::new(&self.dir, Left::of_plan(&self.plan, &self.done));
         // Runs are as valid without.
         if let Err(error) = ceilings::measure_missing(&self.plan, &site, &mut |progress| {
             doing.show(&progress);

@@ -11,4 +11,8 @@ pub struct Now {
     pub t_unix_ns: u64,
     /// In words: `vacuum`, `loading: rows 43 %`.
     pub doing: String,
+    /// When the last run of each lane that is measured side by side, otherwise of all, is expected to end, nanoseconds since the Unix
+    /// epoch; empty if nobody knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends_unix_ns: Vec<u64>,
 }

@@ -7,26 +7,44 @@ use model::run::now::Now;
 use model::run::phase::Phase;
 use store::ExperimentDir;
 
+use crate::job::left::Left;
+
 /// How often the progress of loading is said.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The last thing that was said.
+/// The last thing that was said, and how long the runs of each lane will take.
 pub(crate) struct Doing<'a> {
     dir: &'a ExperimentDir,
-    said: String,
+    now: Now,
     at: Instant,
+    left: Vec<Left>,
 }
 
 impl<'a> Doing<'a> {
-    pub(crate) fn new(dir: &'a ExperimentDir) -> Doing<'a> {
-        Doing { dir, said: String::new(), at: Instant::now() }
+    /// `left` are the estimates of the plan ([`Left::of_plan`]).
+    pub(crate) fn new(dir: &'a ExperimentDir, left: Vec<Left>) -> Doing<'a> {
+        // A killed pgdyno may have left what it said.
+        dir.clear_now();
+        let now = Now { format: model::FORMAT, t_unix_ns: 0, doing: String::new(), ends_unix_ns: Vec::new() };
+        Doing { dir, now, at: Instant::now(), left }
     }
 
     /// Takes note of a step of progress. Nothing is written while a load runs.
     pub(crate) fn show(&mut self, progress: &Progress) {
         match progress.itself() {
             Progress::Step(text) => self.say(text.clone()),
-            Progress::RunBegins { .. } => self.say(Phase::Restore.as_str().to_string()),
+            Progress::RunBegins { .. } => {
+                if let Some(left) = self.left_of(progress) {
+                    left.begin();
+                }
+                self.say_in_any_case(Phase::Restore.as_str().to_string());
+            }
+            Progress::RunEnds { left_s, .. } => {
+                if let Some(left) = self.left_of(progress) {
+                    left.end(*left_s);
+                }
+                self.write();
+            }
             Progress::PhaseBegins(Phase::RampUp | Phase::Measure | Phase::Drain) => {}
             Progress::PhaseBegins(phase) => self.say(phase.as_str().replace('_', "-")),
             Progress::Load(load) if self.at.elapsed() >= PAUSE => {
@@ -37,17 +55,40 @@ impl<'a> Doing<'a> {
         }
     }
 
-    fn say(&mut self, doing: String) {
-        if doing == self.said {
-            return;
+    /// The estimate that progress of a run is about. Those of a duet's sides, which are measured at once, are about none: the
+    /// line of progress takes no notice of them either.
+    fn left_of(&mut self, progress: &Progress) -> Option<&mut Left> {
+        match progress {
+            Progress::OfLane { lane, .. } => self.left.get_mut(*lane),
+            Progress::OfSide { .. } => None,
+            _ => self.left.first_mut(),
         }
-        let t_unix_ns =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        let now = Now { format: model::FORMAT, t_unix_ns, doing };
-        // Who looks on sees less; the results lack nothing.
-        let _ = self.dir.write_now(&now);
-        (self.said, self.at) = (now.doing, Instant::now());
     }
+
+    fn say(&mut self, doing: String) {
+        if doing != self.now.doing {
+            self.say_in_any_case(doing);
+        }
+    }
+
+    /// Says it even if that is what was said before: the estimate is another one.
+    fn say_in_any_case(&mut self, doing: String) {
+        (self.now.doing, self.now.t_unix_ns) = (doing, now_unix_ns());
+        self.at = Instant::now();
+        self.write();
+    }
+
+    fn write(&mut self) {
+        let now_unix_ns = now_unix_ns();
+        let ends = self.left.iter().map(|left| Some(now_unix_ns + (left.now_s()? * 1e9) as u64));
+        self.now.ends_unix_ns = ends.collect::<Option<Vec<u64>>>().unwrap_or_default();
+        // Who looks on sees less; the results lack nothing.
+        let _ = self.dir.write_now(&self.now);
+    }
+}
+
+fn now_unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 impl Drop for Doing<'_> {

@@ -14,6 +14,7 @@ use model::text::prose::{bytes, grouped};
 use model::text::visible::visible;
 use server::FetchProgress;
 
+use crate::job::left::Left;
 use crate::job::preview::{builds, duration, order, outlook, size};
 use crate::{say, signals};
 
@@ -41,37 +42,36 @@ struct Row {
 }
 
 impl Row {
-    fn new(name: String, n_runs: u32, plan_s: f64) -> Row {
-        Row { name, live: Live::new(n_runs, plan_s), bar: None, loading_said: Instant::now() }
+    fn new(name: String, n_runs: u32, left: Left) -> Row {
+        Row { name, live: Live::new(n_runs, left), bar: None, loading_said: Instant::now() }
     }
 }
 
 impl Screen {
-    /// A screen for the runs of `plan`.
-    pub(crate) fn new(plan: &Plan, quiet: bool) -> Screen {
-        let outlook_of_all = outlook(plan);
-        let plan_s = outlook_of_all.runs_s;
+    /// A screen for the runs of `plan`, with their estimates ([`Left::of_plan`]).
+    pub(crate) fn new(plan: &Plan, left: Vec<Left>, quiet: bool) -> Screen {
         if !quiet {
-            let length = duration(plan_s + outlook_of_all.profiles_s);
+            let outlook = outlook(plan);
+            let length = duration(outlook.runs_s + outlook.profiles_s);
             say(&format!("{}: {} in {}, about {length}", plan.name, size(plan), order(plan)));
             if let Some(builds) = builds(plan) {
                 say(&format!("before their first runs, pgdyno builds {builds}; it keeps the builds"));
             }
         }
-        let of_lane = |lane: &Lane| {
-            let own = plan.of_lane(lane);
-            Row::new(format!("{}: ", lane.name()), own.runs.len() as u32, outlook(&own).runs_s)
+        let of_lane = |(lane, left): (&Lane, Left)| {
+            Row::new(format!("{}: ", lane.name()), plan.of_lane(lane).runs.len() as u32, left)
         };
+        let of_all = |left: Left| Row::new(String::new(), plan.runs.len() as u32, left);
         let rows = match plan.is_side_by_side() {
-            true => plan.lanes.iter().map(of_lane).collect(),
-            false => vec![Row::new(String::new(), plan.runs.len() as u32, plan_s)],
+            true => plan.lanes.iter().zip(left).map(of_lane).collect(),
+            false => left.into_iter().map(of_all).collect(),
         };
         Screen::of(rows, quiet)
     }
 
     /// A screen for a single task of unknown length.
     pub(crate) fn of_one() -> Screen {
-        Screen::of(vec![Row::new(String::new(), 1, 0.0)], false)
+        Screen::of(vec![Row::new(String::new(), 1, Left::new(0.0))], false)
     }
 
     fn of(mut rows: Vec<Row>, quiet: bool) -> Screen {

@@ -26,7 +26,7 @@ pub struct Now {
     pub doing: String,
     /// Seconds until the load of the run ends; `None` before it begins.
     pub load_left_s: Option<f64>,
-    /// Seconds until the last run ends, by what runs took so far.
+    /// Seconds until the last run ends, as the line of progress says, or else by what runs took so far.
     pub left_s: Option<f64>,
     /// The part of all work that is done, 0 to 1.
     pub share: f64,

@@ -30,6 +30,8 @@ pub(super) struct FollowedExperiment {
     /// The lines of `state.jsonl`, and what that file was when they were read.
     state: Vec<StateLine>,
     stamp: (i64, i64, u64),
+    /// What pgdyno said last: what it does besides loads, and how long it expects to take.
+    said: Option<model::run::now::Now>,
     /// The runs that others repeat, by their numbers.
     again: BTreeMap<u32, u32>,
     run: Option<FollowedRun>,
@@ -50,6 +52,7 @@ impl FollowedExperiment {
             plan: None,
             state: Vec::new(),
             stamp: (0, 0, 0),
+            said: None,
             again: BTreeMap::new(),
             run: None,
             n_attempts: 0,
@@ -66,6 +69,7 @@ impl FollowedExperiment {
         if self.plan.is_none() {
             self.plan = Some(store::read_plan(&self.dir)?);
         }
+        self.said = store::read_now(&self.dir);
         let stamp = stamp(&self.dir.join(store::names::STATE));
         if stamp != self.stamp {
             self.state = store::read_state(&self.dir);
@@ -194,17 +198,34 @@ impl FollowedExperiment {
         line.map_or(0.0, |line| now_unix_ns().saturating_sub(line.t_unix_ns) as f64 / 1e9)
     }
 
-    /// What a run is expected to take: as those that were completed, or its load.
+    /// Seconds until the last run of the lane ends, as pgdyno estimates it on its line of progress.
+    fn estimated_left_s(&self) -> Option<f64> {
+        let end_unix_ns = *self.said.as_ref()?.ends_unix_ns.get(self.lane)?;
+        Some(end_unix_ns.saturating_sub(now_unix_ns()) as f64 / 1e9)
+    }
+
+    /// What each run of the lane that has not ended takes by that estimate, with what precedes and follows its load.
+    fn estimated_s(&self) -> Option<f64> {
+        let last = self.last_states();
+        let is_missing = |run: u32| last.get(&run).is_none_or(|line| line.state == RunState::Started);
+        let runs = self.plan.iter().flat_map(|plan| &plan.runs).map(|spec| spec.run);
+        let n = runs.filter(|run| is_missing(*run) && self.lane_of(*run) == self.lane).count();
+        let since_s = self.current(self.lane).map_or(0.0, |run| self.since_begin_s(run));
+        let of_each_s = (self.estimated_left_s()? + since_s) / n.max(1) as f64;
+        (of_each_s > 0.0).then_some(of_each_s)
+    }
+
+    /// What a run is expected to take: as those that were completed, or as pgdyno estimates, or its load.
     fn expected_s(&self) -> f64 {
         let last = self.last_states();
         let is_completed = |run: &u32| last.get(run).is_some_and(|line| line.state == RunState::Completed);
         let lengths: Vec<f64> =
             self.lengths().into_iter().filter(|(run, _)| is_completed(run)).map(|(_, s)| s).collect();
         match lengths.len() {
-            0 => {
+            0 => self.estimated_s().unwrap_or_else(|| {
                 let cases = self.plan.iter().flat_map(|plan| &plan.cases);
                 cases.map(|case| f64::from(case.window.load_s())).fold(0.0, f64::max)
-            }
+            }),
             n => lengths.iter().sum::<f64>() / n as f64,
         }
     }
@@ -263,6 +284,9 @@ impl FollowedExperiment {
             Next::In(s) => Some(s + expected_s),
             _ => None,
         });
+        // By the clock, a load may be late.
+        let estimated_s = self.estimated_left_s().map(|s| s.max(load_left_s.unwrap_or(0.0)));
+        let by_runs_s = (expected_s > 0.0).then_some(last_begins_s.fold(of_current_s, f64::max));
         let share_of_run = if expected_s > 0.0 { (since_s / expected_s).min(0.99) } else { 0.0 };
         let n_done = n_ended as f64 + if current.is_some() { share_of_run } else { 0.0 };
         Now {
@@ -272,7 +296,7 @@ impl FollowedExperiment {
             label: current.map_or(String::new(), |number| self.label(number)),
             doing: run.and_then(FollowedRun::doing).unwrap_or_else(|| self.besides()),
             load_left_s,
-            left_s: (expected_s > 0.0).then_some(last_begins_s.fold(of_current_s, f64::max)),
+            left_s: estimated_s.or(by_runs_s),
             share: n_done / runs.len().max(1) as f64,
             figures: run.and_then(FollowedRun::figures),
         }
@@ -281,7 +305,7 @@ impl FollowedExperiment {
     /// What happens besides a load, if pgdyno has said so since the last step.
     fn besides(&self) -> String {
         let last_step = self.state.last().map_or(0, |line| line.t_unix_ns);
-        let said = store::read_now(&self.dir).filter(|now| now.t_unix_ns >= last_step);
+        let said = self.said.as_ref().filter(|now| now.t_unix_ns >= last_step);
         said.map_or_else(|| "preparing".to_string(), |now| hide_text(&now.doing).into_owned())
     }
 }
@@ -362,6 +386,36 @@ mod tests {
         assert!(left_s().is_some_and(|s| s < 41.0));
         write(now_unix_ns());
         assert!(left_s().is_some_and(|s| s > 90.0));
+    }
+
+    #[test]
+    fn what_is_left_in_all_is_what_the_line_of_progress_says() {
+        let root = tempfile::tempdir().unwrap();
+        let window = Window { ramp_up_s: 1, measure_s: 10, grace_s: 1 };
+        let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
+        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let runs = [1, 2].map(|run| RunSpec { run, block: run, case: case.id, seed: 1 }).to_vec();
+        let plan = Plan { format: model::FORMAT, cases: vec![case], runs, ..Plan::default() };
+        let path = root.path().join("estimated");
+        let dir = ExperimentDir::create(&path, &plan, "").unwrap();
+        // Seconds until the last run ends, and until each begins.
+        let expected = || {
+            let mut experiment = FollowedExperiment::new(path.clone(), 0);
+            experiment.read_plan().unwrap();
+            let runs = experiment.runs();
+            let waits = runs.iter().filter_map(|run| match run.state {
+                Next::In(s) => Some(s.round()),
+                _ => None,
+            });
+            (experiment.now(&runs).left_s.map(f64::round), waits.collect::<Vec<f64>>())
+        };
+        assert_eq!(expected(), (Some(22.0), vec![0.0, 11.0]), "nobody knows more than the loads");
+        let t_unix_ns = now_unix_ns();
+        let ends_unix_ns = vec![t_unix_ns + 34_000_000_000];
+        let doing = "restore".to_string();
+        dir.write_now(&model::run::now::Now { format: model::FORMAT, t_unix_ns, doing, ends_unix_ns })
+            .unwrap();
+        assert_eq!(expected(), (Some(34.0), vec![0.0, 17.0]), "with what precedes each load");
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! What the line of progress says: how far the runs are, what the load does now, how long it will take.
 
-use std::time::Instant;
-
 use model::load::histogram::HistogramSum;
 use model::load::interval::HistogramLine;
 use model::text::prose::{grouped, significant};
 
+use crate::job::left::Left;
 use crate::job::preview::duration;
 
 /// Steps of the bar in a run.
@@ -19,16 +18,14 @@ pub(super) struct Live {
     n_ended: u32,
     /// Share of the current run.
     share: f64,
-    plan_s: f64,
-    left_s: f64,
-    left_said: Instant,
+    left: Left,
     /// `3/9`, and the label of the case; empty between runs.
     run: Option<(String, String)>,
 }
 
 impl Live {
-    pub(super) fn new(n_runs: u32, plan_s: f64) -> Live {
-        Live { n_runs, n_ended: 0, share: 0.0, plan_s, left_s: plan_s, left_said: Instant::now(), run: None }
+    pub(super) fn new(n_runs: u32, left: Left) -> Live {
+        Live { n_runs, n_ended: 0, share: 0.0, left, run: None }
     }
 
     /// Length of the bar.
@@ -42,7 +39,7 @@ impl Live {
     }
 
     pub(super) fn begin(&mut self, run: u32, n_runs: u32, label: String) {
-        self.left_said = Instant::now();
+        self.left.begin();
         self.share = 0.0;
         self.run = Some((format!("{run}/{n_runs}"), label));
     }
@@ -62,20 +59,17 @@ impl Live {
     pub(super) fn end(&mut self, left_s: f64) -> String {
         self.n_ended += 1;
         self.share = 0.0;
-        self.left_s = left_s;
-        self.left_said = Instant::now();
+        self.left.end(left_s);
         let (number, label) = self.run.take().unwrap_or_default();
         format!("run {number}, {label}")
     }
 
     /// The line: what matters most first, for its end may be cut. While it ends on request, the time of all runs says nothing.
     pub(super) fn message(&self, doing: &str, is_stopping: bool) -> String {
-        let left_s =
-            (self.left_s - self.left_said.elapsed().as_secs_f64()).clamp(0.0, self.plan_s.max(self.left_s));
-        let left = match left_s {
-            _ if self.plan_s <= 0.0 || is_stopping => String::new(),
-            600.0..7200.0 => format!("  {:.0} min left", left_s / 60.0),
-            _ => format!("  {} left", duration(left_s)),
+        let left = match self.left.now_s().filter(|_| !is_stopping) {
+            None => String::new(),
+            Some(left_s @ 600.0..7200.0) => format!("  {:.0} min left", left_s / 60.0),
+            Some(left_s) => format!("  {} left", duration(left_s)),
         };
         match &self.run {
             Some((number, label)) => format!("{number} {doing}{left}  {label}"),
@@ -106,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_bar_moves_within_a_run_and_never_back() {
-        let mut live = Live::new(4, 100.0);
+        let mut live = Live::new(4, Left::new(100.0));
         let mut last = live.position();
         for run in 1..=4 {
             live.begin(run, 4, "8 clients".to_string());
@@ -122,7 +116,7 @@ mod tests {
 
     #[test]
     fn eighty_columns_hold_all_but_a_long_label() {
-        let mut live = Live::new(12, 754.0);
+        let mut live = Live::new(12, Left::new(754.0));
         live.begin(11, 12, "version 18, wal_compression on, 128 clients".to_string());
         let line = live.message(&second(58, 70, 123_456, true, Some(12.34)), false);
         assert!(line.starts_with("11/12 measure 58/70 s  123,456 tps  p99 12.3 ms  13 min left  "), "{line}");

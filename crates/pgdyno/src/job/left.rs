@@ -1,0 +1,72 @@
+//! How long the runs that are left will take: one estimate, which the line of progress and the live page show.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use model::experiment::plan::Plan;
+
+use crate::job::preview::outlook;
+
+/// An estimate that shrinks as time passes.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// What the plan makes expect, seconds; 0 if nothing is known.
+    plan_s: f64,
+    left_s: f64,
+    said: Instant,
+}
+
+impl Left {
+    /// The estimate before anything is measured.
+    pub(crate) fn new(plan_s: f64) -> Left {
+        Left { plan_s, left_s: plan_s, said: Instant::now() }
+    }
+
+    /// The estimates of a plan without the runs that are `done`: one for each lane that is measured side by side, otherwise one.
+    pub(crate) fn of_plan(plan: &Plan, done: &BTreeSet<u32>) -> Vec<Left> {
+        let of = |mut plan: Plan| {
+            plan.runs.retain(|spec| !done.contains(&spec.run));
+            Left::new(outlook(&plan).runs_s)
+        };
+        match plan.is_side_by_side() {
+            true => plan.lanes.iter().map(|lane| of(plan.of_lane(lane))).collect(),
+            // Its lanes, if there are any, follow one another.
+            false => vec![of(plan.clone())],
+        }
+    }
+
+    /// A run begins: what was set up before is no part of the estimate.
+    pub(crate) fn begin(&mut self) {
+        self.said = Instant::now();
+    }
+
+    /// A run has ended, and the others will take `left_s`.
+    pub(crate) fn end(&mut self, left_s: f64) {
+        self.left_s = left_s;
+        self.said = Instant::now();
+    }
+
+    /// Seconds that are left now; `None` if nothing is known.
+    pub(crate) fn now_s(&self) -> Option<f64> {
+        let left_s = self.left_s - self.said.elapsed().as_secs_f64();
+        (self.plan_s > 0.0).then_some(left_s.max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_is_of_the_plan_until_a_run_has_ended() {
+        let about = |left: &Left| left.now_s().map(f64::round);
+        let mut left = Left::new(34.0);
+        left.begin();
+        assert_eq!(about(&left), Some(34.0));
+        left.end(15.0);
+        assert_eq!(about(&left), Some(15.0));
+        left.end(0.0);
+        assert_eq!(about(&left), Some(0.0));
+        assert_eq!(about(&Left::new(0.0)), None);
+    }
+}
