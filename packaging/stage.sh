@@ -32,9 +32,9 @@ make_packages() {
     local stage=$1 architecture=$2 packager goarch=amd64
     local config=${stage%/*}/nfpm.yaml
     install -m 755 packaging/postrm "${stage%/*}/postrm"
-    rpm_man_pages "$stage" >"$config.pages"
-    sed "/# RPM MAN PAGES/r $config.pages" packaging/nfpm.yaml >"$config"
-    grep -q 'dst: /usr/share/man/man1/pgdyno.1.gz' "$config" || fail "packaging/nfpm.yaml has no place for the man pages of the .rpm"
+    { rpm_man_pages "$stage"; readable_documents "$stage"; } >"$config.documents"
+    sed "/# DOCUMENTS/r $config.documents" packaging/nfpm.yaml >"$config"
+    grep -q 'dst: /usr/share/man/man1/pgdyno.1.gz' "$config" || fail "packaging/nfpm.yaml has no place for documents"
     [[ $architecture == aarch64 ]] && goarch=arm64
     for packager in deb rpm; do
         (cd "$stage" && PACKAGE_ARCHITECTURE=$goarch PACKAGE_VERSION=$version PACKAGE_MAINTAINER=$maintainer \
@@ -48,4 +48,17 @@ rpm_man_pages() {
     for page in "$1"/share/man/man1/*.1.gz; do
         printf '  - src: share/man/man1/%s\n    dst: /usr/share/man/man1/%s\n    type: doc\n    packager: rpm\n' "${page##*/}" "${page##*/}"
     done
+}
+
+# README and what it links to, with the directories, which an .rpm removes only if it lists them.
+readable_documents() {
+    local own=/usr/share/doc/pgdyno path
+    find "$1/share/doc/pgdyno" -mindepth 1 -type d -printf '%P\n' | sort | while read -r path; do
+        printf '  - dst: %s/%s\n    type: dir\n' "$own" "$path"
+    done
+    find "$1/share/doc/pgdyno" -type f ! -name '*.gz' ! -name 'LICENSE-*' ! -name copyright -printf '%P\n' | sort |
+        while read -r path; do
+            printf '  - src: share/doc/pgdyno/%s\n    dst: %s/%s\n    packager: deb\n' "$path" "$own" "$path"
+            printf '  - src: share/doc/pgdyno/%s\n    dst: %s/%s\n    type: doc\n    packager: rpm\n' "$path" "$own" "$path"
+        done
 }

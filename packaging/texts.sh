@@ -25,11 +25,15 @@ debian_changelog() {
         "$version" "$version" "$maintainer" "$(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")"
 }
 
-# The documents of a package, in $1; $2 has the lists that were made of its program.
+# The documents of a package, in $1; $2 has the lists that were made of its program. What README links to lies where its links lead.
 write_documents() {
-    local documents=$1 lists=$2
+    local documents=$1 lists=$2 file
     mkdir -p "$documents"
-    install -m 644 README.md LICENSE-MIT LICENSE-APACHE packaging/copyright "$documents"
+    install -m 644 LICENSE-MIT LICENSE-APACHE packaging/copyright "$documents"
+    install -m 644 README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md FORMAT.md METHODOLOGY.md SECURITY.md STYLE.md "$documents"
+    find docs bench/RESULTS.md crates/report/assets/echarts/NOTICE -type f | sort | while read -r file; do
+        install -D -m 644 "$file" "$documents/$file"
+    done
     gzip -9n <"$lists/THIRD-PARTY.txt" >"$documents/THIRD-PARTY.txt.gz"
     gzip -9n <CHANGELOG.md >"$documents/changelog.gz"
     debian_changelog | gzip -9n >"$documents/changelog.Debian.gz"

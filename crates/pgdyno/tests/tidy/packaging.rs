@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
+use super::documents::links;
 use super::tree;
 use super::{assert_none, assert_one};
 
@@ -91,9 +92,9 @@ fn missing_files(scripts: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
     let words = scripts.lines().filter(|line| !line.trim_start().starts_with('#'));
     let words = words.flat_map(|line| line.split([' ', '"', '<', '(', ')', ';', '\'']));
     let is_file = |word: &&str| {
-        word.starts_with("packaging/")
-            || word.starts_with("LICENSE-")
-            || word.ends_with(".md") && !word.contains('$')
+        let is_named =
+            word.starts_with("packaging/") || word.starts_with("LICENSE-") || word.ends_with(".md");
+        is_named && !word.contains(['$', '*'])
     };
     let missing = words.filter(is_file).filter(|word| !exists(word));
     missing.map(|word| format!("`{word}` does not exist")).collect()
@@ -114,6 +115,53 @@ fn packages_install_only_what_is_ours_and_is_made() {
 fn what_the_scripts_of_packages_install_exists() {
     let exists = |path: &str| tree::root().join(path).exists();
     assert_none(&missing_files(&scripts(), &exists));
+}
+
+/// What a script of packaging prints, with `words` as its arguments.
+fn bash(script: &str, words: &[&Path]) -> String {
+    let names = [("version", "1.2.3"), ("maintainer", "A <a@example.org>"), ("SOURCE_DATE_EPOCH", "0")];
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", script, "bash"]).args(words).envs(names);
+    let output = command.current_dir(tree::root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Files below a directory, by their paths in it.
+fn files_below(dir: &Path, below: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir.join(below)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{below}{}", entry.file_name().into_string().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files_below(dir, &format!("{path}/")));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn links_of_the_readme_lead_to_files_of_the_package() {
+    let stage = tempfile::tempdir().unwrap();
+    let documents = stage.path().join("share/doc/pgdyno");
+    fs::write(stage.path().join("THIRD-PARTY.txt"), "").unwrap();
+    bash(". packaging/texts.sh; write_documents \"$1\" \"$2\"", &[documents.as_path(), stage.path()]);
+    for link in links(&tree::file("README.md").text).iter().filter(|link| !link.contains("://")) {
+        let path = link.split('#').next().unwrap();
+        assert!(documents.join(path).exists(), "`{link}` leads nowhere in a package");
+    }
+
+    let entries = bash(". packaging/stage.sh; readable_documents \"$1\"", &[stage.path()]);
+    let definition = tree::file(DEFINITION).text;
+    let packed = contents(&definition.replacen("\ncontents:\n", &format!("\ncontents:\n{entries}"), 1));
+    for path in files_below(&documents, "") {
+        let place = format!("/usr/share/doc/pgdyno/{path}");
+        let n = packed.iter().filter(|content| content.place == place).count();
+        let is_of_debian = ["copyright", "changelog.Debian.gz"].contains(&path.as_str());
+        assert_eq!(n, if is_of_debian { 1 } else { 2 }, "`{path}` in .deb and .rpm");
+    }
 }
 
 /// Purges the package as dpkg does, with its cache in `cache`; says whether that is gone.
