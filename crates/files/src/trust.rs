@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use nix::unistd::{Gid, Group, Uid, User, geteuid};
-use rustix::fs::{fgetxattr, lgetxattr};
+use rustix::fs::{Access, fgetxattr, lgetxattr};
 use rustix::io::Errno;
 
 use crate::regular;
@@ -71,6 +71,20 @@ pub fn check_output(path: &Path) -> Result<()> {
 pub fn check_output_file(path: &Path) -> Result<()> {
     let path = std::path::absolute(path).with_context(|| format!("`{}` is not a path", path.display()))?;
     check(path.parent().unwrap_or(&path), Content::Shared, sudo_uid()).map(drop)
+}
+
+/// Checks that we can create files in `dir`, or in the first of its parents that exists. Directories of root can be trusted, but
+/// ordinary users cannot use them.
+///
+/// # Errors
+/// Names the directory and its owner.
+pub fn expect_writable(dir: &Path) -> Result<()> {
+    let place = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    if rustix::fs::access(place, Access::WRITE_OK | Access::EXEC_OK) != Err(Errno::ACCESS) {
+        return Ok(());
+    }
+    let owner = fs::metadata(place).map_or("another user".to_string(), |facts| user_name(facts.uid()));
+    anyhow::bail!("`{}` belongs to {owner}, and you cannot write to it", place.display())
 }
 
 fn sudo_uid() -> Option<u32> {
@@ -325,6 +339,26 @@ mod tests {
         assert_eq!(found, inner.canonicalize().unwrap(), "links are resolved once");
         fs::write(inner.join("file"), "").unwrap();
         assert!(refused(&inner.join("file")).contains("is not a directory"));
+    }
+
+    #[test]
+    fn a_directory_that_we_cannot_write_to_is_named_with_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        expect_writable(&dir.path().join("a/b")).unwrap();
+        set(dir.path(), 0o555);
+        let refused = expect_writable(&dir.path().join("a/b")).map_err(|error| error.to_string());
+        match geteuid().is_root() {
+            true => assert_eq!(refused, Ok(()), "root can write anywhere"),
+            false => {
+                let words = refused.unwrap_err();
+                assert!(
+                    words.starts_with(&format!("`{}` belongs to user `", dir.path().display())),
+                    "{words}"
+                );
+                let words = expect_writable(Path::new("/nowhere/clusters")).unwrap_err().to_string();
+                assert!(words.starts_with("`/` belongs to user `"), "{words}");
+            }
+        }
     }
 
     /// An access control list with these rights for the stranger, as file systems keep it: tag, permissions and id of the owner, a

@@ -8,12 +8,14 @@ use dataset::session::limit;
 use model::experiment::case::{Case, ServerSource, Tls};
 use model::experiment::plan::Plan;
 use server::binaries::build::Source;
+use server::cluster::workspace::Workspace;
 use server::{Account, Binaries};
 use wire::Conninfo;
 
 use crate::forecast::outlook;
 use crate::site::Site;
 use crate::site::exporter;
+use crate::site::keys::clusters_dir;
 use crate::site::progress::{Progress, Watch};
 use crate::site::requirements;
 use crate::site::settings;
@@ -111,6 +113,8 @@ fn space(plan: &Plan, site: &Site, results: &Path, found: &mut Found) -> Option<
     }
     found.take(&embedded, Account::choose().map(|_| Vec::new()));
     for case in &embedded {
+        let is_usable = Workspace::expect_writable(&clusters_dir(case, site.cache));
+        found.take(&[case], is_usable.map(|()| Vec::new()));
         found.take(&[case], Ok(outlook::beyond_memory(case, site.memory_bytes).into_iter().collect()));
     }
     match Peak::of(plan, site, results) {

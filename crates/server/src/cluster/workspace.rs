@@ -11,7 +11,7 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use files::trust;
 use sha2::{Digest, Sha256};
 
@@ -131,6 +131,15 @@ impl Workspace {
         Ok(Workspace { dir: trust::make_directory(dir)? })
     }
 
+    /// Checks, without creating anything, that we can put clusters into the workspace in `dir`.
+    ///
+    /// # Errors
+    /// Says whose it is, and what to do.
+    pub fn expect_writable(dir: &Path) -> Result<()> {
+        let advice = "use another directory (PGDYNO_CACHE sets the one of the cache)";
+        trust::expect_writable(dir).map_err(|why| anyhow!("{why}; {advice}"))
+    }
+
     /// The workspace of a cache directory.
     pub fn in_cache(cache: &Cache) -> Result<Workspace> {
         Workspace::open(&cache.clusters_dir())
@@ -226,7 +235,10 @@ impl Workspace {
     pub fn claim_name(&self, name: &str) -> Result<Claim> {
         ensure!(is_name(name), "`{name}` is not the name of a cluster");
         let path = self.lock_path(name);
-        let mut lock = files::lock_file(&path).with_context(|| format!("open `{}`", path.display()))?;
+        let mut lock = files::lock_file(&path).or_else(|error| {
+            Workspace::expect_writable(&self.dir)?;
+            Err(error).with_context(|| format!("open `{}`", path.display()))
+        })?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
