@@ -56,9 +56,9 @@ pub enum LoadError {
     /// The plan is damaged.
     #[error("`{}` is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
-    /// The operating system does not let us read it.
-    #[error("cannot read `{}`: {source}", path.display())]
-    Unreadable { path: PathBuf, source: io::Error },
+    /// The operating system does not let us read it. The text has the cause; as a `source` it would be printed again.
+    #[error("cannot read `{}`: {cause}", path.display())]
+    Unreadable { path: PathBuf, cause: io::Error },
 }
 
 /// Whether `path` is the directory of an experiment.
@@ -193,7 +193,7 @@ fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadEr
     let bytes = match read_record_text(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(LoadError::Unreadable { path, source }),
+        Err(cause) => return Err(LoadError::Unreadable { path, cause }),
     };
     refuse_newer(&path, &bytes)?;
     serde_json::from_slice(&bytes)
@@ -207,11 +207,11 @@ fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadEr
 /// When the file is missing, damaged, or has a newer format.
 pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
     let plan = path.join(names::PLAN);
-    let bytes = read_record_text(&plan).map_err(|source| match source.kind() {
+    let bytes = read_record_text(&plan).map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             LoadError::NotAnExperiment { path: path.to_path_buf() }
         }
-        _ => LoadError::Unreadable { path: plan.clone(), source },
+        _ => LoadError::Unreadable { path: plan.clone(), cause },
     })?;
     refuse_newer(&plan, &bytes)?;
     serde_json::from_slice(&bytes)
@@ -225,7 +225,7 @@ pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
 pub fn read_experiment(path: &Path) -> Result<String, LoadError> {
     let path = path.join(names::EXPERIMENT);
     let text = read_whole(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-    text.map_err(|source| LoadError::Unreadable { path, source })
+    text.map_err(|cause| LoadError::Unreadable { path, cause })
 }
 
 /// Reads the records of the runs that were begun, without their measurements. Skips runs whose record is missing or
@@ -312,7 +312,7 @@ fn refuse_newer(path: &Path, bytes: &[u8]) -> Result<(), LoadError> {
 /// Run directories by number, in order. Names that are not all digits (attempts set aside) are not runs.
 pub(crate) fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
     let runs = path.join(names::RUNS);
-    let unreadable = |source| LoadError::Unreadable { path: runs.clone(), source };
+    let unreadable = |cause| LoadError::Unreadable { path: runs.clone(), cause };
     if runs.is_symlink() {
         return Err(unreadable(io::Error::other("it is a symbolic link, which is not followed here")));
     }

@@ -214,6 +214,9 @@ fn errors_say_what_is_wrong_and_what_to_do() {
     check(&|d| rewrite(run_file(d, 1, names::RUN), &newer), "run.json` has format 99, and this pgdyno");
     check(&|d| fs::write(d.path().join(names::PLAN), "{}").unwrap(), "is damaged: missing field");
     assert!(crate::ExperimentDir::open(Path::new("/nonexistent")).is_err());
+    let unreadable = LoadError::Unreadable { path: "plan.json".into(), cause: io::Error::other("closed") };
+    assert_eq!(unreadable.to_string(), "cannot read `plan.json`: closed");
+    assert!(std::error::Error::source(&unreadable).is_none(), "its text has the cause, which comes once");
 }
 
 #[test]
