@@ -3,7 +3,7 @@
 pub(crate) mod proofs;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use analysis::summary::CaseSummary;
 use analysis::summary::limiter::Limiter;
@@ -51,12 +51,22 @@ struct Measured {
 pub(crate) fn why(args: &WhyArgs) -> Result<Exit> {
     match StoredCase::parse(&args.of) {
         Ok(of) => prove(&of, args),
+        Err(_) if is_lost(&args.of) => bail!(
+            "`{}` is neither the directory of an experiment nor an experiment file; `pgdyno list` shows the results in a \
+             directory",
+            args.of
+        ),
         // Not a directory: an experiment, which has to be measured first.
         Err(_) => match measure(args)? {
             (Exit::Done, Some(dir)) => prove(&StoredCase { dir, case: None }, args),
             (exit, _) => Ok(exit),
         },
     }
+}
+
+/// Whether this is the path of something that is not there.
+fn is_lost(of: &str) -> bool {
+    of.contains('/') && !of.ends_with(".toml") && !Path::new(of).exists()
 }
 
 /// Measures each case of an experiment once.
@@ -295,5 +305,14 @@ mod tests {
         for (time_s, expected) in [(20.0, 4), (-5.0, 4), (112.0, 4), (139.0, 4), (140.0, 5), (1e6, 12)] {
             assert_eq!(n_blocks(time_s, 112.0), expected, "{time_s} s");
         }
+    }
+
+    #[test]
+    fn only_a_path_that_leads_nowhere_is_lost() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let is_lost = |name: &str| is_lost(&dir.path().join(name).display().to_string());
+        assert!(is_lost("nothere") && is_lost("nothere:2"));
+        assert!(!is_lost("") && !is_lost("nothere.toml"), "a missing file is reported as such");
+        assert!(!super::is_lost("quick"), "a built-in experiment");
     }
 }

@@ -355,11 +355,21 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
             experiment::plan::builtin::BUILTINS.iter().map(|builtin| builtin.name).collect();
         bail!("no experiment `{name}`: it is neither a file nor built in ({})", known.join(", "));
     }
+    refuse_directory(name)?;
     let read = files::read_named(Path::new(name), EXPERIMENT_BYTES_MAX, signals::stop_flag());
     let bytes = read.with_context(|| format!("cannot read the experiment file `{name}`"))?;
     let text = String::from_utf8(bytes)
         .with_context(|| format!("the experiment file `{name}` is not UTF-8 text; convert it"))?;
     Ok((name.to_string(), text))
+}
+
+/// Fails for a directory; results have an experiment file in it.
+fn refuse_directory(name: &str) -> Result<()> {
+    let dir = Path::new(name);
+    let file = dir.join(store::names::EXPERIMENT);
+    ensure!(!file.is_file(), "`{name}` is a directory; its experiment file is `{}`", file.display());
+    ensure!(!dir.is_dir(), "`{name}` is a directory and no experiment file");
+    Ok(())
 }
 
 /// The machines of drivers and of the server.
@@ -531,6 +541,21 @@ mod tests {
             check(&format!("{user}=random host=a,b port=1,2")).unwrap_err(),
             "`load_balance_hosts=random` would load data into one server and measure another; name one host of `u@a:1,b:2/d`"
         );
+    }
+
+    #[test]
+    fn a_directory_is_no_experiment_but_may_have_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = dir.path().join("").display().to_string();
+        let refusal = || source(&name, 1).unwrap_err().to_string();
+        assert_eq!(refusal(), format!("`{name}` is a directory and no experiment file"));
+        let file = dir.path().join("experiment.toml");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(
+            refusal(),
+            format!("`{name}` is a directory; its experiment file is `{}`", file.display())
+        );
+        source(&file.display().to_string(), 1).unwrap();
     }
 
     #[test]
