@@ -44,8 +44,13 @@ pub struct Look {
 /// plan fits on disk; examines servers by URL without changing them.
 pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look {
     let mut found = Found::default();
-    let peak = space(plan, site, results, &mut found);
+    let mut peak = space(plan, site, results, &mut found);
     let can_fetch = found.obstacles.is_empty();
+    let mut has_fetched = false;
+    let mut watch = |progress: Progress| {
+        has_fetched |= matches!(progress, Progress::Fetch(_));
+        watch(progress);
+    };
     let mut by_source: Vec<(&ServerSource, Vec<&Case>)> = Vec::new();
     for case in &plan.cases {
         match by_source.iter_mut().find(|(source, _)| *source == &case.server.source) {
@@ -66,8 +71,12 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
                 });
                 found.take(cases, problems);
             }
-            _ => own_server(source, cases, (site, can_fetch), watch, &mut found),
+            _ => own_server(source, cases, (site, can_fetch), &mut watch, &mut found),
         }
+    }
+    if has_fetched {
+        // What is here now takes no more space.
+        peak = Peak::of(plan, site, results).ok().or(peak);
     }
     for case in &plan.cases {
         let exporter = case.server.target.as_ref().map(|target| exporter::of(target, site.stop));

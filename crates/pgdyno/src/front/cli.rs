@@ -50,7 +50,8 @@ pub(crate) enum Command {
     /// Measure an experiment and write a report.
     #[command(disable_version_flag = true)]
     Run(RunArgs),
-    /// Show what `run` would do with the same options, without doing it.
+    /// Show what `run` would do with the same options, without doing it; only a PostgreSQL that has to check settings is
+    /// fetched.
     #[command(disable_version_flag = true)]
     Plan(PlanArgs),
     /// Print a commented experiment file to start from: pgdyno new versions > exp.toml.
