@@ -41,7 +41,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
         verdict(case),
         String::new(),
     ];
-    let mut table = vec![format!("{:<12}{:>14}{:>14}   B to A", "", "A", "B")];
+    let mut table = vec![format!("{:<12}{:>14}{:>14}   B to A", "", "A, median", "B, median")];
     table.extend(case.figures.iter().map(|figure| row(figure, case)));
     let wrapped = |lines: &[String]| -> Vec<String> {
         lines.iter().flat_map(|line| terminal::wrap(line, screen.0)).collect()
@@ -455,6 +455,7 @@ mod tests {
         };
         let text = text(&case(1.041, 1.029, 1.053, Verdict::Faster, None), Some(&floor), (100, false));
         for expected in [
+            "\n                 A, median     B, median   B to A\n",
             "throughput       1,000 tps     1,041 tps   +4.1 % (+2.9 to +5.3 %)  faster",
             "differences below 1.7 % would probably be missed",
             "noise floor of bench1, measured 2025-10-09 08:53 UTC: ±1.2 % over 12 A/A pairs (tpcb, 8 clients)",

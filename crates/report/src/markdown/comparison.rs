@@ -50,7 +50,9 @@ fn of_case(case: &CaseComparison) -> String {
     let [a, b] = [&case.a, &case.b].map(|side| escape(&phrases::one_line(side)));
     let verdict = escape(&phrases::capital(&comparison::verdict(case)));
     let mut text = format!("**{verdict}**\n\nA: {a}; B: {b}\n\n");
-    text.push_str("| figure | A | B | B against A (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n");
+    text.push_str(
+        "| figure | A, median | B, median | B against A (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n",
+    );
     for figure in &case.figures {
         let [a, b] = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
         let [change, word] = comparison::change(figure, case);
