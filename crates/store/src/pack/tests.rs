@@ -182,6 +182,7 @@ fn an_archive_cut_or_changed_anywhere_leaves_nothing_behind() {
     for length in (0..whole.len() - 32).step_by(41) {
         place.refused(&whole[..length], "");
     }
+    place.refused(&whole[..whole.len() / 2], "bad.tar.gz`: the file is incomplete, and nothing was unpacked");
     for at in (0..whole.len() - 32).step_by(37) {
         let mut changed = whole.clone();
         changed[at] ^= 0x15;

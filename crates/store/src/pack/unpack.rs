@@ -1,9 +1,9 @@
 //! Unpacks an archive that a stranger may have made. Headers are read here, one at a time; files go to [`Receiver`].
 
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 use tar::{EntryType, Header};
@@ -36,7 +36,18 @@ pub fn unpack(from: &Path, to: &Path, bytes_max: u64) -> Result<Unpacked> {
     let is_gzip = file.read_exact(&mut start).is_ok() && start == GZIP;
     ensure!(is_gzip, "`{}` is not an archive of `pgdyno pack`", from.display());
     let mut archive = GzDecoder::new(start.as_slice().chain(BufReader::new(file)));
-    entries(&mut archive, to, bytes_max).with_context(|| format!("cannot unpack `{}`", from.display()))
+    let unpacked = entries(&mut archive, to, bytes_max);
+    let explained = |error: Error| match is_cut(&error) {
+        true => anyhow!("the file is incomplete, and nothing was unpacked; copy or download it again"),
+        false => error,
+    };
+    unpacked.map_err(explained).with_context(|| format!("cannot unpack `{}`", from.display()))
+}
+
+/// Whether the archive ended too early: no error of writing is of that kind.
+fn is_cut(error: &Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == ErrorKind::UnexpectedEof)
 }
 
 fn entries(archive: &mut impl Read, to: &Path, bytes_max: u64) -> Result<Unpacked> {
