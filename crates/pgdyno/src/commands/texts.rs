@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::front::cli::Cli;
@@ -27,9 +27,15 @@ pub(crate) fn schema() -> Result<Exit> {
 /// Prints the completions for a shell.
 pub(crate) fn completions(shell: Shell) -> Result<Exit> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "pgdyno", &mut text);
+    clap_complete::generate(shell, &mut without_hidden(&Cli::command()), "pgdyno", &mut text);
     print_exact(&String::from_utf8(text).context("completions are text")?)?;
     Ok(Exit::Done)
+}
+
+/// The commands that help shows, and nothing else: completions would offer hidden ones, too.
+fn without_hidden(all: &Command) -> Command {
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
+    Command::new("pgdyno").version(env!("CARGO_PKG_VERSION")).subcommands(shown.cloned())
 }
 
 /// Writes the man pages of all commands into a directory.
@@ -112,11 +118,15 @@ mod tests {
     }
 
     #[test]
-    fn every_command_and_option_is_completed() {
+    fn every_command_and_option_is_completed_but_hidden_ones() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "pgdyno", &mut text);
+            clap_complete::generate(shell, &mut without_hidden(&Cli::command()), "pgdyno", &mut text);
             let text = String::from_utf8(text).unwrap();
+            let is_offered = |name: &str| text.contains(&format!("pgdyno,{name})"));
+            if shell == Shell::Bash {
+                assert!(is_offered("run") && !is_offered("host"), "{text}");
+            }
             let prefix = if shell == Shell::Fish { "-l " } else { "--" };
             for (page, command) in shown(&Cli::command(), "pgdyno") {
                 assert!(text.contains(command.get_name()), "{shell}: {page}");

@@ -105,8 +105,8 @@ fn as_key(error: &clap::Error) -> Option<String> {
     is_unknown.then(|| format!("compare writes `{option}` as `{ours}`"))
 }
 
-/// Suggests a command that may have been meant, if clap suggests none or a hidden one: its similarity measure does not
-/// see swapped letters.
+/// Suggests a command that may have been meant, if clap suggests none: its similarity measure does not see swapped letters.
+/// Hidden ones are not suggested.
 fn with_command(mut error: clap::Error) -> clap::Error {
     let sorted = |word: &str| {
         let mut letters: Vec<char> = word.chars().collect();
@@ -114,13 +114,19 @@ fn with_command(mut error: clap::Error) -> clap::Error {
         letters
     };
     let commands = Cli::command();
-    let visible: Vec<&str> =
-        commands.get_subcommands().filter(|command| !command.is_hide_set()).map(|c| c.get_name()).collect();
-    let is_helped = match error.get(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::Strings(names)) => names.iter().any(|name| visible.contains(&name.as_str())),
-        Some(ContextValue::String(name)) => visible.contains(&name.as_str()),
-        _ => false,
+    let (hidden, visible): (Vec<&clap::Command>, Vec<&clap::Command>) =
+        commands.get_subcommands().partition(|command| command.is_hide_set());
+    let visible: Vec<&str> = visible.iter().map(|command| command.get_name()).collect();
+    let mut suggested = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names,
+        Some(ContextValue::String(name)) => vec![name],
+        _ => Vec::new(),
     };
+    suggested.retain(|name| hidden.iter().all(|command| command.get_name() != name));
+    let is_helped = !suggested.is_empty();
+    if is_helped {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(suggested));
+    }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
         let by_option = BY_OPTION.iter().find(|(typed_too, _)| typed_too.contains(&typed.as_str()));
         // What clap takes for alike may mean something else: `resume` is not `serve`.
@@ -212,5 +218,8 @@ mod tests {
         check("run --foo", &["unexpected argument '--foo'"]);
         check("rnu", &["'run'"]);
         check("xyz", &["the commands are run, plan, "]);
+        check("lst", &["'list'"]);
+        let said = text(Cli::try_parse_from(["pgdyno", "lst"]).unwrap_err());
+        assert!(!said.contains("'host'"), "a hidden command: {said}");
     }
 }
