@@ -20,7 +20,7 @@ use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::text::share::Share;
 
-use self::numbers::{clients, pairs};
+use self::numbers::{clients, pairs, repeats};
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::data::{CheckArgs, InitArgs};
@@ -214,7 +214,7 @@ pub(crate) struct ExperimentArgs {
     #[arg(long, value_name = "ssh:HOST")]
     pub(crate) host: Option<DriverSpec>,
     /// How often each case is run.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = repeats)]
     pub(crate) repeats: Option<u32>,
     /// Scale units of data, `fit`, or a multiple of memory such as "3x RAM".
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]

@@ -55,7 +55,8 @@ fn typing_errors_are_reported_with_a_hint() {
     check("run -M fast", &["--protocol fast", "`simple`, `extended`, `prepared`"]);
     check("run -w tpcx", &["--workload tpcx", "`tpcb`"]);
     check("run --scale 0", &["--scale 0: scale 0 is not in 1..1000000"]);
-    check("run --repeats 0", &["experiment.repeats: 0 is not in 1..1000"]);
+    check("run --repeats 0", &["'--repeats <N>': 0 is not in 1..1000"]);
+    check("run --set experiment.repeats=0", &["experiment.repeats: 0 is not in 1..1000"]);
     check(
         "run --set workload.clinets=3",
         &["--set workload.clinets=3: unknown field `clinets`", "`clients`"],

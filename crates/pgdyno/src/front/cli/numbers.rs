@@ -25,3 +25,13 @@ pub(super) fn clients(text: &str) -> Result<u32, String> {
         text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --clients 1,16,64)"))?;
     if (1..=100_000).contains(&n) { Ok(n) } else { Err(format!("{n} is not in 1..100000")) }
 }
+
+/// Repetitions of each case.
+///
+/// # Errors
+/// When it is no number or out of bounds.
+pub(super) fn repeats(text: &str) -> Result<u32, String> {
+    let n: u32 =
+        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --repeats 5)"))?;
+    if (1..=1000).contains(&n) { Ok(n) } else { Err(format!("{n} is not in 1..1000")) }
+}
