@@ -460,7 +460,7 @@ pub(crate) struct CompareArgs {
     /// Any key of the experiment file, for both sides. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
     pub(crate) set: Vec<String>,
-    /// Exactly this many pairs, whatever they show.
+    /// Exactly this many pairs, 6 to 500, whatever they show [default: as many as --precision needs within --time].
     #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results")]
     pub(crate) pairs: Option<u32>,
     /// Stop when the interval of the throughput ratio is this narrow, plus or minus.

@@ -67,7 +67,7 @@ pub(crate) struct ExportArgs {
     /// Which rows.
     #[arg(long, value_enum, value_name = "TABLE", default_value = "seconds")]
     pub(crate) table: Table,
-    /// How they are written; `json` is one object per line.
+    /// How they are written; `json` is one object per line, and seconds are CSV only.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "csv")]
     pub(crate) format: FileFormat,
     /// New file [default: standard output].
