@@ -20,7 +20,7 @@ pub struct Listing {
     /// Creation time of the plan, nanoseconds since the Unix epoch.
     pub made_unix_ns: u64,
     pub n_runs_planned: usize,
-    /// Planned runs that were measured completely.
+    /// Planned runs that were measured completely and have a record.
     pub n_runs_completed: usize,
     /// The last line of `state.jsonl` about the experiment; `Started` without one.
     pub state: RunState,
@@ -96,10 +96,17 @@ fn listing(path: PathBuf) -> Result<Listing> {
         n_runs_completed: last
             .iter()
             .filter(|&(&run, &state)| planned.contains(&run) && state == RunState::Completed)
+            .filter(|&(&run, _)| has_record(&path, run))
             .count(),
         state: last.get(&0).copied().unwrap_or(RunState::Started),
         path,
     })
+}
+
+/// Whether a run has a record. Only reports find out whether it is damaged: to read those of a thousand results takes seconds.
+fn has_record(path: &Path, run: u32) -> bool {
+    let file = path.join(names::RUNS).join(names::run_dir(run)).join(names::RUN);
+    fs::symlink_metadata(file).is_ok_and(|facts| facts.is_file() && facts.len() > 0)
 }
 
 #[cfg(test)]
@@ -122,6 +129,9 @@ mod tests {
             plan.runs[1].run = if name == "a" { 4 } else { 2 };
             let dir = ExperimentDir::create(&root.path().join(name), &plan, "").unwrap();
             let line = |run, state| StateLine { t_unix_ns: 1, run, state, reason: String::new() };
+            for run in [1, 3, 4] {
+                dir.begin_run(run).unwrap().write_record(&sample::record(run)).unwrap();
+            }
             dir.append_state(&line(1, RunState::Started)).unwrap();
             dir.append_state(&line(1, RunState::Completed)).unwrap();
             dir.append_state(&line(2, RunState::Failed)).unwrap();
@@ -140,6 +150,9 @@ mod tests {
         assert!(format!("{damaged:#}").contains("damaged/plan.json"), "{damaged:#}");
         let itself = list(&root.path().join("a")).unwrap();
         assert_eq!(itself.experiments[..], listings.experiments[1..]);
+        fs::remove_dir_all(root.path().join("a").join(names::RUNS).join(names::run_dir(4))).unwrap();
+        let lost = list(&root.path().join("a")).unwrap();
+        assert_eq!(lost.experiments[0].n_runs_completed, 1, "a run without a record is not counted");
         let found: Vec<_> = listings
             .experiments
             .into_iter()
