@@ -39,7 +39,7 @@ extern "C" fn on_signal(number: i32) {
     }
 }
 
-/// Says that the process ends at once. A terminal that is held, or a full pipe, must not keep it from that: then nothing is said.
+/// Says that the process ends at once. It does not wait for a terminal that is held or a full pipe: then it says nothing.
 fn say_end() {
     if IS_SILENT.load(Ordering::Relaxed) {
         return;
