@@ -161,11 +161,11 @@ impl Client {
     }
 
     /// Whether a transaction in flight has to be cancelled now that the load has ended: a request that came too late for one
-    /// statement says nothing to the next.
-    pub(crate) fn is_to_be_cancelled(&self) -> bool {
+    /// statement says nothing to the next. It `may_repeat` what it asked for once the server has taken all requests.
+    pub(crate) fn is_to_be_cancelled(&self, may_repeat: bool) -> bool {
         match self.transaction.cancelled {
             None => self.in_flight(),
-            Some(at) => self.state == State::Waiting && self.transaction.statement_sent > at,
+            Some(at) => may_repeat && self.state == State::Waiting && self.transaction.statement_sent > at,
         }
     }
 

@@ -59,10 +59,15 @@ impl Cancels {
         }
     }
 
+    /// Whether the server has taken all requests so far.
+    pub(crate) fn are_taken(&self) -> bool {
+        self.n_open.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether the server has had its time to answer.
     pub(crate) fn are_over(&mut self, now: Nanos) -> bool {
         let Some(begun) = self.begun else { return false };
-        if self.n_open.load(Ordering::Relaxed) == 0 {
+        if self.are_taken() {
             self.taken.get_or_insert(now);
         }
         let taken_by = self.taken.unwrap_or(Nanos::MAX).min(begun + REQUESTS_NS_MAX);

@@ -265,12 +265,15 @@ impl<'a> Worker<'a> {
         if !std::mem::replace(&mut self.record.is_without_clients, true) {
             n_with_clients.fetch_sub(1, Ordering::Relaxed);
         }
-        let misses_slots = self.slots.due_counter.is_some() && self.record.clients_lost > 0;
+        // A number of transactions is each client's own: nobody knows which slots the lost ones would have taken.
+        let has_slots = self.slots.due_counter.is_some() && self.setup.load.transactions_per_client.is_none();
+        let misses_slots = has_slots && self.record.clients_lost > 0;
         misses_slots && now < self.bounds.end && n_with_clients.load(Ordering::Relaxed) > 0
     }
 
     /// Cancels the statements in flight, and ends the transactions of clients that sleep: no answer is due to them.
     fn give_up_open(&mut self, now: Nanos) {
+        let may_repeat = self.cancels.are_taken();
         let mut handles = Vec::new();
         for index in 0..self.setup.clients.len() {
             let client = &mut self.setup.clients[index];
@@ -278,7 +281,7 @@ impl<'a> Worker<'a> {
                 // It may sleep because a reply is held back: the transaction counts by what the server has said.
                 State::Sleeping { until } if until.saturating_sub(now) <= self.reply_delay_ns => {}
                 State::Sleeping { .. } => self.give_up(index),
-                _ if client.is_to_be_cancelled() => {
+                _ if client.is_to_be_cancelled(may_repeat) => {
                     client.transaction.cancelled = Some(now);
                     handles.extend(client.session.cancel.clone());
                 }

@@ -151,6 +151,10 @@ impl Worker<'_> {
     /// The ROLLBACK after an error failed: the state of the session is unknown.
     #[cold]
     pub(super) fn fail_rollback(&mut self, index: usize, now: Nanos, error: &ServerError) {
+        if self.setup.clients[index].transaction.cancelled.is_some() {
+            // A late request to cancel has hit it. The load is over, and the session ends with it.
+            return self.after_error(index, now);
+        }
         let message = error.libpq_text(None, Units::default());
         let text = format!(
             "client {} aborted while rolling back the transaction after an error; {message}",

@@ -198,6 +198,21 @@ fn a_request_to_cancel_that_comes_too_late_is_repeated_for_the_next_statement() 
 }
 
 #[test]
+fn a_rollback_that_a_late_request_cancels_loses_no_client() {
+    let (bench, _cancelled) = Bench::new(load(BLOCK)).with_cancel();
+    let run = bench.run(move |sent| {
+        let failed = || [error("57014"), message(b'Z', b"E")].concat();
+        Ok(vec![match sent.n {
+            0 => says(MS, in_block()),
+            1 => says(2 * SECOND_NS, failed()),
+            _ => says(10 * MS, failed()),
+        }])
+    });
+    assert_eq!((outcomes(&run), run.finished.clients_lost), ((0, 0, 0, 1), 0));
+    assert!(run.events.is_empty(), "{:?}", run.events);
+}
+
+#[test]
 fn slots_of_a_lost_client_are_skipped_for_as_long_as_another_thread_goes_on() {
     let load = LoadSpec { pace: "constant 4/s".parse().unwrap(), ..load(ONE) };
     for (bench, n_due) in [(Bench::new(load.clone()), 1), (Bench::new(load).beside_another(), 4)] {
