@@ -84,19 +84,17 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether enough pairs count to say anything.
+    /// Whether enough pairs count to say anything, and the change was in effect.
     pub fn is_telling(&self) -> bool {
-        self.ratio.is_some() && self.interval.is_some()
+        self.ratio.is_some() && self.interval.is_some() && self.overruled.is_none()
     }
 
-    /// Whether an earlier result of the same what-if says more than this one, which decides nothing and has fewer pairs.
+    /// Whether an earlier result of the same what-if says more than this one, which says nothing, or decides nothing with fewer pairs.
     pub fn yields_to(&self, earlier: &Proof) -> bool {
         let is_same =
             (self.limiter, self.kind, &self.change) == (earlier.limiter, earlier.kind, &earlier.change);
-        is_same
-            && earlier.is_telling()
-            && self.outcome == Outcome::Undecided
-            && self.n_pairs < earlier.n_pairs
+        let decides_less = self.outcome == Outcome::Undecided && self.n_pairs < earlier.n_pairs;
+        is_same && earlier.is_telling() && (!self.is_telling() || decides_less)
     }
 
     /// The result in a sentence or two.

@@ -107,12 +107,13 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
         measured_in: measured.dir.display().to_string(),
         proofs: judged.collect(),
     };
-    for earlier in proofs::keep(&of.dir, &proofs)? {
+    let (kept, that_stay) = proofs::keep(&of.dir, &proofs)?;
+    for earlier in that_stay {
         say(&stays(&earlier));
     }
     let proven = Explained::read(&of.dir, Series::Drawn)?;
-    let of_case = proven.study.cases.iter().find(|case| case.case.id == proofs.case);
-    show(&proofs, of_case.and_then(|case| case.limiter.as_ref()), args)?;
+    let of_case = proven.study.cases.iter().find(|case| case.case.id == kept.case);
+    show(&kept, of_case.and_then(|case| case.limiter.as_ref()), args)?;
     let html = report::write_reports(&of.dir, &proven)?;
     say(&format!("report: {}", html.display()));
     let exit = if measured.is_failed || study.partial.is_some() { Exit::Partial } else { Exit::Done };
@@ -122,7 +123,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
 /// That an earlier result of a what-if stays, because what was measured now says less.
 fn stays(earlier: &Proof) -> String {
     format!(
-        "note: the earlier result of {} stays ({}, measured in {}): too few of these runs count to replace it",
+        "note: the earlier result of {} stays ({}, measured in {}): it says more than these runs",
         earlier.change,
         plural(earlier.n_pairs, "pair"),
         earlier.measured_in.as_deref().unwrap_or("another directory")

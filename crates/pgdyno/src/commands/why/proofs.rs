@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use analysis::summary::Study;
-use analysis::summary::proof::Proof;
+use analysis::summary::proof::{Outcome, Proof};
 use analysis::what_if;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -32,21 +32,22 @@ pub(crate) struct Proofs {
 }
 
 /// Keeps what was proven of the results in `dir`, instead of what was proven of the same case before. What says less than an
-/// earlier result does not replace it. Returns the results that stay, with the directories of their runs.
+/// earlier result does not replace it. Returns what is kept of the case, and the results that stay in it, with the directories of their
+/// runs.
 ///
 /// # Errors
 /// When the directory is not writable, or the file is damaged.
-pub(crate) fn keep(dir: &Path, proofs: &Proofs) -> Result<Vec<Proof>> {
+pub(crate) fn keep(dir: &Path, proofs: &Proofs) -> Result<(Proofs, Vec<Proof>)> {
     let mut kept = read(dir)?;
     kept.format = model::FORMAT;
     let earlier = kept.cases.iter().find(|known| known.case == proofs.case);
     let (best, stay) =
         earlier.map_or_else(|| (proofs.clone(), Vec::new()), |earlier| better(earlier, proofs));
     kept.cases.retain(|known| known.case != proofs.case);
-    kept.cases.push(best);
+    kept.cases.push(best.clone());
     let text = serde_json::to_string_pretty(&kept)?;
     store::write_report(&dir.join(store::names::PROOFS), text.as_bytes())?;
-    Ok(stay)
+    Ok((best, stay))
 }
 
 /// What to keep of a case after it was tested again, and the earlier results that stay in it. If nothing new is said at all, all that
@@ -65,9 +66,17 @@ fn better(earlier: &Proofs, new: &Proofs) -> (Proofs, Vec<Proof>) {
             return (earlier.clone(), telling);
         }
     }
-    let stay = new.proofs.iter().filter_map(that_stays).map(in_its_directory).collect();
     let of_each = |proof: &Proof| that_stays(proof).map_or_else(|| proof.clone(), in_its_directory);
-    (Proofs { proofs: new.proofs.iter().map(of_each).collect(), ..new.clone() }, stay)
+    let tested: Vec<Proof> = new.proofs.iter().map(of_each).collect();
+    // What was decided by another change than now stays decided, and comes first.
+    let decided = |proof: &&Proof| proof.is_telling() && proof.outcome != Outcome::Undecided;
+    let is_open =
+        |earlier: &&Proof| !tested.iter().filter(decided).any(|proof| proof.limiter == earlier.limiter);
+    let carried: Vec<Proof> =
+        earlier.proofs.iter().filter(decided).filter(is_open).map(in_its_directory).collect();
+    let stay = new.proofs.iter().filter_map(that_stays).map(in_its_directory).chain(carried.iter().cloned());
+    let stay: Vec<Proof> = stay.collect();
+    (Proofs { proofs: carried.into_iter().chain(tested).collect(), ..new.clone() }, stay)
 }
 
 /// What was proven of each case of the results in `dir`.
@@ -111,7 +120,7 @@ pub(crate) fn confirm(dir: &Path, study: &mut Study) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use analysis::summary::limiter::Bottleneck;
-    use analysis::summary::proof::{Kind, Outcome};
+    use analysis::summary::proof::Kind;
 
     use super::*;
 
@@ -144,7 +153,7 @@ mod tests {
         let mut stay = Vec::new();
         for (measured_in, proofs) in all {
             let measured_in = (*measured_in).to_string();
-            stay = keep(dir.path(), &Proofs { case: 1, measured_in, proofs: proofs.to_vec() }).unwrap();
+            stay = keep(dir.path(), &Proofs { case: 1, measured_in, proofs: proofs.to_vec() }).unwrap().1;
         }
         let kept = super::of(dir.path()).unwrap();
         assert_eq!(kept.len(), 1, "one case was tested");
@@ -173,6 +182,35 @@ mod tests {
         let (stay, kept) =
             kept_after(&[("stopped", &[of("a", 0, Undecided)][..]), ("too", &[of("b", 0, Undecided)][..])]);
         assert_eq!((stay.len(), kept.measured_in.as_str()), (0, "too"), "neither says anything");
+    }
+
+    #[test]
+    fn what_another_change_decided_stays_until_that_limiter_is_decided_again() {
+        use Outcome::{Proven, Refuted, Undecided};
+        let finished = [of("a", 6, Refuted)];
+        let (stay, kept) =
+            kept_after(&[("finished", &finished[..]), ("stopped", &[of("another", 2, Undecided)][..])]);
+        assert_eq!(stay, ["a"]);
+        let changes =
+            |kept: &Proofs| kept.proofs.iter().map(|proof| proof.change.clone()).collect::<Vec<_>>();
+        assert_eq!(changes(&kept), ["a", "another"], "what decides comes first");
+        let (stay, kept) =
+            kept_after(&[("finished", &finished[..]), ("again", &[of("another", 4, Proven)][..])]);
+        assert_eq!((stay.len(), changes(&kept)), (0, vec!["another".to_string()]));
+    }
+
+    #[test]
+    fn what_tested_nothing_replaces_no_result() {
+        let overruled = Proof {
+            overruled: Some("a role's setting overruled it".to_string()),
+            ..of("a", 12, Outcome::Undecided)
+        };
+        let valid = of("a", 6, Outcome::Undecided);
+        let (stay, kept) =
+            kept_after(&[("valid", &[valid.clone()][..]), ("overruled", &[overruled.clone()][..])]);
+        assert_eq!((stay, kept.proofs), (vec!["a".to_string()], vec![valid.clone()]));
+        let (stay, kept) = kept_after(&[("overruled", &[overruled][..]), ("valid", &[valid.clone()][..])]);
+        assert_eq!((stay.len(), kept.proofs), (0, vec![valid]));
     }
 
     #[test]
