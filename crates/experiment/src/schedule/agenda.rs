@@ -131,6 +131,11 @@ impl<'a> Agenda<'a> {
         self.left.len() as u32
     }
 
+    /// Remaining runs of the turn that repeat others.
+    pub(crate) fn n_repeats_left(&self) -> u32 {
+        self.left.iter().filter(|next| next.repeat.is_some()).count() as u32
+    }
+
     /// Records the end of the run taken last. Calls `may_repeat` if there is something to repeat.
     pub(crate) fn made(
         &mut self,

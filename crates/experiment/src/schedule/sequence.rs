@@ -194,7 +194,8 @@ impl<'a> Sequence<'a> {
         }
         self.spent_s += begun.elapsed().as_secs_f64();
         self.count(&record, *repeat);
-        let left_s = left_s(self.spent_s / f64::from(self.n_made), self.missing, self.is_stopped());
+        let n_left = self.missing + self.agenda.n_repeats_left();
+        let left_s = left_s(self.spent_s / f64::from(self.n_made), n_left, self.is_stopped());
         watch(end_of(&record, self.n_runs.max(spec.run), left_s));
         left?;
         match after {

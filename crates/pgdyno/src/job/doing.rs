@@ -55,12 +55,15 @@ impl<'a> Doing<'a> {
         }
     }
 
-    /// The estimate that progress of a run is about. Those of a duet's sides, which are measured at once, are about none: the
-    /// line of progress takes no notice of them either.
+    /// The estimate that progress of a run is about. A duet's sides are measured at once, and its rounds end without progress: then
+    /// nothing is estimated, and whoever looks on goes by the rounds so far.
     fn left_of(&mut self, progress: &Progress) -> Option<&mut Left> {
         match progress {
             Progress::OfLane { lane, .. } => self.left.get_mut(*lane),
-            Progress::OfSide { .. } => None,
+            Progress::OfSide { .. } => {
+                self.left.clear();
+                None
+            }
             _ => self.left.first_mut(),
         }
     }
@@ -80,8 +83,11 @@ impl<'a> Doing<'a> {
 
     fn write(&mut self) {
         let now_unix_ns = now_unix_ns();
-        let ends = self.left.iter().map(|left| Some(now_unix_ns + (left.now_s()? * 1e9) as u64));
-        self.now.ends_unix_ns = ends.collect::<Option<Vec<u64>>>().unwrap_or_default();
+        let left: Vec<Option<f64>> = self.left.iter().map(Left::now_s).collect();
+        let is_known = left.iter().any(Option::is_some);
+        // A lane without runs has ended.
+        let ends = left.iter().map(|left_s| now_unix_ns + (left_s.unwrap_or(0.0) * 1e9) as u64);
+        self.now.ends_unix_ns = if is_known { ends.collect() } else { Vec::new() };
         // Who looks on sees less; the results lack nothing.
         let _ = self.dir.write_now(&self.now);
     }

@@ -13,13 +13,14 @@ pub(crate) struct Left {
     /// What the plan makes expect, seconds; 0 if nothing is known.
     plan_s: f64,
     left_s: f64,
-    said: Instant,
+    /// When time began to pass; `None` before the first run: loading data is no part of the estimate.
+    said: Option<Instant>,
 }
 
 impl Left {
     /// The estimate before anything is measured.
     pub(crate) fn new(plan_s: f64) -> Left {
-        Left { plan_s, left_s: plan_s, said: Instant::now() }
+        Left { plan_s, left_s: plan_s, said: None }
     }
 
     /// The estimates of a plan without the runs that are `done`: one for each lane that is measured side by side, otherwise one.
@@ -37,18 +38,18 @@ impl Left {
 
     /// A run begins: what was set up before is no part of the estimate.
     pub(crate) fn begin(&mut self) {
-        self.said = Instant::now();
+        self.said = Some(Instant::now());
     }
 
     /// A run has ended, and the others will take `left_s`.
     pub(crate) fn end(&mut self, left_s: f64) {
         self.left_s = left_s;
-        self.said = Instant::now();
+        self.said = Some(Instant::now());
     }
 
     /// Seconds that are left now; `None` if nothing is known.
     pub(crate) fn now_s(&self) -> Option<f64> {
-        let left_s = self.left_s - self.said.elapsed().as_secs_f64();
+        let left_s = self.left_s - self.said.map_or(0.0, |said| said.elapsed().as_secs_f64());
         (self.plan_s > 0.0).then_some(left_s.max(0.0))
     }
 }
@@ -59,14 +60,20 @@ mod tests {
 
     #[test]
     fn the_estimate_is_of_the_plan_until_a_run_has_ended() {
-        let about = |left: &Left| left.now_s().map(f64::round);
+        let expect = |left: &Left, seconds: f64| {
+            let now_s = left.now_s().unwrap();
+            assert!((seconds - 10.0..=seconds).contains(&now_s), "{now_s} s instead of {seconds} s");
+        };
         let mut left = Left::new(34.0);
+        assert_eq!(left.now_s(), Some(34.0), "time does not pass before the first run");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(left.now_s(), Some(34.0));
         left.begin();
-        assert_eq!(about(&left), Some(34.0));
+        expect(&left, 34.0);
         left.end(15.0);
-        assert_eq!(about(&left), Some(15.0));
+        expect(&left, 15.0);
         left.end(0.0);
-        assert_eq!(about(&left), Some(0.0));
-        assert_eq!(about(&Left::new(0.0)), None);
+        assert_eq!(left.now_s(), Some(0.0));
+        assert_eq!(Left::new(0.0).now_s(), None);
     }
 }
