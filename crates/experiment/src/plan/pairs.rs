@@ -54,6 +54,7 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
         );
     }
     let cases = vec![case(&a, 1, "A")?, case(&b, 2, "B")?];
+    expect_effect(&cases, [&a.1, &b.1])?;
     expect_difference(&cases, [&a.1, &b.1])?;
     let plan = a.0;
     let mut factors: Vec<String> = cases.iter().flat_map(|case| case.levels.keys().cloned()).collect();
@@ -80,6 +81,17 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
         plan.name.extend(question::name(&plan, true).map(|name| format!("-{name}")));
     }
     Ok(plan)
+}
+
+/// Refuses another version or build of a server by URL, which keeps its own: the report would name a side after it.
+fn expect_effect(cases: &[Case], changes: [&Changes; 2]) -> Result<(), String> {
+    const OF_OURS: [&str; 4] = ["server.version", "server.bin_dir", "server.source", "server.revision"];
+    let by_url = cases.iter().zip(changes).filter(|(case, _)| !case.server.source.is_embedded());
+    let mut keys = by_url.flat_map(|(_, changes)| changes.iter().map(|(key, _)| key.as_str()));
+    match keys.find(|key| OF_OURS.contains(key)) {
+        Some(key) => Err(format!("{key} is for a server that pgdyno runs; one with a url has its own")),
+        None => Ok(()),
+    }
 }
 
 /// Refuses changes without effect: a long measurement would only show noise.
