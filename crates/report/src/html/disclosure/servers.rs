@@ -17,17 +17,17 @@ pub(super) fn disclose(html: &mut String, records: &[&RunRecord]) {
     let groups = alike(records, |record| record.server.is_some().then_some(record), identity);
     for (first, runs) in &groups {
         let Some(server) = &first.server else { continue };
+        let of_group: Vec<&RunRecord> =
+            records.iter().copied().filter(|record| runs.contains(&record.spec.run)).collect();
         let mut pairs: Vec<(String, String)> = vec![
             ("Version".into(), server.version.clone()),
             ("Data checksums".into(), if server.data_checksums { "on" } else { "off" }.into()),
             ("Standby".into(), if server.in_recovery { "yes" } else { "no" }.into()),
             ("Data directory".into(), server.data_directory.clone().unwrap_or_default()),
             ("Executable, SHA-256".into(), server.executable_sha256.clone().unwrap_or_default()),
-            ("System identifier".into(), server.system_identifier.clone().unwrap_or_default()),
+            ("System identifier".into(), identifier(&of_group)),
         ];
         pairs.extend(server.build.iter().map(|(name, value)| (format!("Built with {name}"), value.clone())));
-        let of_group: Vec<&RunRecord> =
-            records.iter().copied().filter(|record| runs.contains(&record.spec.run)).collect();
         let row = |(name, setting): (&String, &Setting)| -> Vec<String> {
             let value = shown(name, setting, &of_group);
             vec![format!("<code>{}</code>", text(name)), text(value), text(&setting.source)]
@@ -63,9 +63,21 @@ fn identity(record: &RunRecord) -> String {
             (name.as_str(), value, setting.source.as_str())
         })
         .collect();
-    let cluster =
-        (&server.data_directory, &server.system_identifier, server.data_checksums, server.in_recovery);
+    // Without snapshots, each run has a cluster of its own.
+    let is_ours = record.case.server.source.is_embedded();
+    let identifier = server.system_identifier.as_ref().filter(|_| !is_ours);
+    let cluster = (&server.data_directory, identifier, server.data_checksums, server.in_recovery);
     format!("{:?}", (&server.version, &server.build, &server.executable_sha256, cluster, settings))
+}
+
+/// The cluster of the servers of a group.
+fn identifier(of_group: &[&RunRecord]) -> String {
+    let all = of_group.iter().filter_map(|record| record.server.as_ref()?.system_identifier.as_deref());
+    let different: std::collections::BTreeSet<&str> = all.collect();
+    match different.len() {
+        0 | 1 => different.into_iter().collect(),
+        _ => "one for each cluster".to_string(),
+    }
 }
 
 /// Whether pgdyno gave the setting this value for one start. A server by URL keeps its own.
@@ -150,11 +162,20 @@ mod tests {
         };
         check("checksums", &|server| server.data_checksums = true);
         check("directory", &|server| server.data_directory = Some("/data".to_string()));
-        check("cluster", &|server| server.system_identifier = Some("7".to_string()));
         check("build", &|server| drop(server.build.insert("CC".to_string(), "gcc".to_string())));
         check("source", &|server| {
             server.settings.get_mut("jit").unwrap().source = "configuration file".to_string();
         });
+        let of_clusters = |is_ours: bool| {
+            let mut records = [1, 2].map(|run| record(run, is_ours, &[("jit", "on")]));
+            for (one, identifier) in records.iter_mut().zip(["7", "8"]) {
+                one.server.as_mut().unwrap().system_identifier = Some(identifier.to_string());
+            }
+            disclosed(&records)
+        };
+        assert_eq!(of_clusters(false).matches("<h3>").count(), 2, "two servers by URL");
+        let ours = of_clusters(true);
+        assert!(ours.matches("<h3>").count() == 1 && ours.contains("one for each cluster"), "{ours}");
         // Servers by URL are where they are: another port is another server.
         let by_url = ["5432", "5433"].map(|port| record(port.parse().unwrap(), false, &[("port", port)]));
         assert_eq!(disclosed(&by_url).matches("<h3>").count(), 2);
