@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::case::WorkloadKind;
 use model::experiment::plan::RunState;
+use model::load::interval::Counts;
 use model::run::RunData;
 
 use super::format::{list, percent, plural};
@@ -65,7 +66,10 @@ fn counts_broken(context: &RunContext) -> Option<Finding> {
         }
         // Lost lines are damage, for which there is another finding.
         Some(done) if done.counts != total && context.data.damage.is_empty() => {
-            format!("the seconds add up to {total:?}, the driver says {:?}", done.counts)
+            format!(
+                "the seconds do not add up to what the driver says: {}",
+                differences(&total, &done.counts)
+            )
         }
         None if total.due != total.skipped + total.started || total.ended() > total.started => {
             format!("the seconds' counts break their identity: {total:?}")
@@ -73,6 +77,29 @@ fn counts_broken(context: &RunContext) -> Option<Finding> {
         _ => return None,
     };
     Some(COUNTS_BROKEN.finds(Severity::Void, evidence))
+}
+
+/// The counts that differ between the seconds and the driver's totals.
+fn differences(seconds: &Counts, driver: &Counts) -> String {
+    let named = |counts: &Counts| {
+        let Counts { due, skipped, started, committed, failed, unknown, aborted, retried, retries, late } =
+            *counts;
+        [
+            ("due", due),
+            ("skipped", skipped),
+            ("started", started),
+            ("committed", committed),
+            ("failed", failed),
+            ("unknown", unknown),
+            ("aborted", aborted),
+            ("retried", retried),
+            ("retries", retries),
+            ("late", late),
+        ]
+    };
+    let both = named(seconds).into_iter().zip(named(driver)).filter(|((_, a), (_, b))| a != b);
+    let differing: Vec<String> = both.map(|((name, a), (_, b))| format!("{a} {name}, not {b}")).collect();
+    list(&differing, 3)
 }
 
 pub(super) const RECORDS_DAMAGED: Rule = Rule {

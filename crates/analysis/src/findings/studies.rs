@@ -152,8 +152,9 @@ fn machine_changed(context: &StudyContext) -> Option<Finding> {
     let differences: BTreeSet<&String> = differing.iter().map(|(_, _, what)| what).collect();
     let more = if differences.len() > 1 { ", and others differ in other ways" } else { "" };
     let n_completed = plural(completed.len(), "completed run");
+    let differ = if differing.len() == 1 { "differs" } else { "differ" };
     let evidence =
-        format!("{} of {n_completed} unlike run {from} (run {run}: {what}{more})", differing.len());
+        format!("{} of {n_completed} {differ} from run {from} (run {run}: {what}{more})", differing.len());
     Some(MACHINE_CHANGED.finds(Severity::Doubt, evidence))
 }
 
@@ -324,8 +325,9 @@ fn closed_loop(context: &StudyContext) -> Option<Finding> {
     let data = context.data;
     let closed = data.plan.cases.iter().filter(|case| case.workload.pace == Pace::Closed).count();
     let evidence = format!(
-        "a closed loop in {closed} of {}: a client sends nothing while it waits, so the latency under-counts stalls",
-        plural(data.plan.cases.len(), "case")
+        "{closed} of {} {} a closed loop: a client sends nothing while it waits, so the latency under-counts stalls",
+        plural(data.plan.cases.len(), "case"),
+        if closed == 1 { "uses" } else { "use" }
     );
     (closed > 0).then(|| CLOSED_LOOP.finds(Severity::Note, evidence))
 }

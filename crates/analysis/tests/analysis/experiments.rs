@@ -68,9 +68,14 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not started)", |data| data.runs.truncate(2)),
     ("resumed", Severity::Note, "resumed 1 time; run 2 was made again", |data| taken_up_again(data)),
     ("merged", Severity::Note, "2 runs of a (pgdyno 0.1.0, seed 7), 1 run of b (pgdyno", |data| merged(data)),
-    ("machine-changed", Severity::Doubt, "1 of 3 completed runs unlike run 1 (run 3: processors `", |data| {
-        data.runs[2].record.host.as_mut().unwrap().n_cpus += 1;
-    }),
+    (
+        "machine-changed",
+        Severity::Doubt,
+        "1 of 3 completed runs differs from run 1 (run 3: processors `",
+        |data| {
+            data.runs[2].record.host.as_mut().unwrap().n_cpus += 1;
+        },
+    ),
     ("machine-changed", Severity::Doubt, "pgdyno `0.1.0`, then `9.9.9`", |data| {
         data.runs.iter_mut().for_each(|run| run.record.tool_version = "0.1.0".to_string());
         data.runs[1].record.tool_version = "9.9.9".to_string();
@@ -78,7 +83,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     (
         "machine-changed",
         Severity::Doubt,
-        "1 of 3 completed runs unlike run 1 (run 3: server binaries `aaaaaaaa`, then `bbbbbbbb`)",
+        "1 of 3 completed runs differs from run 1 (run 3: server binaries `aaaaaaaa`, then `bbbbbbbb`)",
         |data| built_as(data, ["a", "a", "b"]),
     ),
     (
@@ -101,7 +106,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         other.server.source = model::experiment::case::ServerSource::BinDir("/other".into());
         data.plan.cases.push(other);
     }),
-    ("closed-loop", Severity::Note, "a closed loop in 1 of 1 case: ", |_| {}),
+    ("closed-loop", Severity::Note, "1 of 1 case uses a closed loop: ", |_| {}),
     ("data-differs", Severity::Void, "run 1 began with 100 rows in `t`, run 3 with 101", |data| {
         begin_with(data, &[100, 100, 101], &[8192, 8192, 8192]);
     }),
