@@ -31,7 +31,9 @@ write_documents() {
     mkdir -p "$documents"
     install -m 644 LICENSE-MIT LICENSE-APACHE packaging/copyright "$documents"
     install -m 644 README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md FORMAT.md METHODOLOGY.md SECURITY.md STYLE.md "$documents"
-    find docs bench/RESULTS.md crates/report/assets/echarts/NOTICE -type f | sort | while read -r file; do
+    # Only what was committed: other files here are nobody's documents. An archive of the sources has nothing else.
+    local listed=(docs bench/RESULTS.md crates/report/assets/echarts/NOTICE)
+    { git ls-files "${listed[@]}" 2>/dev/null || find "${listed[@]}" -type f; } | sort | while read -r file; do
         install -D -m 644 "$file" "$documents/$file"
     done
     gzip -9n <"$lists/THIRD-PARTY.txt" >"$documents/THIRD-PARTY.txt.gz"
