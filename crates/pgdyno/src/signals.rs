@@ -24,7 +24,7 @@ static IS_SILENT: AtomicBool = AtomicBool::new(false);
 static IS_TERMINAL: AtomicBool = AtomicBool::new(false);
 
 /// What is said when the process ends at once. On a terminal it begins on a line of its own, below `^C` and a bar.
-const LAST_WORDS: &[u8] = b"\npgdyno: ended at once; `pgdyno clean` removes what is left behind\n";
+const LAST_WORDS: &[u8] = b"\npgdyno: ended at once; `pgdyno clean` says what is left behind\n";
 
 /// Uses only atomics, poll, write, sigaction and raise, which are safe in a handler (signal-safety(7)).
 extern "C" fn on_signal(number: i32) {

@@ -36,7 +36,7 @@ fn a_second_signal_of_another_kind_ends_at_once() {
     running.signal(Signal::SIGTERM);
     let ended = running.wait();
     assert_eq!(ended.status.signal(), Some(Signal::SIGTERM as i32), "{ended:?}");
-    let words = "\npgdyno: ended at once; `pgdyno clean` removes what is left behind\n";
+    let words = "\npgdyno: ended at once; `pgdyno clean` says what is left behind\n";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);
 }
 
