@@ -4,6 +4,7 @@ mod bench;
 mod pipelines;
 
 use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use model::load::interval::Counts;
@@ -183,18 +184,29 @@ fn a_statement_longer_than_the_grace_is_cancelled() {
 #[test]
 fn a_request_to_cancel_that_comes_too_late_is_repeated_for_the_next_statement() {
     let (bench, cancelled) = Bench::new(load(BLOCK)).with_cancel();
+    let cancelled = Arc::new(Mutex::new(cancelled));
+    let requests = Arc::clone(&cancelled);
+    let takes = move |statement: &str| {
+        requests.lock().unwrap().recv_timeout(Duration::from_secs(10)).expect(statement);
+        // The thread that has made the request takes note of it.
+        std::thread::sleep(Duration::from_millis(200));
+    };
     let run = bench.run(move |sent| {
         Ok(vec![match sent.n {
             0 => says(2 * SECOND_NS + 10 * MS, in_block()),
-            1 => says(10 * MS, [error("57014"), message(b'Z', b"E")].concat()),
-            _ => says(10 * MS, [done(), ready()].concat()),
+            1 => {
+                takes("BEGIN");
+                says(10 * MS, [error("57014"), message(b'Z', b"E")].concat())
+            }
+            _ => {
+                takes("UPDATE");
+                says(10 * MS, [done(), ready()].concat())
+            }
         }])
     });
     assert_eq!((outcomes(&run), run.finished.unanswered), ((0, 0, 0, 1), 0));
-    for statement in ["BEGIN", "UPDATE"] {
-        cancelled.recv_timeout(Duration::from_secs(10)).expect(statement);
-    }
-    assert!(cancelled.recv_timeout(Duration::from_millis(300)).is_err(), "ROLLBACK is not cancelled");
+    let more = cancelled.lock().unwrap().recv_timeout(Duration::from_millis(300));
+    assert!(more.is_err(), "ROLLBACK is not cancelled");
 }
 
 #[test]
