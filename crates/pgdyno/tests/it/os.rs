@@ -205,9 +205,11 @@ fn a_killed_pgdyno_leaves_neither_values_nor_processes() {
     place.expect_clean();
 }
 
-/// Directories of control groups that pgdyno made.
+/// Directories of control groups that pgdyno made. Tests next to this one make their own.
 fn groups() -> Vec<PathBuf> {
-    let found = Command::new("find").args(["/sys/fs/cgroup", "-name", "pgdyno-*"]).output().unwrap();
+    let of_tests = ["!", "-name", "pgdyno-test-*"];
+    let found =
+        Command::new("find").args(["/sys/fs/cgroup", "-name", "pgdyno-*"]).args(of_tests).output().unwrap();
     String::from_utf8(found.stdout).unwrap().lines().map(PathBuf::from).collect()
 }
 
