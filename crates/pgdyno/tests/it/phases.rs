@@ -32,9 +32,10 @@ struct Scene<'a> {
 
 /// Whether the phase is under way.
 type Seen = fn(&Scene) -> bool;
+type Phase = (&'static str, Seen);
 
 /// Phases in their order, each with how it is recognized.
-const PHASES: [(&str, Seen); 12] = [
+const PHASES: [Phase; 12] = [
     ("initdb", |scene| scene.runs("initdb")),
     ("load", |scene| scene.running.has_said("loading scale 1")),
     ("snapshot", |scene| scene.in_cluster("snapshots/.loaded.partial").exists()),
@@ -191,11 +192,25 @@ const STANDSTILL: Duration = Duration::from_millis(1200);
 
 /// Stops `victim` for a while in each phase in which there is one; findings of the first run.
 fn stand_still_in_each_phase(victim: Victim, phases: &[&str]) -> Vec<&'static str> {
+    let mut ahead: Vec<Phase> = PHASES.into_iter().filter(|(phase, _)| phases.contains(phase)).collect();
+    let found = stand_still(victim, &mut ahead);
+    // A phase of some hundredths of a second may pass unseen on a busy machine.
+    for _ in 1..N_ATTEMPTS {
+        if !ahead.is_empty() {
+            stand_still(victim, &mut ahead);
+        }
+    }
+    let ran_on: Vec<&str> = ahead.iter().map(|(phase, _)| *phase).collect();
+    assert!(ran_on.is_empty(), "{victim:?} ran on in {ran_on:?}");
+    found
+}
+
+/// Stops `victim` for a while in each phase that is `ahead`, as far as it is seen; findings of the run.
+fn stand_still(victim: Victim, ahead: &mut Vec<Phase>) -> Vec<&'static str> {
     let place = Place::with_binaries(&["18"]);
     let longer = EXPERIMENT.replace("measure = \"2s\"", "measure = \"5s\"");
     place.write("phases.toml", &longer.replace("repeats = 2", "repeats = 1"));
     let running = place.start(place.command(&["run", "phases.toml", "--set", SMALL, PACE, "-o", "out"]));
-    let mut ahead: Vec<_> = PHASES.into_iter().filter(|(phase, _)| phases.contains(phase)).collect();
     let begun = Instant::now();
     while !ahead.is_empty() && running.is_alive() {
         assert!(begun.elapsed() < PATIENCE, "waited in vain for {}", ahead[0].0);
@@ -210,12 +225,7 @@ fn stand_still_in_each_phase(victim: Victim, phases: &[&str]) -> Vec<&'static st
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let ended = expect_made(running.wait());
-    assert!(
-        ahead.is_empty(),
-        "{victim:?} ran on in {:?}\n{ended:?}",
-        ahead.iter().map(|(phase, _)| phase).collect::<Vec<_>>()
-    );
+    expect_made(running.wait());
     let data = place.results("out");
     let run = &data.runs[0];
     expect_sound(run);
