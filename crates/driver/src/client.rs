@@ -190,6 +190,12 @@ impl Client {
         self.exchange.begin();
     }
 
+    /// Forgets what has not left yet, so that nothing sends it.
+    #[cold]
+    pub(crate) fn drop_message(&mut self) {
+        self.outgoing.drop_unsent();
+    }
+
     /// The message in the buffer asks for a reply, and for one to its Parse if that has a Sync of its own.
     #[inline]
     pub(crate) fn await_reply(&mut self) {

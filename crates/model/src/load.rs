@@ -105,6 +105,10 @@ pub struct LoadSpec {
     /// The longest message accepted from the server, and the most that is kept of one statement's rows, in bytes.
     #[serde(default = "message_bytes_max")]
     pub message_bytes_max: u32,
+    /// Treat variables without a value as pgbench does: one that nothing has set is sent as NULL, in the simple protocol as
+    /// its name, and NULL as a text. Without it, the former ends its client, and the latter is NULL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub values_as_pgbench: bool,
     /// When the load is over, ask a session of each thread for its settings, before it ends.
     #[serde(default)]
     pub ask_settings: bool,
@@ -161,6 +165,7 @@ impl Default for LoadSpec {
             reply_delay_ns: 0,
             copy: false,
             message_bytes_max: MESSAGE_BYTES_MAX,
+            values_as_pgbench: false,
             ask_settings: false,
             cancel_on_stop: false,
         }

@@ -12,9 +12,10 @@ use crate::emulator::builtins::Builtins;
 use crate::emulator::bundle::Bundle;
 use crate::random::Prng;
 use crate::script::eval::{DebugLine, Slot};
-use crate::script::interpreter::{Interpreter, RunError};
+use crate::script::interpreter::{Interpreter, RunError, Unsendable};
 use crate::script::program::Program;
 use crate::script::statement::Piece;
+use crate::script::value::Bound;
 use crate::script::variables::VariableId;
 use crate::tpcc::{Profile, Terminal};
 use crate::tprocc::User;
@@ -39,7 +40,10 @@ impl Emulator {
         defines: &BTreeMap<String, String>,
     ) -> Emulator {
         match bundle.builtins {
-            None => Emulator::Script(Interpreter::new(&bundle.variables, prng, client_id, defines)),
+            None => {
+                let script = Interpreter::new(&bundle.variables, prng, client_id, defines);
+                Emulator::Script(script.speaking(bundle.dialect))
+            }
             Some(Builtins::Tpcc(config)) => {
                 Emulator::Terminal(Box::new(Terminal::new(config, prng, client_id)))
             }
@@ -116,36 +120,48 @@ impl Emulator {
         }
     }
 
-    /// Appends a parameter's text for Bind; `false` if it has no value: pgbench sends NULL then.
+    /// Appends a parameter's text for Bind, if it has one.
     #[inline]
-    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
+    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> Bound {
         match self {
             Emulator::Script(script) => script.parameter(variable, out),
-            Emulator::Terminal(terminal) => terminal.parameter(variable, out),
+            Emulator::Terminal(terminal) if terminal.parameter(variable, out) => Bound::Text,
+            Emulator::Terminal(_) => Bound::Null,
             Emulator::User(user) => {
                 user.parameter(variable, out);
-                true
+                Bound::Text
             }
         }
     }
 
-    /// Appends a statement's text for the simple protocol, values in place of variables. Variables of a script that are
-    /// not set stay as they are.
-    pub fn render(&self, program: &Program, statement: usize, out: &mut Vec<u8>) {
-        self.render_pieces(program, &program.statements[statement].pieces, out);
+    /// Appends a statement's text for the simple protocol, values in place of variables.
+    ///
+    /// # Errors
+    /// The first variable of a script that cannot be sent; the text is incomplete then.
+    pub fn render(&self, program: &Program, statement: usize, out: &mut Vec<u8>) -> Result<(), Unsendable> {
+        self.render_pieces(program, &program.statements[statement].pieces, out)
     }
 
     /// Appends a text that is given in pieces: a statement, or the rows of its `\copydata`.
-    pub fn render_pieces(&self, program: &Program, pieces: &[Piece], out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// See [`Emulator::render`].
+    pub fn render_pieces(
+        &self,
+        program: &Program,
+        pieces: &[Piece],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unsendable> {
         if let Emulator::Script(script) = self {
             return script.render_pieces(program, pieces, out);
         }
         for piece in pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Variable(variable) => self.quote(*variable, out),
+                Piece::Variable(variable) | Piece::Quoted(variable) => self.quote(*variable, out),
             }
         }
+        Ok(())
     }
 
     /// Appends a value of a built-in transaction as a literal: no value contains a quote, and a quoted literal takes on
@@ -153,7 +169,7 @@ impl Emulator {
     fn quote(&self, variable: VariableId, out: &mut Vec<u8>) {
         let start = out.len();
         out.push(b'\'');
-        if self.parameter(variable, out) {
+        if self.parameter(variable, out) == Bound::Text {
             out.push(b'\'');
         } else {
             out.truncate(start);

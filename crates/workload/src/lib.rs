@@ -24,12 +24,13 @@ pub use objects::schema::Schema;
 pub use objects::signature::Signature;
 pub use random::Prng;
 pub use random::seeds::{Seeds, ThreadStreams};
+pub use script::assignment::{Columns, UnsetUse};
 pub use script::eval::DebugLine;
-pub use script::interpreter::{Interpreter, RunError};
+pub use script::interpreter::{Interpreter, RunError, Unsendable};
 pub use script::program::{Command, Delay, Program, ScriptError, ShellWord, Step};
 pub use script::sqlscan::first_words;
 pub use script::statement::{Fetch, Piece, Statement};
-pub use script::value::Value;
+pub use script::value::{Bound, Dialect, Value};
 pub use script::variables::{VariableId, VariableTable};
 pub use tpcb::Builtin;
 

@@ -1,5 +1,6 @@
 //! pgbench's script language: reading, compiling and evaluating it.
 
+pub mod assignment;
 pub mod eval;
 mod exchange;
 pub mod expr;

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use workload::tpcb::{Builtin, Rows, Table};
-use workload::{Action, Bundle, Emulator, Prng};
+use workload::{Action, Bound, Bundle, Emulator, Prng};
 
 /// The system's allocator, counting per thread.
 struct Counting;
@@ -40,9 +40,9 @@ fn transaction(emulator: &mut Emulator, bundle: &Bundle, out: &mut Vec<u8>) {
     emulator.begin(program);
     while let Action::Send { statement } = emulator.step(program).expect("built-in scripts run") {
         out.clear();
-        emulator.render(program, statement, out);
+        emulator.render(program, statement, out).expect("each variable has a value");
         for variable in &program.statements[statement].parameters {
-            emulator.parameter(*variable, out);
+            assert_eq!(emulator.parameter(*variable, out), Bound::Text);
         }
     }
 }

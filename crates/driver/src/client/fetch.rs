@@ -191,9 +191,11 @@ impl Kept {
     ) -> Result<(), FetchError> {
         for (column, value) in column_names(&self.columns).iter().zip(row_values(&self.row)) {
             let name = format!("{prefix}{column}");
-            script
-                .assign_column(program, context, &name, value.unwrap_or_default())
-                .map_err(|cause| FetchError::Name { query, name, cause })?;
+            script.assign_column(program, context, &name, value).map_err(|cause| FetchError::Name {
+                query,
+                name,
+                cause,
+            })?;
         }
         Ok(())
     }

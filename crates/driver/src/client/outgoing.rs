@@ -38,6 +38,12 @@ impl Outgoing {
         &self.bytes[self.n_sent..]
     }
 
+    /// Forgets that part.
+    #[cold]
+    pub(super) fn drop_unsent(&mut self) {
+        self.bytes.truncate(self.n_sent);
+    }
+
     /// The kernel has taken over the whole message.
     #[inline]
     pub(crate) fn mark_sent(&mut self) {

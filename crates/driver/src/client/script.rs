@@ -2,7 +2,7 @@
 
 use model::load::{LoadSpec, Profiles, Protocol};
 use wire::message;
-use workload::{Builtins, Bundle, Command, Emulator, Fetch, Program, Schema};
+use workload::{Bound, Builtins, Bundle, Command, Dialect, Emulator, Fetch, Program, Schema, Unsendable};
 
 use crate::client::Client;
 use crate::client::parsed::Parsed;
@@ -141,8 +141,16 @@ impl Scripts {
 
     /// Appends the messages of one statement with the values of the client's emulator, a Sync included unless it is part of
     /// a pipeline. A Parse that its connection still needs goes in front, with a Sync of its own as pgbench sends it.
+    ///
+    /// # Errors
+    /// A variable that cannot be sent. No message that has not left yet is left of the client, which cannot go on.
     #[inline]
-    pub(crate) fn encode(&self, script: usize, statement: usize, client: &mut Client) {
+    pub(crate) fn encode(
+        &self,
+        script: usize,
+        statement: usize,
+        client: &mut Client,
+    ) -> Result<(), Unsendable> {
         let prepared = &self.prepared[script][statement];
         let (_, parsed, out) = client.parts();
         if let Some(parsed) = parsed
@@ -156,13 +164,17 @@ impl Scripts {
         }
         let with_sync = !client.exchange.pipeline.is_on;
         let (emulator, _, out) = client.parts();
-        match &prepared.fixed {
-            Some(fixed) => out.extend_from_slice(fixed.get(with_sync)),
+        let encoded = match &prepared.fixed {
+            Some(fixed) => {
+                out.extend_from_slice(fixed.get(with_sync));
+                Ok(())
+            }
             None => {
                 let program = &self.bundle.programs[script];
-                prepared.encode(self.protocol, program, statement, Some(emulator), with_sync, out);
+                prepared.encode(self.protocol, program, statement, Some(emulator), with_sync, out)
             }
-        }
+        };
+        encoded.inspect_err(|_| client.drop_message())
     }
 
     /// The statement that a client sends, as pgbench's debug output shows it.
@@ -170,7 +182,8 @@ impl Scripts {
         match self.protocol {
             Protocol::Simple => {
                 let mut text = Vec::new();
-                client.emulator.render(&self.bundle.programs[script], statement, &mut text);
+                // It has been sent, so that nothing is missing.
+                let _ = client.emulator.render(&self.bundle.programs[script], statement, &mut text);
                 String::from_utf8_lossy(&text).into_owned()
             }
             Protocol::Extended => self.bundle.programs[script].statements[statement].text.clone(),
@@ -222,7 +235,9 @@ fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
         None => {
             let sources: Vec<(&str, &str, u32)> =
                 load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
-            Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())
+            let dialect = if load.values_as_pgbench { Dialect::Pgbench } else { Dialect::Exact };
+            let bundle = Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())?;
+            Ok(bundle.speaking(dialect))
         }
     }
 }
@@ -248,7 +263,8 @@ fn prepare_all(
         };
         prepared.fixed = statement.parameters.is_empty().then(|| {
             let mut bytes = Vec::new();
-            prepared.encode(protocol, program, index, None, false, &mut bytes);
+            let encoded = prepared.encode(protocol, program, index, None, false, &mut bytes);
+            encoded.expect("a statement without parameters needs no variable");
             Closed::new(bytes, protocol)
         });
         prepared
@@ -276,7 +292,8 @@ fn bind_tail(statement: &workload::Statement) -> Vec<u8> {
 }
 
 impl Prepared {
-    /// Appends the messages of the statement. `emulator` may be `None` if it has no parameters.
+    /// Appends the messages of the statement, or a part of them before an error. `emulator` may be `None` if it has no
+    /// parameters.
     #[inline(always)]
     fn encode(
         &self,
@@ -286,26 +303,38 @@ impl Prepared {
         emulator: Option<&Emulator>,
         with_sync: bool,
         out: &mut Vec<u8>,
-    ) {
+    ) -> Result<(), Unsendable> {
         let statement = &program.statements[index];
         match protocol {
             Protocol::Simple => {
+                let mut rendered = Ok(());
                 match emulator {
-                    Some(emulator) => message::query_with(out, |text| emulator.render(program, index, text)),
+                    Some(emulator) => {
+                        message::query_with(out, |text| rendered = emulator.render(program, index, text));
+                    }
                     None => message::query(out, &statement.text),
                 }
-                return;
+                return rendered;
             }
             Protocol::Extended => message::parse(out, &self.name, &statement.text),
             Protocol::Prepared => {}
         }
         let mut bind = message::BindBuilder::begin_with(out, &self.head);
+        let mut unset = None;
         if let Some(emulator) = emulator {
             for &variable in &statement.parameters {
-                bind.value_with(|text| emulator.parameter(variable, text));
+                bind.value_with(|text| match emulator.parameter(variable, text) {
+                    Bound::Text => true,
+                    Bound::Null => false,
+                    Bound::Unset => {
+                        unset = unset.or(Some(Unsendable::Unset(variable)));
+                        false
+                    }
+                });
             }
         }
         bind.finish_with(self.tail.get(with_sync));
+        unset.map_or(Ok(()), Err)
     }
 }
 

@@ -142,7 +142,9 @@ fn start_of(program: &Program, statement: &Statement, source: &str) -> usize {
         .iter()
         .map(|piece| match piece {
             Piece::Text(text) => text.clone(),
-            Piece::Variable(variable) => format!(":{}", program.variables.name(*variable)),
+            Piece::Variable(variable) | Piece::Quoted(variable) => {
+                format!(":{}", program.variables.name(*variable))
+            }
         })
         .collect();
     line_start + source[line_start..].find(&original).unwrap_or(0)
@@ -154,7 +156,7 @@ fn in_original(program: &Program, statement: &Statement, position: usize) -> usi
     for piece in &statement.pieces {
         let (text, original_bytes) = match piece {
             Piece::Text(text) => (text.clone(), text.len()),
-            Piece::Variable(variable) => {
+            Piece::Variable(variable) | Piece::Quoted(variable) => {
                 n_parameters += 1;
                 (format!("${n_parameters}"), 1 + program.variables.name(*variable).len())
             }
@@ -163,7 +165,7 @@ fn in_original(program: &Program, statement: &Statement, position: usize) -> usi
         if position < n_chars + here {
             let within = match piece {
                 Piece::Text(text) => text.chars().take(position - n_chars).map(char::len_utf8).sum(),
-                Piece::Variable(_) => 0,
+                Piece::Variable(_) | Piece::Quoted(_) => 0,
             };
             return n_bytes + within;
         }

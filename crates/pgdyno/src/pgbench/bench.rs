@@ -171,6 +171,7 @@ fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: Tables) -> LoadSpec 
         poller: plan.added.poller,
         busy_poll_us: plan.added.busy_poll_us,
         copy: plan.added.copy,
+        values_as_pgbench: true,
         // Whoever sends a signal expects that a pgbench dies of it, whatever it waits for.
         cancel_on_stop: plan.added.grace_s.is_none(),
         message_bytes_max: MESSAGE_BYTES_MAX,

@@ -17,6 +17,7 @@ fn the_same_statements_reach_the_server() {
     statements::tables_are_made_by_the_same_statements(&cluster);
     statements::builtin_scripts_send_the_same(&cluster);
     statements::scripts_send_the_same(&cluster);
+    statements::variables_without_a_value_are_sent_the_same(&cluster);
 }
 
 #[test]

@@ -124,8 +124,30 @@ const SCRIPTS_WITH_ERRORS: &[(&str, &str)] = &[
         "notice",
         "DO $$BEGIN RAISE NOTICE '% times', 2; RAISE WARNING 'beware' USING hint = 'look'; END$$;\nSELECT '\\n';\n",
     ),
+    ("unset", "SELECT 1;\nSELECT :nosuch::int;\n"),
+    ("unset-text", "SELECT 1;\nSELECT ':nosuch';\n"),
+    ("unset-if", "\\if :nosuch\nSELECT 1;\n\\endif\n"),
+    ("unset-sleep", "\\sleep :nosuch us\n"),
+    ("unset-shell", "\\shell echo :nosuch\n"),
+    ("unset-setshell", "\\setshell x echo :nosuch\n"),
+    ("unset-row", "SELECT 1 AS q WHERE false \\aset\n\\set x :q + 1\n"),
+    ("no-row", "SELECT 1 AS q WHERE false \\gset\nSELECT :q;\n"),
+    ("null-column", "SELECT NULL::int AS q \\gset\nSELECT :q::int;\n"),
     ("badset", "\\set x 1 +\n"),
     ("debug", "\\set x debug(1 + 1.5)\n\\set y debug(true)\n"),
+];
+
+/// Those of them whose variables have no value, and what the two programs make of that depends on the protocol.
+const WITHOUT_VALUES: &[&str] = &[
+    "unset",
+    "unset-text",
+    "unset-if",
+    "unset-sleep",
+    "unset-shell",
+    "unset-setshell",
+    "unset-row",
+    "no-row",
+    "null-column",
 ];
 
 /// Command lines for them, and command lines that are themselves wrong.
@@ -207,6 +229,11 @@ pub(crate) fn errors_have_the_same_words(cluster: &Cluster) {
     }
     for arguments in ARGUMENTS_WITH_ERRORS {
         differences.check(cluster, arguments);
+    }
+    for script in WITHOUT_VALUES {
+        for protocol in ["simple", "extended", "prepared"] {
+            differences.check(cluster, &format!("-n -t 2 -f {script} -M {protocol}"));
+        }
     }
     assert!(differences.0.is_empty(), "{}", differences.0);
 }

@@ -89,6 +89,30 @@ COMMIT;
 SELECT 'after';
 ";
 
+/// Scripts whose variables have no value: nothing has set them, or what they come from was NULL or had no row. Each is run
+/// in each protocol.
+const WITHOUT_VALUES: &[(&str, &str)] = &[
+    ("unset", "SELECT 1;\nSELECT :nosuch::int, :nosuch::text;\n"),
+    ("unset_text", "SELECT 1;\nSELECT ':nosuch', 'HH24:MI';\n"),
+    ("unset_branch", "\\if false\n\\set x 1\n\\endif\nSELECT 1;\nSELECT :x::int;\n"),
+    ("unset_column", "SELECT 1 AS q \\gset p_\nSELECT :p_q::int;\nSELECT :p_r::int;\n"),
+    ("unset_row", "SELECT 1 AS q WHERE false \\aset\nSELECT 2;\nSELECT :q::int;\n"),
+    (
+        "unset_null",
+        "SELECT NULL::int AS q \\gset\n\\set n null\nSELECT 1, ':n';\nSELECT :n::text, :q::text;\n",
+    ),
+    ("unset_two", "\\set n null\nSELECT 1, :n;\n\\set x :n + 1\nSELECT :x, :y::int;\n"),
+];
+
+pub(crate) fn variables_without_a_value_are_sent_the_same(cluster: &Cluster) {
+    for (name, text) in WITHOUT_VALUES {
+        cluster.write(name, text);
+        for protocol in ["simple", "extended", "prepared"] {
+            check(cluster, &format!("-f {name} -M {protocol} -t 2 -n"));
+        }
+    }
+}
+
 pub(crate) fn scripts_send_the_same(cluster: &Cluster) {
     for (name, text) in [
         ("functions", FUNCTIONS),

@@ -8,6 +8,7 @@ use crate::objects::schema::Schema;
 use crate::random::Prng;
 use crate::script::fold;
 use crate::script::program::{Program, ScriptError};
+use crate::script::value::Dialect;
 use crate::script::variables::{VariableTable, is_valid_name};
 
 /// Most scripts of a run, as in pgbench.
@@ -22,6 +23,8 @@ pub struct Bundle {
     pub weights: Vec<u32>,
     /// Names of the variables of all programs.
     pub variables: Arc<VariableTable>,
+    /// What clients send for a variable without a value.
+    pub(crate) dialect: Dialect,
     weight_total: i64,
     /// The built-in transactions that clients run instead of scripts.
     pub(crate) builtins: Option<Builtins>,
@@ -57,7 +60,14 @@ impl Bundle {
             program.variables = Arc::clone(&variables);
         }
         let weights = scripts.iter().map(|(_, _, weight)| *weight).collect();
-        Ok(Bundle { programs, weights, variables, weight_total, builtins: None })
+        Ok(Bundle { programs, weights, variables, dialect: Dialect::default(), weight_total, builtins: None })
+    }
+
+    /// The same scripts with other rules for variables without a value.
+    #[must_use]
+    pub fn speaking(mut self, dialect: Dialect) -> Bundle {
+        self.dialect = dialect;
+        self
     }
 
     /// Built-in transactions on the tables of a schema.
@@ -65,7 +75,8 @@ impl Bundle {
         let (programs, weights): (Vec<Program>, Vec<u32>) = builtins.programs(schema).into_iter().unzip();
         let weight_total = weights.iter().copied().map(i64::from).sum();
         let variables = Arc::clone(&programs[0].variables);
-        Bundle { programs, weights, variables, weight_total, builtins: Some(builtins) }
+        let (dialect, builtins) = (Dialect::default(), Some(builtins));
+        Bundle { programs, weights, variables, dialect, weight_total, builtins }
     }
 
     /// The index of the script to run next. A single script draws nothing.

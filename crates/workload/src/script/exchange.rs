@@ -31,7 +31,7 @@ impl Interpreter {
             match word {
                 ShellWord::Text(text) => line.extend_from_slice(text.as_bytes()),
                 ShellWord::Variable(variable) => {
-                    if !self.parameter(*variable, &mut line) {
+                    if !self.text(*variable, &mut line) {
                         let cause =
                             format!("{name}: undefined variable \":{}\"", program.variables.name(*variable));
                         return Err(self.failed(program, FAILED, cause));
@@ -75,7 +75,7 @@ impl Interpreter {
         self.failed(program, FAILED, cause)
     }
 
-    /// Assigns a column of a result, NULL as an empty text as in pgbench. A name that no script mentions is dropped.
+    /// Assigns a column of a result, `None` for NULL. A name that no script mentions is dropped.
     ///
     /// # Errors
     /// `context` (`gset` or `aset`) and what is wrong with the name.
@@ -84,10 +84,10 @@ impl Interpreter {
         program: &Program,
         context: &str,
         name: &str,
-        value: &[u8],
+        value: Option<&[u8]>,
     ) -> Result<(), String> {
         match program.variables.find(name) {
-            Some(variable) => self.set_text(variable, value),
+            Some(variable) => self.set_column(variable, value),
             None if is_valid_name(name) => {}
             None => return Err(format!("{context}: invalid variable name: \"{name}\"")),
         }

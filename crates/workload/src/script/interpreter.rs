@@ -13,7 +13,7 @@ use crate::script::expr::Expr;
 use crate::script::meta::leading_int;
 use crate::script::program::{Command, Delay, Program};
 use crate::script::statement::Piece;
-use crate::script::value::{EvalError, Value};
+use crate::script::value::{Bound, Dialect, EvalError, Value, undefined};
 use crate::script::variables::{VariableId, VariableTable};
 
 /// Why a client cannot continue its script.
@@ -49,10 +49,32 @@ impl RunError {
     }
 }
 
+/// A variable whose value cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsendable {
+    /// Nothing has set it.
+    Unset(VariableId),
+    /// It is NULL, and stands inside a text.
+    NullInText(VariableId),
+}
+
+impl Unsendable {
+    /// Why a client cannot continue, in pgbench's words where it has some.
+    pub fn cause(self, variables: &VariableTable) -> String {
+        match self {
+            Unsendable::Unset(id) => undefined(variables.name(id)),
+            Unsendable::NullInText(id) => {
+                format!("variable \"{}\" is NULL, which has no place inside a text", variables.name(id))
+            }
+        }
+    }
+}
+
 /// The interpreter state of one client.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
     slots: Vec<Slot>,
+    dialect: Dialect,
     prng: Prng,
     /// The random stream as it was when the transaction began.
     prng_at_begin: Prng,
@@ -72,6 +94,7 @@ impl Interpreter {
     ) -> Interpreter {
         let mut interpreter = Interpreter {
             slots: vec![Slot::Unset; variables.len()],
+            dialect: Dialect::default(),
             prng_at_begin: prng.clone(),
             prng,
             command: 0,
@@ -87,6 +110,13 @@ impl Interpreter {
             }
         }
         interpreter
+    }
+
+    /// The same client with other rules for variables without a value.
+    #[must_use]
+    pub fn speaking(mut self, dialect: Dialect) -> Interpreter {
+        self.dialect = dialect;
+        self
     }
 
     /// Starts a transaction at the first command and remembers the random stream for [`Interpreter::rewind`].
@@ -177,9 +207,22 @@ impl Interpreter {
         self.command
     }
 
-    /// Appends a parameter's text for Bind. Returns whether the variable is set; if not, pgbench sends NULL.
+    /// Appends a parameter's text for Bind, if it has one.
     #[inline]
-    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
+    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> Bound {
+        match (&self.slots[variable.index()], self.dialect) {
+            (Slot::Value(Value::Null), Dialect::Exact) | (Slot::Unset, Dialect::Pgbench) => {
+                return Bound::Null;
+            }
+            (Slot::Unset, Dialect::Exact) => return Bound::Unset,
+            (Slot::Value(value), _) => value.write_text(out),
+            (Slot::Text(text, _), _) => out.extend_from_slice(text),
+        }
+        Bound::Text
+    }
+
+    /// Appends a variable's text for a command line; `false` if nothing has set it.
+    pub(crate) fn text(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
         match &self.slots[variable.index()] {
             Slot::Unset => return false,
             Slot::Value(value) => value.write_text(out),
@@ -188,24 +231,45 @@ impl Interpreter {
         true
     }
 
-    /// Appends a statement's text for the simple protocol, values in place of variables; unset ones stay as they are.
-    pub fn render(&self, program: &Program, statement: usize, out: &mut Vec<u8>) {
-        self.render_pieces(program, &program.statements[statement].pieces, out);
+    /// Appends a statement's text for the simple protocol, values in place of variables.
+    ///
+    /// # Errors
+    /// The first variable that cannot be sent; the text is incomplete then. With [`Dialect::Pgbench`] all can.
+    pub fn render(&self, program: &Program, statement: usize, out: &mut Vec<u8>) -> Result<(), Unsendable> {
+        self.render_pieces(program, &program.statements[statement].pieces, out)
     }
 
     /// Appends a text that is given in pieces: a statement, or the rows of its `\copydata`.
-    pub fn render_pieces(&self, program: &Program, pieces: &[Piece], out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// See [`Interpreter::render`].
+    pub fn render_pieces(
+        &self,
+        program: &Program,
+        pieces: &[Piece],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unsendable> {
         for piece in pieces {
-            match piece {
-                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                Piece::Variable(variable) => {
-                    if !self.parameter(*variable, out) {
-                        out.push(b':');
-                        out.extend_from_slice(program.variables.name(*variable).as_bytes());
-                    }
+            let (variable, is_quoted) = match piece {
+                Piece::Text(text) => {
+                    out.extend_from_slice(text.as_bytes());
+                    continue;
                 }
+                Piece::Variable(variable) => (*variable, false),
+                Piece::Quoted(variable) => (*variable, true),
+            };
+            match (self.parameter(variable, out), self.dialect) {
+                (Bound::Text, _) => {}
+                (Bound::Null | Bound::Unset, Dialect::Pgbench) => {
+                    out.push(b':');
+                    out.extend_from_slice(program.variables.name(variable).as_bytes());
+                }
+                (Bound::Null, Dialect::Exact) if is_quoted => return Err(Unsendable::NullInText(variable)),
+                (Bound::Null, Dialect::Exact) => Value::Null.write_text(out),
+                (Bound::Unset, Dialect::Exact) => return Err(Unsendable::Unset(variable)),
             }
         }
+        Ok(())
     }
 
     /// The values of the variables, in the order of their table.
@@ -221,6 +285,14 @@ impl Interpreter {
     /// Assigns a typed value.
     pub fn set_value(&mut self, variable: VariableId, value: Value) {
         self.slots[variable.index()] = Slot::Value(value);
+    }
+
+    /// Assigns what a column of a row has.
+    pub(crate) fn set_column(&mut self, variable: VariableId, value: Option<&[u8]>) {
+        match (value, self.dialect) {
+            (None, Dialect::Exact) => self.set_value(variable, Value::Null),
+            (value, _) => self.set_text(variable, value.unwrap_or_default()),
+        }
     }
 
     /// Assigns text, to be typed when an expression asks for it.
@@ -272,8 +344,8 @@ impl Interpreter {
         let mut text = Vec::new();
         let name = program.variables.name(variable);
         let failed = |cause| self.error(program, "execution of meta-command failed", cause);
-        if !self.parameter(variable, &mut text) {
-            return Err(failed(format!("sleep: undefined variable \"{name}\"")));
+        if !self.text(variable, &mut text) {
+            return Err(failed(format!("sleep: {}", undefined(name))));
         }
         let amount = leading_int(&text);
         if amount == 0 && !text.first().is_some_and(u8::is_ascii_digit) {

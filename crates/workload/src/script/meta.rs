@@ -3,7 +3,7 @@
 use crate::script::expr;
 use crate::script::lexer::{Lexer, SyntaxError, Token};
 use crate::script::program::{Command, Delay, ScriptError, ShellWord};
-use crate::script::statement::{Fetch, Piece, pieces};
+use crate::script::statement::{Fetch, Piece, rows};
 use crate::script::variables::{VariableTable, is_valid_name};
 
 /// Most words of a command, its name included.
@@ -62,7 +62,7 @@ pub(crate) fn parse(
                 Worded::Fetch(fetch) => return Ok((Parsed::Fetch(fetch), lexer.position())),
                 Worded::CopyData => {
                     let (data, end) = copy_data(&fault, place.source, lexer.finish())?;
-                    return Ok((Parsed::CopyData(pieces(data, variables)), end));
+                    return Ok((Parsed::CopyData(rows(data, variables)), end));
                 }
                 Worded::Command(command) => command,
             }

@@ -3,6 +3,8 @@
 //! It only splits: semicolons inside quotes, dollar quotes, comments, parentheses and SQL function bodies
 //! do not count; a backslash outside of quotes starts a command, but `\;` is a semicolon that does not split.
 
+use std::ops::Range;
+
 use crate::number;
 use crate::script::variables::{is_name_byte, is_name_start};
 
@@ -233,18 +235,61 @@ fn dollar_len(rest: &str) -> usize {
 /// The first word of each statement of a text, in lower case; comments are passed over.
 #[must_use]
 pub fn first_words(sql: &str) -> Vec<String> {
+    let first_word = |text: String| -> String {
+        let word = without_comments(&text).chars().take_while(char::is_ascii_alphabetic);
+        word.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    statements(sql).into_iter().map(first_word).filter(|word| !word.is_empty()).collect()
+}
+
+/// The statements of a text, without those that are empty.
+pub(crate) fn statements(sql: &str) -> Vec<String> {
     let mut scanner = SqlScanner::new(sql);
-    let mut words = Vec::new();
+    let mut all = Vec::new();
     loop {
         let chunk = scanner.next_chunk();
-        let word: String =
-            without_comments(&chunk.text).chars().take_while(char::is_ascii_alphabetic).collect();
-        if !word.is_empty() {
-            words.push(word.to_ascii_lowercase());
+        if !matches!(without_comments(&chunk.text), "" | ";") {
+            all.push(chunk.text);
         }
         if chunk.stop == Stop::EndOfScript {
-            return words;
+            return all;
         }
+    }
+}
+
+/// Where a statement has strings and quoted names, in order.
+pub(crate) fn quoted(sql: &str) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < sql.len() {
+        let rest = &sql[at..];
+        let (len, is_quoted) = quotable_len(rest);
+        if is_quoted {
+            ranges.push(at..at + len);
+        }
+        at += len;
+    }
+    ranges
+}
+
+/// Length of a token, and whether it is a string or a quoted name.
+fn quotable_len(rest: &str) -> (usize, bool) {
+    let first = rest.as_bytes()[0];
+    match first {
+        b'\'' | b'"' => (quoted_len(rest, first, false), true),
+        b'$' => {
+            let len = dollar_len(rest);
+            (len, len > 1)
+        }
+        b':' => (colon_len(rest), false),
+        b'0'..=b'9' => (number_len(rest), false),
+        _ if rest.starts_with("/*") => (block_comment_len(rest), false),
+        _ if rest.starts_with("--") => (line_comment_len(rest), false),
+        _ if is_name_start(first) => match rest.as_bytes() {
+            [b'e' | b'E', b'\'', ..] => (1 + escape_string_len(&rest[1..]), true),
+            _ => (identifier_len(rest), false),
+        },
+        _ => (1, false),
     }
 }
 

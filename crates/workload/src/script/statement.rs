@@ -3,6 +3,7 @@
 //! As in pgbench, a variable is any `:name` that is not part of `::`, even within quotes and comments. Each occurrence
 //! becomes a separate parameter.
 
+use crate::script::sqlscan;
 use crate::script::variables::{VariableId, VariableTable, is_name_byte, is_name_start};
 
 /// Most parameters that pgbench accepts in a statement under the extended protocol.
@@ -35,8 +36,10 @@ pub struct Statement {
 pub enum Piece {
     /// Text to send as it is.
     Text(String),
-    /// `:name`: its value, or the text itself while the variable is unset.
+    /// `:name`.
     Variable(VariableId),
+    /// `:name` inside quotes, or in rows to copy: its value is a part of a text, where NULL cannot be written.
+    Quoted(VariableId),
 }
 
 impl Piece {
@@ -44,8 +47,16 @@ impl Piece {
     pub fn original(pieces: &[Piece], variables: &VariableTable) -> String {
         pieces.iter().fold(String::new(), |text, piece| match piece {
             Piece::Text(plain) => text + plain,
-            Piece::Variable(id) => text + ":" + variables.name(*id),
+            Piece::Variable(id) | Piece::Quoted(id) => text + ":" + variables.name(*id),
         })
+    }
+
+    /// The variable, if it is one.
+    pub fn variable(&self) -> Option<VariableId> {
+        match self {
+            Piece::Text(_) => None,
+            Piece::Variable(id) | Piece::Quoted(id) => Some(*id),
+        }
     }
 }
 
@@ -80,6 +91,7 @@ impl Statement {
             fetch: Fetch::Discard,
             copy_data: None,
         };
+        let mut quoted = sqlscan::quoted(source).into_iter().peekable();
         let mut rest = source;
         let mut plain_len = 0;
         while plain_len < rest.len() {
@@ -90,8 +102,11 @@ impl Statement {
                 plain_len += colons.max(here.chars().next().map_or(1, char::len_utf8));
                 continue;
             };
+            let at = source.len() - rest.len() + plain_len;
+            while quoted.next_if(|range| range.end <= at).is_some() {}
+            let is_quoted = quoted.peek().is_some_and(|range| range.start <= at);
             statement.push_text(&rest[..plain_len]);
-            statement.push_variable(variables.intern(name));
+            statement.push_variable(variables.intern(name), is_quoted);
             rest = &rest[plain_len + 1 + name.len()..];
             plain_len = 0;
         }
@@ -102,6 +117,13 @@ impl Statement {
     /// The statement as the script has it.
     pub fn original(&self, variables: &VariableTable) -> String {
         Piece::original(&self.pieces, variables)
+    }
+
+    /// The statements that `\;` combines, each as Parse takes it, with parameters of its own.
+    pub fn parts(&self, variables: &VariableTable) -> Vec<String> {
+        let mut names = VariableTable::default();
+        let part = |text: &String| Statement::new(text, 0, &mut names).text;
+        sqlscan::statements(&self.original(variables)).iter().map(part).collect()
     }
 
     /// Whether it has the words of a `COPY ... FROM STDIN`; comments between them do not matter.
@@ -120,17 +142,18 @@ impl Statement {
         }
     }
 
-    fn push_variable(&mut self, variable: VariableId) {
+    fn push_variable(&mut self, variable: VariableId, is_quoted: bool) {
         self.parameters.push(variable);
         self.text.push('$');
         self.text.push_str(&self.parameters.len().to_string());
-        self.pieces.push(Piece::Variable(variable));
+        self.pieces.push(if is_quoted { Piece::Quoted(variable) } else { Piece::Variable(variable) });
     }
 }
 
-/// A text cut at variables.
-pub(crate) fn pieces(text: &str, variables: &mut VariableTable) -> Vec<Piece> {
-    Statement::new(text, 0, variables).pieces
+/// Rows to copy, cut at variables.
+pub(crate) fn rows(text: &str, variables: &mut VariableTable) -> Vec<Piece> {
+    let pieces = Statement::new(text, 0, variables).pieces.into_iter();
+    pieces.map(|piece| piece.variable().map_or(piece, Piece::Quoted)).collect()
 }
 
 /// The name of the variable that `text` starts with a reference to.

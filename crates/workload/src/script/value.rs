@@ -20,6 +20,29 @@ pub enum Value {
     Double(f64),
 }
 
+/// What becomes of a variable that has no value when a statement needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// A variable that nothing has set is never sent: the client cannot go on. NULL stays NULL, also that of a row.
+    #[default]
+    Exact,
+    /// As pgbench: a variable that nothing has set is NULL, in the simple protocol its own name; NULL is the text
+    /// `NULL`, that of a row an empty text.
+    Pgbench,
+}
+
+/// What a parameter of a statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Bound {
+    /// The text that was appended.
+    Text,
+    /// NULL.
+    Null,
+    /// Nothing, because nothing has set the variable: it is not sent.
+    Unset,
+}
+
 impl Value {
     /// The value as a boolean operand.
     pub fn to_bool(self) -> Result<bool, EvalError> {
@@ -106,7 +129,7 @@ impl fmt::Display for Value {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum EvalError {
-    #[error("undefined variable \"{0}\"")]
+    #[error("{}", undefined(.0))]
     Undefined(String),
     #[error("variable \"{0}\" is empty")]
     Empty(String),
@@ -138,4 +161,9 @@ pub enum EvalError {
     Exponential(f64),
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
+}
+
+/// pgbench's words for a variable that nothing has set.
+pub(crate) fn undefined(name: &str) -> String {
+    format!("undefined variable \"{name}\"")
 }

@@ -2,7 +2,7 @@
 
 use super::{bundle, defines, emulator};
 use crate::script::eval::Slot;
-use crate::{Action, Bundle, Emulator, Program, Value};
+use crate::{Action, Bound, Bundle, Dialect, Emulator, Program, Unsendable, Value};
 
 /// Runs a transaction and returns what was sent and slept.
 fn run(emulator: &mut Emulator, program: &Program) -> Vec<String> {
@@ -14,7 +14,7 @@ fn run(emulator: &mut Emulator, program: &Program) -> Vec<String> {
             Action::Sleep { ns } => log.push(format!("sleep {ns}")),
             Action::Send { statement } => {
                 let mut text = Vec::new();
-                emulator.render(program, statement, &mut text);
+                emulator.render(program, statement, &mut text).expect("each variable has a value");
                 log.push(String::from_utf8(text).expect("text"));
             }
             Action::Shell | Action::SetShell => {
@@ -79,7 +79,7 @@ fn a_condition_behind_the_one_that_holds_is_not_evaluated() {
 fn values_stand_in_statements_as_pgbench_writes_them() {
     let source = "\\set i -5\n\\set d 1.0 / 3\n\\set t 1 = 1\n\\set n null
 select :i, :d, :t, :n, :s, ':s', :unset, :i::int;";
-    let bundle = bundle(source);
+    let bundle = bundle(source).speaking(Dialect::Pgbench);
     let program = &bundle.programs[0];
     let mut emulator = emulator(&bundle, 1, &defines(&[("s", "it's")]));
     let wanted = "select -5, 0.333333333333333, true, NULL, it's, 'it's', :unset, -5::int;";
@@ -87,13 +87,49 @@ select :i, :d, :t, :n, :s, ':s', :unset, :i::int;";
     let mut texts = Vec::new();
     for variable in &program.statements[0].parameters {
         let mut text = Vec::new();
-        let is_set = emulator.parameter(*variable, &mut text);
-        texts.push(is_set.then(|| String::from_utf8(text).expect("text")));
+        let bound = emulator.parameter(*variable, &mut text);
+        texts.push((bound == Bound::Text).then(|| String::from_utf8(text).expect("text")));
     }
     let wanted =
         ["-5", "0.333333333333333", "true", "NULL", "it's", "it's"].map(|text| Some(text.to_owned()));
     assert_eq!(texts[..6], wanted);
     assert_eq!((&texts[6], &texts[7]), (&None, &Some("-5".to_owned())));
+}
+
+#[test]
+fn what_has_no_value_is_never_sent_unless_pgbench_would() {
+    let source = "select 1 as q \\gset\nselect :u, :q, ':q';";
+    let check = |dialect, set: bool, bound: [Bound; 2], rendered: Result<&str, Unsendable>| {
+        let bundle = bundle(source).speaking(dialect);
+        let program = &bundle.programs[0];
+        let mut emulator = emulator(&bundle, 1, &defines(if set { &[("u", "1")] } else { &[] }));
+        let script = emulator.script_mut().expect("a script");
+        script.assign_column(program, "gset", "q", None).expect("a name");
+        let parameters = &program.statements[1].parameters;
+        let got = [0, 1].map(|n| emulator.parameter(parameters[n], &mut Vec::new()));
+        assert_eq!(got, bound, "{dialect:?} {set}");
+        let mut text = Vec::new();
+        let got = emulator.render(program, 1, &mut text).map(|()| String::from_utf8(text).expect("text"));
+        assert_eq!(got, rendered.map(str::to_owned), "{dialect:?} {set}");
+    };
+    let of = |name| bundle(source).variables.find(name).expect("a variable");
+    check(Dialect::Exact, false, [Bound::Unset, Bound::Null], Err(Unsendable::Unset(of("u"))));
+    check(Dialect::Exact, true, [Bound::Text, Bound::Null], Err(Unsendable::NullInText(of("q"))));
+    check(Dialect::Pgbench, false, [Bound::Null, Bound::Text], Ok("select :u, , '';"));
+
+    let bundle = bundle("\\set n null\nselect :n /* :n */, $$:n$$;");
+    let mut emulator = emulator(&bundle, 1, &defines(&[]));
+    emulator.begin(&bundle.programs[0]);
+    emulator.step(&bundle.programs[0]).expect("runs");
+    let mut text = Vec::new();
+    let error = emulator.render(&bundle.programs[0], 0, &mut text).expect_err("NULL in a string");
+    assert_eq!(text, b"select NULL /* NULL */, $$");
+    let cause = "variable \"n\" is NULL, which has no place inside a text";
+    assert_eq!(error.cause(&bundle.variables), cause);
+    assert_eq!(
+        Unsendable::Unset(of("u")).cause(&super::bundle(source).variables),
+        "undefined variable \"u\""
+    );
 }
 
 #[test]
@@ -117,7 +153,7 @@ fn a_rewound_transaction_repeats_its_random_values() {
     let mut again = Vec::new();
     while let Action::Send { statement } = emulator.step(program).expect("runs") {
         let mut text = Vec::new();
-        emulator.render(program, statement, &mut text);
+        emulator.render(program, statement, &mut text).expect("each variable has a value");
         again.push(String::from_utf8(text).expect("text"));
     }
     assert_eq!(again, first);
@@ -127,7 +163,7 @@ fn a_rewound_transaction_repeats_its_random_values() {
 #[test]
 fn variables_outlive_transactions_and_are_seen_by_all_scripts() {
     let scripts = [("a", "\\set n :n + 1", 1), ("b", "select :n, :client_id, :who;", 1)];
-    let bundle = Bundle::compile(&scripts, &defines(&[])).expect("compiles");
+    let bundle = Bundle::compile(&scripts, &defines(&[])).expect("compiles").speaking(Dialect::Pgbench);
     let prng = crate::Prng::seed(1);
     let mut emulator =
         Emulator::new(&bundle, prng.clone(), 7, &defines(&[("n", "0"), ("who", "me"), ("idle", "1")]));
@@ -214,14 +250,17 @@ fn columns_become_variables_if_a_script_knows_them() {
     let bundle = bundle("select 1 as n \\gset p_\nselect :p_n;");
     let program = &bundle.programs[0];
     let mut emulator = emulator(&bundle, 1, &defines(&[]));
-    assert_eq!(emulator.script_mut().expect("a script").assign_column(program, "gset", "p_n", b"12"), Ok(()));
     assert_eq!(
-        emulator.script_mut().expect("a script").assign_column(program, "gset", "unknown", b"12"),
+        emulator.script_mut().expect("a script").assign_column(program, "gset", "p_n", Some(b"12")),
+        Ok(())
+    );
+    assert_eq!(
+        emulator.script_mut().expect("a script").assign_column(program, "gset", "unknown", Some(b"12")),
         Ok(())
     );
     let wanted = "gset: invalid variable name: \"p_?column?\"".to_owned();
     assert_eq!(
-        emulator.script_mut().expect("a script").assign_column(program, "gset", "p_?column?", b""),
+        emulator.script_mut().expect("a script").assign_column(program, "gset", "p_?column?", Some(b"")),
         Err(wanted)
     );
     assert_eq!(run(&mut emulator, program)[1], "select 12;");

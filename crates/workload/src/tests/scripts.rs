@@ -129,13 +129,42 @@ fn rows_go_to_the_statement_before() {
 }
 
 #[test]
+fn a_combination_has_parts_with_parameters_of_their_own() {
+    let check = |source: &str, wanted: &[&str]| {
+        let program = compile(source);
+        assert_eq!(program.statements[0].parts(&program.variables), wanted, "{source}");
+    };
+    check("select :a \\; select :b, :a, ';' \\gset", &["select $1 ;", "select $1, $2, ';' "]);
+    check("select 1 \\; -- none\n \\; ;", &["select 1 ;"]);
+    check(
+        "create function f() begin atomic select 1; end;",
+        &["create function f() begin atomic select 1; end;"],
+    );
+}
+
+#[test]
+fn variables_inside_quotes_are_known() {
+    let check = |sql: &str, wanted: &[bool]| {
+        let program = compile(sql);
+        let pieces = program.statements[0].pieces.iter().filter(|piece| piece.variable().is_some());
+        let quoted: Vec<bool> = pieces.map(|piece| matches!(piece, Piece::Quoted(_))).collect();
+        assert_eq!(quoted, wanted, "{sql}");
+    };
+    check("select :a, ':b', \":c\", :d", &[false, true, true, false]);
+    check("select 'it''s :a', :b, e'\\':c', E'' :d, ne':e'", &[true, false, true, false, true]);
+    check("select $$:a$$ || $x$ $$ :b $x$, $1 + :c, a$b$:d", &[true, true, false, false]);
+    check("select 1 /* ' :a */ + :b -- ' :c\n + :d", &[false, false, false, false]);
+    check("select ':a", &[true]);
+}
+
+#[test]
 fn rows_of_a_copy_follow_it() {
     let source = "\\set n 1\nCOPY t FROM STDIN;\n\\copydata\n:n\tx\n;\\set\n\\.\nselect 2;";
     let program = compile(source);
     assert_eq!((program.commands.len(), program.statements.len()), (3, 2));
     let data = program.statements[0].copy_data.as_ref().unwrap();
     assert!(
-        matches!(&data[..], [Piece::Variable(_), Piece::Text(rows)] if rows == "\tx\n;\\set\n"),
+        matches!(&data[..], [Piece::Quoted(_), Piece::Text(rows)] if rows == "\tx\n;\\set\n"),
         "{data:?}"
     );
     assert_eq!(program.statements[1].copy_data, None);
@@ -277,7 +306,7 @@ fn no_input_makes_the_compiler_panic() {
         while let Ok(action) = emulator.step(&bundle.programs[0]) {
             match action {
                 crate::Action::Send { statement } => {
-                    emulator.render(&bundle.programs[0], statement, &mut out)
+                    let _ = emulator.render(&bundle.programs[0], statement, &mut out);
                 }
                 crate::Action::Sleep { .. } => {}
                 _ => break,

@@ -4,7 +4,7 @@ use super::{defines, emulator};
 use crate::tpcb::{
     self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions, balance_checks, create_tables, row_count,
 };
-use crate::{Action, Bundle, Schema, random};
+use crate::{Action, Bound, Bundle, Schema, random};
 
 /// Text of all parameters of the first transactions, one per line.
 fn parameters(builtin: Builtin, seed: u64, n_transactions: usize) -> Vec<u8> {
@@ -17,7 +17,7 @@ fn parameters(builtin: Builtin, seed: u64, n_transactions: usize) -> Vec<u8> {
         emulator.begin(program);
         while let Action::Send { statement } = emulator.step(program).expect("built-in scripts run") {
             for variable in &program.statements[statement].parameters {
-                assert!(emulator.parameter(*variable, &mut bytes));
+                assert_eq!(emulator.parameter(*variable, &mut bytes), Bound::Text);
                 bytes.push(b'\n');
             }
         }

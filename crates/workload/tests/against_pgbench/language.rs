@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use std::collections::BTreeMap;
-use workload::{Action, Bundle, Emulator, Seeds, insert_automatic_variables};
+use workload::{Action, Bundle, Dialect, Emulator, Seeds, insert_automatic_variables};
 
 /// The variables that `data/expressions.sql` uses.
 const VARIABLES: [(&str, &str); 12] = [
@@ -134,7 +134,8 @@ pub(crate) fn our_statements(
     let seeds = Seeds::derive(5, 1, 1);
     let scale = defines.get("scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);
     insert_automatic_variables(&mut defines, scale, 5, seeds.default_seed);
-    let bundle = Bundle::compile(&[("t.sql", script, 1)], &defines).expect("compiles");
+    let bundle =
+        Bundle::compile(&[("t.sql", script, 1)], &defines).expect("compiles").speaking(Dialect::Pgbench);
     let program = &bundle.programs[0];
     let mut emulator = Emulator::new(&bundle, seeds.client[0].clone(), 0, &defines);
     let mut statements = Vec::new();
@@ -142,7 +143,7 @@ pub(crate) fn our_statements(
         emulator.begin(program);
         while let Action::Send { statement } = emulator.step(program).expect("runs") {
             let mut text = Vec::new();
-            emulator.render(program, statement, &mut text);
+            emulator.render(program, statement, &mut text).expect("pgbench sends all");
             statements.push(String::from_utf8(text).expect("text").trim_end_matches('\n').to_owned());
         }
     }

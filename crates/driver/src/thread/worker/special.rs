@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::load::Protocol;
 use model::telemetry::event::{Event, EventKind};
 use wire::message;
-use workload::{Fetch, RunError};
+use workload::{Fetch, RunError, Unsendable};
 
 use super::Worker;
 use super::failing::Abort;
@@ -83,6 +83,16 @@ impl Worker<'_> {
             _ => "\\gset is not allowed in pipeline mode",
         };
         RunError { command_name: name, ..client.emulator.failed(program, outcome, String::new()) }
+    }
+
+    /// The client's current statement needs a variable that cannot be sent.
+    #[cold]
+    pub(super) fn stop_unsendable(&mut self, index: usize, now: Nanos, unsendable: Unsendable) {
+        let client = &self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
+        let cause = unsendable.cause(&program.variables);
+        let error = client.emulator.failed(program, "a variable has no value to send", cause);
+        self.script_error(index, now, &error);
     }
 
     fn refused(&self, index: usize, outcome: &'static str) -> RunError {
@@ -181,7 +191,12 @@ impl Worker<'_> {
         let (emulator, _, out) = client.parts();
         match data {
             Some(data) => {
-                message::copy_data_with(out, |out| emulator.render_pieces(program, data, out));
+                let mut rendered = Ok(());
+                message::copy_data_with(out, |out| rendered = emulator.render_pieces(program, data, out));
+                if let Err(unsendable) = rendered {
+                    client.drop_message();
+                    return self.stop_unsendable(index, now, unsendable);
+                }
                 message::copy_done(out);
             }
             None => message::copy_fail(out, "no \\copydata follows the statement in the script"),

@@ -231,7 +231,10 @@ impl Worker<'_> {
         let (script, statement) = (client.transaction.script, client.transaction.statement);
         client.begin_message();
         client.want_rows(scripts.fetches(script, statement));
-        scripts.encode(script, statement, client);
+        if let Err(unsendable) = scripts.encode(script, statement, client) {
+            client.state = State::Running;
+            return self.stop_unsendable(index, now, unsendable);
+        }
         client.await_reply();
         if self.setup.load.trace {
             self.trace_send(index, statement, now);
@@ -249,7 +252,10 @@ impl Worker<'_> {
             return false;
         }
         let script = client.transaction.script;
-        scripts.encode(script, statement, client);
+        if let Err(unsendable) = scripts.encode(script, statement, client) {
+            self.stop_unsendable(index, now, unsendable);
+            return false;
+        }
         client.exchange.pipeline.push(statement, now);
         if self.setup.load.trace {
             self.trace_send(index, statement, now);
