@@ -144,6 +144,7 @@ pub const CATALOGUE: &[Rule] = &[
     scripts::ROWS_MISSED,
     scripts::pages::FEW_PAGES,
     scripts::SCRIPTS_SET,
+    scripts::COLUMNS_UNKNOWN,
     load::OUTCOMES_UNKNOWN,
     load::CUT_OFF_AT_END,
     load::OFFERED_NOT_ACHIEVED,

@@ -224,6 +224,18 @@ impl Session {
         self.exchange().map(drop)
     }
 
+    /// The names of the columns that a statement returns, which is parsed and not executed; none if it returns no rows.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn columns(&mut self, sql: &str) -> Result<Vec<String>> {
+        self.ask(sql)?;
+        message::parse(&mut self.outbox, "", sql);
+        message::describe_statement(&mut self.outbox, "");
+        message::sync(&mut self.outbox);
+        self.exchange().map(|rows| rows.columns)
+    }
+
     /// Runs a `COPY ... FROM STDIN` and streams data to it. `fill` appends the next piece to the (empty) buffer and
     /// returns whether there is more; 64 KiB is a good size for a piece. It is called no faster than the server reads.
     /// The timeout of [`Session::set_timeout`] applies to each piece.

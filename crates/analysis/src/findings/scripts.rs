@@ -97,6 +97,32 @@ fn missed(record: &RunRecord, n: u64) -> Vec<String> {
     record.touched.iter().filter_map(judge).collect()
 }
 
+pub(super) const COLUMNS_UNKNOWN: Rule = Rule {
+    id: "columns-unknown",
+    title: "Variables of scripts could not be checked before the load",
+    severity: "Note for any statement of \\gset or \\aset whose columns the server could not name",
+    source: "design: a variable that nothing has set is never sent, and its client ends",
+    advice: "If clients were aborted, look for a name that the statement does not return; give \\gset a prefix, so that the check covers \
+             all other names.",
+    evidence: "The server's answer to Parse and Describe of each such statement, in a transaction that was rolled back.",
+    why: "Which variables such a statement sets shows only when it runs: a mistyped name with its prefix ends clients during the load, and \
+          not the experiment before it.",
+    tested: "A script that fetches from a table of its own, by URL.",
+    check: Check::Run(columns_unknown),
+};
+
+fn columns_unknown(context: &RunContext) -> Option<Finding> {
+    let unknown = &context.data.record.survey.as_ref()?.columns_unknown;
+    let evidence = || {
+        format!(
+            "the columns of {} are not known: {}",
+            plural(unknown.len() as u64, "statement"),
+            list(unknown, 4)
+        )
+    };
+    (!unknown.is_empty()).then(|| COLUMNS_UNKNOWN.finds(Severity::Note, evidence()))
+}
+
 pub(super) const SCRIPTS_SET: Rule = Rule {
     id: "scripts-set",
     title: "Scripts change settings",

@@ -5,6 +5,7 @@ use analysis::findings::rule;
 use analysis::study;
 use model::experiment::os::WalPolicy;
 use model::experiment::plan::RunState;
+use model::experiment::script::ScriptSurvey;
 use model::load::Pace;
 use model::load::course::RampUpEnd;
 use model::load::drive::Ending;
@@ -317,6 +318,15 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("not-durable", Severity::Note, "synchronous_commit = off in a script", |data| {
         script(data, "SET synchronous_commit = off;\nSELECT 1;\n");
     }),
+    (
+        "columns-unknown",
+        Severity::Note,
+        "the columns of 1 statement are not known: x.sql:2: no such table",
+        |data| {
+            let columns_unknown = vec!["x.sql:2: no such table".to_string()];
+            data.record.survey = Some(ScriptSurvey { columns_unknown, ..ScriptSurvey::default() });
+        },
+    ),
     ("scripts-set", Severity::Note, "scripts set jit = off", |data| {
         script(data, "SET jit TO off;\nSELECT 1;\n")
     }),

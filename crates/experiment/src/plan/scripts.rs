@@ -1,7 +1,7 @@
 //! The user's own scripts: read once, when the plan is made, with errors that say where in the experiment file and
 //! where in the script; from then on the plan has their text.
 
-mod unset;
+pub(crate) mod unset;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -20,6 +20,7 @@ use workload::{Builtin, Bundle, Program, Schema, ScriptError};
 
 use crate::plan::archive;
 use crate::plan::problems::Problems;
+use crate::plan::scripts::unset::Known;
 use dataset::kind::builtin;
 
 /// A data file up to this size is stored in the plan with its text; for a larger one, the plan has path and hash.
@@ -191,12 +192,8 @@ fn check_together(workload: &WorkloadSection) -> Result<(), String> {
         .map(|entry| (entry.name.as_deref().unwrap_or_default(), source_of(entry), entry.weight))
         .collect();
     let bundle = Bundle::compile(&scripts, &names).map_err(|error| error.to_string())?;
-    // In the simple protocol the name itself is sent, and the server rejects it.
-    if workload.protocol.all().iter().all(|protocol| *protocol == Protocol::Simple) {
-        return Ok(());
-    }
     let sources: Vec<&str> = scripts.iter().map(|(_, source, _)| *source).collect();
-    unset::check(&bundle, &sources, workload.defines.keys().map(String::as_str))
+    Known::without_columns(&bundle, &sources, workload.defines.keys().map(String::as_str)).check()
 }
 
 fn read_data(entry: &mut SqlEntry, origin: &Origin) -> Result<(), String> {

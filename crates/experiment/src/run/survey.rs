@@ -4,6 +4,10 @@
 //! as running it, and the locks last until the end of the transaction: so the server itself reports what is read and
 //! what is written. Nothing is executed except COPY, which the server analyzes only on execution; it gets no rows.
 
+mod columns;
+
+pub(crate) use self::columns::expect_variables;
+
 use anyhow::{Result, bail};
 use dataset::kind::DataSource;
 use model::experiment::case::WorkloadSpec;
@@ -48,11 +52,10 @@ select case when pg_catalog.pg_table_is_visible(c.oid) then c.relname::text
 /// Has the server parse every statement of the user's scripts.
 ///
 /// # Errors
-/// With script, line and column, when a statement cannot be parsed and no statement before it could change that.
+/// With script, line and column, when a statement cannot be parsed and no statement before it could change that, or when
+/// a script uses a variable before anything has set it.
 pub(crate) fn survey(session: &mut Session, workload: &WorkloadSpec) -> Result<ScriptSurvey> {
-    let sources: Vec<(&str, &str, u32)> =
-        workload.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
-    let bundle = Bundle::compile(&sources, &scripts::variables(workload))?;
+    let bundle = compile(workload)?;
     let is_making = bundle.programs.iter().flat_map(|program| &program.statements).any(changes_parsing);
     let mut survey = ScriptSurvey::default();
     for (program, script) in bundle.programs.iter().zip(&workload.scripts) {
@@ -78,7 +81,14 @@ pub(crate) fn survey(session: &mut Session, workload: &WorkloadSpec) -> Result<S
             }
         }
     }
+    survey.columns_unknown = columns::expect_set(session, workload, &bundle)?;
     Ok(survey)
+}
+
+fn compile(workload: &WorkloadSpec) -> Result<Bundle> {
+    let sources: Vec<(&str, &str, u32)> =
+        workload.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
+    Ok(Bundle::compile(&sources, &scripts::variables(workload))?)
 }
 
 fn changes_parsing(statement: &Statement) -> bool {
@@ -137,16 +147,7 @@ fn located(program: &Program, statement: &Statement, source: &str, error: &Sessi
 /// Offset of a statement in its script.
 fn start_of(program: &Program, statement: &Statement, source: &str) -> usize {
     let line_start: usize = source.split_inclusive('\n').take(statement.line - 1).map(str::len).sum();
-    let original: String = statement
-        .pieces
-        .iter()
-        .map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Variable(variable) | Piece::Quoted(variable) => {
-                format!(":{}", program.variables.name(*variable))
-            }
-        })
-        .collect();
+    let original = statement.original(&program.variables);
     line_start + source[line_start..].find(&original).unwrap_or(0)
 }
 

@@ -272,6 +272,10 @@ pub struct ScriptSurvey {
     /// Statements that could not be checked before the load, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<String>,
+    /// Statements of `\gset` and `\aset` whose columns the server could not name before the load, so that it was not known
+    /// which variables they set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns_unknown: Vec<String>,
 }
 
 #[cfg(test)]

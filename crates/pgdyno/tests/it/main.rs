@@ -73,5 +73,6 @@ mod tour;
 mod tpcc;
 mod traps;
 mod truth;
+mod variables;
 mod ways;
 mod why;

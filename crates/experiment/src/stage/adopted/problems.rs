@@ -10,7 +10,7 @@ use dataset::session;
 use dataset::state::{self, Home, access};
 use dataset::{load, schema};
 use model::experiment::RestoreBy;
-use model::experiment::case::Case;
+use model::experiment::case::{Case, WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::text::prose::bytes;
 use server::cluster::space::free_bytes;
@@ -20,6 +20,7 @@ use wire::Conninfo;
 use wire::session::{Session, quote_literal};
 
 use super::{Facts, as_it_is, complete, expect_same, judge};
+use crate::run::survey;
 use crate::site::Site;
 use crate::site::{requirements, settings};
 use crate::stage::{connections, copies};
@@ -73,6 +74,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
     found.take(connections::check(&mut session, most_clients));
+    of_scripts(&mut session, cases, found);
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
         let data = format!(
@@ -114,6 +116,25 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         found.say(copies::no_template(&reason, is_archive(&case)));
     }
     Ok(())
+}
+
+/// Problems with the user's scripts on tables that are there and stay as they are: others are not there yet.
+fn of_scripts(session: &mut Session, cases: &[&Case], found: &mut Found) {
+    let mut seen: Vec<&WorkloadSpec> = Vec::new();
+    let is_own = |case: &&&Case| {
+        case.workload.kind == WorkloadKind::Scripts
+            && (case.workload.data == CaseData::None || !case.prepare.restore)
+    };
+    for workload in cases.iter().filter(is_own).map(|case| &case.workload) {
+        let is_same = |other: &&WorkloadSpec| {
+            (&other.scripts, &other.defines, other.protocol)
+                == (&workload.scripts, &workload.defines, workload.protocol)
+        };
+        if !seen.iter().any(is_same) {
+            seen.push(workload);
+            found.take(survey::expect_variables(session, workload));
+        }
+    }
 }
 
 /// Problems with restoring a case's archive.

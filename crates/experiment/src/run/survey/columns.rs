@@ -1,0 +1,105 @@
+//! Asks the server which columns `\gset` and `\aset` make variables of: without them it would not be known whether a
+//! script uses a variable that nothing has set.
+
+use anyhow::Result;
+use model::experiment::case::WorkloadSpec;
+use model::load::Protocol;
+use wire::session::{SearchPath, Session, SessionError};
+use workload::script::assignment::Columns;
+use workload::{Bundle, Fetch, Program, Statement};
+
+use crate::plan::scripts;
+use crate::plan::scripts::unset::Known;
+
+/// First keywords of statements whose columns only exist when they run: what they name is made by other statements.
+const RETURNS_WHAT_OTHERS_MADE: [&str; 2] = ["execute", "fetch"];
+
+/// Expects that the scripts set each variable before they use it, as far as the server can tell while nothing is loaded:
+/// the columns of a table that is not there are not known.
+///
+/// # Errors
+/// With script, line and column of each use, or when the connection fails.
+pub(crate) fn expect_variables(session: &mut Session, workload: &WorkloadSpec) -> Result<()> {
+    expect_set(session, workload, &super::compile(workload)?).map(drop)
+}
+
+/// Expects that no variable is used before something has set it; returns the statements whose columns are unknown.
+pub(super) fn expect_set(
+    session: &mut Session,
+    workload: &WorkloadSpec,
+    bundle: &Bundle,
+) -> Result<Vec<String>> {
+    let defines = scripts::variables(workload);
+    let sources: Vec<&str> = workload.scripts.iter().map(|script| script.source.as_str()).collect();
+    let mut known = Known::without_columns(bundle, &sources, defines.keys().map(String::as_str));
+    let mut unknown = Vec::new();
+    for (n, program) in bundle.programs.iter().enumerate() {
+        for (statement, columns) in program.statements.iter().zip(&mut known.columns[n]) {
+            if *columns != Columns::Unknown {
+                continue;
+            }
+            match columns_of(session, statement, program, workload.protocol) {
+                Ok(names) => *columns = Columns::Known(names),
+                Err(Unnamed::Connection(error)) => return Err(error.into()),
+                Err(Unnamed::Because(why)) => {
+                    unknown.push(format!("{}:{}: {why}", program.name, statement.line));
+                }
+            }
+        }
+    }
+    known.check().map_err(anyhow::Error::msg)?;
+    Ok(unknown)
+}
+
+/// Why the columns of a statement are unknown.
+enum Unnamed {
+    Because(String),
+    Connection(SessionError),
+}
+
+/// The columns that a statement of `\gset` or `\aset` makes variables of.
+fn columns_of(
+    session: &mut Session,
+    statement: &Statement,
+    program: &Program,
+    protocol: Protocol,
+) -> std::result::Result<Vec<String>, Unnamed> {
+    // Only the simple protocol takes several statements at once.
+    let mut parts = match protocol {
+        Protocol::Simple => statement.parts(&program.variables),
+        Protocol::Extended | Protocol::Prepared => vec![statement.text.clone()],
+    };
+    if matches!(statement.fetch, Fetch::Gset { .. }) {
+        parts.drain(..parts.len().saturating_sub(1));
+    }
+    let mut names = Vec::new();
+    for part in &parts {
+        let columns = ask_columns(session, part).map_err(|error| match error {
+            SessionError::Server(error) => {
+                Unnamed::Because(format!("{} ({})", error.message, error.sqlstate))
+            }
+            error => Unnamed::Connection(error),
+        })?;
+        let word = workload::first_words(part).pop().unwrap_or_default();
+        if columns.is_empty() && RETURNS_WHAT_OTHERS_MADE.contains(&word.as_str()) {
+            return Err(Unnamed::Because(format!(
+                "the columns of {} show when it runs",
+                word.to_uppercase()
+            )));
+        }
+        names.extend(columns);
+    }
+    Ok(names)
+}
+
+/// The columns of one statement, parsed under the scripts' search path in a transaction that is rolled back.
+fn ask_columns(session: &mut Session, sql: &str) -> std::result::Result<Vec<String>, SessionError> {
+    session.execute("begin")?;
+    let path = session.search_path().map(SearchPath::set_local_sql);
+    let asked = match path.map_or(Ok(()), |sql| session.execute(&sql)) {
+        Ok(()) => session.columns(sql),
+        Err(error) => Err(error),
+    };
+    session.execute("rollback")?;
+    asked
+}
