@@ -7,3 +7,4 @@ pub mod schedule;
 pub mod site;
 pub mod spot;
 pub mod stage;
+mod survey;

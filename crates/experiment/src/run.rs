@@ -13,5 +13,4 @@ pub(crate) mod outcome;
 pub mod phases;
 pub(crate) mod place;
 pub(crate) mod search;
-pub(crate) mod survey;
 pub(crate) mod telemetry;

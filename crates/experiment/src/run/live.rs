@@ -33,11 +33,11 @@ use crate::run::load::profile::Profiler;
 use crate::run::meeting::Side;
 use crate::run::phases::{self, Detail, Ground};
 use crate::run::place::{ServerPlace, c_load, tables};
-use crate::run::survey;
 use crate::run::telemetry::import;
 use crate::site::progress::Watch;
 use crate::site::{Site, ceilings, phase_limit};
 use crate::stage::{Stage, connections};
+use crate::survey;
 
 /// Limit for the server to become quiet.
 const SETTLE_MAX: Duration = Duration::from_secs(10);

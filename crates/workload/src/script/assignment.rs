@@ -17,7 +17,7 @@ const COLUMN_BYTES_MAX: usize = 63;
 /// The columns of what a statement fetches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Columns {
-    /// Their names.
+    /// The names of all of them.
     Known(Vec<String>),
     /// Only the running statement shows them: any name with the right prefix may be set.
     Unknown,

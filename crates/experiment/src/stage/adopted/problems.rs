@@ -20,10 +20,10 @@ use wire::Conninfo;
 use wire::session::{Session, quote_literal};
 
 use super::{Facts, as_it_is, complete, expect_same, judge};
-use crate::run::survey;
 use crate::site::Site;
 use crate::site::{requirements, settings};
 use crate::stage::{connections, copies};
+use crate::survey;
 
 /// One sentence for each problem of `cases`.
 ///
