@@ -5,6 +5,7 @@
 
 mod json;
 mod patterns;
+mod seal;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 pub use json::hide_json;
+pub use seal::seal;
 
 /// Settings whose whole value is hidden: connection strings, and commands, whose words follow no common rule.
 pub const SETTINGS: [&str; 8] = [

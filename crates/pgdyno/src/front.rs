@@ -2,11 +2,13 @@
 
 pub(crate) mod agents;
 pub(crate) mod announce;
+pub(crate) mod ask;
 #[cfg(test)]
 mod ci_jobs;
 pub(crate) mod cli;
 #[cfg(test)]
 pub(crate) mod documents;
+pub(crate) mod foreign;
 pub(crate) mod hiding;
 pub(crate) mod moved;
 #[cfg(test)]

@@ -123,17 +123,23 @@ pub struct Makers {
 }
 
 /// A consent that a command line would need, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consent {
-    /// To execute what the experiment brings along.
-    Commands,
+    /// To execute and use what the list with this number shows, and nothing else.
+    Commands(String),
     /// To measure for long.
     Size,
 }
 
-impl Consent {
-    /// All of them.
-    pub const ALL: [Consent; 2] = [Consent::Commands, Consent::Size];
+/// What a reader is asked before something is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The consent that is missing.
+    pub consent: Consent,
+    /// Why it is needed, in a sentence.
+    pub about: String,
+    /// All that it would allow.
+    pub list: Vec<String>,
 }
 
 /// What came of the wish to measure something again.
@@ -141,8 +147,8 @@ impl Consent {
 pub enum Again {
     /// It has begun; its name, if its directory is there already.
     Begun(Option<String>),
-    /// It needs this consent, for the reason given; nothing was done.
-    Asks(Consent, String),
+    /// It needs a consent; nothing was done.
+    Asks(Question),
 }
 
 /// A server that runs until it is dropped.

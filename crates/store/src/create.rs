@@ -18,8 +18,9 @@ use crate::load::{read_plan, read_whole};
 use crate::lock::Lock;
 use crate::names;
 use crate::profiles::record_of;
-use crate::records::{LineFile, write_record, write_whole};
+use crate::records::{LineFile, record_text, write_record, write_whole};
 use crate::run_writer::RunWriter;
+use crate::seal;
 
 /// The directory of an experiment, locked for writing by this process alone.
 #[derive(Debug)]
@@ -46,13 +47,15 @@ impl ExperimentDir {
     /// # Errors
     /// When the directory already contains files, another process is using it, or it is not writable.
     pub fn create(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
-        let made = make_ours(path)?;
-        refuse_if_used(path)?;
-        let lock = Lock::take(path)?;
-        // Check again, now that the lock keeps other processes from filling it.
-        refuse_if_used(path)?;
-        let state = fill(path, plan, experiment_toml).inspect_err(|_| clear(path))?;
-        Ok(ExperimentDir { path: path.to_path_buf(), made, state: Mutex::new(state), _lock: lock })
+        create(path, &Texts::of(plan, experiment_toml)?, true)
+    }
+
+    /// As [`ExperimentDir::create`], of a plan that is made of plans whose authors are unknown: without a seal.
+    ///
+    /// # Errors
+    /// As [`ExperimentDir::create`].
+    pub fn create_unsealed(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
+        create(path, &Texts::of(plan, experiment_toml)?, false)
     }
 
     /// Opens the directory of an experiment to continue the experiment.
@@ -129,13 +132,19 @@ impl ExperimentDir {
         let _ = fs::remove_file(self.path.join(names::NOW));
     }
 
-    /// Replaces the experiment file and the plan of an experiment whose servers have moved.
+    /// Replaces the experiment file and the plan of an experiment whose servers have moved. If they were sealed, they are again.
     ///
     /// # Errors
     /// When the directory is not writable.
     pub fn amend_plan(&self, plan: &Plan, experiment_toml: &str) -> Result<()> {
-        write_whole(&self.path.join(names::EXPERIMENT), hide_text(experiment_toml).as_bytes())?;
-        write_record(&self.path.join(names::PLAN), plan)
+        let is_ours = seal::read_sealed(&self.path)?.author.is_us();
+        let texts = Texts::of(plan, experiment_toml)?;
+        texts.write_experiment(&self.path)?;
+        texts.write_plan(&self.path)?;
+        if is_ours {
+            texts.write_seal(&self.path)?;
+        }
+        Ok(())
     }
 
     /// Replaces the record of a run that a dead process began.
@@ -222,6 +231,41 @@ impl ExperimentDir {
     }
 }
 
+/// The plan and the experiment file, as they are written.
+struct Texts {
+    plan: String,
+    experiment: String,
+}
+
+impl Texts {
+    fn of(plan: &Plan, experiment_toml: &str) -> Result<Texts> {
+        let plan = record_text(plan).context("cannot write the plan")?;
+        Ok(Texts { plan, experiment: hide_text(experiment_toml).into_owned() })
+    }
+
+    fn write_experiment(&self, path: &Path) -> Result<()> {
+        write_whole(&path.join(names::EXPERIMENT), self.experiment.as_bytes())
+    }
+
+    fn write_plan(&self, path: &Path) -> Result<()> {
+        write_whole(&path.join(names::PLAN), self.plan.as_bytes())
+    }
+
+    fn write_seal(&self, path: &Path) -> Result<()> {
+        seal::write(path, self.plan.as_bytes(), self.experiment.as_bytes())
+    }
+}
+
+fn create(path: &Path, texts: &Texts, is_ours: bool) -> Result<ExperimentDir> {
+    let made = make_ours(path)?;
+    refuse_if_used(path)?;
+    let lock = Lock::take(path)?;
+    // Check again, now that the lock keeps other processes from filling it.
+    refuse_if_used(path)?;
+    let state = fill(path, texts, is_ours).inspect_err(|_| clear(path))?;
+    Ok(ExperimentDir { path: path.to_path_buf(), made, state: Mutex::new(state), _lock: lock })
+}
+
 /// Copies those of these files that there are.
 fn copy_files(from: &Path, to: &Path, names: &[&str]) -> Result<()> {
     files::create_private_dir_all(to)
@@ -288,14 +332,17 @@ pub fn write_report(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Writes the first files into an empty directory.
-fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
-    write_whole(&path.join(names::EXPERIMENT), hide_text(experiment_toml).as_bytes())?;
+fn fill(path: &Path, texts: &Texts, is_ours: bool) -> Result<LineFile> {
+    texts.write_experiment(path)?;
     let runs = path.join(names::RUNS);
     files::create_private_dir_all(&runs)
         .with_context(|| format!("cannot create directory `{}`", runs.display()))?;
     let state = LineFile::open(&path.join(names::STATE))?;
+    if is_ours {
+        texts.write_seal(path)?;
+    }
     // Last, because its presence marks a complete directory.
-    write_record(&path.join(names::PLAN), plan)?;
+    texts.write_plan(path)?;
     files::sync_parent(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(state)
 }
@@ -309,6 +356,7 @@ fn clear(path: &Path) {
         names::DUET,
         names::PROOFS,
         names::NOW,
+        names::SEAL,
         names::PLAN,
     ];
     for name in all {
@@ -480,7 +528,7 @@ mod tests {
     #[test]
     fn a_directory_that_could_not_be_filled_is_empty_again() {
         let dir = tempfile::tempdir().unwrap();
-        fill(dir.path(), &sample::plan(), "").unwrap();
+        fill(dir.path(), &Texts::of(&sample::plan(), "").unwrap(), true).unwrap();
         fs::write(dir.path().join("plan.json.tmp"), "{").unwrap();
         clear(dir.path());
         ExperimentDir::create(dir.path(), &sample::plan(), "").unwrap();

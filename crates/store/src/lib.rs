@@ -17,6 +17,7 @@ mod records;
 mod run_writer;
 #[cfg(test)]
 mod sample;
+mod seal;
 mod server_log;
 mod statements;
 
@@ -31,6 +32,7 @@ pub use lock::{Writer, writer_of};
 pub use pack::{Extent, Packed, PackedFile, Receiver, Unpacked, copy_packed, name_of, pack, packed, unpack};
 pub use profiles::{profiled_cases, read_profiles};
 pub use run_writer::RunWriter;
+pub use seal::{Author, Reason, Sealed, read_sealed};
 
 /// File names in the directories of an experiment and of a run.
 pub mod names {
@@ -38,6 +40,8 @@ pub mod names {
     pub const EXPERIMENT: &str = "experiment.toml";
     /// The ordered runs. Its presence makes a directory the directory of an experiment.
     pub const PLAN: &str = "plan.json";
+    /// That this user's pgdyno made the plan and the experiment file.
+    pub const SEAL: &str = "seal.json";
     /// The request that a comparison answers.
     pub const COMPARISON: &str = "comparison.json";
     /// Commits of both sides of a duet in each slice.

@@ -206,16 +206,23 @@ fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadEr
 /// # Errors
 /// When the file is missing, damaged, or has a newer format.
 pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
+    plan_of(path).map(|(_, plan)| plan)
+}
+
+/// The plan, and the bytes of its file.
+pub(crate) fn plan_of(path: &Path) -> Result<(Vec<u8>, Plan), LoadError> {
     let plan = path.join(names::PLAN);
-    let bytes = read_record_text(&plan).map_err(|cause| match cause.kind() {
+    let bytes = read_whole(&plan).map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             LoadError::NotAnExperiment { path: path.to_path_buf() }
         }
         _ => LoadError::Unreadable { path: plan.clone(), cause },
     })?;
-    refuse_newer(&plan, &bytes)?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| LoadError::Damaged { path: plan, reason: error.to_string() })
+    let hidden = without_secrets(&bytes);
+    refuse_newer(&plan, &hidden)?;
+    let read = serde_json::from_slice(&hidden)
+        .map_err(|error| LoadError::Damaged { path: plan, reason: error.to_string() })?;
+    Ok((bytes, read))
 }
 
 /// Reads the experiment file as the user wrote it, with secrets masked.
@@ -223,9 +230,19 @@ pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
 /// # Errors
 /// When it is missing, not a regular file, or not text.
 pub fn read_experiment(path: &Path) -> Result<String, LoadError> {
+    experiment_text(path, experiment_bytes(path)?)
+}
+
+/// The bytes of the experiment file.
+pub(crate) fn experiment_bytes(path: &Path) -> Result<Vec<u8>, LoadError> {
     let path = path.join(names::EXPERIMENT);
-    let text = read_whole(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-    text.map_err(|cause| LoadError::Unreadable { path, cause })
+    read_whole(&path).map_err(|cause| LoadError::Unreadable { path, cause })
+}
+
+/// The text of the experiment file in `path`, of its bytes.
+pub(crate) fn experiment_text(path: &Path, bytes: Vec<u8>) -> Result<String, LoadError> {
+    let path = path.join(names::EXPERIMENT);
+    String::from_utf8(bytes).map_err(|cause| LoadError::Unreadable { path, cause: io::Error::other(cause) })
 }
 
 /// Reads the records of the runs that were begun, without their measurements. Skips runs whose record is missing or
@@ -282,11 +299,14 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a whole record. An earlier version may have written it with secrets, which may not get into a report.
 fn read_record_text(path: &Path) -> io::Result<Vec<u8>> {
-    let bytes = read_whole(path)?;
-    Ok(match std::str::from_utf8(&bytes).map(hide_json) {
-        Ok(Cow::Owned(hidden)) => hidden.into_bytes(),
-        _ => bytes,
-    })
+    Ok(without_secrets(&read_whole(path)?).into_owned())
+}
+
+fn without_secrets(record: &[u8]) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(record).map(hide_json) {
+        Ok(Cow::Owned(hidden)) => Cow::Owned(hidden.into_bytes()),
+        _ => Cow::Borrowed(record),
+    }
 }
 
 /// Every file with a format version begins with this.

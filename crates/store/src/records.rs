@@ -33,9 +33,13 @@ pub(crate) fn write_compressed(
 
 /// Replaces `path` by a record as JSON, with secrets masked.
 pub(crate) fn write_record<T: Serialize>(path: &Path, record: &T) -> Result<()> {
-    let text =
-        serde_json::to_string_pretty(record).with_context(|| format!("cannot write `{}`", path.display()))?;
-    write_whole(path, hide_json(&text).as_bytes())
+    let text = record_text(record).with_context(|| format!("cannot write `{}`", path.display()))?;
+    write_whole(path, text.as_bytes())
+}
+
+/// A record as JSON, with secrets masked.
+pub(crate) fn record_text<T: Serialize>(record: &T) -> serde_json::Result<String> {
+    Ok(hide_json(&serde_json::to_string_pretty(record)?).into_owned())
 }
 
 /// A file to which complete lines are appended, each with one write. Nothing is buffered in memory, and nothing is

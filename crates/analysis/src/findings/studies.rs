@@ -17,7 +17,7 @@ pub(super) const INCOMPLETE: Rule = Rule {
     title: "The experiment is incomplete",
     severity: "Doubt when planned runs are missing",
     source: "design: cases of one block belong together, and a missing block weakens every comparison",
-    advice: "Resume the experiment, or read its numbers as provisional.",
+    advice: "Resume the experiment where it was measured, or read its numbers as provisional.",
     evidence: "Planned runs without a completed record, and the last reason in state.jsonl.",
     why: "Cases of a block should share disturbances; a missing block separates them.",
     tested: ON_RECORDS,

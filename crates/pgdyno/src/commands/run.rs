@@ -8,7 +8,7 @@ use experiment::schedule::conduct::{self, Outcome};
 use experiment::schedule::{replaced, resume};
 use model::experiment::plan::Plan;
 use model::text::prose::plural;
-use store::ExperimentDir;
+use store::{ExperimentDir, Sealed};
 
 use crate::commands::compare::StoredCase;
 use crate::commands::report::{self, Form};
@@ -16,7 +16,7 @@ use crate::commands::why;
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::RunArgs;
 use crate::front::cli::why::WhyArgs;
-use crate::front::{hiding, moved, setup};
+use crate::front::{foreign, hiding, moved, setup};
 use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
 use crate::job::{self, Conducted, Job, Terms};
@@ -113,23 +113,8 @@ fn begun(args: &RunArgs) -> Result<Job> {
 fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     // This executes the stored plan and sends passwords to the servers it names.
     store::expect_ours(path)?;
-    let mut stored = store::read_plan(path)?;
-    let (text, moved) = moved::apply(&mut stored, store::read_experiment(path)?, &args.moved)?;
-    if !stored.lanes.is_empty() {
-        stored.lanes = setup::lanes_of(&stored, &text)?;
-    }
+    let (stored, text, moved) = accepted(path, args)?;
     let plan = hiding::put_back(path, &stored, &args.experiment)?;
-    ensure!(
-        !plan.is_comparison,
-        "`{}` is a comparison, which cannot be resumed because the runs of a pair belong together in time; run pgdyno compare again",
-        path.display()
-    );
-    ensure!(
-        plan.origins.is_empty(),
-        "`{}` was merged from {}; resume those",
-        path.display(),
-        plan.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(", ")
-    );
     let records = store::read_records(path)?;
     let is_all_done = args.moved.is_empty() && resume::is_all_done(path, &plan, &records);
     let os = job::take_os(&plan)?;
@@ -159,6 +144,31 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     }
     say_replaced(&replaced, &begun_again);
     Ok(Job { plan, dir, done: standing.done, servers, os })
+}
+
+/// The stored plan and the text of an experiment that may be resumed, with the new addresses of the targets that have moved, whose
+/// names are returned too. What is not ours is executed only if the user allows it.
+fn accepted(path: &Path, args: &RunArgs) -> Result<(Plan, String, BTreeSet<String>)> {
+    let mut sealed = store::read_sealed(path)?;
+    let plan = &sealed.plan;
+    ensure!(
+        !plan.is_comparison,
+        "`{}` is a comparison, which cannot be resumed because the runs of a pair belong together in time; run pgdyno compare again",
+        path.display()
+    );
+    ensure!(
+        plan.origins.is_empty(),
+        "`{}` was merged from {}; resume those",
+        path.display(),
+        plan.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(", ")
+    );
+    let (ours, moved) = moved::apply(&mut sealed.plan, &mut sealed.experiment_toml, &args.moved)?;
+    foreign::expect_allowed(path, &sealed, args.allow_commands.as_ref(), &ours)?;
+    let Sealed { mut plan, experiment_toml, .. } = sealed;
+    if !plan.lanes.is_empty() {
+        plan.lanes = setup::lanes_of(&plan, &experiment_toml)?;
+    }
+    Ok((plan, experiment_toml, moved))
 }
 
 /// Reports servers that are no longer the ones of earlier runs.

@@ -18,6 +18,7 @@ use host::group::{self, Resource};
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::load::Window;
+use model::run::ExperimentData;
 use model::text::prose::plural;
 use wire::{Conninfo, Session};
 
@@ -28,7 +29,8 @@ use crate::commands::{report, run};
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::why::WhyArgs;
 use crate::front::cli::{Cli, Command, ExperimentArgs};
-use crate::front::{hiding, setup};
+use crate::front::foreign::Ours;
+use crate::front::{foreign, hiding, setup};
 use crate::job::{self, Conducted, Job, Terms, preview};
 use crate::{Exit, print_exact, say, signals};
 
@@ -85,9 +87,7 @@ fn measure(args: &WhyArgs) -> Result<(Exit, Option<PathBuf>)> {
 pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     signals::stop_flag();
     store::expect_ours(&of.dir)?;
-    let explained = Explained::read(&of.dir, Series::Drawn)?;
-    let plan = hiding::put_back(&of.dir, &explained.data.plan, &ExperimentArgs::default())?;
-    let explained = Explained { data: model::run::ExperimentData { plan, ..explained.data }, ..explained };
+    let explained = accepted(of, args)?;
     let summary = chosen(&explained, of)?;
     let servers = setup::servers_of(&explained.data.experiment_toml)?;
     let settable = settable(&explained, summary, &servers);
@@ -118,6 +118,15 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     say(&format!("report: {}", html.display()));
     let exit = if measured.is_failed || study.partial.is_some() { Exit::Partial } else { Exit::Done };
     Ok(exit.unless_values_are_left(measured.is_restored))
+}
+
+/// The stored results, whose plan and text may be executed.
+fn accepted(of: &StoredCase, args: &WhyArgs) -> Result<Explained> {
+    let sealed = store::read_sealed(&of.dir)?;
+    let text = foreign::expect_allowed(&of.dir, &sealed, args.allow_commands.as_ref(), &Ours::default())?;
+    let plan = hiding::put_back(&of.dir, &sealed.plan, &ExperimentArgs::default())?;
+    let Explained { data, study } = Explained::read(&of.dir, Series::Drawn)?;
+    Ok(Explained { data: ExperimentData { plan, experiment_toml: text, ..data }, study })
 }
 
 /// That an earlier result of a what-if stays, because what was measured now says less.

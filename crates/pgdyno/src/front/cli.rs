@@ -21,6 +21,7 @@ use model::experiment::driver::inventory::DriverSection;
 use model::text::share::Share;
 
 use self::numbers::{clients, pairs, repeats};
+use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::data::{CheckArgs, InitArgs};
@@ -323,6 +324,10 @@ pub(crate) struct RunArgs {
     /// The address that a target of the resumed experiment has now, for a server that was rebuilt or moved. Repeatable.
     #[arg(long = "target", value_name = "NAME=URL", requires = "resume")]
     pub(crate) moved: Vec<Moved>,
+    /// Execute what resumed results that this pgdyno did not make bring with them, as for `repeat`: without it, it is listed, and
+    /// nothing is done.
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "resume")]
+    pub(crate) allow_commands: Option<Allowed>,
     /// Poll an address (http://HOST/PATH) for the notice that this machine, the observed host or a driver's machine will be
     /// taken away, each its own, and stop in time.
     #[arg(long, value_name = "URL")]

@@ -9,6 +9,7 @@ use model::experiment::case::ServerSource;
 use model::experiment::plan::Plan;
 use model::secret;
 
+use crate::front::foreign::Ours;
 use crate::front::{secrets, setup};
 
 /// A target and its address now.
@@ -28,16 +29,17 @@ impl FromStr for Moved {
     }
 }
 
-/// Gives targets of a stored experiment their new addresses, in its plan and in its text. Returns the text and the names of
-/// the targets.
+/// Gives targets of a stored experiment their new addresses, in its plan and in its text. Returns these addresses and the names
+/// of the targets.
 ///
 /// # Errors
 /// When the experiment has no such target, or it has no address.
-pub(crate) fn apply(plan: &mut Plan, text: String, all: &[Moved]) -> Result<(String, BTreeSet<String>)> {
+pub(crate) fn apply(plan: &mut Plan, text: &mut String, all: &[Moved]) -> Result<(Ours, BTreeSet<String>)> {
+    let mut ours = Ours::default();
     if all.is_empty() {
-        return Ok((text, BTreeSet::new()));
+        return Ok((ours, BTreeSet::new()));
     }
-    let mut experiment = file::parse(store::names::EXPERIMENT, &text, &[])?;
+    let mut experiment = file::parse(store::names::EXPERIMENT, text, &[])?;
     for Moved { name, url } in all {
         let known: Vec<String> =
             experiment.target.iter().map(|target| format!("`{}`", target.name)).collect();
@@ -51,14 +53,17 @@ pub(crate) fn apply(plan: &mut Plan, text: String, all: &[Moved]) -> Result<(Str
             "--target {name}: pgdyno runs the server of this target itself; it has no address"
         );
         let conninfo = setup::resolve(url).with_context(|| format!("--target {name}"))?;
+        let source = ServerSource::Url(conninfo.keywords());
+        ours.add_source(source.clone());
+        ours.add_url(secrets::keyword_text(&conninfo));
         target.url = Some(secrets::keyword_text(&conninfo));
         for case in plan.cases.iter_mut() {
             if case.server.target.as_ref().is_some_and(|target| target.name == *name) {
-                case.server.source = ServerSource::Url(conninfo.keywords());
+                case.server.source = source.clone();
             }
         }
     }
-    let text =
+    *text =
         setup::toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    Ok((text, all.iter().map(|moved| moved.name.clone()).collect()))
+    Ok((ours, all.iter().map(|moved| moved.name.clone()).collect()))
 }

@@ -49,6 +49,7 @@ mod packed;
 mod pages;
 mod phases;
 mod preflight;
+mod provenance;
 mod pushed;
 mod repeats;
 mod restore;

@@ -15,7 +15,7 @@ use crate::formats;
 use crate::tool::{Place, Running, wait_until};
 
 /// The address that a process has printed after these words.
-fn address_after(running: &Running, words: &str) -> String {
+pub(crate) fn address_after(running: &Running, words: &str) -> String {
     let mut found = None;
     wait_until(words, || {
         found = running.said().lines().find_map(|line| Some(line.split_once(words)?.1.to_string()));

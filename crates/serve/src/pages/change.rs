@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use report::site::{self, Page};
 
 use super::{ALL, Failure, Shared, Site, answer, drawn, query, redirect};
-use crate::{Again, Consent};
+use crate::{Again, Consent, Question};
 
 /// Asks whoever measures to stop, as Ctrl-C does.
 pub(super) async fn stop(State(site): Shared, Path(name): Path<String>) -> Response {
@@ -43,39 +43,61 @@ pub(super) async fn again(
                 "It is being prepared",
                 "The result is in the list as soon as its first run is about to begin.",
             ))),
-            Again::Asks(consent, reason) => {
-                Ok(Change::Shown(asked(site, &name, &consents, consent, &reason)))
-            }
+            Again::Asks(question) => Ok(Change::Shown(asked(site, &name, &consents, &question))),
         }
     })
     .await
 }
 
-/// Name of a consent in addresses.
-fn word(consent: Consent) -> &'static str {
+/// Before the number of a list in addresses.
+const COMMANDS: &str = "commands-";
+const SIZE: &str = "size";
+/// Longest number of a list.
+const NUMBER_BYTES_MAX: usize = 64;
+
+/// A consent in addresses.
+fn word(consent: &Consent) -> String {
     match consent {
-        Consent::Commands => "commands",
-        Consent::Size => "size",
+        Consent::Commands(list) => format!("{COMMANDS}{list}"),
+        Consent::Size => SIZE.to_string(),
     }
 }
 
+/// The consent that a word of an address gives. The number of a list comes back as it was shown, and becomes a word of a command.
+fn consent(word: &str) -> Option<Consent> {
+    let is_number = |text: &&str| {
+        (1..=NUMBER_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    match word.strip_prefix(COMMANDS) {
+        Some(list) => Some(list).filter(is_number).map(|list| Consent::Commands(list.to_string())),
+        None => (word == SIZE).then_some(Consent::Size),
+    }
+}
+
+/// The last of each kind: a list that has changed is asked about again.
 fn consents(query: Option<&str>) -> Result<Vec<Consent>, Failure> {
     let pairs = query::pairs(query)?;
-    let is_given =
-        |consent: &Consent| pairs.iter().any(|(key, value)| key == "accept" && value == word(*consent));
-    Ok(Consent::ALL.into_iter().filter(is_given).collect())
+    let given = pairs.iter().filter(|(key, _)| key == "accept").filter_map(|(_, value)| consent(value));
+    let mut all: Vec<Consent> = Vec::new();
+    for consent in given {
+        all.retain(|known| std::mem::discriminant(known) != std::mem::discriminant(&consent));
+        all.push(consent);
+    }
+    Ok(all)
 }
 
 /// The page that asks for one more consent.
-fn asked(site: &Site, name: &str, given: &[Consent], consent: Consent, reason: &str) -> Page {
+fn asked(site: &Site, name: &str, given: &[Consent], asked: &Question) -> Page {
+    let Question { consent, about, list } = asked;
     let all: Vec<String> =
-        given.iter().chain([&consent]).map(|consent| format!("accept={}", word(*consent))).collect();
+        given.iter().chain([consent]).map(|consent| format!("accept={}", word(consent))).collect();
+    let reason = [&[about.clone()][..], list].concat().join("\n");
     let question = site::Question {
         title: "May it do this?",
-        reason: &model::secret::hide_text(reason),
+        reason: &model::secret::hide_text(&reason),
         to: &format!("/again/{}?{}", site::encoded(name), all.join("&")),
         button: match consent {
-            Consent::Commands => "Allow it, and measure",
+            Consent::Commands(_) => "Allow it, and measure",
             Consent::Size => "Measure it all the same",
         },
     };

@@ -8,7 +8,7 @@ use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, Work
 use model::experiment::plan::{Plan, RunSpec};
 use model::load::Window;
 use report::site::{self, Page};
-use serve::{Again, Consent, Makers, Options, Patience, Serving};
+use serve::{Again, Consent, Makers, Options, Patience, Question, Serving};
 use store::ExperimentDir;
 
 /// Results, kept as long as this is.
@@ -26,7 +26,11 @@ pub(crate) const MAKERS: Makers = Makers {
     history: |experiment, dirs, links| Ok(says(&format!("history of {experiment}: {}", dirs.len()), links)),
     stop: |_| anyhow::bail!("stopped by the test"),
     again: |_, _, consents| match consents {
-        [] => Ok(Again::Asks(Consent::Commands, "hooks:\n  rm <b>x</b>".to_string())),
+        [] => Ok(Again::Asks(Question {
+            consent: Consent::Commands("1a2b".to_string()),
+            about: "It would do this:".to_string(),
+            list: vec!["hooks: rm <b>x</b>".to_string()],
+        })),
         _ => anyhow::bail!("begun by the test"),
     },
 };

@@ -102,8 +102,8 @@ fn pages_of_another_machine_are_as_those_of_this_one() {
     let post = |path: &str| {
         ask(at, &format!("POST {path} HTTP/1.1\r\nHost: {at}\r\n{cookie}Origin: http://{at}\r\n\r\n"))
     };
-    assert!(post("/again/one-001").contains("/again/one-001?accept=commands"));
-    assert!(post("/again/one-001?accept=commands").contains("begun by the test"));
+    assert!(post("/again/one-001").contains("/again/one-001?accept=commands-1a2b"));
+    assert!(post("/again/one-001?accept=commands-1a2b").contains("begun by the test"));
     pipe.is_lost.store(true, Ordering::Relaxed);
     let lost = get(at, "/", &cookie);
     assert_eq!(status(&lost), "502");

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use experiment::plan::merge::{self, Merged, Part};
 use model::experiment::plan::{RunState, StateLine};
 use model::text::prose::plural;
-use store::ExperimentDir;
+use store::{Author, ExperimentDir, Reason, Sealed};
 
 use crate::commands::report::{self, Form};
 use crate::commands::why::proofs::{self, Proofs};
@@ -22,13 +22,20 @@ struct Source {
 /// Merges the directories and prints the report of the study.
 pub(crate) fn merge(args: &MergeArgs) -> Result<Exit> {
     let sources = args.dirs.iter().map(|given| source(given)).collect::<Result<Vec<_>>>()?;
-    let parts = sources.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let (parts, authors): (Vec<Part>, Vec<Author>) =
+        sources.iter().map(read).collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let now_unix_ns = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
     let merged = merge::merge(parts, args.by_origin, env!("CARGO_PKG_VERSION"), now_unix_ns)?;
     let (kept, dropped) = proven(&merged, &sources)?;
     let text = store::read_experiment(&sources[0].dir)?;
     let path = args.output.clone().unwrap_or_else(|| job::default_path(&merged.plan));
-    let dir = ExperimentDir::create(&path, &merged.plan, &text)?;
+    // A study is ours if all of it is.
+    let create = if authors.iter().all(|author| author.is_us()) {
+        ExperimentDir::create
+    } else {
+        ExperimentDir::create_unsealed
+    };
+    let dir = create(&path, &merged.plan, &text)?;
     if let Err(error) = write(&dir, &merged, &sources, &kept) {
         dir.discard();
         return Err(error);
@@ -62,9 +69,14 @@ fn source(given: &str) -> Result<Source> {
     }
 }
 
-fn read(source: &Source) -> Result<Part> {
+/// What was measured in a directory, and who wrote its plan.
+fn read(source: &Source) -> Result<(Part, Author)> {
     let Source { name, dir } = source;
-    let plan = store::read_plan(dir)?;
+    let (plan, author) = match store::read_sealed(dir) {
+        Ok(Sealed { plan, author, .. }) => (plan, author),
+        // Only the first directory needs its experiment file.
+        Err(_) => (store::read_plan(dir)?, Author::Unknown(Reason::Unsealed)),
+    };
     if let Some(writer) = store::writer_of(dir) {
         let process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
         bail!("`{}` is still being measured by {process}; merge it when that has ended", dir.display());
@@ -74,7 +86,7 @@ fn read(source: &Source) -> Result<Part> {
         "`{}` is a duet, whose slices cannot be merged with those of another",
         dir.display()
     );
-    Ok(Part {
+    let part = Part {
         name: name.clone(),
         plan,
         records: store::read_all_records(dir).with_context(|| {
@@ -83,7 +95,8 @@ fn read(source: &Source) -> Result<Part> {
             )
         })?,
         profiled: store::profiled_cases(dir),
-    })
+    };
+    Ok((part, author))
 }
 
 /// What `pgdyno why` proved of cases that one directory alone measured, by their numbers in the study; and what is left out, in words.

@@ -1,6 +1,5 @@
 //! `pgdyno repeat`: measures again here what somebody else measured, with the same cases, order and seeds, and compares both.
 
-mod foreign;
 mod place;
 mod servers;
 
@@ -8,38 +7,55 @@ use std::path::{Path, PathBuf};
 
 use analysis::comparison::CaseComparison;
 use analysis::explain;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use experiment::plan::file;
 use experiment::schedule::{conduct, duet};
 use model::experiment::plan::{Plan, RunState};
 use model::load::duet::Slicing;
 use model::secret;
+use serde_json::json;
+use store::Sealed;
 
-use self::place::Original;
+use self::place::{Original, Stored};
+use self::servers::Chosen;
 use crate::commands::compare::duet::Played;
 use crate::commands::compare::ending::Ending;
 use crate::commands::compare::{self, Outcome};
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::announce::{Consent, announce};
+use crate::front::ask::Ask;
 use crate::front::cli::packed::RepeatArgs;
-use crate::front::{hiding, setup};
+use crate::front::foreign::Road;
+use crate::front::{foreign, hiding, moved, setup};
 use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
 use crate::job::{self, Companion, Conducted, Job, Terms, preview};
-use crate::{Exit, print, say, signals};
+use crate::{Exit, print, print_exact, say, signals};
 
-/// Measures the experiment of other results again, and compares.
+/// Measures the experiment of other results again, and compares. With `--json`, a consent that is missing is printed too: pages ask
+/// for it.
 pub(crate) fn repeat(args: &RepeatArgs) -> Result<Exit> {
+    let ended = measured(args);
+    if let Some(asks) =
+        ended.as_ref().err().and_then(|error| error.downcast_ref::<Ask>()).filter(|_| args.json)
+    {
+        print_exact(&format!("{}\n", serde_json::to_string(&json!({ "asks": asks }))?))?;
+    }
+    ended
+}
+
+fn measured(args: &RepeatArgs) -> Result<Exit> {
     // From here on a signal asks for an orderly stop.
     signals::stop_flag();
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut original = Original::of(args)?;
-    let part = original.part()?;
+    let Stored { part, experiment_toml, author } = original.stored()?;
     let own = part.plan.cases.iter().map(|case| case.id);
     let cases: Vec<(u32, u32)> = part.cases.iter().copied().zip(own).collect();
     let slicing = store::read_duet(original.dir())?.map(|duet| duet.slicing);
-    let job = begin(args, &original, part.plan, slicing)?;
+    let stored = Sealed { plan: part.plan, experiment_toml, author };
+    let job = begin(args, &original, stored, slicing)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     let terms = Terms {
         replace: args.replace,
@@ -138,16 +154,16 @@ fn n_servers(slicing: Option<Slicing>) -> u64 {
 }
 
 /// Plans the repetition, a duet with this slicing, and creates its results directory.
-fn begin(args: &RepeatArgs, original: &Original, mut plan: Plan, slicing: Option<Slicing>) -> Result<Job> {
-    let dir = original.dir();
-    ensure!(!plan.runs.is_empty(), "`{}` has no runs", dir.display());
-    expect_possible_numbers(&plan)?;
-    let text = store::read_experiment(dir)?;
-    let (text, moved) = crate::front::moved::apply(&mut plan, text, &args.targets)?;
+fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option<Slicing>) -> Result<Job> {
+    let Sealed { mut plan, experiment_toml: mut text, author } = stored;
+    ensure!(!plan.runs.is_empty(), "`{}` has no runs", original.dir().display());
+    let (mut ours, moved) = moved::apply(&mut plan, &mut text, &args.targets)?;
     let mut experiment = file::parse(store::names::EXPERIMENT, &text, &[])?;
-    let by_url = servers::choose(&mut plan, &mut experiment, &moved, args)?;
+    let by_url =
+        servers::choose(&mut plan, &mut experiment, Chosen { moved: &moved, args, ours: &mut ours })?;
     hiding::expect_none(&plan)?;
-    foreign::decide(&mut plan, &mut experiment, args)?;
+    let road = Road { author, allowed: args.allow_commands.as_ref(), here: Some(args.here), ours: &ours };
+    foreign::decide(&mut plan, &mut experiment, &road)?;
     keep_measured_blocks(&mut plan, original)?;
     if let Some(slicing) = slicing {
         duet::check(&plan, slicing)?;
@@ -168,7 +184,7 @@ fn begin(args: &RepeatArgs, original: &Original, mut plan: Plan, slicing: Option
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers(slicing)), &servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&plan).asks_consent(plan.runs.len()).filter(|_| !args.yes) {
-        bail!("{why}; confirm with --yes");
+        return Err(Ask::size(why).into());
     }
     announce(&plan, &servers, consent)?;
     say(&format!(
@@ -188,35 +204,6 @@ fn head(original: &Original) -> String {
             origin.escape_debug()
         )
     })
-}
-
-/// Longest part of a run that is believed: a year.
-const PART_S_MAX: u32 = 366 * 86_400;
-
-/// A plan that somebody else wrote may hold numbers that no experiment file accepts.
-fn expect_possible_numbers(plan: &Plan) -> Result<()> {
-    for case in &plan.cases {
-        let (load, window) = (&case.workload, case.window);
-        let is_possible = (1..=100_000).contains(&load.n_clients)
-            && (1..=load.n_clients).contains(&load.n_threads)
-            && (1..=1_000_000).contains(&load.scale)
-            && (1..=PART_S_MAX).contains(&window.measure_s)
-            && window.ramp_up_s.max(window.grace_s).max(case.adapt.extend_s) <= PART_S_MAX;
-        ensure!(
-            is_possible,
-            "case {} has numbers of clients, data or seconds that no experiment has",
-            case.id
-        );
-    }
-    for run in &plan.runs {
-        ensure!(
-            plan.case(run.case).is_some(),
-            "run {} is of case {}, which the plan does not have",
-            run.run,
-            run.case
-        );
-    }
-    Ok(())
 }
 
 /// Leaves out blocks that a comparison which had seen enough did not measure.

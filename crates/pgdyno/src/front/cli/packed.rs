@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::front::ask::Allowed;
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::{FailOn, share};
 use crate::front::moved::Moved;
@@ -76,9 +77,10 @@ pub(crate) struct RepeatArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "servers")]
     pub(crate) bin_dir: Option<PathBuf>,
     /// Execute here what the experiment brings: hooks, scripts, SQL, source code, settings that name programs, and commands that
-    /// lead to other machines. Without it they are listed, and nothing is done.
-    #[arg(long)]
-    pub(crate) allow_commands: bool,
+    /// lead to other machines. Without it they are listed with a number, and nothing is done; with that number, exactly what was
+    /// listed is allowed.
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) allow_commands: Option<Allowed>,
     /// Leave out what only their place has: directories, drivers and eyes on other machines, exporters, imports, values of
     /// the operating system, and hooks that are not allowed.
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use model::text::units::Span;
 
+use crate::front::ask::Allowed;
 use crate::front::cli::RunArgs;
 use crate::front::cli::live::LiveArgs;
 
@@ -24,6 +25,10 @@ pub(crate) struct WhyArgs {
     /// Allow changes of settings of a server by URL, by ALTER SYSTEM; they are put back.
     #[arg(long)]
     pub(crate) allow_changes: bool,
+    /// Execute what results that this pgdyno did not make bring with them, as for `repeat`: without it, it is listed, and nothing
+    /// is done.
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) allow_commands: Option<Allowed>,
     /// Directory of the what-ifs' results, new or empty [default: results/DATE-why-NAME-XXXX].
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -53,6 +58,7 @@ impl WhyArgs {
             time: Span { ms: TIME_MS },
             measure: Span { ms: MEASURE_MS },
             allow_changes: run.allow_changes,
+            allow_commands: run.allow_commands.clone(),
             output: None,
             yes: run.yes,
             quiet: run.quiet,

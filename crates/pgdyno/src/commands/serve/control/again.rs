@@ -1,26 +1,28 @@
 //! Measures an experiment again in a process of its own, one at a time, and hears why it does not begin.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use serve::{Again, Consent};
+use serde::Deserialize;
+use serve::{Again, Consent, Question};
 
 use super::expect_ours_alone;
+use crate::front::ask::{Ask, Wanted};
 
 /// How long an experiment that cannot begin is waited for: its reason is shown.
 const BEGIN_MAX: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long the last words of a process may take to be read. One that it started may keep the pipe open.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
-/// Most bytes of a reason.
-const REASON_BYTES_MAX: usize = 64 << 10;
+/// Most bytes that are kept of what a process says.
+const SAID_BYTES_MAX: usize = 256 << 10;
 
 /// Whether an experiment that a page has started is prepared or measured.
 static IS_AGAIN: AtomicBool = AtomicBool::new(false);
@@ -40,10 +42,10 @@ pub(in crate::commands::serve) fn again(dir: &Path, root: &Path, consents: &[Con
     let output = store::default_path(root, &plan.name, &today, random);
     let whole = dir.canonicalize().with_context(|| format!("cannot find `{}`", dir.display()))?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("pgdyno").arg("repeat").arg(whole).arg("--output").arg(&output).arg("--quiet");
-    command.args(consents.iter().map(|consent| option(*consent)));
+    command.arg0("pgdyno").arg("repeat").arg(whole).arg("--output").arg(&output).args(["--quiet", "--json"]);
+    command.args(consents.iter().map(option));
     match begin(command, turn, || store::is_experiment_dir(&output))? {
-        Beginning::Refused(reason) => asked(&reason, consents),
+        Beginning::Refused(refusal) => asked(&refusal),
         Beginning::UnderWay => {
             let name = output.file_name().filter(|_| store::is_experiment_dir(&output));
             Ok(Again::Begun(name.map(|name| name.to_string_lossy().into_owned())))
@@ -69,35 +71,51 @@ impl Drop for Turn {
 /// What became of a process that is to measure.
 #[derive(Debug)]
 enum Beginning {
-    /// It has ended, for this reason.
-    Refused(Reason),
+    /// It has ended.
+    Refused(Refusal),
     /// It measures, or still prepares to.
     UnderWay,
 }
 
-/// Why a process ended, in its own words.
+/// What a process that has ended said.
+#[derive(Debug)]
+struct Refusal {
+    /// Why it ended, in its own words.
+    reason: Said,
+    /// The consent that it asks for, as it printed it, if it does.
+    asks: Said,
+}
+
+/// The beginning of what was said.
 #[derive(Debug, Clone, Default)]
-struct Reason {
+struct Said {
     bytes: Vec<u8>,
-    /// Whether it said more.
+    /// Whether there was more.
     is_cut: bool,
 }
 
-impl Reason {
+impl Refusal {
     fn words(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).trim().trim_start_matches("pgdyno: error: ").to_string()
+        let words = String::from_utf8_lossy(&self.reason.bytes);
+        words.trim().trim_start_matches("pgdyno: error: ").to_string()
     }
+}
+
+/// What `pgdyno repeat --json` prints if a consent is missing.
+#[derive(Debug, Deserialize)]
+struct Asking {
+    asks: Ask,
 }
 
 /// Starts a process, and waits until it `has_begun` or has ended, for a bounded time. It keeps its turn until it ends.
 fn begin(mut command: Command, turn: Turn, has_begun: impl Fn() -> bool) -> Result<Beginning> {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().context("cannot start pgdyno repeat")?;
-    let heard = Heard::from(&mut child);
+    let (reason, asks) = (Heard::from(child.stderr.take()), Heard::from(child.stdout.take()));
     let started = Instant::now();
     while started.elapsed() < BEGIN_MAX && !has_begun() {
         if child.try_wait().context("cannot wait for pgdyno repeat")?.is_some() {
-            return Ok(Beginning::Refused(heard.until_end()));
+            return Ok(Beginning::Refused(Refusal { reason: reason.until_end(), asks: asks.until_end() }));
         }
         std::thread::sleep(PAUSE);
     }
@@ -110,24 +128,24 @@ fn begin(mut command: Command, turn: Turn, has_begun: impl Fn() -> bool) -> Resu
 
 /// What a process says: it is read at once, because a process whose pipe is full would neither begin nor end.
 struct Heard {
-    so_far: Arc<Mutex<Reason>>,
+    so_far: Arc<Mutex<Said>>,
     reader: JoinHandle<()>,
 }
 
 /// Keeps the beginning of what is written; what a process that measures says later is in its results.
-struct Keeper(Arc<Mutex<Reason>>);
+struct Keeper(Arc<Mutex<Said>>);
 
 impl Heard {
-    fn from(child: &mut Child) -> Heard {
-        let so_far = Arc::<Mutex<Reason>>::default();
-        let (said, mut keeper) = (child.stderr.take(), Keeper(so_far.clone()));
+    fn from(pipe: Option<impl Read + Send + 'static>) -> Heard {
+        let so_far = Arc::<Mutex<Said>>::default();
+        let mut keeper = Keeper(so_far.clone());
         let reader = std::thread::spawn(move || {
-            let _ = said.map(|mut said| io::copy(&mut said, &mut keeper));
+            let _ = pipe.map(|mut pipe| io::copy(&mut pipe, &mut keeper));
         });
         Heard { so_far, reader }
     }
 
-    fn until_end(self) -> Reason {
+    fn until_end(self) -> Said {
         let ended = Instant::now();
         while !self.reader.is_finished() && ended.elapsed() < LAST_WORDS_MAX {
             std::thread::sleep(PAUSE);
@@ -138,10 +156,10 @@ impl Heard {
 
 impl Write for Keeper {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut reason = lock(&self.0);
-        let room = REASON_BYTES_MAX - reason.bytes.len();
-        reason.bytes.extend(bytes.iter().take(room));
-        reason.is_cut |= bytes.len() > room;
+        let mut said = lock(&self.0);
+        let room = SAID_BYTES_MAX - said.bytes.len();
+        said.bytes.extend(bytes.iter().take(room));
+        said.is_cut |= bytes.len() > room;
         Ok(bytes.len())
     }
 
@@ -150,54 +168,62 @@ impl Write for Keeper {
     }
 }
 
-fn lock(reason: &Mutex<Reason>) -> MutexGuard<'_, Reason> {
-    reason.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(said: &Mutex<Said>) -> MutexGuard<'_, Said> {
+    said.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The consent that a reason asks for, if it asks for one that was not given.
-fn asked(reason: &Reason, given: &[Consent]) -> Result<Again> {
-    let words = reason.words();
-    if reason.is_cut {
+/// The consent that a process asks for, if it asks for one: only a whole list is shown.
+fn asked(refusal: &Refusal) -> Result<Again> {
+    let words = refusal.words();
+    if refusal.asks.is_cut {
         bail!(
-            "{words} …\n\nThere is more, which does not fit here: only `pgdyno repeat` in a terminal can go on"
+            "there is more to consent to than fits here: only `pgdyno repeat` in a terminal shows all of it, and can go on"
         );
     }
-    let is_asked = |consent: &Consent| !given.contains(consent) && words.contains(option(*consent));
-    match Consent::ALL.into_iter().find(is_asked) {
-        Some(consent) => Ok(Again::Asks(consent, words)),
-        None => bail!("{words}"),
-    }
+    let Ok(Asking { asks }) = serde_json::from_slice(&refusal.asks.bytes) else { bail!("{words}") };
+    let Ask { wanted, about, list, number } = asks;
+    let consent = match wanted {
+        Wanted::Commands => Consent::Commands(number),
+        Wanted::Size => Consent::Size,
+    };
+    Ok(Again::Asks(Question { consent, about, list: list.into_iter().map(|line| line.text).collect() }))
 }
 
 /// The option by which the command line gives a consent.
-fn option(consent: Consent) -> &'static str {
+fn option(consent: &Consent) -> String {
     match consent {
-        Consent::Commands => "--allow-commands",
-        Consent::Size => "--yes",
+        Consent::Commands(list) => format!("--allow-commands={list}"),
+        Consent::Size => "--yes".to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front::ask::Line;
 
     #[test]
-    fn a_consent_is_asked_for_only_if_all_reasons_were_heard() {
+    fn a_consent_is_asked_for_only_if_all_of_it_was_heard() {
         let check = |script: &str, expected: Result<Consent, &str>| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
             let begun = begin(command, Turn, || false).unwrap();
-            let Beginning::Refused(reason) = begun else { panic!("{script}: {begun:?}") };
-            match (asked(&reason, &[]), expected) {
-                (Ok(Again::Asks(consent, _)), Ok(expected)) => assert_eq!(consent, expected),
+            let Beginning::Refused(refusal) = begun else { panic!("{script}: {begun:?}") };
+            match (asked(&refusal), expected) {
+                (Ok(Again::Asks(question)), Ok(expected)) => assert_eq!(question.consent, expected),
                 (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{error}"),
                 (other, _) => panic!("{script}: {other:?}"),
             }
         };
-        check("echo 'hooks; pass --allow-commands' >&2; exit 1", Ok(Consent::Commands));
-        check("echo 'nothing helps' >&2; exit 1", Err("nothing helps"));
-        // More than a pipe holds.
-        let long = "echo 'pass --allow-commands' >&2; head -c 200000 /dev/zero | tr '\\0' x >&2; exit 1";
-        check(long, Err("There is more"));
+        let line = Line { text: "hooks: x".to_string(), instead: String::new() };
+        let ask = Ask::commands("it would".to_string(), vec![line]);
+        let printed = serde_json::json!({ "asks": ask }).to_string();
+        check(&format!("echo '{printed}'; exit 1"), Ok(Consent::Commands(ask.number)));
+        // Words are no consent, whatever options they name.
+        check("echo 'hooks; pass --allow-commands or --yes' >&2; exit 1", Err("hooks; pass"));
+        check("echo '{\"asks\": 1}'; echo 'nothing helps' >&2; exit 1", Err("nothing helps"));
+        // More than is kept, and than a pipe holds.
+        let long = format!("echo '{printed}'; head -c 400000 /dev/zero | tr '\\0' ' '; exit 1");
+        check(&long, Err("there is more to consent to"));
     }
 }

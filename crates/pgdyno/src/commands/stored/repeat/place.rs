@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use experiment::plan::part::{self, Part};
 use model::experiment::origin::Origin;
+use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
+use store::{Author, Sealed};
 
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::packed::RepeatArgs;
@@ -26,6 +28,14 @@ pub(super) struct Original {
     is_unpacked: bool,
     /// The origin of a merged study.
     origin: Option<String>,
+}
+
+/// What is repeated.
+pub(super) struct Stored {
+    /// All of the plan, or what one origin measured.
+    pub(super) part: Part,
+    pub(super) experiment_toml: String,
+    pub(super) author: Author,
 }
 
 impl Original {
@@ -54,12 +64,16 @@ impl Original {
         &self.dir
     }
 
-    /// The part of it that is repeated.
+    /// What is repeated, and who wrote it.
     ///
     /// # Errors
     /// When an origin has to be named, or is named and not there, or its hosts were measured side by side.
-    pub(super) fn part(&self) -> Result<Part> {
-        let plan = store::read_plan(&self.dir)?;
+    pub(super) fn stored(&self) -> Result<Stored> {
+        let Sealed { plan, experiment_toml, author } = store::read_sealed(&self.dir)?;
+        Ok(Stored { part: self.part_of(plan)?, experiment_toml, author })
+    }
+
+    fn part_of(&self, plan: Plan) -> Result<Part> {
         let dir = self.dir.display();
         match &self.origin {
             None if plan.origins.is_empty() => {

@@ -11,18 +11,26 @@ use model::experiment::plan::Plan;
 use wire::Conninfo;
 
 use crate::front::cli::packed::RepeatArgs;
+use crate::front::foreign::Ours;
 use crate::front::{secrets, setup};
 
-/// Puts the servers that `args` name into the plan and its text; `moved` are the targets that have got their address.
-/// Returns the servers by URL of an experiment without targets.
+/// What chooses the servers.
+pub(super) struct Chosen<'a> {
+    /// The targets that have got their address.
+    pub(super) moved: &'a BTreeSet<String>,
+    pub(super) args: &'a RepeatArgs,
+    /// Gets the servers that the options name.
+    pub(super) ours: &'a mut Ours,
+}
+
+/// Puts the servers that the options name into the plan and its text. Returns the servers by URL of an experiment without targets.
 ///
 /// # Errors
 /// When a server by URL has none here, or an option fits no server of the experiment.
 pub(super) fn choose(
     plan: &mut Plan,
     experiment: &mut Experiment,
-    moved: &BTreeSet<String>,
-    args: &RepeatArgs,
+    Chosen { moved, args, ours }: Chosen,
 ) -> Result<Vec<Conninfo>> {
     for case in &plan.cases {
         if let (ServerSource::Url(_), Some(target)) = (&case.server.source, &case.server.target) {
@@ -34,8 +42,8 @@ pub(super) fn choose(
             );
         }
     }
-    own(plan, experiment, args)?;
-    let servers = by_url(plan, experiment, args)?;
+    own(plan, experiment, (args, ours))?;
+    let servers = by_url(plan, experiment, (args, ours))?;
     forget_others(plan, experiment);
     Ok(servers)
 }
@@ -57,7 +65,7 @@ fn forget_others(plan: &Plan, experiment: &mut Experiment) {
 }
 
 /// Servers that pgdyno runs.
-fn own(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Result<()> {
+fn own(plan: &mut Plan, experiment: &mut Experiment, (args, ours): (&RepeatArgs, &mut Ours)) -> Result<()> {
     let (option, source) = match (&args.version, &args.bin_dir) {
         (Some(version), _) => {
             let version = version.parse().map_err(|message| anyhow::anyhow!("--version: {message}"))?;
@@ -82,6 +90,7 @@ fn own(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Resul
         }
     );
     plan.cases.iter_mut().filter(is_own).for_each(|case| case.server.source = source.clone());
+    ours.add_source(source.clone());
     let server = &mut experiment.server;
     (server.version, server.bin_dir, server.source, server.revision) = (None, None, None, None);
     match (&args.version, source) {
@@ -93,7 +102,11 @@ fn own(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Resul
 }
 
 /// The servers by URL of an experiment without targets, in the order of its cases: A of a comparison, then B.
-fn by_url(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Result<Vec<Conninfo>> {
+fn by_url(
+    plan: &mut Plan,
+    experiment: &mut Experiment,
+    (args, ours): (&RepeatArgs, &mut Ours),
+) -> Result<Vec<Conninfo>> {
     let mut theirs: Vec<ServerSource> = Vec::new();
     for case in plan.cases.iter().filter(|case| is_by_url(case)) {
         if !theirs.contains(&case.server.source) {
@@ -120,19 +133,22 @@ fn by_url(plan: &mut Plan, experiment: &mut Experiment, args: &RepeatArgs) -> Re
             "--server replaces servers by URL, and the experiment has none; targets have --target NAME=URL"
         );
     }
-    let ours = args.servers.iter().map(|server| setup::resolve(server)).collect::<Result<Vec<Conninfo>>>()?;
+    let servers =
+        args.servers.iter().map(|server| setup::resolve(server)).collect::<Result<Vec<Conninfo>>>()?;
     for case in plan.cases.iter_mut().filter(|case| is_by_url(case)) {
         if let Some(place) = theirs.iter().position(|source| *source == case.server.source) {
-            case.server.source = ServerSource::Url(ours[place].keywords());
+            case.server.source = ServerSource::Url(servers[place].keywords());
+            ours.add_source(case.server.source.clone());
         }
     }
     // The text is that of the first case; another server is only in the plan.
-    if let Some(first) = ours.first()
-        && plan.cases.first().is_some_and(is_by_url)
-    {
-        experiment.server.url = Some(secrets::keyword_text(first));
+    let first =
+        servers.first().filter(|_| plan.cases.first().is_some_and(is_by_url)).map(secrets::keyword_text);
+    if experiment.target.is_empty() {
+        experiment.server.url.clone_from(&first);
     }
-    Ok(ours)
+    first.into_iter().for_each(|url| ours.add_url(url));
+    Ok(servers)
 }
 
 fn is_by_url(case: &Case) -> bool {
@@ -168,7 +184,8 @@ mod tests {
         }
         let options = given.iter().flat_map(|server| ["--server", server]);
         let line = Line::parse_from(["repeat", "out"].into_iter().chain(options));
-        let servers = choose(&mut plan, &mut experiment, &BTreeSet::new(), &line.args)?;
+        let chosen = Chosen { moved: &BTreeSet::new(), args: &line.args, ours: &mut Ours::default() };
+        let servers = choose(&mut plan, &mut experiment, chosen)?;
         Ok((plan.cases.into_iter().map(|case| case.server.source).collect(), servers))
     }
 
@@ -189,7 +206,8 @@ mod tests {
         let more = "[server]\nurl = \"postgres://a.example/x\"\n[[target]]\nname = \"t\"\nurl = \"postgres://b.example/x\"\n";
         let mut experiment = file::parse("x", &format!("{text}{more}"), &[]).unwrap();
         let args = Line::parse_from(["repeat", "out"]).args;
-        choose(&mut plan, &mut experiment, &BTreeSet::new(), &args).unwrap();
+        let chosen = Chosen { moved: &BTreeSet::new(), args: &args, ours: &mut Ours::default() };
+        choose(&mut plan, &mut experiment, chosen).unwrap();
         assert_eq!((experiment.server.url, &experiment.target[0].url), (None, &None));
     }
 

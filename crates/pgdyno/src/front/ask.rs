@@ -1,0 +1,149 @@
+//! What a command does not do with a stored experiment before its user has consented: the only words that name an option of consent,
+//! next to the whole list of what the option would allow. A terminal shows them as an error; a page gets the same as a structure.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Hexadecimal digits of the number of a list: nobody finds two lists that have the same.
+const NUMBER_DIGITS: usize = 32;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wanted {
+    /// `--allow-commands`: to execute and use here what the experiment brings along.
+    Commands,
+    /// `--yes`: to measure for long.
+    Size,
+}
+
+/// A consent that is missing. Nothing was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ask {
+    pub(crate) wanted: Wanted,
+    /// Why it is asked for, in a sentence without the names of options.
+    pub(crate) about: String,
+    /// All that the consent would allow.
+    pub(crate) list: Vec<Line>,
+    /// The number of this list: [`number`].
+    pub(crate) number: String,
+}
+
+/// A line of a list of what a consent allows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Line {
+    /// What it is, and what it says; over several lines where a script has several.
+    pub(crate) text: String,
+    /// Options of the command line that make it unnecessary, in words; may be empty.
+    pub(crate) instead: String,
+}
+
+impl Ask {
+    /// Asks to execute and use what this list says.
+    pub(crate) fn commands(about: String, list: Vec<Line>) -> Ask {
+        let number = number(&list);
+        Ask { wanted: Wanted::Commands, about, list, number }
+    }
+
+    /// Asks to measure for long.
+    pub(crate) fn size(about: String) -> Ask {
+        Ask { wanted: Wanted::Size, about, list: Vec::new(), number: number(&[]) }
+    }
+}
+
+/// The number of a list: another list has another one.
+pub(crate) fn number(list: &[Line]) -> String {
+    // Each text with its length: lines that are divided differently are another list.
+    let counted: String = list.iter().map(|line| format!("{}:{}", line.text.len(), line.text)).collect();
+    let mut number = files::sha256_of(counted.as_bytes()).expect("bytes in memory can be read");
+    number.truncate(NUMBER_DIGITS);
+    number
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Ask { wanted, about, list, number } = self;
+        match wanted {
+            Wanted::Size => write!(f, "{about}; confirm with --yes"),
+            Wanted::Commands => {
+                writeln!(f, "{about}:")?;
+                for Line { text, instead } in list {
+                    writeln!(f, "  {text}")?;
+                    if !instead.is_empty() {
+                        writeln!(f, "    ({instead})")?;
+                    }
+                }
+                write!(
+                    f,
+                    "Nothing was executed. --allow-commands accepts all of this as it is, --allow-commands={number} accepts \
+                     exactly this list"
+                )
+            }
+        }
+    }
+}
+
+impl Error for Ask {}
+
+/// The value of `--allow-commands`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// Whatever there is.
+    All,
+    /// The list with this number.
+    List(String),
+}
+
+impl FromStr for Allowed {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Allowed, Infallible> {
+        Ok(if text.is_empty() { Allowed::All } else { Allowed::List(text.to_string()) })
+    }
+}
+
+impl Allowed {
+    /// Whether this list is allowed.
+    pub(crate) fn covers(&self, list: &[Line]) -> bool {
+        match self {
+            Allowed::All => true,
+            Allowed::List(shown) => *shown == number(list),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(texts: &[&str]) -> Vec<Line> {
+        texts.iter().map(|text| Line { text: text.to_string(), instead: String::new() }).collect()
+    }
+
+    #[test]
+    fn a_number_allows_exactly_the_list_that_was_shown() {
+        let shown = lines(&["hooks: a", "hooks: b"]);
+        let ask = Ask::commands("it would".to_string(), shown.clone());
+        let allowed: Allowed = ask.number.parse().unwrap();
+        assert!(allowed.covers(&shown) && Allowed::All.covers(&shown));
+        for other in [
+            &["hooks: a"][..],
+            &["hooks: ahooks: b"],
+            &["hooks: b", "hooks: a"],
+            &["hooks: a", "hooks: b", "c"],
+        ] {
+            assert!(!allowed.covers(&lines(other)), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn an_option_of_consent_stands_below_all_that_it_allows() {
+        let text = Ask::commands("it would".to_string(), lines(&["hooks: a", "hooks: b"])).to_string();
+        let option = text.find("--allow-commands").unwrap();
+        assert!(text.find("hooks: b").unwrap() < option && !text[..option].contains("--"), "{text}");
+    }
+}
