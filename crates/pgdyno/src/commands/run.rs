@@ -163,7 +163,7 @@ fn accepted(path: &Path, args: &RunArgs) -> Result<(Plan, String, BTreeSet<Strin
         plan.origins.iter().map(|origin| origin.name.as_str()).collect::<Vec<_>>().join(", ")
     );
     let (ours, moved) = moved::apply(&mut sealed.plan, &mut sealed.experiment_toml, &args.moved)?;
-    foreign::expect_allowed(path, &sealed, args.allow_commands.as_ref(), &ours)?;
+    foreign::expect_allowed(path, &sealed, args.experiment.allow_commands.as_ref(), &ours)?;
     let Sealed { mut plan, experiment_toml, .. } = sealed;
     if !plan.lanes.is_empty() {
         plan.lanes = setup::lanes_of(&plan, &experiment_toml)?;

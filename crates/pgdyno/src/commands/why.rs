@@ -27,6 +27,7 @@ use crate::commands::compare::StoredCase;
 use crate::commands::stored::explained::{Explained, Series};
 use crate::commands::{report, run};
 use crate::front::announce::{Consent, announce};
+use crate::front::ask::Allowed;
 use crate::front::cli::why::WhyArgs;
 use crate::front::cli::{Cli, Command, ExperimentArgs};
 use crate::front::foreign::Ours;
@@ -76,6 +77,8 @@ fn measure(args: &WhyArgs) -> Result<(Exit, Option<PathBuf>)> {
     let mut words = vec!["pgdyno", "run", "--repeats", "1"];
     words.extend(args.yes.then_some("--yes"));
     words.extend(args.quiet.then_some("--quiet"));
+    let allowed = args.allow_commands.as_ref().map(Allowed::option);
+    words.extend(allowed.as_deref());
     words.extend(["--", &args.of]);
     match Cli::try_parse_from(words)?.command {
         Command::Run(run) => run::measured(&run),

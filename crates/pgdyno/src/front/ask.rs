@@ -79,8 +79,9 @@ impl fmt::Display for Ask {
                 }
                 write!(
                     f,
-                    "Nothing was executed. --allow-commands accepts all of this as it is, --allow-commands={number} accepts \
-                     exactly this list"
+                    "Nothing was executed. {} accepts all of this as it is, {} accepts exactly this list",
+                    Allowed::All.option(),
+                    Allowed::List(number.clone()).option()
                 )
             }
         }
@@ -107,6 +108,14 @@ impl FromStr for Allowed {
 }
 
 impl Allowed {
+    /// The option with this value.
+    pub(crate) fn option(&self) -> String {
+        match self {
+            Allowed::All => "--allow-commands".to_string(),
+            Allowed::List(number) => format!("--allow-commands={number}"),
+        }
+    }
+
     /// Whether this list is allowed.
     pub(crate) fn covers(&self, list: &[Line]) -> bool {
         match self {

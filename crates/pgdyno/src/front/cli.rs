@@ -183,6 +183,10 @@ pub(crate) struct ExperimentArgs {
     /// An experiment file, or the name of a built-in experiment [default: quick].
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: Option<String>,
+    /// Execute what results bring with them that this pgdyno did not make, if they are resumed or EXPERIMENT is their file: without
+    /// it, that is listed with a number, and nothing is done; with that number, exactly what was listed is allowed.
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) allow_commands: Option<Allowed>,
     #[command(flatten)]
     pub(crate) labels: Labels,
     #[command(flatten)]
@@ -324,10 +328,6 @@ pub(crate) struct RunArgs {
     /// The address that a target of the resumed experiment has now, for a server that was rebuilt or moved. Repeatable.
     #[arg(long = "target", value_name = "NAME=URL", requires = "resume")]
     pub(crate) moved: Vec<Moved>,
-    /// Execute what resumed results that this pgdyno did not make bring with them, as for `repeat`: without it, it is listed, and
-    /// nothing is done.
-    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "resume")]
-    pub(crate) allow_commands: Option<Allowed>,
     /// Poll an address (http://HOST/PATH) for the notice that this machine, the observed host or a driver's machine will be
     /// taken away, each its own, and stop in time.
     #[arg(long, value_name = "URL")]
@@ -428,6 +428,9 @@ pub(crate) struct CompareArgs {
     /// The experiment that both sides change: a file, or a built-in one [default: quick].
     #[arg(long, value_name = "EXPERIMENT", conflicts_with = "results")]
     pub(crate) experiment: Option<String>,
+    /// Execute what the file of results brings with it that this pgdyno did not make, as for `run`.
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
+    pub(crate) allow_commands: Option<Allowed>,
     /// Number of clients.
     #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results")]
     pub(crate) clients: Option<u32>,

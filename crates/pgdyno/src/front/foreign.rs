@@ -15,7 +15,7 @@ use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::secret;
-use store::{Author, Sealed};
+use store::{Author, Reason, Sealed};
 
 use self::thing::{THINGS, Thing};
 use crate::front::ask::{Allowed, Ask, Line};
@@ -98,6 +98,57 @@ pub(crate) fn expect_allowed(
     setup::toml_text(&secret::hidden(&experiment)?)
 }
 
+/// Lets a command measure the experiment file of stored results, if this user's pgdyno made them or what it names is allowed. `asked` is
+/// the experiment with the options of the command line: what they replace is not executed. Files elsewhere are their user's own.
+///
+/// # Errors
+/// As [`decide`].
+pub(crate) fn expect_file_allowed(
+    path: &Path,
+    text: &str,
+    asked: &Experiment,
+    allowed: Option<&Allowed>,
+) -> Result<()> {
+    let dir = match path.parent() {
+        Some(dir) if dir.as_os_str().is_empty() => Path::new("."),
+        Some(dir) => dir,
+        None => return Ok(()),
+    };
+    if !path.ends_with(store::names::EXPERIMENT) || !store::is_experiment_dir(dir) {
+        return Ok(());
+    }
+    let author = match store::read_sealed(dir) {
+        Ok(sealed) if sealed.experiment_toml == text => sealed.author,
+        _ => Author::Unknown(Reason::Broken),
+    };
+    let Author::Unknown(reason) = author else { return Ok(()) };
+    say(&format!("note: `{}` may hold results of somebody else: {}", dir.display(), reason.words()));
+    let of_file = file::parse(store::names::EXPERIMENT, text, &[])?;
+    let mut list = all_of(&planned(&of_file)?, &of_file);
+    if let Ok(remaining) = planned(asked).map(|cases| all_of(&cases, asked)) {
+        list.retain(|line| remaining.contains(line));
+    }
+    expect_listed(&list, allowed)
+}
+
+/// All that a text names.
+fn all_of(cases: &[Case], experiment: &Experiment) -> Vec<Line> {
+    let none = Ours::default();
+    let texts = THINGS.iter().flat_map(|thing| found(*thing, cases.iter(), experiment, &none));
+    texts.map(|text| Line { text, instead: String::new() }).collect()
+}
+
+/// Each thing of a kind once, with its key.
+fn found<'a>(
+    thing: Thing,
+    cases: impl Iterator<Item = &'a Case>,
+    experiment: &Experiment,
+    ours: &Ours,
+) -> BTreeSet<String> {
+    let texts = cases.flat_map(|case| thing.of(case, ours)).chain(thing.of_text(experiment, ours));
+    texts.map(|text| format!("{}: {text}", thing.key())).collect()
+}
+
 /// Leaves out of the plan and of its text what is not wanted here, and shows what is executed.
 ///
 /// # Errors
@@ -108,9 +159,7 @@ pub(crate) fn decide(plan: &mut Plan, experiment: &mut Experiment, road: &Road) 
     let of_text = if road.author.is_us() { Vec::new() } else { cases_of_text(plan, experiment)? };
     let (mut list, mut left_out) = (Vec::new(), Vec::new());
     for thing in THINGS {
-        let cases = plan.cases.iter().chain(&of_text).flat_map(|case| thing.of(case, road.ours));
-        let found: BTreeSet<String> = cases.chain(thing.of_text(experiment, road.ours)).collect();
-        let texts = found.into_iter().map(|text| format!("{}: {text}", thing.key()));
+        let texts = found(thing, plan.cases.iter().chain(&of_text), experiment, road.ours).into_iter();
         if road.leaves_out(thing, plan) {
             left_out.extend(texts);
             plan.cases.iter_mut().for_each(|case| thing.leave_out(case));
@@ -153,7 +202,7 @@ fn show(what: &str, texts: &[String]) {
 /// What the text of the experiment would measure, without that of which the plan has nothing.
 ///
 /// # Errors
-/// When this pgdyno would not measure what the text says. No consent helps: nobody can say what it would allow.
+/// As [`planned`].
 fn cases_of_text(plan: &Plan, experiment: &mut Experiment) -> Result<Vec<Case>> {
     let none = Ours::default();
     for thing in THINGS {
@@ -161,6 +210,14 @@ fn cases_of_text(plan: &Plan, experiment: &mut Experiment) -> Result<Vec<Case>> 
             thing.leave_out_of(experiment);
         }
     }
+    planned(experiment)
+}
+
+/// The cases of a text.
+///
+/// # Errors
+/// When this pgdyno would not measure what it says. No consent helps: nobody can say what it would allow.
+fn planned(experiment: &Experiment) -> Result<Vec<Case>> {
     match expand::plan_unseen(experiment) {
         Ok(of_text) => Ok(of_text.cases),
         Err(problems) => bail!(
@@ -202,8 +259,6 @@ fn expect_possible_numbers(plan: &Plan) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use store::Reason;
-
     use super::*;
 
     const STRANGER: Author = Author::Unknown(Reason::Unsealed);

@@ -28,7 +28,7 @@ use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
-use crate::front::{agents, hiding, secrets};
+use crate::front::{agents, foreign, hiding, secrets};
 use crate::{say, signals};
 
 /// What stands before the user's note in a description.
@@ -62,6 +62,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
+    foreign::expect_file_allowed(Path::new(&name), &text, &experiment, args.allow_commands.as_ref())?;
     hiding::expect_all_given(&name, &experiment)?;
     if args.upload {
         upload(&mut experiment)?;

@@ -96,6 +96,15 @@ fn results_of_a_stranger_are_resumed_and_explained_only_after_all_they_would_exe
         expect_shown(ours.run(&["why", dir, "--yes"]), &called, reason);
     }
     expect_shown(ours.run(&["why", "merged", "--yes"]), &called, "merged from such results");
+    // The command that a report gives.
+    for command in
+        [&["run", "unpacked/experiment.toml", "-o", "new"][..], &["plan", "copied/experiment.toml"]]
+    {
+        let reason =
+            if command[0] == "run" { "they have no `seal.json`" } else { "their `seal.json` does not fit" };
+        expect_shown(ours.run(command), &called, reason);
+    }
+    assert!(!ours.path("new").exists());
     let repeat = ["repeat", "merged", "--origin", "two", "--server", &server, "-o", "again"];
     let refused = ours.run(&repeat).expect(1).stderr;
     assert!(
@@ -131,6 +140,8 @@ fn results_of_ones_own_are_resumed_without_a_question_and_no_copy_or_change_of_t
     };
     let said = resume().expect(1).stderr;
     assert!(called.take() && !said.contains("somebody else"), "{said}");
+    place.run(&["run", "out/experiment.toml", "-o", "new"]).expect(1);
+    assert!(called.take(), "the file of one's own results");
     fs::rename(place.path("out"), place.path("moved")).unwrap();
     fs::rename(place.path("moved"), place.path("out")).unwrap();
     resume().expect(1);
@@ -209,6 +220,11 @@ impl Pages {
         answer
     }
 
+    fn end(self) {
+        self.serving.signal(Signal::SIGINT);
+        self.serving.wait().expect(0);
+    }
+
     /// The address at which a page is answered with yes.
     #[track_caller]
     fn yes(page: &str) -> &str {
@@ -218,52 +234,70 @@ impl Pages {
     }
 }
 
-#[test]
-fn a_page_asks_for_exactly_what_it_shows_and_asks_again_if_that_has_changed() {
+/// A stranger's results below `results`, and the file that their hook writes.
+fn of_a_stranger() -> (Place, std::path::PathBuf) {
     let ours = Place::new();
     let log = ours.path("log");
-    let (theirs, file) = packed(&log);
+    let (_theirs, file) = packed(&log);
     fs::remove_file(&log).unwrap();
     ours.run(&["unpack", &file, "-o", "results/theirs"]).expect(0);
-    drop(theirs);
+    (ours, log)
+}
+
+#[test]
+fn a_page_asks_for_exactly_what_it_shows_and_asks_again_if_that_has_changed() {
+    let (ours, log) = of_a_stranger();
     let pages = Pages::over(&ours);
     let asked = pages.post("/again/theirs");
     assert!(asked.contains("May it do this?") && asked.contains("echo hooked"), "{asked}");
-    assert!(asked.contains("server.bin_dir") && !asked.contains("--allow"), "{asked}");
+    assert!(asked.contains("server.bin_dir"), "{asked}");
     let yes = Pages::yes(&asked).to_string();
 
-    let plan = fs::read_to_string(ours.path("results/theirs/plan.json")).unwrap();
-    fs::write(
-        ours.path("results/theirs/plan.json"),
-        plan.replace("echo hooked", "echo changed; echo hooked"),
-    )
-    .unwrap();
+    let path = ours.path("results/theirs/plan.json");
+    let plan = fs::read_to_string(&path).unwrap();
+    fs::write(&path, plan.replace("echo hooked", "echo changed; echo hooked")).unwrap();
     let again = pages.post(&yes);
     assert!(again.contains("May it do this?") && again.contains("echo changed"), "{again}");
     assert!(again.contains("is not this one") && !log.exists(), "{again}");
-    let other = Pages::yes(&again).to_string();
-    assert_ne!(other, yes);
-    fs::write(ours.path("results/theirs/plan.json"), plan).unwrap();
-    // What is not accepted is refused for good, and nothing that it says is a question.
-    let text = ours.path("results/theirs/experiment.toml");
-    let kept = fs::read_to_string(&text).unwrap();
-    assert!(kept.contains("clients = 1"), "{kept}");
-    fs::write(&text, kept.replace("clients = 1", "clients = 0")).unwrap();
-    let refused = pages.post(&yes);
-    assert!(refused.contains("does not accept it") && !refused.contains("accept="), "{refused}");
-    assert!(!refused.contains("May it do this?") && !log.exists(), "{refused}");
-    let repeat = ["repeat", "results/theirs", "-o", "again", "--allow-commands"];
-    let refused = ours.run(&repeat).expect(1).stderr;
-    assert!(refused.contains("does not accept it") && !refused.contains("--allow-commands"), "{refused}");
-    assert!(!log.exists() && !ours.path("again").exists(), "{refused}");
-    fs::write(&text, kept).unwrap();
+    assert_ne!(Pages::yes(&again), yes);
+    assert!(!format!("{asked}{again}").contains("--allow"), "a page has a button, and no option");
+    fs::write(&path, plan).unwrap();
 
     let begun = pages.post(&yes);
     assert!(begun.starts_with("HTTP/1.1 303") || begun.contains("It is being prepared"), "{begun}");
     wait_until("the hook", || log.exists());
     wait_until("its end", || ours.pids_of("repeat").is_empty());
-    pages.serving.signal(Signal::SIGINT);
-    pages.serving.wait().expect(0);
+    pages.end();
+    ours.expect_clean();
+}
+
+#[test]
+fn a_text_that_is_not_accepted_is_refused_for_good_and_no_consent_is_asked_for() {
+    let (ours, log) = of_a_stranger();
+    let text = ours.path("results/theirs/experiment.toml");
+    let kept = fs::read_to_string(&text).unwrap();
+    assert!(kept.contains("clients = 1\n"), "{kept}");
+    let pages = Pages::over(&ours);
+    for changed in
+        [kept.replace("clients = 1\n", "clients = 0\n"), kept.clone() + "[evil]\n", kept + "no TOML"]
+    {
+        fs::write(&text, changed).unwrap();
+        let refused = pages.post("/again/theirs");
+        assert!(!refused.contains("May it do this?") && !refused.contains("accept="), "{refused}");
+        for command in [
+            &["repeat", "results/theirs", "-o", "again"][..],
+            &["repeat", "results/theirs", "-o", "again", "--allow-commands"],
+            &["run", "--resume", "results/theirs"],
+            &["run", "--resume", "results/theirs", "--allow-commands"],
+            &["why", "results/theirs"],
+        ] {
+            let said = ours.run(command).expect(1).stderr;
+            let is_named = said.contains("does not accept it") || said.contains("experiment.toml:");
+            assert!(is_named && !said.contains("--allow-commands"), "{command:?}: {said}");
+            assert!(!log.exists() && !ours.path("again").exists(), "{said}");
+        }
+    }
+    pages.end();
     ours.expect_clean();
 }
 

@@ -163,6 +163,7 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
     let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
     ExperimentArgs {
         experiment: args.experiment.clone(),
+        allow_commands: args.allow_commands.clone(),
         labels: args.labels.clone(),
         clients: args.clients.or(usual).into_iter().collect(),
         threads: args.threads.into_iter().collect(),

@@ -58,7 +58,7 @@ impl WhyArgs {
             time: Span { ms: TIME_MS },
             measure: Span { ms: MEASURE_MS },
             allow_changes: run.allow_changes,
-            allow_commands: run.allow_commands.clone(),
+            allow_commands: run.experiment.allow_commands.clone(),
             output: None,
             yes: run.yes,
             quiet: run.quiet,

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serve::{Again, Consent, Question};
 
 use super::expect_ours_alone;
-use crate::front::ask::{Ask, Wanted};
+use crate::front::ask::{Allowed, Ask, Wanted};
 
 /// How long an experiment that cannot begin is waited for: its reason is shown.
 const BEGIN_MAX: Duration = Duration::from_secs(20);
@@ -192,7 +192,7 @@ fn asked(refusal: &Refusal) -> Result<Again> {
 /// The option by which the command line gives a consent.
 fn option(consent: &Consent) -> String {
     match consent {
-        Consent::Commands(list) => format!("--allow-commands={list}"),
+        Consent::Commands(list) => Allowed::List(list.clone()).option(),
         Consent::Size => "--yes".to_string(),
     }
 }
