@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Hexadecimal digits of the number of a list: nobody finds two lists that have the same.
 const NUMBER_DIGITS: usize = 32;
 
-/// What is asked for.
+/// The option that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wanted {

@@ -571,7 +571,8 @@ mod tests {
 
     #[test]
     fn a_resumed_experiment_refuses_what_it_would_ignore() {
-        const REMAINING: [&str; 7] = ["experiment", "scripts", "defines", "set", "nats", "creds", "ca"];
+        const REMAINING: [&str; 8] =
+            ["experiment", "allow_commands", "scripts", "defines", "set", "nats", "creds", "ca"];
         let options = ExperimentArgs::augment_args(clap::Command::new("run"));
         for id in options.get_arguments().map(|option| option.get_id().as_str()) {
             assert!(WHAT_IS_ASKED.contains(&id) != REMAINING.contains(&id), "{id}");

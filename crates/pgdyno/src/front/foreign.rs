@@ -4,6 +4,8 @@
 //! whose report says how to run it.
 
 mod found;
+#[cfg(test)]
+mod sample;
 mod thing;
 
 use std::collections::BTreeSet;

@@ -141,7 +141,7 @@ fn results_of_ones_own_are_resumed_without_a_question_and_no_copy_or_change_of_t
     let said = resume().expect(1).stderr;
     assert!(called.take() && !said.contains("somebody else"), "{said}");
     place.run(&["run", "out/experiment.toml", "-o", "new"]).expect(1);
-    assert!(called.take(), "the file of one's own results");
+    assert!(called.take(), "the file of your own results");
     fs::rename(place.path("out"), place.path("moved")).unwrap();
     fs::rename(place.path("moved"), place.path("out")).unwrap();
     resume().expect(1);

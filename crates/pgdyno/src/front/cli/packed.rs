@@ -104,7 +104,7 @@ pub(crate) struct RepeatArgs {
     /// Compare even if the load, the data or durability differ.
     #[arg(long)]
     pub(crate) force: bool,
-    /// Print as JSON.
+    /// Print as JSON, also the list of what needs a consent that is missing.
     #[arg(long)]
     pub(crate) json: bool,
     /// Ask nothing, and accept plans of more than 100 runs or longer than a day.

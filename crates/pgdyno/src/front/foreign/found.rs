@@ -164,7 +164,7 @@ pub(super) fn driver_lists(experiment: &Experiment) -> Vec<String> {
 mod tests {
     use model::experiment::script::CaseScript;
 
-    use super::super::thing::sample::a_case;
+    use super::super::sample::a_case;
     use super::*;
 
     #[test]

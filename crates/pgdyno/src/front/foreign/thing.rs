@@ -283,24 +283,8 @@ impl Thing {
 }
 
 #[cfg(test)]
-pub(super) mod sample {
-    use model::experiment::case::{ServerSpec, WorkloadKind, WorkloadSpec};
-    use model::load::Window;
-
-    use super::*;
-
-    pub(in crate::front::foreign) fn a_case() -> Case {
-        Case::of(
-            ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
-            WorkloadSpec::of(WorkloadKind::Tpcb, 1),
-            Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
-        )
-    }
-}
-
-#[cfg(test)]
 mod tests {
-    use super::sample::a_case;
+    use super::super::sample::a_case;
     use super::*;
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) struct Original {
     origin: Option<String>,
 }
 
-/// What is repeated.
+/// The experiment that is repeated.
 pub(super) struct Stored {
     /// All of the plan, or what one origin measured.
     pub(super) part: Part,

@@ -14,7 +14,7 @@ use crate::front::cli::packed::RepeatArgs;
 use crate::front::foreign::Ours;
 use crate::front::{secrets, setup};
 
-/// What chooses the servers.
+/// The options that choose servers.
 pub(super) struct Chosen<'a> {
     /// The targets that have got their address.
     pub(super) moved: &'a BTreeSet<String>,
