@@ -131,6 +131,22 @@ fn results_of_a_stranger_are_resumed_and_explained_only_after_all_they_would_exe
 }
 
 #[test]
+fn results_that_were_fetched_from_a_store_are_a_strangers_and_those_merged_of_ones_own_are_not() {
+    let (place, other, pg) = (Place::new(), Place::new(), Pg::shared());
+    let called = Called::measured(&place, &pg.admin_target(&pg.database()));
+    let store = pg.admin_target(&pg.database());
+    place.run(&["push", &store, "out"]).expect(0);
+    other.run(&["report", "--store", &store, "out"]).expect(0);
+    expect_shown(other.run(&["run", "--resume", "results/out"]), &called, "fetched from a store");
+    expect_shown(other.run(&["why", "results/out"]), &called, "fetched from a store");
+
+    place.run(&["merge", "out", "second", "-o", "merged"]).expect(0);
+    // Nothing limits three transactions.
+    let said = place.run(&["why", "merged"]).expect(1).stderr;
+    assert!(said.contains("no limiter is known") && !said.contains("somebody else"), "{said}");
+}
+
+#[test]
 fn results_of_ones_own_are_resumed_without_a_question_and_no_copy_or_change_of_them() {
     let (place, pg) = (Place::new(), Pg::shared());
     let called = Called::measured(&place, &pg.admin_target(&pg.database()));
