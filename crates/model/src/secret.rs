@@ -3,9 +3,12 @@
 //! A name marks a whole value as secret, a pattern a part of a text. The mark `(hidden 1a2b3c)` contains a digest keyed
 //! with something only this user has, so that different values remain different and nobody can test guesses against it.
 
+mod commands;
 mod json;
 mod patterns;
 mod seal;
+mod tokens;
+mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,7 +34,7 @@ pub const SETTINGS: [&str; 8] = [
 ];
 
 /// Words in a name whose value is secret.
-const WORDS: [&str; 15] = [
+const WORDS: [&str; 24] = [
     "password",
     "passwd",
     "passphrase",
@@ -45,19 +48,37 @@ const WORDS: [&str; 15] = [
     "account_key",
     "accountkey",
     "private_key",
+    "privatekey",
+    "auth_key",
+    "authkey",
+    "encryption_key",
+    "encryptionkey",
+    "master_key",
+    "signing_key",
+    "subscription_key",
+    "rediscli_auth",
     "scram_client_key",
     "scram_server_key",
 ];
 
 /// Names with such a word that describe how secrets are handled and contain none.
-const HARMLESS_NAMES: [&str; 6] = [
+const HARMLESS_NAMES: [&str; 8] = [
     "password_encryption",
     "md5_password_warnings",
     "min_password_length",
     "password_required",
     "ssl_passphrase_command_supports_reload",
     "scram_iterations",
+    "bypass",
+    "compass",
 ];
+
+/// Ends of names that say where a secret is, or something about it.
+const HARMLESS_ENDS: [&str; 10] =
+    ["_file", "_path", "_env", "_stdin", "_fd", "_ttl", "_type", "_url", "_length", "tokens"];
+
+/// Ends of names whose value is secret: weaker words, which a number may follow that counts something.
+const WEAK_ENDS: [&str; 5] = ["pass", "pwd", "pw", "jwt", "userpwd"];
 
 /// Values that are not secret, whatever the name.
 const HARMLESS_VALUES: [&str; 9] =
@@ -111,7 +132,29 @@ pub fn holds_password(name: &str, text: &str) -> bool {
 fn is_secret_word(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");
     let last = name.rsplit('.').next().unwrap_or_default();
-    !HARMLESS_NAMES.contains(&last) && WORDS.iter().any(|word| last.contains(word))
+    let is_harmless = HARMLESS_NAMES.contains(&last) || HARMLESS_ENDS.iter().any(|end| last.ends_with(end));
+    !is_harmless && (WORDS.iter().any(|word| last.contains(word)) || ends_weakly(last))
+}
+
+/// Whether a name, in lower case, ends in a weak word of its own, or in `pass`.
+fn ends_weakly(name: &str) -> bool {
+    let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    WEAK_ENDS.contains(&last) || last.ends_with("pass")
+}
+
+/// Whether a value of such a name is none: a count, or a directory (`PWD`).
+fn is_harmless_for(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_strong = WORDS.iter().any(|word| name.replace('-', "_").contains(word));
+    let is_count = value.len() < 4 && value.bytes().all(|byte| byte.is_ascii_digit());
+    !is_strong && (is_count || (name.ends_with("pwd") && value.starts_with('/')))
+}
+
+/// Whether a value is a variable of the environment, or one of a shell's own: `$PGPASSWORD`, `${TOKEN}`, `$1`.
+fn is_environment(value: &str) -> bool {
+    let Some(name) = value.strip_prefix('$') else { return false };
+    let name = name.trim_start_matches('{').trim_end_matches('}');
+    name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn is_secret_name(name: &str) -> bool {
@@ -146,9 +189,17 @@ type Marker<'a> = &'a mut dyn FnMut(&str) -> String;
 
 fn hide_value_by<'a>(name: &str, text: &'a str, mark: Marker) -> Cow<'a, str> {
     match patterns::may_be_secret(name) && is_secret_name(name) && !is_harmless(text) {
-        true => Cow::Owned(mark(text)),
-        false => patterns::hide(text, mark),
+        true if !is_harmless_for(name, text) => Cow::Owned(mark(text)),
+        _ => patterns::hide(text, mark),
     }
+}
+
+/// The words of a command without their secrets; `None` if they have none.
+pub fn hide_words(words: &[String]) -> Option<Vec<String>> {
+    let parts: Vec<Cow<str>> = words.iter().map(|word| hide_text(word)).collect();
+    let is_hidden = parts.iter().any(|part| matches!(part, Cow::Owned(_)));
+    let hidden = commands::hide_list(&parts, &mut mark);
+    hidden.or_else(|| is_hidden.then(|| parts.into_iter().map(Cow::into_owned).collect()))
 }
 
 /// The secrets of a text, to be put back where they were hidden.
@@ -186,12 +237,13 @@ impl Revealed {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const KEY: [u8; 32] = [7; 32];
 
-    fn with_key() {
+    /// Marks have a key in tests, too; call it before anything is hidden.
+    pub(crate) fn with_key() {
         set_key_source(|| Some(KEY));
     }
 
@@ -233,6 +285,11 @@ mod tests {
             "https://a.blob.example/x?sv=1&sig=S3cret",
             "x?X-Amz-Signature=S3cret",
             "-----BEGIN RSA PRIVATE KEY-----\nS3cret\n-----END RSA PRIVATE KEY-----",
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0\n\nS3cret\n-----END RSA PRIVATE KEY-----",
+            "-----BEGIN PGP PRIVATE KEY BLOCK-----\nS3-S3cret\n-----END PGP PRIVATE KEY BLOCK-----",
+            "Authorization: AWS4-HMAC-SHA256 Credential=S3cret/x, Signature=S3cret",
+            "{\"apiKey\": \"S3cret\", \"db_pass\": \"S3cret\"}",
+            "Server=h;Uid=u;Pwd=S3cret",
             "'SCRAM-SHA-256$4096:S3cretS3cret==$S3cret=:S3cret='",
             "DETAIL:  The failed archive command was: curl -u a:S3cret x",
             "LOG:  parameter \"archive_command\" changed to \"curl -u a:S3cret x\"",
@@ -266,6 +323,11 @@ mod tests {
             "host all all 127.0.0.1/32 password",
             "ssl_passphrase_command_supports_reload = off",
             "primary_conninfo = (hidden 1a2b3c)",
+            "the first runs pass 'x', and pass 2 follows",
+            "password_file = /etc/exporter.pass, token_env = EXPORTER",
+            "PGPASSWORD=$PGPASSWORD psql",
+            "Asia/Kolkata, Authorization failed, a cookie, key: x",
+            "n_pass = 2",
         ] {
             assert_eq!(hidden(text), text);
         }
@@ -304,6 +366,10 @@ mod tests {
     fn hidden_values_are_restored_from_a_text_that_has_them() {
         with_key();
         let given = r#"{"settings": {"primary_conninfo": ["a\"b", "c"]}, "script": "alter role u password 'S3cret'"}"#;
+        let hidden = hide_json(given);
+        assert!(!hidden.contains("S3cret") && is_marked(&hidden), "{hidden}");
+        assert_eq!(Revealed::of_json(given).put_back(&hidden), given);
+        let given = r#"{"before_run": ["curl", "-u", "bob:S3cret", "-H", "apikey: S3cret 2"], "via": ["sh", "-c", "sshpass -p S3cret ssh h"]}"#;
         let hidden = hide_json(given);
         assert!(!hidden.contains("S3cret") && is_marked(&hidden), "{hidden}");
         assert_eq!(Revealed::of_json(given).put_back(&hidden), given);

@@ -1,16 +1,18 @@
 //! Strings within JSON: replaced in place, so that order, numbers and layout stay as written.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use super::{Marker, hide_value_by, mark, patterns};
+use super::{Marker, commands, hide_value_by, mark, patterns};
 
-/// JSON, or JSON lines, without the secrets in its strings. The key counts as the name of a setting.
+/// JSON, or JSON lines, without the secrets in its strings. The key counts as the name of a setting, and a list of strings may
+/// be the words of a command.
 pub fn hide_json(text: &str) -> Cow<'_, str> {
     hide_by(text, &mut mark)
 }
 
 pub(super) fn hide_by<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
-    map_strings(text, &mut |keys, value| {
+    let hidden = map_strings(text, &mut |keys, value| {
         let hidden = match keys.name() {
             Some(name) => hide_value_by(name, value, mark),
             None => patterns::hide(value, mark),
@@ -19,7 +21,57 @@ pub(super) fn hide_by<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
             Cow::Owned(hidden) => Some(hidden),
             Cow::Borrowed(_) => None,
         }
-    })
+    });
+    match hide_lists(&hidden, mark) {
+        Cow::Owned(more) => Cow::Owned(more),
+        Cow::Borrowed(_) => hidden,
+    }
+}
+
+/// JSON without the secrets that only the words before them in the same list show.
+fn hide_lists<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
+    let bytes = text.as_bytes();
+    let (mut changed, mut done, mut at) = (String::new(), 0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at),
+            b'[' => {
+                let list = strings_of(text, at + 1);
+                let words: Vec<Cow<str>> = list.iter().map(|(_, word)| word.clone()).collect();
+                let hidden = commands::hide_list(&words, mark).unwrap_or_default();
+                for ((place, _), new) in list.iter().zip(hidden).filter(|((_, word), new)| word != new) {
+                    changed.push_str(&text[done..place.start]);
+                    changed.push_str(&serde_json::Value::String(new).to_string());
+                    done = place.end;
+                }
+                at = list.last().map_or(at + 1, |(place, _)| place.end);
+            }
+            _ => at += 1,
+        }
+    }
+    if done == 0 { Cow::Borrowed(text) } else { Cow::Owned(changed + &text[done..]) }
+}
+
+/// The strings of a list that has at least two and nothing else, with their places.
+fn strings_of(text: &str, from: usize) -> Vec<(Range<usize>, Cow<'_, str>)> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = from;
+    loop {
+        at += text[at..].len() - text[at..].trim_start().len();
+        if bytes.get(at) != Some(&b'"') {
+            return Vec::new();
+        }
+        let end = end_of_string(bytes, at);
+        let Some(word) = string_of(&text[at..end]) else { return Vec::new() };
+        found.push((at..end, word));
+        at = end + text[end..].len() - text[end..].trim_start().len();
+        match bytes.get(at) {
+            Some(b',') => at += 1,
+            Some(b']') if found.len() > 1 => return found,
+            _ => return Vec::new(),
+        }
+    }
 }
 
 /// The keys above a string, the outermost first; none for an element of a list at the top level.
@@ -128,6 +180,8 @@ mod tests {
             "{\"a\": \"password='x\\\"y\\u0041'\"}\n[\"é\"]\n",
             "{\"a\": \"password='(hidden 4)'\"}\n[\"é\"]\n",
         );
+        check(r#"{"a": ["x", "-u", "b:c\nd"], "e": []}"#, r#"{"a": ["x", "-u", "b:(hidden 3)"], "e": []}"#);
+        check(r#"[["x", "--password", "c"], 1, ["-p", "c"]]"#, r#"[["x", "--password", "(hidden 1)"], 1, ["-p", "c"]]"#);
         check(r#"{"host=h password=x": 1}"#, r#"{"host=h password=(hidden 1)": 1}"#);
     }
 

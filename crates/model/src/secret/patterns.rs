@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 
 use regex_lite::{Captures, Regex};
 
-use super::{Marker, SETTINGS, is_harmless, is_secret_word};
+use super::{MARK, Marker, SETTINGS, commands, ends_weakly, is_environment, is_harmless, is_harmless_for, is_secret_word, tokens};
 
 /// A name that may be that of a secret, up to what follows it.
-const NAME: &str = r"(?P<name>[a-z0-9_.\-]*(?:pass|secret|token|credential|key)[a-z0-9_.\-]*)";
+const NAME: &str = r"(?P<name>[a-z0-9_.\-]*(?:pass|secret|token|credential|key|pwd|pw|jwt|auth)[a-z0-9_.\-]*)";
 
 /// A quoted text with its content as `value`: nested in single quotes, escaped with backslashes, in SQL's quotes, in
 /// double quotes, or between dollars. A missing end is the end of the text.
@@ -41,7 +41,7 @@ const QUOTES: &str = r#"'"\$"#;
 /// For each pattern, the first matching group of [`GROUPS`] is hidden.
 static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     let settings = SETTINGS.join("|");
-    let words = &["pass", "secret", "token", "credential", "key"];
+    let words = &["pass", "secret", "token", "credential", "key", "pw", "jwt", "auth"];
     let pattern = |needles: &'static [&'static str], signs: &'static str, text: &str| Pattern {
         needles,
         signs,
@@ -71,13 +71,31 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         pattern(
             &["authorization"],
             "",
-            r#"\bauthorization["']?\s*[:=]\s*["']?(?:[a-z]+[ \t]+)?(?P<bare>[^\s'"]+)"#,
+            r#"\bauthorization["']?\s*[:=]\s*["']?(?:[a-z][a-z0-9\-]*[ \t]+)?(?P<bare>[^\s'"]+)"#,
         ),
+        // The header of a request that is signed or digested.
+        pattern(&["signature=", "response="], "", r#"\b(?:signature|response)="?(?P<bare>[^\s'",&]+)"#),
+        // X-Api-Key: x. Without a hyphen, a name and a colon are part of a sentence as often.
+        pattern(
+            words,
+            ":",
+            r#"\b(?P<name>[a-z0-9_]+-[a-z0-9_\-]*(?:pass|secret|token|credential|key)[a-z0-9_\-]*|(?:pass|secret|token|credential|key)[a-z0-9_]*-[a-z0-9_\-]+|apikey|api_key)\s*:[ \t]*(?P<bare>[^\s'"\\<>`:][^\s'"\\<>`]*)"#,
+        ),
+        pattern(&["cookie"], ":", r#"\bcookie\s*:[ \t]*(?P<bare>[^'"\\\n]+)"#),
         pattern(&["bearer"], "", r"\bbearer\s+(?P<bare>[a-z0-9._~+/=\-]{16,})"),
-        pattern(&["akia", "asia"], "", r"\b(?P<bare>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
+        pattern(tokens::NEEDLES, "", &tokens::pattern()),
         // Addresses that grant access by themselves.
-        pattern(&["sig"], "=", r#"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<bare>[^&\s'"]+)"#),
-        pattern(&["private key"], "", r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?P<bare>[^-]*)"),
+        pattern(
+            &["sig", "key=", "code=", "auth="],
+            "=",
+            r#"[?&](?:sig|signature|x-amz-signature|x-goog-signature|key|code|auth)=(?P<bare>[^&\s'"]+)"#,
+        ),
+        // Its lines may have hyphens of their own.
+        pattern(
+            &["private key"],
+            "",
+            r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?P<bare>.+?)(?:-----END|\z)",
+        ),
         // The stored form of a password on the server.
         pattern(&["scram-sha-256$"], "", r#"\bSCRAM-SHA-256\$(?P<bare>[^\s'"]+)"#),
         pattern(&["md5"], "", r"\bmd5(?P<bare>[0-9a-f]{32})\b"),
@@ -85,15 +103,20 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 });
 
 /// Each needle, and each name of a secret, contains one of these.
-const TRACES: [&[u8]; 17] = [
-    b"conn", b"ldap_", b"command", b"pass", b"secr", b"toke", b"cred", b"key", b"://", b"http", b"auth",
-    b"bear", b"akia", b"asia", b"sig", b"scra", b"md5",
+const TRACES: [&[u8]; 20] = [
+    b"conn", b"ldap_", b"command", b"pass", b"secr", b"toke", b"cred", b"key", b"pw", b"jwt", b"://", b"http",
+    b"auth", b"bear", b"sig", b"response=", b"code=", b"cookie", b"scra", b"md5",
 ];
+
+/// Those, and what tokens begin with.
+fn traces() -> impl Iterator<Item = &'static [u8]> {
+    TRACES.into_iter().chain(tokens::NEEDLES.iter().map(|needle| needle.as_bytes()))
+}
 
 /// The pairs of bytes with which a trace begins, in small and capital letters, as bits.
 static BEGINNINGS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let mut bits = vec![0; (1 << 16) / 64];
-    for trace in TRACES {
+    for trace in traces() {
         let both = |at: usize| [trace[at], trace[at].to_ascii_uppercase()];
         for pair in both(0).into_iter().flat_map(|first| both(1).map(|second| pair(first, second))) {
             bits[pair / 64] |= 1 << (pair % 64);
@@ -114,19 +137,25 @@ pub(super) fn may_be_secret(text: &str) -> bool {
         beginnings[pair / 64] >> (pair % 64) & 1 == 1
     };
     let is_trace = |at: usize| {
-        let begins = |trace: &&[u8]| {
+        let begins = |trace: &[u8]| {
             bytes.get(at..at + trace.len()).is_some_and(|part| part.eq_ignore_ascii_case(trace))
         };
-        TRACES.iter().any(begins)
+        traces().any(begins)
     };
     bytes.windows(2).enumerate().any(|(at, two)| is_beginning(two) && is_trace(at))
 }
 
 /// `text` with each secret replaced by its mark.
 pub(super) fn hide<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
-    if !may_be_secret(text) {
-        return Cow::Borrowed(text);
+    let may_be_secret = may_be_secret(text);
+    let hidden = if may_be_secret { hide_patterns(text, mark) } else { Cow::Borrowed(text) };
+    match commands::hide(&hidden, may_be_secret, mark) {
+        Cow::Owned(more) => Cow::Owned(more),
+        Cow::Borrowed(_) => hidden,
     }
+}
+
+fn hide_patterns<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let mut hidden = Cow::Borrowed(text);
     for pattern in PATTERNS.iter() {
@@ -171,8 +200,17 @@ fn secret_in(found: &Captures) -> Option<std::ops::Range<usize>> {
     }
     let value = GROUPS.iter().find_map(|group| found.name(group))?;
     let before = found.get(0)?.as_str().get(..value.start() - found.get(0)?.start())?;
-    let is_variable = found.name("name").is_some() && is_variable(before, value.as_str());
-    (!is_variable && !is_harmless(value.as_str())).then(|| value.range())
+    let is_none = |name: &str| {
+        // A sentence says that tests pass "so"; a shell, that a word comes from elsewhere.
+        let is_said = ends_weakly(&name.to_ascii_lowercase()) && !before.contains(['=', ':']);
+        is_said
+            || is_variable(before, value.as_str())
+            || is_environment(value.as_str())
+            || is_harmless_for(name, value.as_str())
+    };
+    let is_none = found.name("name").is_some_and(|name| is_none(name.as_str()));
+    let is_hidden = value.as_str().contains(MARK);
+    (!is_none && !is_hidden && !is_harmless(value.as_str())).then(|| value.range())
 }
 
 /// Whether a value is a parameter of a statement or a variable of a script: `token = $1`, `token = :token`. A password
