@@ -181,8 +181,10 @@ fn secrets_of(words: &[&str], is_list: bool) -> Vec<(usize, Range<usize>)> {
             None => None,
         };
         let value = |(further, range): &(usize, Range<usize>)| &words[at + further][range.clone()];
-        let is_named = |found: &(usize, Range<usize>)| is_list || found.1.start > 0 || !has(PROSE, value(found));
-        if let Some((further, range)) = secret.filter(|found| !is_no_secret(value(found)) && is_named(found)) {
+        let is_named =
+            |found: &(usize, Range<usize>)| is_list || found.1.start > 0 || !has(PROSE, value(found));
+        if let Some((further, range)) = secret.filter(|found| !is_no_secret(value(found)) && is_named(found))
+        {
             found.push((at + further, range));
             // The value is no option.
             at += further;
@@ -215,7 +217,8 @@ fn option_of(word: &str) -> Option<Given<'_>> {
         return Some(Given { word, name: "/p", value_at: Some(0) });
     }
     let name = word.split(['=', ':']).next().unwrap_or_default();
-    let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let is_plain =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     if !is_option || (!is_plain(name) && name.starts_with("--")) {
         return None;
     }
@@ -306,7 +309,8 @@ fn part_of(value: &str, part: Part) -> Option<Range<usize>> {
         Part::Header => {
             let (name, text) = value.split_once(':')?;
             let name = name.trim_start_matches(['\'', '"', '\\']).trim();
-            let is_secret = is_secret_word(name) || HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
+            let is_secret =
+                is_secret_word(name) || HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
             let spaces = text.len() - text.trim_start().len();
             return is_secret.then(|| unquoted(value, value.len() - text.len() + spaces));
         }
@@ -328,7 +332,8 @@ fn unquoted(value: &str, from: usize) -> Range<usize> {
 
 /// Whether a value is no secret: there is none, it was hidden, or it only says where a secret is.
 fn is_no_secret(value: &str) -> bool {
-    let is_given_elsewhere = value.starts_with("$(") || value.starts_with('<') || super::is_environment(value);
+    let is_given_elsewhere =
+        value.starts_with("$(") || value.starts_with('<') || super::is_environment(value);
     is_harmless(value) || is_given_elsewhere
 }
 
@@ -344,7 +349,11 @@ mod tests {
         let list = serde_json::to_string(&words).unwrap();
         let quoted = command.replace('"', "\\\"");
         let within = format!("hooks.before_run: `ssh -p 22 h \"{quoted}\"` failed");
-        [hide_text(command).into_owned(), crate::secret::hide_json(&list).into_owned(), hide_text(&within).into_owned()]
+        [
+            hide_text(command).into_owned(),
+            crate::secret::hide_json(&list).into_owned(),
+            hide_text(&within).into_owned(),
+        ]
     }
 
     fn check(command: &str, is_secret: bool) {

@@ -181,7 +181,10 @@ mod tests {
             "{\"a\": \"password='(hidden 4)'\"}\n[\"é\"]\n",
         );
         check(r#"{"a": ["x", "-u", "b:c\nd"], "e": []}"#, r#"{"a": ["x", "-u", "b:(hidden 3)"], "e": []}"#);
-        check(r#"[["x", "--password", "c"], 1, ["-p", "c"]]"#, r#"[["x", "--password", "(hidden 1)"], 1, ["-p", "c"]]"#);
+        check(
+            r#"[["x", "--password", "c"], 1, ["-p", "c"]]"#,
+            r#"[["x", "--password", "(hidden 1)"], 1, ["-p", "c"]]"#,
+        );
         check(r#"{"host=h password=x": 1}"#, r#"{"host=h password=(hidden 1)": 1}"#);
     }
 

@@ -5,10 +5,14 @@ use std::sync::LazyLock;
 
 use regex_lite::{Captures, Regex};
 
-use super::{MARK, Marker, SETTINGS, commands, ends_weakly, is_environment, is_harmless, is_harmless_for, is_secret_word, tokens};
+use super::{
+    MARK, Marker, SETTINGS, commands, ends_weakly, is_environment, is_harmless, is_harmless_for,
+    is_secret_word, tokens,
+};
 
 /// A name that may be that of a secret, up to what follows it.
-const NAME: &str = r"(?P<name>[a-z0-9_.\-]*(?:pass|secret|token|credential|key|pwd|pw|jwt|auth)[a-z0-9_.\-]*)";
+const NAME: &str =
+    r"(?P<name>[a-z0-9_.\-]*(?:pass|secret|token|credential|key|pwd|pw|jwt|auth)[a-z0-9_.\-]*)";
 
 /// A quoted text with its content as `value`: nested in single quotes, escaped with backslashes, in SQL's quotes, in
 /// double quotes, or between dollars. A missing end is the end of the text.
@@ -104,8 +108,26 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 
 /// Each needle, and each name of a secret, contains one of these.
 const TRACES: [&[u8]; 20] = [
-    b"conn", b"ldap_", b"command", b"pass", b"secr", b"toke", b"cred", b"key", b"pw", b"jwt", b"://", b"http",
-    b"auth", b"bear", b"sig", b"response=", b"code=", b"cookie", b"scra", b"md5",
+    b"conn",
+    b"ldap_",
+    b"command",
+    b"pass",
+    b"secr",
+    b"toke",
+    b"cred",
+    b"key",
+    b"pw",
+    b"jwt",
+    b"://",
+    b"http",
+    b"auth",
+    b"bear",
+    b"sig",
+    b"response=",
+    b"code=",
+    b"cookie",
+    b"scra",
+    b"md5",
 ];
 
 /// Those, and what tokens begin with.

@@ -91,7 +91,9 @@ mod tests {
         crate::secret::tests::with_key();
         for Token { needles, examples: (token, kept), .. } in TOKENS {
             assert!(needles.iter().any(|needle| token.to_lowercase().contains(needle)), "{token}");
-            for text in [token.to_string(), format!("curl -d x={token}&y=z https://h"), format!("(\"{token}\")")] {
+            for text in
+                [token.to_string(), format!("curl -d x={token}&y=z https://h"), format!("(\"{token}\")")]
+            {
                 let hidden = hide_text(&text);
                 assert!(!hidden.contains(token) && hidden.contains("(hidden"), "{text}: {hidden}");
             }

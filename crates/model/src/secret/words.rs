@@ -67,7 +67,9 @@ fn word_at(bytes: &[u8], at: usize) -> (usize, usize, usize) {
         let opens = end == at || matches!(bytes[end - 1], b'=' | b':' | b',');
         match quoted_at(bytes, end).filter(|_| opens) {
             // Nothing follows, or it is no part of the word.
-            Some((inner, closing, next)) if end == at && is_over(bytes, next) => return (inner, closing, next),
+            Some((inner, closing, next)) if end == at && is_over(bytes, next) => {
+                return (inner, closing, next);
+            }
             Some((_, _, next)) => end = next,
             None => end += 1,
         }

@@ -83,7 +83,7 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Write records of stored runs as CSV, JSON or Parquet, for your own analysis: seconds, intervals, readings.
     Export(ExportArgs),
-    /// Pack results into one compressed file without secrets, to attach to an issue.
+    /// Pack results into one compressed file to attach to an issue, and show the commands that it contains.
     Pack(PackArgs),
     /// Store results in a PostgreSQL schema, for SQL, dashboards and change points; --store of other commands reads them back.
     Push(PushArgs),

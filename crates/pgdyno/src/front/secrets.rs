@@ -230,7 +230,11 @@ pub(crate) fn expect_no_password(option: &str, setting: &str) -> Result<()> {
 fn holds_password(key: &str, value: &Value) -> bool {
     match value {
         Value::String(text) => secret::holds_password(key, text),
-        Value::Array(all) => all.iter().any(|value| holds_password(key, value)),
+        Value::Array(all) => {
+            // They may be the words of a command.
+            let words: Vec<String> = all.iter().filter_map(Value::as_str).map(str::to_string).collect();
+            all.iter().any(|value| holds_password(key, value)) || secret::hide_words(&words).is_some()
+        }
         Value::Table(table) => table.iter().any(|(key, value)| holds_password(key, value)),
         _ => false,
     }
@@ -374,6 +378,9 @@ mod tests {
         check("server.source=ssh://git@h:22/x", false);
         check("experiment.description=see http://h:80/a and mail x@y", false);
         check("workload.defines.password=S3cret", true);
+        check("hooks.before_run=[\"curl\", \"-u\", \"bob:S3cret\", \"https://h\"]", true);
+        check("hooks.before_run=[\"sudo\", \"-u\", \"bob\", \"psql\", \"-p\", \"5432\"]", false);
+        check("server.restart=[\"sshpass\", \"-p\", \"S3cret\", \"ssh\", \"h\"]", true);
     }
 
     #[test]

@@ -247,6 +247,84 @@ fn a_password_among_the_options_is_refused_and_not_repeated() {
     expect_quiet(&place.run(&["plan", &torn]).expect(1));
 }
 
+/// Commands that hold the canary as a word, in a header, after a colon, in a variable; and beside it what is no secret.
+const COMMANDS: &str = r#"
+[hooks]
+before_case = ["sh", "-c", "true psql -p 5432 -U kept_user; true DB_PASS=S3cretPw-canary curl -fsu bob:S3cretPw-canary https://h"]
+before_run = ["true", "--password", "S3cretPw-canary", "-H", "X-Api-Key: S3cretPw-canary", "--port", "5432"]
+after_run = ["sh", "-c", "true sshpass -p S3cretPw-canary ssh -p 2222 kept_host 'PRIVATE-TOKEN: S3cretPw-canary'"]
+after_case = ["true", "-u", "bob:S3cretPw-canary", "ghp_S3cretPwcanary", "-u", "kept_user", "https://h/?private_token=S3cretPw-canary"]
+"#;
+
+#[test]
+fn secrets_among_the_words_of_commands_get_nowhere_and_are_given_again() {
+    let place = place();
+    place.write("one.sql", "\\shell true --token S3cretPw-canary\nSELECT 1;\n");
+    let two = EXPERIMENT.replace("repeats = 1", "repeats = 2").replace("\"2s\"", "\"4s\"");
+    let experiment = format!("{two}{COMMANDS}");
+    place.write("canary.toml", &experiment);
+    for args in [&["plan", "canary.toml", "--json"][..], &["plan", "canary.toml"]] {
+        let planned = place.run(args).expect(0);
+        expect_quiet(&planned);
+        assert!(planned.stdout.contains("kept_user"), "{}", planned.stdout);
+    }
+    let running = start(&place, &["run", "canary.toml", "-o", "out"]);
+    place.wait_for_load("out", 1);
+    running.signal(Signal::SIGINT);
+    expect_quiet(&running.wait().expect(2));
+
+    // Each mark is a value that has to be given again, and the same.
+    let refused = place.run(&["run", "--resume", "out"]).expect(1);
+    assert!(refused.stderr.contains("give the same experiment again"), "{}", refused.stderr);
+    place.write("other.toml", &experiment.replace(CANARY, "S3cretPw-other"));
+    let refused = place.run(&["run", "--resume", "out", "other.toml"]).expect(1);
+    assert!(refused.stderr.contains("has another value"), "{}", refused.stderr);
+    expect_quiet(&start(&place, &["run", "--resume", "out", "canary.toml"]).wait().expect(0));
+    assert!(place.results("out").runs.iter().all(|run| run.record.state == RunState::Completed));
+    expect_closed(&place.path("out"));
+
+    let packed = place.run(&["pack", "out", "--all"]).expect(0);
+    expect_quiet(&packed);
+    for part in [
+        "hooks.before_run: true --password '(hidden ",
+        "ssh -p 2222 kept_host",
+        "\\shell true --token (hidden ",
+    ] {
+        assert!(packed.stderr.contains(part), "{part}: {}", packed.stderr);
+    }
+    place.run(&["unpack", "out.tar.gz", "-o", "unpacked"]).expect(0);
+    expect_closed(&place.path("unpacked"));
+    place.expect_clean();
+}
+
+/// Results that an earlier version wrote, with secrets in its hooks, are packed without them.
+#[test]
+fn a_result_of_an_earlier_version_is_packed_without_the_secrets_in_its_commands() {
+    let place = place();
+    place.write("canary.toml", &format!("{EXPERIMENT}{COMMANDS}"));
+    start(&place, &["run", "canary.toml", "-o", "out"]).wait().expect(0);
+    for name in ["plan.json", "runs/0001/run.json"] {
+        let path = place.path("out").join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains("--port"), "{text}");
+        let before = |text: &str| {
+            let (head, rest) = text.split_once("\"--password\"")?;
+            let (_, tail) = rest.split_once("(hidden ")?;
+            let (_, tail) = tail.split_once(')')?;
+            Some(format!("{head}\"--password\", \"{CANARY}{tail}"))
+        };
+        fs::write(&path, before(&text).expect("the hook is in it")).unwrap();
+    }
+    let packed = place.run(&["pack", "out"]).expect(0);
+    expect_quiet(&packed);
+    for name in ["plan.json", "runs/0001/run.json"] {
+        let told = format!("note: `{name}` held a secret");
+        assert!(packed.stderr.contains(&told), "{}", packed.stderr);
+    }
+    place.run(&["unpack", "out.tar.gz", "-o", "unpacked"]).expect(0);
+    expect_closed(&place.path("unpacked"));
+}
+
 /// Files below `dir` that are core files, or have the canary in them.
 fn left_by_a_crash(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());

@@ -1,5 +1,7 @@
 //! `pgdyno pack` and `pgdyno unpack`: results as one file, for somebody else.
 
+mod commands;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -33,15 +35,28 @@ pub(crate) fn pack(args: &PackArgs) -> Result<Exit> {
     }
     let size = std::fs::metadata(&to).map_or(0, |facts| facts.len());
     say(&format!(
-        "`{}` holds {}, {} in {}, without passwords; it names {}",
+        "`{}` holds {}, {} in {}; it names {}",
         to.display(),
         plural(packed.files.len(), "file"),
         bytes(packed.bytes() as f64),
         bytes(size as f64),
         names(&args.dir)
     ));
+    say_commands(&commands::commands(&store::read_plan(&args.dir)?));
     print(&format!("{}\n", to.display()))?;
     Ok(Exit::Done)
+}
+
+/// Shows what nobody but the user can judge.
+fn say_commands(commands: &BTreeSet<String>) {
+    let hidden = "passwords and tokens that pgdyno recognizes are hidden in it";
+    if commands.is_empty() {
+        return say(&format!("{hidden}; it contains no commands"));
+    }
+    say(&format!("{hidden}; look at the commands that it contains before you share it:"));
+    for line in commands.iter().flat_map(|command| command.lines()) {
+        say(&format!("  {line}"));
+    }
 }
 
 /// Machines and servers that the results name: no secrets, but not for everybody either.
