@@ -7,15 +7,18 @@
 #
 # OPTIONS go to `pgdyno compare`. The environment:
 #
-#     PGDYNO_PACKAGE   package of pgdyno to install first: a .deb, a .tar.gz or the program, as a file or an https address
+#     PGDYNO_PACKAGE   package of pgdyno to install first: a .deb, a .tar.gz or the program, as a file or an https address; a user or
+#                      token in it (https://USER:TOKEN@..., ...?private_token=TOKEN) is neither shown nor in any program's arguments
 #     PGDYNO_SHA256    hash of that package; required for an address
-#     PGDYNO_SOURCE    repository of PostgreSQL
+#     PGDYNO_SOURCE    repository of PostgreSQL; the same holds for https://USER:TOKEN@...
 #     PGDYNO_RESULTS   directory for the report, a table of the runs and the packed results (comparison)
 #     PGDYNO_FAIL_ON   slower (default) or different
 #     PGDYNO_AGAIN     1: a comparison that fails is measured once more, and fails only if that fails, too
 #
 # Exit codes are those of `pgdyno compare --fail-on`: 0 pass, 4 slower (or different), 2 no verdict, 1 it could not be done.
 set -euo pipefail
+# A shell that traces what it does would show addresses with tokens.
+set +x
 
 say() { printf 'compare: %s\n' "$*" >&2; }
 fail() { say "$*"; summarize "**No comparison:** $*"; exit 1; }
@@ -23,34 +26,77 @@ fail() { say "$*"; summarize "**No comparison:** $*"; exit 1; }
 # The page of the job, where it has one (GitHub Actions).
 summarize() { [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || printf '%s\n\n' "$1" >>"$GITHUB_STEP_SUMMARY"; }
 
+# An address without what may be secret in it: the user, and what follows the path.
+shown() {
+    [[ $1 == *://* ]] || { printf '%s' "$1"; return; }
+    local rest=${1#*://}
+    local authority=${rest%%[/?#]*}
+    # A password that was not encoded may have any sign in it.
+    [[ $rest != *@* || $authority == *@* ]] || { printf '%s://...' "${1%%://*}"; return; }
+    rest=${rest%%[?#]*}
+    printf '%s://%s' "${1%%://*}" "${authority##*@}${rest:${#authority}}"
+}
+
 as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
 
 # --- pgdyno --------------------------------------------------------------------------------------------------------
 
+# Fetches an address into a file. curl reads it on its standard input: everybody on the machine can read arguments.
+fetch() {
+    [[ $1 != *[[:cntrl:]]* ]] || fail "the address of the package has a line break or another control character"
+    local address=${1//\\/\\\\} file=${2//\\/\\\\}
+    printf 'url = "%s"\noutput = "%s"\n' "${address//\"/\\\"}" "${file//\"/\\\"}" |
+        curl -fsSL --retry 3 --proto '=https' --config -
+}
+
 install_pgdyno() {
+    local file package
     [[ -n ${PGDYNO_PACKAGE:-} ]] || return 0
-    local file=$PGDYNO_PACKAGE
+    file=$PGDYNO_PACKAGE
+    package=$(shown "$PGDYNO_PACKAGE")
     if [[ $file == https://* ]]; then
-        [[ -n ${PGDYNO_SHA256:-} ]] || fail "PGDYNO_SHA256 must hold the hash of what $file is to be"
+        [[ -n ${PGDYNO_SHA256:-} ]] || fail "PGDYNO_SHA256 must hold the hash of what $package is to be"
         # What follows the path may be a token, and hides the ending.
         file=${file%%[?#]*}
         file=$place/${file##*/}
-        curl -fsSL --retry 3 --proto '=https' -o "$file" "$PGDYNO_PACKAGE" || fail "cannot fetch $PGDYNO_PACKAGE"
+        fetch "$PGDYNO_PACKAGE" "$file" || fail "cannot fetch $package"
     fi
-    [[ -f $file ]] || fail "there is no package \`$file\` (PGDYNO_PACKAGE)"
+    # What runs from here on does not need it.
+    unset PGDYNO_PACKAGE
+    [[ -f $file ]] || fail "there is no package \`$package\` (PGDYNO_PACKAGE)"
     if [[ -n ${PGDYNO_SHA256:-} ]]; then
-        sha256sum --check --status <<<"$PGDYNO_SHA256  $file" || fail "$PGDYNO_PACKAGE is not what PGDYNO_SHA256 says"
+        sha256sum --check --status <<<"$PGDYNO_SHA256  $file" || fail "$package is not what PGDYNO_SHA256 says"
     fi
     case $file in
         *.deb) as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$(realpath "$file")" >&2 ||
-            fail "cannot install $PGDYNO_PACKAGE" ;;
+            fail "cannot install $package" ;;
         *.tar.gz | *.tgz)
-            tar -xzf "$file" -C "$place" || fail "cannot unpack $PGDYNO_PACKAGE"
+            tar -xzf "$file" -C "$place" || fail "cannot unpack $package"
             file=$(find "$place" -name pgdyno -type f -perm -u+x -print -quit)
-            [[ -n $file ]] || fail "there is no program pgdyno in $PGDYNO_PACKAGE"
+            [[ -n $file ]] || fail "there is no program pgdyno in $package"
             PATH=${file%/*}:$PATH ;;
         *) install -D -m 755 "$file" "$place/bin/pgdyno" && PATH=$place/bin:$PATH ;;
     esac
+}
+
+# Clones PGDYNO_SOURCE. git has its address without the user, whom a file names that nobody else can read.
+clone_source() {
+    local address=$PGDYNO_SOURCE user rest
+    local -a git=(git)
+    [[ $address != *://*\?* ]] || fail "PGDYNO_SOURCE has a query, which git would show; name the user as https://USER:TOKEN@..."
+    if [[ $address =~ ^(https?)://([^/?#]*)@(.*)$ ]]; then
+        user=${BASH_REMATCH[2]} rest=${BASH_REMATCH[3]}
+        address=${BASH_REMATCH[1]}://$rest
+        [[ $user == *:* ]] || user=$user:
+        (umask 077 && printf '%s\n' "${address%%://*}://$user@${rest%%/*}" >"$place/credentials")
+        git+=(-c "credential.helper=" -c "credential.helper=store --file=$place/credentials")
+    fi
+    local code=0
+    GIT_TERMINAL_PROMPT=0 "${git[@]}" clone -q --no-checkout "$address" "$place/source" || code=$?
+    rm -f "$place/credentials"
+    # `build` only looks whether there is one.
+    PGDYNO_SOURCE=$place/source
+    return $code
 }
 
 # --- the sides -----------------------------------------------------------------------------------------------------
@@ -127,7 +173,8 @@ install_pgdyno
 command -v pgdyno >/dev/null || fail "there is no pgdyno; name its package in PGDYNO_PACKAGE"
 version=$(pgdyno --version) || fail "$(command -v pgdyno) does not run; is it what PGDYNO_PACKAGE is to name?"
 if [[ $kind == builds && -n ${PGDYNO_SOURCE:-} ]]; then
-    git clone -q --no-checkout "$PGDYNO_SOURCE" "$place/source" || fail "cannot clone \`$PGDYNO_SOURCE\` (PGDYNO_SOURCE)"
+    source=$(shown "$PGDYNO_SOURCE")
+    clone_source || fail "cannot clone \`$source\` (PGDYNO_SOURCE)"
     options+=(--set "server.source=$place/source")
 fi
 say "$version: A is $base, B is $head"

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use testbed::bin_dir;
 
-use crate::tool::{Ended, Place};
+use crate::tool::{Ended, Place, Running, wait_until};
 
 /// A second of load is ample for a table scan against an index.
 const SHORT: &str = "-f read.sql -c 2 --duet --rounds 1 --slice 150 --guard 15 --measure 3s --ramp-up 0s \
@@ -14,11 +14,15 @@ const SHORT: &str = "-f read.sql -c 2 --duet --rounds 1 --slice 150 --guard 15 -
 
 /// The script with a job's environment. pgdyno is only in its package, as on a runner.
 fn job(place: &Place, args: &[&str], environment: &[(&str, &str)]) -> Ended {
+    start(place, args, environment).wait()
+}
+
+fn start(place: &Place, args: &[&str], environment: &[(&str, &str)]) -> Running {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/ci/compare.sh");
     let mut command = place.command_of(&script, args);
     command.envs(environment.iter().copied()).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     command.env("GITHUB_STEP_SUMMARY", place.path("summary.md"));
-    place.start(command).wait()
+    place.start(command)
 }
 
 fn schemas(place: &Place, sides: [&str; 2], environment: &[(&str, &str)]) -> Ended {
@@ -108,4 +112,130 @@ fn a_job_of_ci_that_cannot_compare_says_why() {
     refused(&["schemas", "a.sql", "a.sql"], &hash, "is not what PGDYNO_SHA256 says");
     // Both sides are the same: pgdyno refuses, and the script says so.
     refused(&["builds", "18", "18"], &ours, "did you mean --aa?");
+}
+
+const TOKEN: &str = "S3cretToken";
+
+/// A server with TLS that notes what it is asked for, and answers when the file `go` is there: with the package, or for a
+/// repository that there is none.
+const SERVER: &str = r#"
+import http.server, os, ssl, time
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with open("asked", "a") as asked:
+            asked.write(self.path + " " + self.headers.get("Authorization", "") + "\n")
+        while not os.path.exists("go"):
+            time.sleep(0.05)
+        if "service=git" in self.path:
+            self.send_response(401 if "Authorization" not in self.headers else 404)
+            self.send_header("WWW-Authenticate", "Basic realm=x")
+            self.end_headers()
+            return
+        body = open("pgdyno-x.tar.gz", "rb").read()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+with open("port.new", "w") as file:
+    file.write(str(server.server_address[1]))
+os.rename("port.new", "port")
+server.serve_forever()
+"#;
+
+/// Ends with what it runs in.
+struct Server(Child);
+
+impl Server {
+    fn start(place: &Place) -> (Server, String) {
+        let mut openssl = Command::new("openssl");
+        let make = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout key.pem -out cert.pem -addext \
+                    subjectAltName=DNS:localhost,IP:127.0.0.1";
+        openssl.args(make.split_whitespace()).current_dir(place.path("")).stderr(Stdio::null());
+        assert!(openssl.status().unwrap().success());
+        let python = std::env::var("PGDYNO_PYTHON").unwrap_or_else(|_| "python3".to_string());
+        let mut command = Command::new(python);
+        let child = command.args(["-c", SERVER]).current_dir(place.path("")).spawn().unwrap();
+        let server = Server(child);
+        wait_until("the server listens", || place.path("port").exists());
+        let port = fs::read_to_string(place.path("port")).unwrap();
+        (server, format!("localhost:{port}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// What the processes below a job have as arguments, as everybody may read it.
+fn arguments(running: &Running) -> String {
+    let of = |pid: i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let pids = running.descendants().into_iter().chain([running.pid()]);
+    pids.map(|pid| String::from_utf8_lossy(&of(pid)).replace('\0', " ") + "\n").collect()
+}
+
+#[test]
+fn an_address_with_a_token_is_neither_in_the_log_nor_in_arguments() {
+    let place = Place::new();
+    package(&place);
+    place.write("a.sql", "SELECT 1;\n");
+    let (server, host) = Server::start(&place);
+    let asked = || fs::read_to_string(place.path("asked")).unwrap_or_default();
+    let package = format!("https://bob:{TOKEN}@{host}/x/pgdyno-x.tar.gz?private_token={TOKEN}");
+    let source = format!("https://bob:{TOKEN}@{host}/postgres.git");
+    let certificate = place.path("cert.pem").display().to_string();
+    let hash = files::sha256(&place.path("pgdyno-x.tar.gz")).unwrap();
+    let ours = [
+        ("CURL_CA_BUNDLE", certificate.as_str()),
+        ("GIT_SSL_CAINFO", &certificate),
+        ("PGDYNO_PACKAGE", &package),
+        ("PGDYNO_SHA256", &hash),
+        ("PGDYNO_SOURCE", &source),
+        // As of a job whose shell traces what it does.
+        ("SHELLOPTS", "xtrace"),
+    ];
+    let expect_quiet = |what: &str, text: &str| assert!(!text.contains(TOKEN), "{what}: {text}");
+
+    let running = start(&place, &["builds", "REL_18_0", "REL_18_1"], &ours);
+    wait_until("the package is asked for", || asked().contains("/x/pgdyno-x.tar.gz"));
+    assert!(asked().contains(&format!("?private_token={TOKEN} Basic ")), "{}", asked());
+    let shown = arguments(&running);
+    assert!(shown.contains("curl"), "{shown}");
+    expect_quiet("arguments of curl", &shown);
+    place.write("go", "");
+    wait_until("the package is there", || {
+        running.descendants().is_empty() || asked().contains("service=git")
+    });
+    let ended = running.wait().expect(1);
+    // With the user that the address has, the server says that there is no such repository.
+    assert!(
+        asked().lines().any(|line| line.contains("service=git") && line.contains("Basic ")),
+        "{}",
+        asked()
+    );
+    let told = format!("cannot clone `https://{host}/postgres.git` (PGDYNO_SOURCE)");
+    assert!(ended.stderr.contains(&told), "{}", ended.stderr);
+    expect_quiet("log", &format!("{}{}", ended.stdout, ended.stderr));
+
+    // Whatever goes wrong with it.
+    let wrong = package.replace(&host, "localhost:1");
+    let missing = package.replace("https:", "http:");
+    let odd = format!("https://bob:{TOKEN}/x@{host}/x.deb");
+    for (package, hash) in [(&wrong, "0"), (&package, "0"), (&missing, "0"), (&odd, "0"), (&package, "")] {
+        let ours = [ours[0], ours[1], ("PGDYNO_PACKAGE", package.as_str()), ("PGDYNO_SHA256", hash)];
+        let ended = job(&place, &["schemas", "a.sql", "a.sql"], &ours).expect(1);
+        assert!(ended.stderr.contains("compare: "), "{}", ended.stderr);
+        expect_quiet(package, &ended.stderr);
+    }
+    expect_quiet("the page of the job", &fs::read_to_string(place.path("summary.md")).unwrap());
+    drop(server);
+    place.expect_clean();
 }
