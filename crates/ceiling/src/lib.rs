@@ -22,6 +22,7 @@ use model::telemetry::host::HostRecord;
 pub use disk::{PLACES_BYTES_MIN, disk, place_of};
 pub use machine::{clock_s, machine};
 pub use network::{network, way_to};
+pub use scratch::sweep as sweep_scratch;
 
 /// The place of processors and memory.
 pub const MACHINE: &str = "machine";

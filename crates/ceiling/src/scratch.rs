@@ -38,7 +38,7 @@ impl Scratch {
     pub(crate) fn make(place: &Path) -> Result<Scratch> {
         let place = place.canonicalize().with_context(|| format!("cannot find `{}`", place.display()))?;
         let account = Account::of_owner(&place)?;
-        account.act(|| sweep(&place, acting(&account)))?;
+        account.act(|| sweep_as(&place, acting(&account)))?;
         let me = ProcessId::current();
         let name = format!("{PREFIX}{}-{}-{}", me.pid, me.start_ticks, files::random_hex(4)?);
         let dir = place.join(&name);
@@ -99,16 +99,18 @@ fn remove(place: &Path, name: &str, uid: u32) -> io::Result<()> {
     Ok(unlinkat(&place, name, UnlinkatFlags::RemoveDir)?)
 }
 
-/// Removes what processes that have ended left in `place`.
-fn sweep(place: &Path, uid: u32) -> io::Result<()> {
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if let Some(name) = name.to_str().filter(|name| is_abandoned(name)) {
-            // One that somebody has put something into stays.
-            remove(place, name, uid).ok();
-        }
-    }
-    Ok(())
+/// Removes what processes that have ended left in `place`, with the rights of its owner; returns the directories.
+pub fn sweep(place: &Path) -> Vec<PathBuf> {
+    let Ok(account) = Account::of_owner(place) else { return Vec::new() };
+    account.act(|| sweep_as(place, acting(&account))).unwrap_or_default()
+}
+
+fn sweep_as(place: &Path, uid: u32) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    // One that somebody has put something into stays.
+    let swept = names.filter(|name| is_abandoned(name) && remove(place, name, uid).is_ok());
+    Ok(swept.map(|name| place.join(name)).collect())
 }
 
 /// Whether a name is that of our directory whose process has ended.

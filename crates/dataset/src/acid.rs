@@ -30,7 +30,7 @@ use crate::state::{self, DataState, inspect};
 use crate::{clearance, schema};
 
 pub use durability::CLAUSE as DURABILITY;
-pub use ledger::{Entry, find_faults, read as read_ledger};
+pub use ledger::{Entry, find_faults, is_ledger, read as read_ledger};
 
 /// A statement that waits longer has been forgotten by the session that it waits for.
 const STATEMENT_SECONDS_MAX: u64 = 30;

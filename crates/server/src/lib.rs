@@ -10,6 +10,7 @@ pub mod process;
 pub mod process_id;
 pub mod running;
 pub mod settings;
+pub mod temporary;
 pub mod user;
 
 pub use binaries::fetch::{Cache, FetchError, FetchProgress, fetch};
@@ -23,4 +24,5 @@ pub use database::target::Target;
 pub use process::start_error::{StartError, StartFault};
 pub use running::launch::{Server, StartOptions, StopMode, StopReport};
 pub use running::listen::Listen;
+pub use temporary::Temporary;
 pub use user::account::Account;

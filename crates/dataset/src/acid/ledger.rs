@@ -79,6 +79,13 @@ impl Ledger {
     }
 }
 
+/// Whether a file that begins with these bytes, of which there are enough, is a ledger of ours, or one that a killed process had
+/// only begun.
+pub fn is_ledger(bytes: &[u8]) -> bool {
+    let head = format!("{HEADER}\n");
+    bytes.starts_with(head.as_bytes()) || head.as_bytes().starts_with(bytes)
+}
+
 /// Reads the orders of a ledger. A torn last line was never acknowledged to anybody.
 ///
 /// # Errors

@@ -3,7 +3,8 @@
 /// A kind of token.
 pub(super) struct Token {
     /// Every such token contains one of these, in lower case.
-    pub(super) needles: &'static [&'static str],
+    #[cfg(test)]
+    needles: &'static [&'static str],
     pattern: &'static str,
     /// One that is hidden, with a text that is not.
     #[cfg(test)]
@@ -14,6 +15,7 @@ macro_rules! tokens {
     ($($($needle:literal)|+ => $pattern:literal, $hidden:literal, $kept:literal;)*) => {
         /// All that are known. Most issuers state no length, so a few characters suffice where nothing else begins like that.
         pub(super) const TOKENS: &[Token] = &[$(Token {
+            #[cfg(test)]
             needles: &[$($needle),+],
             pattern: $pattern,
             #[cfg(test)]

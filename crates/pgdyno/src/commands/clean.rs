@@ -1,5 +1,6 @@
 //! `pgdyno clean`: removes what a killed pgdyno left behind.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -14,14 +15,16 @@ use server::database::template::{self, Doors, Fate};
 use server::{Cache, Workspace};
 use wire::Conninfo;
 
+use crate::commands::{self, stored};
 use crate::front::cli::CleanArgs;
+use crate::front::cli::stored::RESULTS;
 use crate::front::{secrets, setup};
 use crate::job::own_program;
 use crate::undone::{report_settings, report_undone};
 use crate::{Exit, say, signals};
 
 /// Restores values of the operating system and settings of servers by URL; removes directories of sockets and of settings that were tried, ledgers,
-/// and incomplete binaries, builds and clusters.
+/// incomplete binaries, builds and clusters, and what was unpacked or measured with for a time.
 pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(target) = &args.server {
         return clean_server(target, Duration::from_millis(args.timeout.ms));
@@ -62,16 +65,30 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     for name in Workspace::in_cache(&cache)?.sweep()? {
         told(format!("removed cluster `{name}`, which was incomplete"));
     }
+    for path in passing(&cache) {
+        told(format!("removed `{}`", path.display()));
+    }
     if n_removed == 0 && undone.is_empty() && !is_left {
         say(&format!(
             "nothing was left behind: no values of the operating system, no settings of servers, no sockets or ledgers in `{}`, no incomplete \
-             binaries or clusters in `{}`",
+             binaries or clusters in `{}`, and nothing that was unpacked for a repetition",
             std::env::temp_dir().display(),
             cache.dir.display()
         ));
     }
     let is_all = !is_left && is_all_settings && undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })
+}
+
+/// Removes what processes worked in, or measured with, that have ended: where notes in the cache say, and where it is by default.
+fn passing(cache: &Cache) -> Vec<PathBuf> {
+    let mut swept = server::temporary::sweep_noted(cache);
+    for place in [Path::new(RESULTS), Path::new(".")] {
+        swept.extend(stored::repeat::sweep(place));
+    }
+    swept.extend(ceiling::sweep_scratch(&cache.clusters_dir()));
+    swept.extend(commands::serve::sweep_openers());
+    swept
 }
 
 /// Puts back the settings that killed pgdynos have left changed, each server reached as its journal says. Returns how many

@@ -15,6 +15,7 @@ use anyhow::{Result, ensure};
 use report::site::encoded;
 use serve::{Options, Patience, Serving};
 
+pub(crate) use self::opener::sweep as sweep_openers;
 use crate::front::cli::serve::ServeArgs;
 use crate::front::cli::stored::RESULTS;
 use crate::job::FAREWELL_MAX;

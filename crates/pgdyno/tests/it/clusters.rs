@@ -1,8 +1,9 @@
 //! The clusters that embedded servers leave for the next run: listed, removed, swept.
 
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -182,18 +183,45 @@ fn a_cluster_whose_creation_or_removal_was_interrupted_before_or_after_its_marke
     place.expect_clean();
 }
 
+/// Marks a directory as pgdyno marks those in which it works for a time; returns the mark's path.
+fn mark(dir: &Path) -> PathBuf {
+    let path = dir.join(".pgdyno-temporary");
+    std::fs::write(&path, format!("{}\n", std::fs::metadata(dir).unwrap().ino())).unwrap();
+    path
+}
+
+#[test]
+fn directories_of_a_user_with_the_names_of_builds_survive_a_clean() {
+    let place = Place::new();
+    let dir = |name: &str| place.path("cache/builds").join(name);
+    for name in
+        ["photos.work/2026", "photos.stage/2026", "REL_15_1-ab.work/source", "repositories/mine.part/x"]
+    {
+        std::fs::create_dir_all(dir(name)).unwrap();
+    }
+    mark(&dir("REL_15_1-ab.work"));
+    let cleaned = place.run(&["clean"]).expect(0);
+    assert!(cleaned.stderr.contains("REL_15_1-ab.work`, an incomplete build"), "{cleaned:?}");
+    assert!(!dir("REL_15_1-ab.work").exists());
+    for name in ["photos.work/2026", "photos.stage/2026", "repositories/mine.part/x"] {
+        assert!(dir(name).exists(), "{name}");
+    }
+}
+
 #[test]
 fn partly_unpacked_binaries_are_removed_unless_a_process_is_unpacking_them() {
     let place = Place::new();
     let dir = |name: &str| place.path("cache/postgres").join(name);
-    for name in [".unpack-dead/bin", ".unpack-busy/bin", "mine/bin"] {
+    for name in [".unpack-dead/bin", ".unpack-busy/bin", ".unpack-mine/bin", "mine/bin"] {
         std::fs::create_dir_all(dir(name)).unwrap();
     }
-    let lock = std::fs::File::open(dir(".unpack-busy")).unwrap();
+    mark(&dir(".unpack-dead"));
+    let lock = std::fs::File::open(mark(&dir(".unpack-busy"))).unwrap();
     lock.lock().unwrap();
     let cleaned = place.run(&["clean"]).expect(0);
     assert!(cleaned.stderr.contains(".unpack-dead`, which was not completely unpacked"), "{cleaned:?}");
     assert!(!dir(".unpack-dead").exists() && dir(".unpack-busy/bin").exists() && dir("mine/bin").exists());
+    assert!(dir(".unpack-mine/bin").exists(), "a name proves nothing");
     drop(lock);
     place.run(&["clean"]).expect(0);
     assert!(!dir(".unpack-busy").exists());

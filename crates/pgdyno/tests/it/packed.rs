@@ -4,10 +4,11 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use nix::sys::signal::Signal;
 use testbed::{PASSWORD, Pg, as_server_user, bin_dir};
 
 use crate::formats;
-use crate::tool::{Ended, PACE, Place};
+use crate::tool::{Ended, PACE, Place, wait_until};
 
 const RUN: &str = "-w tpcb-select -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 \
                    --set prepare.prewarm=false --set prepare.settle=false -o out";
@@ -67,6 +68,48 @@ fn what_one_account_measured_another_one_measures_again() {
     ours.run(&["report", "results/from"]).expect(0);
     let twice = ours.run(&["unpack", "from.tar.gz"]).expect(1);
     assert!(twice.stderr.contains("already contains an experiment"), "{}", twice.stderr);
+}
+
+/// Names of what was unpacked for a time in a directory.
+fn unpacked_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(".unpacked-")).collect()
+}
+
+#[test]
+fn what_a_killed_repetition_has_unpacked_is_removed_and_nothing_else_of_that_name() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let server = bench(&pg);
+    let args: Vec<&str> =
+        ["run", PACE].into_iter().chain(RUN.split_whitespace()).chain(["--server", &server]).collect();
+    place.run(&args).expect(0);
+    place.run(&["pack", "out"]).expect(0);
+    let deep = place.path("deep");
+    let repeat = ["repeat", "out.tar.gz", "-o", "deep/again", "--server", &server];
+    let killed = || {
+        let running = place.start(place.command(&repeat));
+        wait_until("the repetition measures", || deep.join("again/plan.json").exists());
+        running.signal(Signal::SIGKILL);
+        running.wait();
+        fs::remove_dir_all(deep.join("again")).unwrap();
+        assert_eq!(unpacked_in(&deep).len(), 1);
+    };
+    killed();
+    fs::create_dir_all(deep.join(".unpacked-mine/photos")).unwrap();
+    fs::create_dir_all(place.path("results/.unpacked-0123456789abcdef/photos")).unwrap();
+    let cleaned = place.run(&["clean"]).expect(0);
+    assert!(cleaned.stderr.contains("/deep/.unpacked-"), "{}", cleaned.stderr);
+    assert_eq!(unpacked_in(&deep), [".unpacked-mine"]);
+    assert_eq!(unpacked_in(&place.path("results")).len(), 1, "a name proves nothing");
+    let again = place.run(&["clean"]).expect(0);
+    assert!(again.stderr.contains("nothing was left behind"), "{}", again.stderr);
+    // The next repetition there does it, too.
+    fs::remove_dir_all(deep.join(".unpacked-mine")).unwrap();
+    killed();
+    place.run(&repeat).expect(0);
+    assert_eq!(unpacked_in(&deep), Vec::<String>::new());
+    place.expect_clean();
 }
 
 #[test]

@@ -40,6 +40,7 @@ use crate::binaries::Binaries;
 use crate::binaries::fetch::{Cache, RECEIPT_BYTES_MAX, UNTRUSTED, verify_once};
 use crate::binaries::tree::Tree;
 use crate::process::spawn::spawn;
+use crate::temporary::{self, Found, Temporary};
 use crate::user::beneath::remove_tree;
 use crate::user::untrusted;
 
@@ -266,14 +267,24 @@ impl BuildPlace {
     }
 }
 
-/// Builds in a temporary directory next to the final one, and renames it once it is complete.
+/// Builds in a temporary directory next to the final one, and renames it once it is complete. A directory of that name that
+/// is not ours stays.
 fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -> Result<()> {
-    let (work, stage, log) = (place.with("work"), place.with("stage"), place.with("log"));
-    for left in [&work, &stage, &place.dir] {
-        if left.exists() {
-            remove_tree(left).with_context(|| format!("remove `{}`", left.display()))?;
-        }
+    let (work, log) = (place.with("work"), place.with("log"));
+    // Of a pgdyno that was killed: nobody else has the lock of the build.
+    let found = temporary::sweep_one(&work);
+    ensure!(
+        !matches!(found, Ok(Found::Foreign)),
+        "`{}` is in the way, and pgdyno did not make it; move it elsewhere, or remove it",
+        work.display()
+    );
+    if place.dir.exists() {
+        remove_tree(&place.dir).with_context(|| format!("remove `{}`", place.dir.display()))?;
     }
+    // The server's user may build in it.
+    let place_to_work =
+        Temporary::make(&work, 0o755).with_context(|| format!("create `{}`", work.display()))?;
+    let stage = work.join("stage");
     let made = stage.join(place.dir.strip_prefix("/").unwrap_or(&place.dir));
     let built = (|| {
         let home = origin.maker().home(&work)?;
@@ -281,7 +292,7 @@ fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBo
             Some(home) => {
                 Workshop { home: Some(home), source: home.join("source"), stage: home.join("stage") }
             }
-            None => Workshop { home: None, source: work.clone(), stage: stage.clone() },
+            None => Workshop { home: None, source: work.join("source"), stage: stage.clone() },
         };
         site.build(place, origin, &recipe, &log, stop)?;
         let Some(home) = site.home else { return Ok(()) };
@@ -296,8 +307,7 @@ fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBo
             .with_context(|| format!("rename to `{}`", place.dir.display()))
     });
     // The log says what went wrong.
-    remove_tree(&work).ok();
-    remove_tree(&stage).ok();
+    drop(place_to_work);
     kept
 }
 

@@ -8,7 +8,7 @@ mod download;
 
 use std::collections::BTreeSet;
 use std::env;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,12 @@ use crate::binaries::pins::{self, Pin, SERIES};
 use crate::binaries::tree::Tree;
 use crate::binaries::unpack::unpack;
 use crate::binaries::{Binaries, Origin, version_num};
+use crate::temporary::{self, Temporary};
 
 /// The directory of the cache that releases are in.
 const RELEASES: &str = "postgres";
+/// How the names of directories begin in which archives are unpacked.
+const UNPACK: &str = ".unpack-";
 /// Written into each unpacked directory last: its presence means that the directory is whole.
 const RECEIPT: &str = "pgdyno-fetched.json";
 /// Receipts have about 300 KB.
@@ -286,21 +289,25 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     use anyhow::Context;
     let parent = dir.parent().context("the cache has no parent directory")?;
     let parent = &trust::make_directory(parent).context(UNTRUSTED)?;
-    remove_abandoned(parent);
-    let (unfinished, _lock) = unfinished(parent)?;
-    fs::set_permissions(&unfinished.0, Permissions::from_mode(0o755))?;
-    unpack(archive, &unfinished.0)?;
-    receipt.tree = Tree::of(&unfinished.0, RECEIPT)?;
-    let receipt_path = unfinished.0.join(RECEIPT);
+    sweep_in(parent);
+    let path = parent.join(format!("{UNPACK}{}", files::random_hex(8)?));
+    let context = || format!("create `{}`", path.display());
+    let unfinished = Temporary::make(&path, 0o700).with_context(context)?;
+    let tree = unfinished.path().join("tree");
+    fs::create_dir(&tree).with_context(context)?;
+    fs::set_permissions(&tree, Permissions::from_mode(0o755))?;
+    unpack(archive, &tree)?;
+    receipt.tree = Tree::of(&tree, RECEIPT)?;
+    let receipt_path = tree.join(RECEIPT);
     files::replace(&receipt_path, 0o644, &serde_json::to_vec_pretty(&receipt)?)
         .with_context(|| format!("write `{}`", receipt_path.display()))?;
     fs::set_permissions(&receipt_path, Permissions::from_mode(0o644))?;
     if receipt_of(dir)?.is_some_and(|former| former.tree.is_empty()) {
-        // If this process ends first, a later one removes it with those that were abandoned.
-        let former = Unfinished(parent.join(format!(".unpack-{}", files::random_hex(8)?)));
-        fs::rename(dir, &former.0).with_context(|| format!("rename `{}`", dir.display()))?;
+        // It goes with the directory that it is in now.
+        fs::rename(dir, unfinished.path().join("former"))
+            .with_context(|| format!("rename `{}`", dir.display()))?;
     }
-    match fs::rename(&unfinished.0, dir) {
+    match fs::rename(&tree, dir) {
         // Another process was faster; its result has the same receipt, or the caller refuses it.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
         renamed => renamed
@@ -309,51 +316,14 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     }
 }
 
-/// A new directory to unpack into. Whoever gets its lock has it alone: the process that had it has ended.
-fn unfinished(parent: &Path) -> anyhow::Result<(Unfinished, File)> {
-    use anyhow::Context;
-    loop {
-        let unfinished = Unfinished(parent.join(format!(".unpack-{}", files::random_hex(8)?)));
-        let context = || format!("create `{}`", unfinished.0.display());
-        fs::create_dir(&unfinished.0).with_context(context)?;
-        // Another process may consider it abandoned before it is locked.
-        let Ok(lock) = File::open(&unfinished.0) else { continue };
-        lock.lock().with_context(context)?;
-        if unfinished.0.exists() {
-            return Ok((unfinished, lock));
-        }
-    }
-}
-
 /// Removes what processes that were killed while unpacking left in `cache`, and returns those directories. In a
-/// directory where another user could have put them, nothing is removed.
+/// directory where another user could have put them, nothing is removed, and nowhere what has no mark of pgdyno.
 pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
-    trust::check_directory(&cache.dir.join(RELEASES))
-        .map_or_else(|_| Vec::new(), |parent| remove_abandoned(&parent))
+    trust::check_directory(&cache.dir.join(RELEASES)).map_or_else(|_| Vec::new(), |parent| sweep_in(&parent))
 }
 
-fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
-    let is_ours = |entry: &fs::DirEntry| {
-        entry.file_name().to_string_lossy().starts_with(".unpack-")
-            && entry.file_type().is_ok_and(|kind| kind.is_dir())
-    };
-    let found = entries.flatten().filter(is_ours).map(|entry| entry.path());
-    let remove = |path: &PathBuf| {
-        let dir = File::open(path);
-        dir.is_ok_and(|dir| dir.try_lock().is_ok() && fs::remove_dir_all(path).is_ok())
-    };
-    found.filter(remove).collect()
-}
-
-/// A directory that is removed unless it was renamed away.
-struct Unfinished(PathBuf);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // Nothing can be done about a failure here; a later sweep finds `.unpack-*` directories by name.
-        fs::remove_dir_all(&self.0).ok();
-    }
+fn sweep_in(parent: &Path) -> Vec<PathBuf> {
+    temporary::sweep(parent, |name| name.starts_with(UNPACK))
 }
 
 #[cfg(test)]

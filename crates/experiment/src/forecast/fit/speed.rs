@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Speed of a machine relative to the one on which the durations of the estimates were observed: 2 virtual processors.
@@ -75,9 +75,11 @@ fn chain(mut x: u64, n_steps: u64) -> u64 {
 
 fn bytes_per_s(dir: &Path) -> Option<f64> {
     let dir = dir.ancestors().find(|dir| dir.is_dir())?;
-    let probe = ProbeFile { path: dir.join(format!("probe-{}", std::process::id())) };
+    let path = dir.join(format!("probe-{}", std::process::id()));
+    let mut file = File::create_new(&path).ok()?;
+    // Without a name, nothing is left of it, however this process ends.
+    fs::remove_file(&path).ok()?;
     let block = vec![0xA5; PROBE_BYTES];
-    let mut file = File::create_new(&probe.path).ok()?;
     let mut trial = || {
         let began = Instant::now();
         file.write_all(&block).ok()?;
@@ -86,17 +88,6 @@ fn bytes_per_s(dir: &Path) -> Option<f64> {
     };
     let trials: Option<Vec<f64>> = (0..TRIALS).map(|_| trial()).collect();
     stats::median(&trials?)
-}
-
-/// A file that is removed when dropped.
-struct ProbeFile {
-    path: PathBuf,
-}
-
-impl Drop for ProbeFile {
-    fn drop(&mut self) {
-        fs::remove_file(&self.path).ok();
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `pgdyno check --acid`: the tests of TPC-C's clause 3, and the embedded server that they kill.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -165,10 +166,17 @@ pub(crate) fn sweep_ledgers(dir: &Path) -> Vec<PathBuf> {
             let facts = std::fs::symlink_metadata(path);
             facts.is_ok_and(|facts| facts.is_file() && facts.uid() == nix::unistd::geteuid().as_raw())
         };
-        pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) && is_ours()
+        let is_dead = |pid| !Path::new(&format!("/proc/{pid}")).exists();
+        pid.is_some_and(is_dead) && is_ours() && begins_as_ledger(path)
     };
     let abandoned = entries.flatten().map(|entry| entry.path()).filter(is_abandoned);
     abandoned.filter(|path| std::fs::remove_file(path).is_ok()).collect()
+}
+
+fn begins_as_ledger(path: &Path) -> bool {
+    let mut bytes = Vec::new();
+    let read = files::open(path).and_then(|file| file.take(128).read_to_end(&mut bytes));
+    read.is_ok() && dataset::acid::is_ledger(&bytes)
 }
 
 fn text(place: &str, report: &AcidReport, ledger: Option<&Path>) -> String {
@@ -244,8 +252,11 @@ mod tests {
         for name in [dead, &own, "pgdyno-ledger-4294967295-2.csv", "pgdyno-ledger-x.csv"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
+        let mine = dir.path().join("pgdyno-ledger-4294967295-3.csv");
+        std::fs::write(&mine, "my own accounts\n").unwrap();
         let evidence = keep(&dir.path().join("pgdyno-ledger-4294967295-2.csv")).unwrap();
         assert_eq!(sweep_ledgers(dir.path()), [dir.path().join(dead)]);
         assert!(evidence.exists() && dir.path().join(own).exists());
+        assert!(mine.exists(), "such a name proves nothing");
     }
 }

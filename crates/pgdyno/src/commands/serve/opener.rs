@@ -1,7 +1,9 @@
 //! Opens a page in the user's browser. A token is not among the arguments of a program, which everybody on the machine can read: the
 //! browser reads it from a file that only its user can.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -12,16 +14,22 @@ use crate::say;
 /// Programs that open an address, if `BROWSER` names none.
 const OPENERS: [&str; 3] = ["xdg-open", "sensible-browser", "open"];
 
+/// What the file begins with that the browser reads; by this and by its lock a later process knows it.
+const HEAD: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<title>pgdyno</title>\n<form method=\"post\"";
+const NAME_BEGIN: &str = "pgdyno-";
+const NAME_END: &str = ".html";
+
 /// The file that the browser reads; it is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Opened {
-    file: Option<PathBuf>,
+    /// With its lock, which says that its server is running.
+    file: Option<(PathBuf, File)>,
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        if let Some(file) = &self.file {
-            let _ = std::fs::remove_file(file);
+        if let Some((path, _)) = &self.file {
+            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -40,7 +48,7 @@ fn try_open(address: &str, token: Option<&str>, opened: &mut Opened) -> Result<(
         None => address.to_string(),
         Some(token) => {
             let file = write_form(address, token)?;
-            let name = format!("file://{}", file.display());
+            let name = format!("file://{}", file.0.display());
             opened.file = Some(file);
             name
         }
@@ -61,19 +69,45 @@ fn try_open(address: &str, token: Option<&str>, opened: &mut Opened) -> Result<(
 }
 
 /// A page that sends the token to the server at once.
-fn write_form(address: &str, token: &str) -> Result<PathBuf> {
+fn write_form(address: &str, token: &str) -> Result<(PathBuf, File)> {
     let base = address.split('/').take(3).collect::<Vec<&str>>().join("/");
-    let directory = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let path = directory.join(format!("pgdyno-{}.html", files::random_hex(8)?));
+    let path = directory().join(format!("{NAME_BEGIN}{}{NAME_END}", files::random_hex(8)?));
     let text = format!(
-        "<!doctype html>\n<meta charset=\"utf-8\">\n<title>pgdyno</title>\n\
-         <form method=\"post\" action=\"{base}/login\"><input type=\"hidden\" name=\"token\" value=\"{token}\">\
+        "{HEAD} action=\"{base}/login\"><input type=\"hidden\" name=\"token\" value=\"{token}\">\
          <button>Open pgdyno</button></form>\n<script>document.forms[0].submit()</script>\n"
     );
     let context = |path: &Path| format!("cannot write `{}`", path.display());
     let mut file = files::create_new(&path, files::PRIVATE).with_context(|| context(&path))?;
+    file.lock().with_context(|| context(&path))?;
     file.write_all(text.as_bytes()).with_context(|| context(&path))?;
-    Ok(path)
+    Ok((path, file))
+}
+
+fn directory() -> PathBuf {
+    std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// Removes the files of servers that were killed; returns their paths.
+pub(crate) fn sweep() -> Vec<PathBuf> {
+    sweep_in(&directory())
+}
+
+fn sweep_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let has_name = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        name.starts_with(NAME_BEGIN) && name.ends_with(NAME_END)
+    };
+    let found = entries.map(|entry| entry.path()).filter(has_name);
+    found.filter(|path| is_abandoned(path) && std::fs::remove_file(path).is_ok()).collect()
+}
+
+/// Anyone can make a file of such a name in `/tmp`: what is in it decides, and nobody may hold its lock.
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(mut file) = files::open(path) else { return false };
+    let is_ours = file.metadata().is_ok_and(|facts| facts.uid() == nix::unistd::geteuid().as_raw());
+    let mut head = vec![0; HEAD.len()];
+    is_ours && file.read_exact(&mut head).is_ok() && head == HEAD.as_bytes() && file.try_lock().is_ok()
 }
 
 #[cfg(test)]
@@ -84,14 +118,31 @@ mod tests {
 
     #[test]
     fn the_token_is_in_a_file_of_its_user_alone_and_goes_away_with_it() {
-        let file = write_form("http://10.0.0.5:8437/live/x", "abc").unwrap();
+        let (file, lock) = write_form("http://10.0.0.5:8437/live/x", "abc").unwrap();
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(
             text.contains("action=\"http://10.0.0.5:8437/login\"") && text.contains("value=\"abc\""),
             "{text}"
         );
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        drop(Opened { file: Some(file.clone()) });
+        drop(Opened { file: Some((file.clone(), lock)) });
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn only_a_file_of_ours_whose_server_was_killed_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = place.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let left = write("pgdyno-00.html", &format!("{HEAD} action"));
+        let used = write("pgdyno-01.html", &format!("{HEAD} action"));
+        let mine = write("pgdyno-report.html", "<!doctype html>\nmine");
+        let lock = File::open(&used).unwrap();
+        lock.lock().unwrap();
+        assert_eq!(sweep_in(place.path()), [left]);
+        assert!(used.exists() && mine.exists());
     }
 }

@@ -18,6 +18,7 @@ use store::Sealed;
 
 use self::place::{Original, Stored};
 use self::servers::Chosen;
+pub(crate) use self::place::sweep;
 use crate::commands::compare::duet::Played;
 use crate::commands::compare::ending::Ending;
 use crate::commands::compare::{self, Outcome};

@@ -15,11 +15,12 @@ use nix::unistd::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::maker::Maker;
+use super::sweep::PART;
 use super::{Source, lock, run};
 use crate::binaries::fetch::UNTRUSTED;
 use crate::binaries::unpack::{self, unpack_tar};
 use crate::process::spawn::output_of;
-use crate::user::beneath::remove_tree;
+use crate::temporary::{self, Found, Temporary};
 
 /// Where the files come from.
 #[derive(Debug, PartialEq, Eq)]
@@ -235,19 +236,16 @@ fn mirror(
     trust::make_directory(&builds.join("repositories")).context(UNTRUSTED)?;
     let _lock = lock(&outer.with_extension("lock"), stop, tell)?;
     let home = maker.home(&outer)?;
-    // It gets its final name when it is complete.
-    let (dir, part) = match &home {
-        Some(home) => (home.join("mirror"), home.join("part")),
-        None => (outer.clone(), outer.with_extension("part")),
-    };
+    let dir = home.as_ref().map_or(outer.clone(), |home| home.join("mirror"));
     let words = || format!("server.source: fetch `{address}`");
     let repository = Repository { dir, maker, home };
     let (dir, maker, home) = (&repository.dir, &repository.maker, repository.home.as_deref());
     let work_dir = home.unwrap_or(builds);
     if !dir.exists() {
-        if part.exists() {
-            maker.act(|| remove_tree(&part)).with_context(|| format!("remove `{}`", part.display()))?;
-        }
+        // It gets its final name when it is complete.
+        let passing = Temporary::make(&passing_name(&outer)?, 0o755).with_context(words)?;
+        let of_maker = maker.home(passing.path())?;
+        let part = of_maker.as_deref().unwrap_or(passing.path()).join("mirror");
         let mut clone = Command::new("git");
         clone.args(["clone", "--mirror", "--", address]).arg(&part);
         maker.prepare(&mut clone, home);
@@ -269,6 +267,17 @@ fn mirror(
         tell(format!("using {revision} as it was when `{address}` was last fetched: {error:#}"));
     }
     Ok(repository)
+}
+
+/// The name of a directory for half of a mirror. One that a killed pgdyno left goes first: nobody else has the mirror's lock.
+fn passing_name(outer: &Path) -> Result<PathBuf> {
+    let path = outer.with_extension(PART);
+    ensure!(
+        !matches!(temporary::sweep_one(&path), Ok(Found::Foreign)),
+        "`{}` is in the way, and pgdyno did not make it; move it elsewhere, or remove it",
+        path.display()
+    );
+    Ok(path)
 }
 
 /// Goes through a directory: all files, links and directories but git's own, in the order of their names.

@@ -1,41 +1,36 @@
-//! Unfinished builds: a killed pgdyno leaves its copy of the tree and what it had installed.
+//! Unfinished builds: a killed pgdyno leaves its copy of the tree, what it had installed, and half of a mirror.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use files::trust;
 
 use crate::binaries::fetch::Cache;
-use crate::user::beneath::remove_tree;
+use crate::temporary;
 
-/// Endings of the directories that a build works in.
-const HALF_MADE: [&str; 2] = ["work", "stage"];
+/// Endings of the names of directories that a build works in; the mark in them decides.
+const WORK: &str = "work";
+pub(super) const PART: &str = "part";
 
 /// Removes what unfinished builds left, unless a pgdyno is working on it; returns the paths. In a directory where
-/// another user could have put it, nothing is removed.
+/// another user could have put it, nothing is removed, and nowhere what has no mark of pgdyno.
 pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
-    let Ok(builds) = trust::check_directory(&cache.dir.join("builds")) else { return Vec::new() };
-    let Ok(entries) = fs::read_dir(builds) else { return Vec::new() };
-    let is_half_made = |path: &PathBuf| {
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        ending.is_some_and(|ending| HALF_MADE.contains(&ending)) && !path.is_symlink() && path.is_dir()
-    };
-    let found = entries.flatten().map(|entry| entry.path()).filter(is_half_made);
-    found.filter(|path| remove_unless_locked(path)).collect()
-}
-
-/// A build keeps its lock as long as it runs, so that whoever gets the lock is alone.
-fn remove_unless_locked(path: &Path) -> bool {
-    let lock = path.with_extension("lock");
-    let file = files::lock_file(&lock);
-    file.is_ok_and(|file| file.try_lock().is_ok() && remove_tree(path).is_ok())
+    let builds = cache.dir.join("builds");
+    let mut swept = Vec::new();
+    for (dir, ending) in [(builds.clone(), WORK), (builds.join("repositories"), PART)] {
+        let Ok(dir) = trust::check_directory(&dir) else { continue };
+        let has_ending = |name: &str| Path::new(name).extension().is_some_and(|found| found == ending);
+        swept.extend(temporary::sweep(&dir, has_ending));
+    }
+    swept
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Duration;
 
     use super::*;
+    use crate::temporary::Temporary;
 
     /// The paths that sweeps remove until there are `n`, sorted: a child that another test forks holds a lock until its
     /// exec.
@@ -57,16 +52,30 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::at(place.path());
         let builds = place.path().join("builds");
-        for name in ["REL_15_1-ab.work", "REL_15_1-ab.stage/usr", "busy-cd.work", "done-ef/bin"] {
+        fs::create_dir_all(builds.join("repositories")).unwrap();
+        let ours =
+            ["REL_15_1-ab.work", "busy-cd.work", "repositories/0123.part"].map(|name| builds.join(name));
+        let [left, busy, part] = ours.map(|path| {
+            let made = Temporary::make(&path, 0o755).unwrap();
+            fs::create_dir_all(path.join("source/usr")).unwrap();
+            made
+        });
+        // Such a name proves nothing.
+        for name in ["mine.work/photos", "mine.stage/photos", "done-ef/bin", "repositories/mine.part/x"] {
             fs::create_dir_all(builds.join(name)).unwrap();
         }
-        let lock = fs::File::create(builds.join("busy-cd.lock")).unwrap();
-        lock.lock().unwrap();
-        let half_made = ["REL_15_1-ab.stage", "REL_15_1-ab.work"].map(|name| builds.join(name));
-        assert_eq!(sweep_up_to(2, &cache), half_made);
-        assert!(builds.join("busy-cd.work").exists() && builds.join("done-ef/bin").exists());
-        drop(lock);
-        assert_eq!(sweep_up_to(1, &cache), [builds.join("busy-cd.work")]);
+        let paths = [left.path(), part.path()].map(Path::to_path_buf);
+        for made in [left, part] {
+            made.leave();
+        }
+        assert_eq!(sweep_up_to(2, &cache), paths);
+        assert!(busy.path().join("source").exists() && builds.join("done-ef/bin").exists());
+        for name in ["mine.work/photos", "mine.stage/photos", "repositories/mine.part/x"] {
+            assert!(builds.join(name).exists(), "{name}");
+        }
+        let path = busy.path().to_path_buf();
+        busy.leave();
+        assert_eq!(sweep_up_to(1, &cache), [path]);
         assert_eq!(sweep(&Cache::at("/nowhere")), Vec::<PathBuf>::new());
     }
 }

@@ -12,6 +12,7 @@ use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
 use store::{Author, Sealed};
+use server::{Cache, Temporary};
 
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::packed::RepeatArgs;
@@ -21,11 +22,21 @@ use crate::front::shell;
 /// Directory of the original results next to those of their repetition.
 const ORIGINAL: &str = "original";
 
+/// How the names of directories begin in which results are unpacked for the time being.
+const UNPACKED: &str = ".unpacked-";
+
+/// Removes what a repetition that was killed has unpacked in `place`; returns the directories.
+pub(crate) fn sweep(place: &Path) -> Vec<PathBuf> {
+    server::temporary::sweep(place, |name| name.starts_with(UNPACKED))
+}
+
 /// Where the original results are.
 pub(super) struct Original {
     dir: PathBuf,
-    /// It was unpacked, and is removed unless it is kept.
-    is_unpacked: bool,
+    /// What it was unpacked into, which is removed with it unless it is kept.
+    unpacked: Option<Temporary>,
+    /// Directories above it that were made for it, the innermost first; they go with it unless something else is in them.
+    above: Vec<PathBuf>,
     /// The origin of a merged study.
     origin: Option<String>,
 }
@@ -46,17 +57,26 @@ impl Original {
     pub(super) fn of(args: &RepeatArgs) -> Result<Original> {
         let origin = args.origin.clone();
         if args.results.is_dir() {
-            return Ok(Original { dir: args.results.clone(), is_unpacked: false, origin });
+            return Ok(Original { dir: args.results.clone(), unpacked: None, above: Vec::new(), origin });
         }
         // Below the place of the new results, to which it moves later.
         let place = match &args.output {
             Some(output) => output.parent().filter(|parent| !parent.as_os_str().is_empty()),
             None => Some(Path::new(RESULTS)),
         };
-        let name = format!(".unpacked-{}", files::random_hex(8).context("cannot name a directory")?);
-        let dir = place.unwrap_or(Path::new(".")).join(name);
-        store::unpack(&args.results, &dir, args.limit.size_limit)?;
-        Ok(Original { dir, is_unpacked: true, origin })
+        let place = place.unwrap_or(Path::new("."));
+        sweep(place);
+        store::expect_ours(place)?;
+        let missing = place.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
+        let above = missing.map(Path::to_path_buf).collect();
+        files::create_private_dir_all(place)
+            .with_context(|| format!("cannot create directory `{}`", place.display()))?;
+        let name = format!("{UNPACKED}{}", files::random_hex(8).context("cannot name a directory")?);
+        let unpacked = Temporary::make_noted(&Cache::default_location()?, &place.join(name))?;
+        let dir = unpacked.path().join("results");
+        let original = Original { dir, unpacked: Some(unpacked), above, origin };
+        store::unpack(&args.results, &original.dir, args.limit.size_limit)?;
+        Ok(original)
     }
 
     /// The directory of the results.
@@ -134,7 +154,7 @@ impl Original {
     /// # Errors
     /// When they cannot be moved.
     pub(super) fn keep_in(&mut self, dir: &Path) -> Result<()> {
-        if self.is_unpacked {
+        if self.unpacked.is_some() {
             let kept = dir.join(ORIGINAL);
             let moved = match std::fs::rename(&self.dir, &kept) {
                 // The new results are a directory where another file system begins.
@@ -144,7 +164,7 @@ impl Original {
                 other => other,
             };
             moved.with_context(|| format!("cannot create `{}`", kept.display()))?;
-            (self.dir, self.is_unpacked) = (kept, false);
+            (self.dir, self.unpacked) = (kept, None);
         }
         Ok(())
     }
@@ -173,8 +193,9 @@ fn of_origin(origin: &Origin) -> String {
 
 impl Drop for Original {
     fn drop(&mut self) {
-        if self.is_unpacked {
-            let _ = std::fs::remove_dir_all(&self.dir);
+        self.unpacked = None;
+        for dir in &self.above {
+            let _ = std::fs::remove_dir(dir);
         }
     }
 }
@@ -186,12 +207,13 @@ mod tests {
     #[test]
     fn what_was_unpacked_is_kept_on_another_file_system_too() {
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
-        let dir = here.path().join(".unpacked-1");
+        let unpacked = Temporary::make(&here.path().join(".unpacked-1"), 0o700).unwrap();
+        let (outer, dir) = (unpacked.path().to_path_buf(), unpacked.path().join("results"));
         std::fs::create_dir_all(dir.join("runs/0001")).unwrap();
         std::fs::write(dir.join("runs/0001/run.json"), "{}").unwrap();
-        let mut original = Original { dir: dir.clone(), is_unpacked: true, origin: None };
+        let mut original = Original { dir, unpacked: Some(unpacked), above: Vec::new(), origin: None };
         original.keep_in(there.path()).unwrap();
-        assert!(!dir.exists());
+        assert!(!outer.exists());
         let kept = there.path().join(ORIGINAL);
         assert_eq!(std::fs::read_to_string(kept.join("runs/0001/run.json")).unwrap(), "{}");
         drop(original);
