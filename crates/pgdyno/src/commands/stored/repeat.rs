@@ -16,9 +16,9 @@ use model::secret;
 use serde_json::json;
 use store::Sealed;
 
+pub(crate) use self::place::sweep;
 use self::place::{Original, Stored};
 use self::servers::Chosen;
-pub(crate) use self::place::sweep;
 use crate::commands::compare::duet::Played;
 use crate::commands::compare::ending::Ending;
 use crate::commands::compare::{self, Outcome};

@@ -11,8 +11,8 @@ use model::experiment::origin::Origin;
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
-use store::{Author, Sealed};
 use server::{Cache, Temporary};
+use store::{Author, Sealed};
 
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::packed::RepeatArgs;
