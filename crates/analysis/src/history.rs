@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use model::experiment::case::{Case, ServerSource, ServerSpec};
 use model::run::{ExperimentData, RunRecord};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::ChangeRule;
 
 use crate::comparison::differences;
 use crate::summary::Study;
 
 /// One run of a history.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The experiment's location, as the caller names it.
     pub experiment: String,
@@ -56,13 +56,22 @@ pub struct History {
 }
 
 /// A run with what says to which history it belongs; far smaller than its experiment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PastRun {
+    #[serde(serialize_with = "write_case", deserialize_with = "read_case")]
     case: Arc<Case>,
     hostname: String,
     seed: u64,
     is_of_merged: bool,
     point: Point,
+}
+
+fn write_case<S: Serializer>(case: &Arc<Case>, to: S) -> Result<S::Ok, S::Error> {
+    case.as_ref().serialize(to)
+}
+
+fn read_case<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Case>, D::Error> {
+    Case::deserialize(from).map(Arc::new)
 }
 
 /// Histories of all cases of these experiments; cases with the same load, levels, machine and server by URL belong
@@ -137,7 +146,7 @@ fn label_among(i: usize, histories: &[(Key, History)]) -> String {
 /// See [`Point::revision`].
 fn revision(record: &RunRecord) -> String {
     let Some(server) = &record.server else { return String::new() };
-    let hash = server.executable_sha256.as_ref().map(|hash| format!(" {}", &hash[..hash.len().min(8)]));
+    let hash = server.executable_sha256.as_ref().map(|hash| format!(" {}", hash.chars().take(8).collect::<String>()));
     format!("{}{}", server.release(), hash.unwrap_or_default())
 }
 

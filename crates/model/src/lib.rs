@@ -3,6 +3,7 @@
 //! All crates use these types; the types themselves do nothing. `FORMAT.md` describes what a field means on disk, the
 //! glossary of `METHODOLOGY.md` what a word means.
 
+pub mod bounds;
 pub mod experiment;
 pub mod load;
 pub mod run;

@@ -1,5 +1,6 @@
 //! How people write numbers and words, and how text from others is displayed.
 
+pub mod columns;
 pub mod nearest;
 pub mod prose;
 pub mod share;

@@ -102,6 +102,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Wait => idle::wait(),
         Command::Host => hands::host(),
         Command::Pages => Ok(crate::commands::serve::far::pages()),
+        Command::Draw => crate::commands::serve::drawn::draw(),
         Command::Undo => watchdog::undo(),
         Command::Null(args) => null(&args),
     };

@@ -2,6 +2,7 @@
 
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
+use model::text::columns;
 use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
@@ -111,7 +112,7 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     let verdict = study.cases.iter().map(|case| case.verdict().len()).max().unwrap_or(0).max(VERDICT.len());
     let limiters = limiter_width(study).filter(|limiters| numbers + limiters + GAP.len() + verdict <= width);
     let left = numbers + limiters.map_or(0, |limiters| limiters + GAP.len());
-    let limiter = |name: &str| limiters.map_or(String::new(), |width| format!("{name:<width$}{GAP}"));
+    let limiter = |name: &str| limiters.map_or(String::new(), |width| columns::left(name, width) + GAP);
     let heads = format!("{}{}{VERDICT}", aligned(&head, &widths), limiter(LIMITER));
     text.push_str(&format!("{}\n", paint.on(&heads, Style::Dim)));
     for (row, case) in rows.iter().zip(&study.cases) {
@@ -225,9 +226,9 @@ fn aligned(row: &[String], widths: &[usize]) -> String {
     }
     let last = lines.pop().unwrap_or_default();
     let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    text.push_str(&format!("{last:<width$}{GAP}", width = widths[0]));
+    text.push_str(&(columns::left(&last, widths[0]) + GAP));
     for (cell, width) in row.iter().zip(widths).skip(1) {
-        text.push_str(&format!("{cell:>width$}{GAP}"));
+        text.push_str(&(columns::right(cell, *width) + GAP));
     }
     text
 }
@@ -357,7 +358,7 @@ pub(crate) fn hanging(text: &str, width: usize) -> String {
         let at = column.filter(|at| *at <= FIRST_COLUMN_MAX).unwrap_or(indent);
         let (head, rest) = line.split_at(at);
         let lines = wrap(rest, width.saturating_sub(at).max(20));
-        let below = lines.iter().skip(1).map(|line| format!("{:at$}{line}\n", ""));
+        let below = lines.iter().skip(1).map(|line| format!("{}{line}\n", columns::left("", at)));
         format!("{head}{}\n{}", lines[0], below.collect::<String>())
     };
     text.lines().map(of_line).collect()

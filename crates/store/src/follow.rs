@@ -14,9 +14,8 @@ use model::load::interval::Interval;
 use model::run::StampedHistogram;
 use model::telemetry::event::Event;
 use model::telemetry::reading::Tick;
-use serde::de::DeserializeOwned;
 
-use crate::{hlog, names};
+use crate::{hlog, names, parse};
 
 /// Longest line that is accepted; see `load.rs`.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -52,10 +51,10 @@ impl RunFollow {
         let dir = path.join(names::RUNS).join(names::run_dir(run));
         RunFollow {
             go_unix_ns,
-            intervals: Tail::new(&dir, names::INTERVALS, json),
+            intervals: Tail::new(&dir, names::INTERVALS, |line| parse::interval(line).ok()),
             histograms: Tail::new(&dir, names::LATENCY, histogram),
-            ticks: Tail::new(&dir, names::READINGS, json),
-            events: Tail::new(&dir, names::EVENTS, json),
+            ticks: Tail::new(&dir, names::READINGS, |line| parse::tick(line).ok()),
+            events: Tail::new(&dir, names::EVENTS, |line| parse::record(line).ok()),
         }
     }
 
@@ -185,10 +184,6 @@ impl<T> Tail<T> {
         let is_read = file.take(CHUNK_BYTES as u64).read_to_end(&mut self.bytes).is_ok();
         is_read && self.bytes.len() > n_before
     }
-}
-
-fn json<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
-    serde_json::from_slice(line).ok()
 }
 
 fn histogram(line: &[u8]) -> Option<StampedHistogram> {

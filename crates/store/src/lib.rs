@@ -12,6 +12,7 @@ mod list;
 mod load;
 mod lock;
 mod pack;
+mod parse;
 mod profiles;
 mod records;
 mod run_writer;
@@ -29,6 +30,7 @@ pub use load::{
     read_comparison, read_duet, read_experiment, read_now, read_plan, read_records, read_state,
 };
 pub use lock::{Writer, writer_of};
+pub use parse::record as parse_record;
 pub use pack::{Extent, Packed, PackedFile, Receiver, Unpacked, copy_packed, name_of, pack, packed, unpack};
 pub use profiles::{profiled_cases, read_profiles};
 pub use run_writer::RunWriter;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use model::experiment::plan::RunState;
 use serde::Deserialize;
 
 use crate::load::{is_experiment_dir, read_state, read_whole};
-use crate::names;
+use crate::{names, parse};
 
 /// Summary of one experiment.
 #[allow(missing_docs, reason = "the names say it")]
@@ -84,7 +84,7 @@ fn listing(path: PathBuf) -> Result<Listing> {
     let file = path.join(names::PLAN);
     let context = || format!("cannot read `{}`", file.display());
     let plan: PlanHead =
-        serde_json::from_slice(&read_whole(&file).with_context(context)?).with_context(context)?;
+        parse::record(&read_whole(&file).with_context(context)?).map_err(Error::msg).with_context(context)?;
     let last: BTreeMap<u32, RunState> =
         read_state(&path).into_iter().map(|line| (line.run, line.state)).collect();
     // Attempts that repeat a disturbed run have numbers of their own; in a merged study, those of the next origin follow.

@@ -4,12 +4,16 @@
 //! run and skipped. The record of a completed run is written after all its lines, so a torn line there was cut off
 //! later and is damage. Only a missing or unreadable plan is an error.
 
-use std::borrow::Cow;
-use std::fmt::Display;
-use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+mod lines;
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::bounds::Budget;
 use model::experiment::comparison::ComparisonRequest;
 use model::experiment::plan::{Plan, RunState, StateLine};
 use model::load::duet::Duet;
@@ -18,27 +22,17 @@ use model::run::now::Now;
 use model::run::profile::Profile;
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use model::secret::{hide_json, hide_text};
+use model::telemetry::reading::{KEYS_MAX, Tick};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
+pub(crate) use self::lines::{Allowance, DECODED_BYTES_FREE, LINES};
+use self::lines::{Damage, read_lines};
 use crate::profiles::read_profiles;
-use crate::{hlog, names};
+use crate::{hlog, names, parse};
 
 /// Largest plan or record that is accepted; one of 1,000 runs has some megabytes.
 const WHOLE_BYTES_MAX: u64 = 256 << 20;
-/// The longest lines that are written are histograms and ticks of some 10 kB; telemetry of a day is below the whole. A short
-/// line takes many times its length in memory, so lines are counted too: a day of 40 scripts has 3.5 million.
-pub(crate) const LINES: LineBounds =
-    LineBounds { line_bytes_max: 16 << 20, file_bytes_max: 2 << 30, n_lines_max: 4_000_000 };
-
-/// Limits for reading a file of lines, after decompression.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LineBounds {
-    pub(crate) line_bytes_max: u64,
-    pub(crate) file_bytes_max: u64,
-    n_lines_max: u64,
-}
-
 /// Why an experiment cannot be loaded.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +68,8 @@ pub struct Stored {
     state: Vec<StateLine>,
     runs: Vec<(u32, PathBuf)>,
     profiles: Vec<Profile>,
+    /// What its runs may still decode to.
+    allowance: Arc<Allowance>,
 }
 
 impl Stored {
@@ -90,6 +86,7 @@ impl Stored {
             state: read_state(path),
             runs: run_dirs(path)?,
             profiles: read_profiles(path),
+            allowance: Arc::default(),
         })
     }
 
@@ -115,7 +112,7 @@ impl Stored {
     /// When a file has a newer format.
     pub fn run(&self, index: usize) -> Result<Option<RunData>, LoadError> {
         let (run, dir) = &self.runs[index];
-        load_run(&self.plan, *run, dir)
+        load_run(&self.plan, *run, dir, Damage::within(&self.allowance))
     }
 
     /// Reads the record of one run alone; `None` as for [`Stored::run`].
@@ -159,7 +156,7 @@ pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
 pub fn load_one(path: &Path, run: u32) -> Result<RunData, LoadError> {
     let plan = read_plan(path)?;
     let dir = path.join(names::RUNS).join(names::run_dir(run));
-    let found = load_run(&plan, run, &dir)?;
+    let found = load_run(&plan, run, &dir, Damage::default())?;
     found.ok_or_else(|| LoadError::Damaged { path: dir, reason: "it has no record".to_string() })
 }
 
@@ -196,9 +193,7 @@ fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadEr
         Err(cause) => return Err(LoadError::Unreadable { path, cause }),
     };
     refuse_newer(&path, &bytes)?;
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| LoadError::Damaged { path, reason: error.to_string() })
+    parse::record(&bytes).map(Some).map_err(|reason| LoadError::Damaged { path, reason })
 }
 
 /// Reads `plan.json` alone.
@@ -220,8 +215,7 @@ pub(crate) fn plan_of(path: &Path) -> Result<(Vec<u8>, Plan), LoadError> {
     })?;
     let hidden = without_secrets(&bytes);
     refuse_newer(&plan, &hidden)?;
-    let read = serde_json::from_slice(&hidden)
-        .map_err(|error| LoadError::Damaged { path: plan, reason: error.to_string() })?;
+    let read = parse::record(&hidden).map_err(|reason| LoadError::Damaged { path: plan, reason })?;
     Ok((bytes, read))
 }
 
@@ -256,7 +250,7 @@ pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
         let file = dir.join(names::RUN);
         let Ok(bytes) = read_record_text(&file) else { continue };
         refuse_newer(&file, &bytes)?;
-        let Ok(record) = serde_json::from_slice::<RunRecord>(&bytes) else { continue };
+        let Ok(record) = parse::record::<RunRecord>(&bytes) else { continue };
         expect_of_run(run, &record).map_err(|reason| LoadError::Damaged { path: file, reason })?;
         records.push(record);
     }
@@ -303,6 +297,10 @@ fn read_record_text(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn without_secrets(record: &[u8]) -> Cow<'_, [u8]> {
+    // What is no JSON, as with a million brackets, is refused by whoever reads it.
+    if serde_json::from_slice::<IgnoredAny>(record).is_err() {
+        return Cow::Borrowed(record);
+    }
     match std::str::from_utf8(record).map(hide_json) {
         Ok(Cow::Owned(hidden)) => Cow::Owned(hidden.into_bytes()),
         _ => Cow::Borrowed(record),
@@ -359,13 +357,12 @@ pub(crate) fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
 }
 
 /// Reads one run; `None` if it has no record and the plan does not know it either.
-fn load_run(plan: &Plan, run: u32, dir: &Path) -> Result<Option<RunData>, LoadError> {
-    let mut damage = Damage::default();
+fn load_run(plan: &Plan, run: u32, dir: &Path, mut damage: Damage) -> Result<Option<RunData>, LoadError> {
     let Some(record) = read_record(plan, run, dir, &mut damage)? else { return Ok(None) };
     damage.is_whole = record.state == RunState::Completed;
     let intervals = read_intervals(&dir.join(names::INTERVALS), &mut damage);
     let histograms = read_histograms(&plain_or_packed(dir, names::LATENCY, names::LATENCY_ZST), &mut damage);
-    let ticks = read_json_lines(&plain_or_packed(dir, names::READINGS, names::READINGS_ZST), &mut damage);
+    let ticks = read_ticks(&plain_or_packed(dir, names::READINGS, names::READINGS_ZST), &mut damage);
     let events = read_json_lines(&dir.join(names::EVENTS), &mut damage);
     let imports = dir.join(names::IMPORTS);
     let imports = if imports.exists() { read_json_lines(&imports, &mut damage) } else { Vec::new() };
@@ -389,7 +386,7 @@ fn read_record(
     let read = read_record_text(&path).map_err(|error| error.to_string());
     let reason = match &read {
         Ok(bytes) => {
-            let record = serde_json::from_slice::<RunRecord>(bytes).map_err(|error| error.to_string());
+            let record = parse::record::<RunRecord>(bytes);
             // Only a record that is not of a known format is read twice.
             if record.as_ref().map_or(true, |record| record.format > model::FORMAT) {
                 refuse_newer(&path, bytes)?;
@@ -425,9 +422,28 @@ fn expect_of_run(run: u32, record: &RunRecord) -> Result<(), String> {
 }
 
 fn read_json_lines<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec<T> {
-    let mut found = Vec::new();
+    let (mut found, budget) = (Vec::new(), Budget::default());
     read_lines(path, damage, &mut |line, _| {
-        found.push(serde_json::from_slice(line).map_err(|error| error.to_string())?);
+        found.push(parse::line(&budget, line)?);
+        Ok(())
+    });
+    found
+}
+
+/// Reads ticks, whose keys are those of one run: there are only so many.
+fn read_ticks(path: &Path, damage: &mut Damage) -> Vec<Tick> {
+    let (mut found, mut keys) = (Vec::new(), BTreeSet::new());
+    read_lines(path, damage, &mut |line, _| {
+        let tick = parse::tick(line)?;
+        for (key, _) in tick.values.entries() {
+            if !keys.contains(key) {
+                keys.insert(key.clone());
+            }
+        }
+        if keys.len() > KEYS_MAX {
+            return Err(format!("the run has readings of more than {KEYS_MAX} keys"));
+        }
+        found.push(tick);
         Ok(())
     });
     found
@@ -436,9 +452,7 @@ fn read_json_lines<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec
 fn read_intervals(path: &Path, damage: &mut Damage) -> Vec<Interval> {
     let mut found = Vec::new();
     read_lines(path, damage, &mut |line, _| {
-        let interval: Interval = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        interval.check()?;
-        found.push(interval);
+        found.push(parse::interval(line)?);
         Ok(())
     });
     found
@@ -458,85 +472,6 @@ fn read_histograms(path: &Path, damage: &mut Damage) -> Vec<StampedHistogram> {
         Ok(())
     });
     found
-}
-
-/// Reads one line, passed without its line end, and whether it had one.
-type ReadLine<'a> = &'a mut dyn FnMut(&[u8], bool) -> Result<(), String>;
-
-/// Passes each line of a file to `read`. An unterminated last line may be unreadable unless the file was complete; all
-/// other unreadable lines are damage.
-fn read_lines(path: &Path, damage: &mut Damage, read: ReadLine) {
-    read_lines_within(LINES, path, damage, read);
-}
-
-fn read_lines_within(bounds: LineBounds, path: &Path, damage: &mut Damage, read: ReadLine) {
-    let LineBounds { line_bytes_max, file_bytes_max, n_lines_max } = bounds;
-    let mut reader = match open(path) {
-        Ok(reader) => reader,
-        Err(error) => return damage.note(path, error),
-    };
-    let mut line = Vec::new();
-    let mut left = file_bytes_max;
-    for number in 1_u64.. {
-        line.clear();
-        match (&mut reader).take(line_bytes_max).read_until(b'\n', &mut line) {
-            Ok(0) => return,
-            Ok(n_bytes) => match left.checked_sub(n_bytes as u64) {
-                Some(rest) => left = rest,
-                None => return damage.note(path, format!("has more than {file_bytes_max} bytes")),
-            },
-            Err(error) => return damage.note(path, format!("ends early, in line {number}: {error}")),
-        }
-        if number > n_lines_max {
-            return damage.note(path, format!("has more than {n_lines_max} lines"));
-        }
-        if line.len() as u64 == line_bytes_max {
-            return damage.note(path, format!("line {number} has more than {line_bytes_max} bytes"));
-        }
-        let is_whole = line.pop_if(|last| *last == b'\n').is_some();
-        if let Err(reason) = read(&line, is_whole)
-            && (is_whole || damage.is_whole)
-        {
-            damage.note(path, format!("line {number}: {reason}"));
-        }
-    }
-}
-
-fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let file = BufReader::new(files::open(path)?);
-    if path.extension().is_some_and(|extension| extension == "zst") {
-        Ok(Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)))
-    } else {
-        Ok(Box::new(file))
-    }
-}
-
-/// Notes on unreadable parts, few per file.
-#[derive(Default)]
-struct Damage {
-    /// The files were complete once: no line may be torn.
-    is_whole: bool,
-    found: Vec<String>,
-    last_file: String,
-    n_in_last_file: u32,
-}
-
-/// Notes per file; a file with more is damaged throughout.
-const NOTES_PER_FILE: u32 = 5;
-
-impl Damage {
-    fn note(&mut self, path: &Path, reason: impl Display) {
-        let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        if file != self.last_file {
-            (self.last_file, self.n_in_last_file) = (file, 0);
-        }
-        self.n_in_last_file += 1;
-        match self.n_in_last_file {
-            ..=NOTES_PER_FILE => self.found.push(format!("`{}`: {reason}", self.last_file)),
-            n if n == NOTES_PER_FILE + 1 => self.found.push(format!("`{}`: and more damage", self.last_file)),
-            _ => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use model::run::profile::{Profile, ProfileRecord, unfold};
 
-use crate::names;
+use crate::{names, parse};
 
 /// Largest file that is read: stacks are bounded when they are written.
 const BYTES_MAX: u64 = 256 << 20;
@@ -33,7 +33,7 @@ pub fn read_profiles(path: &Path) -> Vec<Profile> {
 /// How the profile of a case was made, if that can be read.
 pub(crate) fn record_of(path: &Path, case: u32) -> Option<ProfileRecord> {
     let file = path.join(names::PROFILES).join(names::run_dir(case)).join(names::PROFILE);
-    let record: ProfileRecord = serde_json::from_slice(&files::read(&file, BYTES_MAX).ok()?).ok()?;
+    let record: ProfileRecord = parse::record(&files::read(&file, BYTES_MAX).ok()?).ok()?;
     (record.case == case && record.format <= model::FORMAT).then_some(record)
 }
 

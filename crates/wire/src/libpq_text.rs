@@ -158,7 +158,7 @@ fn pointer(text: &str, position: usize, units: Units) -> String {
     let (before, after) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
     let head = format!("LINE {}: {before}", query.line_number(at));
     let width = head.len() + query.width(from, at) + 1;
-    format!("\n{head}{}{after}\n{:>width$}", query.text(from, to), '^')
+    format!("\n{head}{}{after}\n{}^", query.text(from, to), " ".repeat(width.saturating_sub(1)))
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl Circumstances<'_> {
             Kind::FewerClients => Some(1.0),
             Kind::Lift if n > self.n_clients() => {
                 let of_processors = self.busy().map_or(2.0, |busy| 1.0 / busy);
-                Some(of_processors.clamp(1.0, f64::from(n) / f64::from(self.n_clients())))
+                Some(of_processors.min(f64::from(n) / f64::from(self.n_clients())).max(1.0))
             }
             Kind::Lift | Kind::Brake => None,
         };

@@ -124,7 +124,7 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
         let fits = |value: &SettingValue| {
             model::text::units::size_bytes(&value.0, 1 << 20).is_none_or(|bytes| bytes <= room)
         };
-        keep(levels, fits, SettingValue(format!("{}MB", (room >> 20).clamp(least, 8192))));
+        keep(levels, fits, SettingValue(format!("{}MB", (room >> 20).min(8192).max(least))));
     }
     let headroom = experiment.prepare.wal_headroom.as_ref();
     if headroom.and_then(|text| model::text::units::size_bytes(text, 0)).is_some_and(|bytes| bytes > room) {

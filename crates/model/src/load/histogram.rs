@@ -157,7 +157,7 @@ impl HistogramSum {
         let (mut at, mut below) = (0, cells.first()?.1);
         Some(shares.map(|share| {
             // As HdrHistogram: the first value at which so many were counted, and the upper end of its cell.
-            let wanted = ((share.clamp(0.0, 1.0) * self.n as f64).ceil() as u64).clamp(1, self.n);
+            let wanted = ((share.clamp(0.0, 1.0) * self.n as f64).ceil() as u64).min(self.n).max(1);
             while below < wanted && at + 1 < cells.len() {
                 at += 1;
                 below += cells[at].1;

@@ -5,6 +5,8 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::SECONDS_MAX;
+
 /// Counts of transactions.
 ///
 /// Identity, over any span from the start of the load: `due = skipped + started` and
@@ -46,7 +48,7 @@ impl Counts {
 
     /// Ended transactions that were committed later than the limit, or not committed.
     pub fn not_in_time(&self) -> u64 {
-        self.late + self.ended() - self.committed
+        self.late + self.failed + self.unknown + self.aborted
     }
 
     fn all(&self) -> [u64; 10] {
@@ -115,6 +117,8 @@ pub struct Interval {
 /// Largest count of an interval: more than any machine does in a second, yet small enough that the sum over the longest
 /// file does not overflow.
 pub const COUNT_MAX: u64 = 100_000_000_000;
+/// Largest sum of times, and of their squares.
+pub const SUM_MAX: f64 = 1e40;
 /// Longest interval: a day.
 pub const LENGTH_MAX_NS: u64 = 86_400_000_000_000;
 /// Latest start, to which any length can be added: the year 2262.
@@ -140,7 +144,15 @@ impl Interval {
         most("a count", &[self.latency.n, self.lag.n], COUNT_MAX)?;
         let Connects { opened, lost, failed, .. } = self.connects;
         most("a count", &[opened, lost, failed], COUNT_MAX)?;
+        let Connects { sum_ns, outage_ns, .. } = self.connects;
+        let moments = |m: Moments| [m.sum, m.sum_squares, m.min, m.max];
+        let sums = self.commands.iter().map(|command| command.sum_ns).chain([sum_ns, outage_ns]);
+        let mut sums = sums.chain(moments(self.latency)).chain(moments(self.lag));
+        if let Some(sum) = sums.find(|sum| !(0.0..=SUM_MAX).contains(sum)) {
+            return Err(format!("a sum of {sum:e} is not within 0 and {SUM_MAX:e}"));
+        }
         most("a length", &[self.length_ns], LENGTH_MAX_NS)?;
+        most("a second", &[self.t.into()], SECONDS_MAX.into())?;
         most("a start", &[self.start_unix_ns], START_MAX_UNIX_NS)
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::NUMBER_MAX;
+
 /// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -94,8 +96,8 @@ impl Event {
         self
     }
 
-    /// The fact `name` as a number, if it is one.
+    /// The fact `name` as a number, if it is a possible one.
     pub fn number(&self, name: &str) -> Option<f64> {
-        self.detail.get(name)?.parse().ok()
+        self.detail.get(name)?.parse().ok().filter(|number: &f64| number.abs() <= NUMBER_MAX)
     }
 }

@@ -2,6 +2,9 @@
 
 mod table;
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 pub use table::METRICS;
 
 /// How values of a metric combine over time.
@@ -30,7 +33,9 @@ pub struct Metric {
 
 /// The row of a metric.
 pub fn find(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().find(|metric| metric.name == name)
+    static BY_NAME: LazyLock<HashMap<&str, &Metric>> =
+        LazyLock::new(|| METRICS.iter().map(|metric| (metric.name, metric)).collect());
+    BY_NAME.get(name).copied()
 }
 
 const fn counter(
@@ -45,6 +50,20 @@ const fn counter(
 const fn gauge(name: &'static str, instance: &'static str, unit: &'static str, what: &'static str) -> Metric {
     Metric { name, instance, kind: MetricKind::Gauge, unit, what }
 }
+
+/// Gauges whose value may be below zero: how far a clock is ahead of another one.
+const SIGNED: [&str; 2] = ["host.clock_offset", "server.clock_offset"];
+
+impl Metric {
+    /// Whether a reading can have this value. Counters never fall, and no level is negative, but for differences of clocks.
+    pub fn can_be(&self, value: f64) -> bool {
+        let least = if SIGNED.contains(&self.name) { -VALUE_MAX } else { 0.0 };
+        (least..=VALUE_MAX).contains(&value)
+    }
+}
+
+/// Largest value of a reading: an exabyte.
+pub const VALUE_MAX: f64 = 1e18;
 
 /// Beginnings of what many servers and machines lack, and what no rule is silent without: it is recorded why it is not there, but
 /// that is no finding.

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::values::{Entry, Values};
 
+use crate::load::interval::START_MAX_UNIX_NS;
+use crate::telemetry::metric;
+
 /// Source of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,6 +39,35 @@ pub struct Tick {
     pub length_ns: u64,
     /// Value by key.
     pub values: Values,
+}
+
+/// Longest tick: an hour. Whatever asks for a moment looks that far around it.
+pub const LENGTH_MAX_NS: u64 = 3_600_000_000_000;
+/// Most values of a tick, and most different keys of a run: a machine with hundreds of processors has some thousands.
+pub const KEYS_MAX: usize = 16_384;
+
+impl Tick {
+    /// Whether every number is possible. A results file may contain anything.
+    ///
+    /// # Errors
+    /// Names the number that is not.
+    pub fn check(&self) -> Result<(), String> {
+        if self.length_ns > LENGTH_MAX_NS {
+            return Err(format!("a tick of {} ns is longer than {LENGTH_MAX_NS}", self.length_ns));
+        }
+        if self.end_unix_ns > START_MAX_UNIX_NS {
+            return Err(format!("an end of {} is more than {START_MAX_UNIX_NS}", self.end_unix_ns));
+        }
+        if self.values.len() > KEYS_MAX {
+            return Err(format!("a tick of {} values has more than {KEYS_MAX}", self.values.len()));
+        }
+        let is_possible =
+            |key: &str, value: f64| metric::find(split_key(key).0).is_none_or(|metric| metric.can_be(value));
+        match self.values.iter().find(|(key, value)| !is_possible(key, *value)) {
+            Some((key, value)) => Err(format!("`{key}` of {value:e} is impossible")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The key of one instance of a metric.

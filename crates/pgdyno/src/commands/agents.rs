@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::{Context, Result, anyhow};
+use model::text::columns;
 use relay::Found;
 
 use crate::front::cli::agents::{AgentArgs, DialArgs, ListAgentsArgs};
@@ -45,7 +46,7 @@ pub(crate) fn agents(args: &ListAgentsArgs) -> Result<Exit> {
 
 fn table(found: &[Found]) -> String {
     let width = found.iter().map(|agent| agent.name.len()).max().unwrap_or(0).max(5);
-    let mut text = format!("{:width$}  state  build         labels\n", "agent");
+    let mut text = format!("{}  state  build         labels\n", columns::left("agent", width));
     for agent in found {
         let state = match agent {
             Found { n: 2.., .. } => "twins",
@@ -54,7 +55,7 @@ fn table(found: &[Found]) -> String {
         };
         let labels: Vec<String> = agent.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let (name, build, labels) = (&agent.name, &agent.build, labels.join(" "));
-        let line = format!("{name:width$}  {state:5}  {build:12}  {labels}");
+        let line = format!("{}  {state:5}  {build:12}  {labels}", columns::left(name, width));
         let _never_fails = writeln!(text, "{}", line.trim_end());
     }
     text

@@ -2,6 +2,7 @@
 
 use analysis::findings::{CATALOGUE, Rule, rule};
 use anyhow::{Result, bail};
+use model::text::columns;
 use model::text::nearest::nearest;
 
 use crate::commands::report::for_terminal;
@@ -19,7 +20,7 @@ pub(crate) fn explain(finding: Option<&str>) -> Result<Exit> {
 
 fn list() -> String {
     let width = CATALOGUE.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
-    CATALOGUE.iter().map(|rule| format!("{:<width$}  {}\n", rule.id, rule.title)).collect()
+    CATALOGUE.iter().map(|rule| format!("{}  {}\n", columns::left(rule.id, width), rule.title)).collect()
 }
 
 /// Reports write `foreign CPU` for `foreign-cpu`.

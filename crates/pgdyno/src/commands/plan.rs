@@ -14,6 +14,7 @@ use model::experiment::plan::{Plan, RunOrder};
 use model::experiment::script::CaseData;
 use model::load::Window;
 use model::load::capacity::Probing;
+use model::text::columns;
 use model::text::prose::{bytes, plural};
 use server::Listen;
 use server::cluster::DATABASE;
@@ -356,12 +357,12 @@ fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
         let n = Program::compile(&script.name, &script.source).map_or(0, |program| program.statements.len());
         writeln!(
             out,
-            "script  {:<width$}  weight {} ({:.1} %), {n} {}, SHA-256 {}",
-            script.name,
+            "script  {}  weight {} ({:.1} %), {n} {}, SHA-256 {}",
+            columns::left(&script.name, width),
             script.weight,
             100.0 * f64::from(script.weight) / total,
             if n == 1 { "statement" } else { "statements" },
-            &script.sha256[..12],
+            script.sha256.chars().take(12).collect::<String>(),
         )?;
     }
     writeln!(out, "data    {}", data(workload))?;

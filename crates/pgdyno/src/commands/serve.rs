@@ -1,8 +1,9 @@
 //! `pgdyno serve`: a local web page over a directory of results.
 
 mod control;
+pub(crate) mod drawn;
 pub(crate) mod far;
-mod makers;
+pub(crate) mod makers;
 mod opener;
 mod past;
 
@@ -39,7 +40,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit> {
     };
     let started = match &args.via {
         Some(via) => far::start(args, via),
-        None => ::serve::start(options(args), makers::MAKERS),
+        None => ::serve::start(options(args), drawn::MAKERS),
     };
     let serving = match started {
         Ok(serving) => serving,

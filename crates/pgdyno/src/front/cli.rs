@@ -154,6 +154,9 @@ pub(crate) enum Command {
     /// Make pages of results for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
     Pages,
+    /// Draw one page of results for `pgdyno serve`, whose order is read from standard input.
+    #[command(hide = true)]
+    Draw,
     /// Restore the values that a pgdyno has set, if it is killed; it has the other end of standard input.
     #[command(hide = true)]
     Undo,

@@ -300,7 +300,7 @@ impl RunData {
     /// All runs on one time line, as run 0.
     fn of_all(all: &Across, n_runs: usize) -> RunData {
         let n_lines = n_lines(all.panels.iter());
-        let limit = (MAX_POINTS_ALL_RUNS / n_lines.max(1)).clamp(60, 120 * n_runs);
+        let limit = (MAX_POINTS_ALL_RUNS / n_lines.max(1)).min(120 * n_runs).max(60);
         RunData {
             run: ALL_RUNS,
             title: format!("All {n_runs} runs on one time line"),

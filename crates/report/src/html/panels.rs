@@ -293,7 +293,7 @@ pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<Point>> {
 /// Makes rows of a heat map of lines: the mean of each stretch, because extremes of two neighbours would look like change.
 pub(super) fn rows_of_cells(lines: &[Line]) -> Vec<Vec<Point>> {
     let (most, fewest) = CELLS_OF_ROW;
-    let n_cells = (CELLS_MAX / lines.len().max(1)).clamp(fewest, most);
+    let n_cells = (CELLS_MAX / lines.len().max(1)).min(most).max(fewest);
     let mean = |stretch: &[Point]| {
         let known: Vec<f64> = stretch.iter().filter_map(|(_, value)| *value).collect();
         let middle = stretch.iter().map(|(t, _)| t).sum::<f64>() / stretch.len() as f64;

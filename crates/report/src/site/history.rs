@@ -11,11 +11,20 @@ use crate::prose::phrases::plural;
 
 /// Fewest runs among which a change of level can be found: four on each side.
 const RUNS_MIN: usize = 8;
+/// Most results of which the page says that they are left out.
+const LEFT_OUT_MAX: usize = 20;
 /// Most runs that a table lists, the newest.
 const ROWS_MAX: usize = 200;
 
 /// The page of the experiment called `name`. Points name their experiments by the directories by which results are addressed.
-pub fn history(name: &str, histories: &[History], back: &[Link], tool_version: &str) -> Page {
+/// `left_out` says which results cannot be read, and why.
+pub fn history(
+    name: &str,
+    histories: &[History],
+    left_out: &[String],
+    back: &[Link],
+    tool_version: &str,
+) -> Page {
     let mut main = format!(
         "<header class=\"small\">\n<p class=\"over\">History</p>\n<h1>{}</h1>\n<p class=\"question\">Runs of the same case on the \
          same machine over time. A level has changed where the means before and after differ by at least 2 %, with p below 0.001 and \
@@ -24,6 +33,9 @@ pub fn history(name: &str, histories: &[History], back: &[Link], tool_version: &
     );
     if histories.is_empty() {
         main.push_str("<p>No run of it counts yet.</p>\n");
+    }
+    for words in left_out.iter().take(LEFT_OUT_MAX) {
+        main.push_str(&format!("<p class=\"quiet\">Left out, because it cannot be read: {}</p>\n", text(words)));
     }
     for (n, history) in histories.iter().enumerate() {
         main.push_str(&section(n, history));

@@ -93,10 +93,10 @@ struct HostHead {
 pub(super) fn read(dir: &Path, name: &str) -> Result<Entry, String> {
     let plan: PlanHead = files::read(&dir.join(store::names::PLAN), HEAD_BYTES_MAX)
         .map_err(|error| error.to_string())
-        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()))
+        .and_then(|bytes| store::parse_record(&bytes))
         .map_err(|reason| format!("{name}: plan.json: {reason}"))?;
     let answer = files::read(&dir.join(ANSWER), ANSWER_BYTES_MAX).ok();
-    let answer: AnswerHead = answer.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let answer: AnswerHead = answer.and_then(|bytes| store::parse_record(&bytes).ok()).unwrap_or_default();
     let last: BTreeMap<u32, RunState> =
         store::read_state(dir).into_iter().map(|line| (line.run, line.state)).collect();
     // Attempts that repeat a disturbed run have numbers of their own; in a merged study, those of the next origin follow.
@@ -151,7 +151,7 @@ fn machine(dir: &Path) -> String {
 
 fn record(dir: &Path, run: u32) -> Option<RecordHead> {
     let path = super::run_path(dir, run)?.join(store::names::RUN);
-    serde_json::from_slice(&files::read(&path, HEAD_BYTES_MAX).ok()?).ok()
+    store::parse_record(&files::read(&path, HEAD_BYTES_MAX).ok()?).ok()
 }
 
 /// The run that this one repeats.

@@ -162,7 +162,7 @@ impl FollowedRun {
         }
         self.record_stamp = stamp;
         let Ok(bytes) = files::read(&path, RECORD_BYTES_MAX) else { return };
-        let Ok(record) = serde_json::from_slice::<RunRecord>(&bytes) else { return };
+        let Ok(record) = store::parse_record::<RunRecord>(&bytes) else { return };
         self.load = record.go_unix_ns.map(|go| FollowedLoad::new(&self.dir, self.number, record, go));
     }
 }

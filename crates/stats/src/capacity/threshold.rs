@@ -120,7 +120,7 @@ impl Threshold {
             n if n % 2 == 0 => self.aside(),
             _ => -self.aside(),
         };
-        (self.quantile(0.5) * (1.0 + aside)).clamp(self.lowest, self.highest)
+        (self.quantile(0.5) * (1.0 + aside)).min(self.highest).max(self.lowest)
     }
 
     /// How far from the threshold a probe determines the slope.

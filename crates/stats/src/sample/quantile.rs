@@ -56,7 +56,7 @@ pub fn quantile_ranks(n: u64, q: f64, level: f64) -> Option<(u64, u64)> {
 fn binomial_quantile(p: f64, n: u64, q: f64) -> Option<u64> {
     if n > BINOMIAL_MAX {
         let sd = (n as f64 * q * (1.0 - q)).sqrt();
-        return Some((n as f64 * q + normal_quantile(p)? * sd).round().clamp(0.0, n as f64) as u64);
+        return Some((n as f64 * q + normal_quantile(p)? * sd).round().min(n as f64).max(0.0) as u64);
     }
     let (mut low, mut high) = (0, n);
     while low < high {

@@ -30,7 +30,7 @@ pub fn effective_sample_size(series: &[f64]) -> Option<f64> {
         }
         (sum, last) = (sum + both, both);
     }
-    Some((n as f64 / (2.0 * sum - 1.0).max(1.0)).clamp(1.0, n as f64))
+    Some((n as f64 / (2.0 * sum - 1.0).max(1.0)).min(n as f64).max(1.0))
 }
 
 /// The mean of a series with its interval by Student's t on the means of `n_batches` consecutive batches (Law and
@@ -47,7 +47,7 @@ pub fn block_length(series: &[f64]) -> usize {
     let r = autocorrelation_lag_1(series).unwrap_or(0.0).clamp(-0.97, 0.97);
     let a = 4.0 * r * r / (1.0 - r * r).powi(2);
     let length = (1.1447 * (a * series.len() as f64).cbrt()).ceil() as usize;
-    length.clamp(1, (series.len() / 2).max(1))
+    length.min(series.len() / 2).max(1)
 }
 
 /// The mean of a series with its interval from resampled blocks of neighbours: the circular block bootstrap (Politis

@@ -1,5 +1,6 @@
 //! Tests of reading back: what is intact comes back equal, and damage never stops reading the rest.
 
+use super::lines::{LineBounds, read_lines_within};
 use super::*;
 use crate::sample;
 

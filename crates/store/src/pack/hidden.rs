@@ -6,7 +6,7 @@ use std::path::Path;
 
 use model::secret::{hide_json, hide_text};
 
-use crate::load::{LINES, read_whole};
+use crate::load::{Allowance, DECODED_BYTES_FREE, LINES, read_whole};
 use crate::names;
 use crate::server_log::copy_entries;
 
@@ -56,7 +56,9 @@ fn lines(from: impl Read, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
 
 /// A compressed file stays byte for byte as it is, unless it holds a secret.
 fn compressed(path: &Path, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
-    let open = || Ok::<_, io::Error>(zstd::Decoder::new(files::open(path)?)?.take(LINES.file_bytes_max));
+    let n_bytes = files::open(path)?.metadata()?.len();
+    let n_max = LINES.file_bytes_max.min(DECODED_BYTES_FREE + Allowance::of_bytes(n_bytes));
+    let open = || Ok::<_, io::Error>(Bounded { from: zstd::Decoder::new(files::open(path)?)?, left: n_max });
     if !lines(open()?, &mut io::sink(), hide)? {
         io::copy(&mut files::open(path)?, to)?;
         return Ok(false);
@@ -66,6 +68,21 @@ fn compressed(path: &Path, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
     lines(open()?, &mut encoder, hide)?;
     encoder.finish()?;
     Ok(true)
+}
+
+/// Fails where more than `left` bytes come.
+struct Bounded<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.from.read(bytes)?;
+        let left = self.left.checked_sub(n_read as u64);
+        self.left = left.ok_or_else(|| io::Error::other("it decodes to more than a hundred times its size"))?;
+        Ok(n_read)
+    }
 }
 
 /// Text that is not UTF-8 is not ours, and is searched as far as it is.

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use model::text::columns;
+
 use crate::script::expr::Expr;
 use crate::script::meta::{self, Parsed};
 use crate::script::sqlscan::{SqlScanner, Stop};
@@ -169,7 +171,7 @@ impl fmt::Display for ScriptError {
         if let Some(source_line) = &self.source_line {
             write!(f, "\n{source_line}")?;
             if let Some(column) = self.column {
-                write!(f, "\n{:>column$} error found here", '^')?;
+                write!(f, "\n{} error found here", columns::right("^", column))?;
             }
         }
         Ok(())

@@ -192,7 +192,7 @@ impl Facts {
     /// Sessions of the load that wait for their client. Others at the server may be idle as well.
     pub(super) fn waiting(&self) -> f64 {
         let idle = self.sessions_where(is_left_to_client);
-        (self.n_clients - self.working()).clamp(0.0, idle)
+        (self.n_clients - self.working()).min(idle).max(0.0)
     }
 
     /// The part of the clients that processors could serve: their sessions run or wait to run, or they wait for a driver on the same

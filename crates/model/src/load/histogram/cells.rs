@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
 use super::encoding;
-use crate::load::interval::{HISTOGRAM_DIGITS, HISTOGRAM_MIN_NS};
+use crate::load::interval::{COUNT_MAX, HISTOGRAM_DIGITS, HISTOGRAM_MIN_NS};
 
 /// Cells of a doubling; HdrHistogram's half of the count of sub-buckets for three digits.
 const HALF: u32 = 1024;
@@ -22,6 +22,9 @@ const COOKIE: u32 = 0x1c84_9313;
 const HEADER: usize = 40;
 /// Bytes of a plain histogram: each cell takes nine at most.
 const PLAIN_MAX: usize = HEADER + 9 * N_CELLS_MAX;
+
+/// Longest histogram of other bounds than ours; the library reads it into cells that it makes first, 50 MB at most.
+const FOREIGN_BYTES_MAX: usize = 1 << 20;
 
 /// A cell in use: its number and its count.
 pub(super) type Cell = (u32, u64);
@@ -57,6 +60,10 @@ impl CellReader {
             if own(&mut self.reader, &mut self.cells).is_none() {
                 self.cells = foreign(self.reader.bytes())?;
             }
+            let n = self.cells.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
+            if n > COUNT_MAX {
+                return Err(format!("has {n} values, more than {COUNT_MAX}"));
+            }
             self.last.push_str(text);
         }
         Ok(&self.cells)
@@ -91,6 +98,7 @@ fn cells_of(counts: &[u8], cells: &mut Vec<Cell>) -> Option<()> {
         };
         let size = number >> 1;
         if number & 1 == 1 {
+            // Bounded below, before it is added to again.
             at = at.checked_add(usize::try_from(size).ok()?)?.checked_add(1)?;
         } else {
             if size > 0 {
@@ -120,6 +128,9 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 
 /// Decodes a histogram of any bounds; a resolution that is not ours becomes ours.
 fn foreign(bytes: &[u8]) -> Result<Vec<Cell>, String> {
+    if bytes.len() > FOREIGN_BYTES_MAX {
+        return Err(format!("has {} bytes, more than {FOREIGN_BYTES_MAX}", bytes.len()));
+    }
     let read: Result<Histogram<u64>, _> = Deserializer::new().deserialize(&mut &bytes[..]);
     let histogram = read.map_err(|error| format!("cannot be decoded: {error}"))?;
     let mut cells: Vec<Cell> = Vec::new();

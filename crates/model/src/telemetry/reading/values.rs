@@ -7,9 +7,12 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::split_key;
+use crate::telemetry::metric;
 
 /// Names that a thread remembers; a machine with hundreds of processors has some thousands. Further names are not shared.
 const NAMES_MAX: usize = 16_384;
@@ -129,11 +132,12 @@ fn place_in(entries: &[Entry], key: &str) -> Result<usize, usize> {
     entries.binary_search_by(|(other, _)| (**other).cmp(key))
 }
 
+thread_local! {
+    static NAMES: RefCell<Names> = RefCell::default();
+}
+
 /// The text of a name that the thread has met before, or a new one.
 fn shared(name: &str) -> Arc<str> {
-    thread_local! {
-        static NAMES: RefCell<Names> = RefCell::default();
-    }
     NAMES.with_borrow_mut(|names| names.text(name))
 }
 
@@ -148,9 +152,25 @@ struct Names {
 }
 
 impl Names {
+    /// The text of a key, if it is one of a metric.
+    fn of_metric(&mut self, name: &str) -> Option<Arc<str>> {
+        let is_met = self.is_next(name) || self.places.contains_key(name);
+        let is_known = is_met || name.len() <= NAME_BYTES_MAX && metric::find(split_key(name).0).is_some();
+        is_known.then(|| self.text(name))
+    }
+
+    /// The place of the name that usually follows the last one.
+    fn guess(&self) -> usize {
+        self.next.get(self.last).copied().unwrap_or_default()
+    }
+
+    fn is_next(&self, name: &str) -> bool {
+        self.texts.get(self.guess()).is_some_and(|text| **text == *name)
+    }
+
     fn text(&mut self, name: &str) -> Arc<str> {
-        let guess = self.next.get(self.last).copied().unwrap_or_default();
-        if self.texts.get(guess).is_some_and(|text| **text == *name) {
+        let guess = self.guess();
+        if self.is_next(name) {
             self.last = guess;
             return self.texts[guess].clone();
         }
@@ -232,8 +252,11 @@ impl<'de> Deserialize<'de> for Values {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Values, A::Error> {
                 let mut entries = Vec::with_capacity(128);
-                while let Some(entry) = map.next_entry_seed(Name, std::marker::PhantomData)? {
-                    entries.push(entry);
+                while let Some(name) = map.next_key_seed(Name)? {
+                    match name {
+                        Some(name) => entries.push((name, map.next_value()?)),
+                        None => drop(map.next_value::<IgnoredAny>()?),
+                    }
                 }
                 // A file may have millions of ticks, each with few values.
                 entries.shrink_to_fit();
@@ -244,26 +267,26 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-/// Reads a key without a text of its own.
+/// Reads a key without a text of its own; `None` if it is not one of a metric, as of a newer pgdyno.
 struct Name;
 
 impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Arc<str>;
+    type Value = Option<Arc<str>>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Arc<str>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Arc<str>>, D::Error> {
         from.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Name {
-    type Value = Arc<str>;
+    type Value = Option<Arc<str>>;
 
     fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
         out.write_str("a key")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Arc<str>, E> {
-        Ok(shared(name))
+    fn visit_str<E: Error>(self, name: &str) -> Result<Option<Arc<str>>, E> {
+        Ok(NAMES.with_borrow_mut(|names| names.of_metric(name)))
     }
 }
 
@@ -277,13 +300,15 @@ mod tests {
 
     #[test]
     fn what_was_written_in_any_order_is_sorted_and_the_last_of_equal_keys_counts() {
-        let values = read(r#"{"b": 1, "a": 2.5, "b": 3, "a[x]": 4}"#);
-        assert_eq!(values, Values::from([("a", 2.5), ("a[x]", 4.0), ("b", 3.0)]));
-        assert_eq!(serde_json::to_string(&values).unwrap(), r#"{"a":2.5,"a[x]":4.0,"b":3.0}"#);
-        assert_eq!(read(r#"{"\u0061": 1}"#)["a"], 1.0);
+        let values = read(r#"{"net.sent_bytes": 1, "disk.reads": 2.5, "net.sent_bytes": 3, "disk.reads[x]": 4}"#);
+        let expected = [("disk.reads", 2.5), ("disk.reads[x]", 4.0), ("net.sent_bytes", 3.0)];
+        assert_eq!(values, Values::from(expected));
+        let written = r#"{"disk.reads":2.5,"disk.reads[x]":4.0,"net.sent_bytes":3.0}"#;
+        assert_eq!(serde_json::to_string(&values).unwrap(), written);
+        assert_eq!(read(r#"{"\u0064isk.reads": 1}"#)["disk.reads"], 1.0);
         assert!(read("{}").is_empty());
-        assert_eq!([read("{}"), read(r#"{"a": 1}"#)].map(|values| values.entries.capacity()), [0, 1]);
-        for wrong in [r#"{"a": "1"}"#, r#"{"a": null}"#, "[1]", r#"{"a": 1"#] {
+        assert_eq!([read("{}"), read(r#"{"disk.reads": 1}"#)].map(|values| values.entries.capacity()), [0, 1]);
+        for wrong in [r#"{"disk.reads": "1"}"#, r#"{"disk.reads": null}"#, "[1]", r#"{"disk.reads": 1"#] {
             assert!(serde_json::from_str::<Values>(wrong).is_err(), "{wrong}");
         }
     }
@@ -301,6 +326,13 @@ mod tests {
         assert_eq!(values.remove("m"), Some(1.0));
         values.retain(|key, _| key != "m[b]");
         assert_eq!(values, Values::from([("a", 7.0), ("m[a]", 3.0), ("n", 4.5), ("o", 1.0)]));
+    }
+
+    #[test]
+    fn what_is_no_metric_is_dropped_while_it_is_read() {
+        let long = "x".repeat(NAME_BYTES_MAX);
+        let text = format!(r#"{{"no.metric": 1, "disk.reads[a]": 2, "disk.reads[{long}]": 3, "other": {{"a": [1]}}}}"#);
+        assert_eq!(read(&text), Values::from([("disk.reads[a]", 2.0)]));
     }
 
     #[test]

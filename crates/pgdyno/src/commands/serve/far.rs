@@ -10,7 +10,7 @@ use model::load::drive::DriverLine;
 use model::load::pages::{AnswerPart, Asked, PagesCommand, PagesLine, PagesOrder};
 use serve::{Answering, Elsewhere, Options, Serving};
 
-use super::{expect_dir, makers, options};
+use super::{drawn, expect_dir, options};
 use crate::front::cli::serve::ServeArgs;
 use crate::job::own_program;
 use crate::{Exit, pipe, say, signals};
@@ -61,7 +61,7 @@ fn answer(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<()> {
     let said = outbox.clone();
     // A parent that has gone ends this process elsewhere.
     let say = Arc::new(move |line| said.say(&DriverLine::Pages(line)).unwrap_or_default());
-    let answering = Answering::start(of_order(order), makers::MAKERS, say)?;
+    let answering = Answering::start(of_order(order), drawn::MAKERS, say)?;
     outbox.say(&DriverLine::Pages(PagesLine::Open))?;
     while let Some(Heard::Command(command)) = commands.recv() {
         answering.carry_out(command);

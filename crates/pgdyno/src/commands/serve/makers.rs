@@ -16,7 +16,8 @@ use crate::commands::stored::explained::{Explained, Series};
 
 const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(super) const MAKERS: Makers = Makers {
+/// Everything is drawn in this process.
+pub(crate) const DRAWN_HERE: Makers = Makers {
     result,
     comparison: compare::page_of,
     several,
@@ -40,7 +41,7 @@ fn result(dir: &Path, back: &[Link]) -> Result<Page> {
     Ok(site::result(&Input { study, data, commands: &commands, tool_version: TOOL_VERSION }, back))
 }
 
-fn name(dir: &Path) -> String {
+pub(super) fn name(dir: &Path) -> String {
     let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
     whole.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
@@ -62,6 +63,11 @@ fn several(dirs: &[&Path], back: &[Link]) -> Result<Page> {
 }
 
 fn history(experiment: &str, dirs: &[&Path], back: &[Link]) -> Result<Page> {
-    let runs: Vec<Vec<PastRun>> = dirs.iter().map(|dir| past::of(dir, &name(dir))).collect::<Result<_>>()?;
-    Ok(site::history(experiment, &joined(runs.into_iter().flatten()), back, TOOL_VERSION))
+    let (runs, left_out) = past::of_all(dirs, past::of);
+    Ok(history_of(experiment, runs, &left_out, back))
+}
+
+/// The page of the history of an experiment, from its runs, and what could not be read of it.
+pub(super) fn history_of(experiment: &str, runs: Vec<PastRun>, left_out: &[String], back: &[Link]) -> Page {
+    site::history(experiment, &joined(runs), left_out, back, TOOL_VERSION)
 }

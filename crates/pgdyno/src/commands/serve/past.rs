@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use analysis::history::{PastRun, past_runs};
 use anyhow::Result;
 
+use super::makers::name;
 use crate::commands::stored::explained::{Explained, Series};
 
 /// Most results whose runs are kept.
@@ -22,15 +23,30 @@ type Kept = HashMap<PathBuf, (Stamp, Vec<PastRun>)>;
 
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
-/// The runs of the result in a directory, which has this name on pages.
-pub(super) fn of(dir: &Path, name: &str) -> Result<Vec<PastRun>> {
+/// The runs of the results in these directories, and in words which cannot be read: one broken result hides no other. What is not kept
+/// from before is read by `read`, which gets the name that a result has on pages, too.
+pub(super) fn of_all(
+    dirs: &[&Path],
+    read: impl Fn(&Path, &str) -> Result<Vec<PastRun>>,
+) -> (Vec<PastRun>, Vec<String>) {
+    let (mut all, mut left_out) = (Vec::new(), Vec::new());
+    for dir in dirs {
+        let name = name(dir);
+        match kept_or(dir, || read(dir, &name)) {
+            Ok(runs) => all.extend(runs),
+            Err(error) => left_out.push(format!("{name}: {error:#}")),
+        }
+    }
+    (all, left_out)
+}
+
+fn kept_or(dir: &Path, read: impl FnOnce() -> Result<Vec<PastRun>>) -> Result<Vec<PastRun>> {
     let stamp = [store::names::PLAN, store::names::STATE].map(|file| stamp(&dir.join(file)));
     let find = |kept: &Kept| kept.get(dir).filter(|(known, _)| *known == stamp).map(|(_, runs)| runs.clone());
     if let Some(runs) = lock(|kept| find(kept)) {
         return Ok(runs);
     }
-    let Explained { data, study } = Explained::read(dir, Series::No)?;
-    let runs = past_runs(name, &data, &study);
+    let runs = read()?;
     lock(|kept| {
         if kept.len() >= KEPT_MAX {
             kept.clear();
@@ -38,6 +54,12 @@ pub(super) fn of(dir: &Path, name: &str) -> Result<Vec<PastRun>> {
         kept.insert(dir.to_path_buf(), (stamp, runs.clone()));
     });
     Ok(runs)
+}
+
+/// The runs of the result in a directory, which has this name on pages.
+pub(super) fn of(dir: &Path, name: &str) -> Result<Vec<PastRun>> {
+    let Explained { data, study } = Explained::read(dir, Series::No)?;
+    Ok(past_runs(name, &data, &study))
 }
 
 fn lock<T>(with: impl FnOnce(&mut Kept) -> T) -> T {

@@ -10,7 +10,7 @@ use model::text::prose::plural;
 use crate::commands::stored::explained::{Explained, Series};
 use crate::commands::stored::shelf;
 use crate::front::cli::stored::{HistoryArgs, RESULTS};
-use crate::{Exit, print, print_exact};
+use crate::{Exit, print, print_exact, say};
 
 /// Prints the histories of all experiments with one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
@@ -28,8 +28,13 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
     names.dedup();
     let mut experiments = Vec::new();
     for listing in listings.iter().filter(|listing| listing.name == name) {
-        let Explained { data, study } = Explained::read(&listing.path, Series::No)?;
-        experiments.push((listing.path.display().to_string(), data, study));
+        match Explained::read(&listing.path, Series::No) {
+            Ok(Explained { data, study }) => {
+                experiments.push((listing.path.display().to_string(), data, study));
+            }
+            // One broken result hides no other.
+            Err(error) => say(&format!("skipped damaged results: {error:#}")),
+        }
     }
     if experiments.is_empty() {
         let dir = dir.display();
@@ -62,7 +67,7 @@ fn results_of_one(path: &Path) -> Option<(String, PathBuf)> {
     Some((name, all.to_path_buf()))
 }
 
-fn text(history: &History) -> String {
+pub(super) fn text(history: &History) -> String {
     let mut text =
         format!("{} on {}: {}\n", history.label, history.hostname, plural(history.points.len(), "run"));
     for point in &history.points {

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use model::experiment::plan::RunState;
 use model::run::ExperimentData;
+use model::text::columns;
 use serde::{Deserialize, Serialize};
 use store::{Listing, Listings};
 
@@ -91,9 +92,9 @@ impl Answer {
     }
 
     /// The stored answer, or the one that the records give.
-    fn read(dir: &Path) -> Result<Answer> {
+    pub(super) fn read(dir: &Path) -> Result<Answer> {
         let stored = files::read(&dir.join(ANSWER), BYTES_MAX).ok();
-        let stored = stored.and_then(|bytes| serde_json::from_slice::<Answer>(&bytes).ok());
+        let stored = stored.and_then(|bytes| store::parse_record::<Answer>(&bytes).ok());
         match stored.filter(|answer| answer.tool_version == env!("CARGO_PKG_VERSION")) {
             Some(answer) => Ok(answer),
             None => Answer::of(dir, &Explained::read(dir, Series::No)?),
@@ -126,7 +127,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
     if listings.is_empty() {
         say(&format!("no results in `{}`", args.dir.display()));
     }
-    let width = listings.iter().map(|listing| listing.name.chars().count()).max().unwrap_or(0);
+    let width = width(&listings);
     let now_s = jiff::Timestamp::now().as_second();
     for listing in listings {
         let answer = Answer::read(&listing.path).unwrap_or_else(|error| {
@@ -142,6 +143,11 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Columns of the longest name.
+pub(super) fn width(listings: &[Listing]) -> usize {
+    listings.iter().map(|listing| listing.name.chars().count()).max().unwrap_or(0)
+}
+
 fn state(listing: &Listing) -> &'static str {
     match listing.state {
         RunState::Completed => "completed",
@@ -151,7 +157,7 @@ fn state(listing: &Listing) -> &'static str {
     }
 }
 
-fn json(listing: &Listing, answer: &Answer) -> serde_json::Value {
+pub(super) fn json(listing: &Listing, answer: &Answer) -> serde_json::Value {
     let made = jiff::Timestamp::from_nanosecond(listing.made_unix_ns.into()).unwrap_or_default();
     serde_json::json!({
         "path": listing.path, "name": listing.name, "made": made.to_string(), "state": state(listing),
@@ -163,8 +169,9 @@ fn json(listing: &Listing, answer: &Answer) -> serde_json::Value {
 /// Space in front of all lines of an experiment but the first.
 const INDENT: &str = "             ";
 
-fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64) -> String {
+pub(super) fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64) -> String {
     let Listing { path, name, made_unix_ns, n_runs_completed, n_runs_planned, .. } = listing;
+    let name = columns::left(name, width);
     let age = age(now_s - (made_unix_ns / 1_000_000_000) as i64);
     let state = match listing.state {
         RunState::Completed => String::new(),
@@ -176,7 +183,7 @@ fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64) -> String 
         .filter(|text| !text.is_empty())
         .fold(String::new(), |all, text| format!("{all}{INDENT}{text}\n"));
     format!(
-        "{age:>11}  {name:<width$}  {verdict:<8}  {n_runs_completed}/{n_runs_planned} runs{state}  {server}\n\
+        "{age:>11}  {name}  {verdict:<8}  {n_runs_completed}/{n_runs_planned} runs{state}  {server}\n\
          {of_user}{INDENT}{headline}\n{INDENT}{}\n",
         path.display()
     )

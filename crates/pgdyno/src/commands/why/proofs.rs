@@ -5,7 +5,7 @@ use std::path::Path;
 use analysis::summary::Study;
 use analysis::summary::proof::{Outcome, Proof};
 use analysis::what_if;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// Longest file that is read; pgdyno writes much shorter ones.
@@ -95,7 +95,7 @@ fn read(dir: &Path) -> Result<Kept> {
     }
     let within = || format!("`{}` is damaged; remove it, or run pgdyno why again", path.display());
     let bytes = files::read(&path, BYTES_MAX).with_context(within)?;
-    let kept: Kept = serde_json::from_slice(&bytes).with_context(within)?;
+    let kept: Kept = store::parse_record(&bytes).map_err(Error::msg).with_context(within)?;
     ensure!(
         kept.format <= model::FORMAT,
         "`{}` has format {}, and this pgdyno reads formats up to {}; use a newer pgdyno",

@@ -71,7 +71,7 @@ impl Progress {
         // Overwrites the rest of a longer previous line.
         let rest = self.width.saturating_sub(text.len());
         self.width = text.len();
-        format!("{text}{:rest$}{}", "", if self.is_terminal { '\r' } else { '\n' })
+        format!("{text}{}{}", " ".repeat(rest), if self.is_terminal { '\r' } else { '\n' })
     }
 
     /// The text to write when the table is full: since 17 the line on the terminal is erased.
@@ -80,7 +80,7 @@ impl Progress {
             (false, _) => String::new(),
             (true, false) => "\n".to_string(),
             (true, true) if self.width == 0 => String::new(),
-            (true, true) => format!("{:width$}\r", "", width = self.width),
+            (true, true) => format!("{}\r", " ".repeat(self.width)),
         }
     }
 }

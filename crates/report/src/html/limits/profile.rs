@@ -97,7 +97,7 @@ fn about(profile: &Profile) -> String {
     if record.n_left_out > 0 {
         about.push_str(&format!(
             "; {} of {} processes",
-            record.n_processes - record.n_left_out,
+            record.n_processes.saturating_sub(record.n_left_out),
             record.n_processes
         ));
     }
