@@ -146,7 +146,10 @@ fn label_among(i: usize, histories: &[(Key, History)]) -> String {
 /// See [`Point::revision`].
 fn revision(record: &RunRecord) -> String {
     let Some(server) = &record.server else { return String::new() };
-    let hash = server.executable_sha256.as_ref().map(|hash| format!(" {}", hash.chars().take(8).collect::<String>()));
+    let hash = server
+        .executable_sha256
+        .as_ref()
+        .map(|hash| format!(" {}", hash.chars().take(8).collect::<String>()));
     format!("{}{}", server.release(), hash.unwrap_or_default())
 }
 

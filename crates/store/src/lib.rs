@@ -26,12 +26,12 @@ pub use create::{ExperimentDir, default_path, expect_ours, write_report};
 pub use follow::{Fresh, RunFollow};
 pub use list::{Listing, Listings, is_hidden, list};
 pub use load::{
-    LoadError, Stored, has_intervals, is_experiment_dir, load_experiment, load_one, read_all_records,
+    LoadError, Stored, decoded_bytes_max, has_intervals, is_experiment_dir, load_experiment, load_one, read_all_records,
     read_comparison, read_duet, read_experiment, read_now, read_plan, read_records, read_state,
 };
 pub use lock::{Writer, writer_of};
-pub use parse::record as parse_record;
 pub use pack::{Extent, Packed, PackedFile, Receiver, Unpacked, copy_packed, name_of, pack, packed, unpack};
+pub use parse::record as parse_record;
 pub use profiles::{profiled_cases, read_profiles};
 pub use run_writer::RunWriter;
 pub use seal::{Author, Reason, Sealed, read_sealed};

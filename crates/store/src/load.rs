@@ -26,8 +26,9 @@ use model::telemetry::reading::{KEYS_MAX, Tick};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-pub(crate) use self::lines::{Allowance, DECODED_BYTES_FREE, LINES};
-use self::lines::{Damage, read_lines};
+pub(crate) use self::lines::LINES;
+pub use self::lines::decoded_bytes_max;
+use self::lines::{Allowance, Damage, read_lines};
 use crate::profiles::read_profiles;
 use crate::{hlog, names, parse};
 

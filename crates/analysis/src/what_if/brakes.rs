@@ -92,7 +92,8 @@ impl Circumstances<'_> {
         // The holders of a lock follow each other: their time is that between two commits.
         let n_at_once = if name == Bottleneck::Network { f64::from(self.n_clients()) } else { 1.0 };
         let time_us = 1e6 * n_at_once / tps;
-        let delay_us = (DELAY_SHARE * time_us / n_replies).min(*DELAY_US.end()).max(*DELAY_US.start()).round();
+        let delay_us =
+            (DELAY_SHARE * time_us / n_replies).min(*DELAY_US.end()).max(*DELAY_US.start()).round();
         let mut case = self.case.clone();
         case.workload.reply_delay_us = delay_us as u32;
         let what_if = self.changed(

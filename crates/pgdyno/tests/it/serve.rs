@@ -204,6 +204,39 @@ fn comparisons_histories_and_plans_are_used_by_keyboard_and_say_what_they_are() 
 }
 
 #[test]
+fn a_page_whose_drawing_ends_ends_nothing_else() {
+    let place = Place::new();
+    formats::unpack(&place, &formats::newest(), "run");
+    let serve = |point: &str| {
+        let mut command = place.command(&["serve", "results", "--listen", "127.0.0.1:0"]);
+        command.env("PGDYNO_TEST_PANIC", point);
+        let serving = place.start(command);
+        let address = address_after(&serving, "serving `results` at ");
+        (serving, address)
+    };
+    let (serving, address) = serve("draw");
+    for path in ["/result/run", "/history/sample"] {
+        let answer = get(&address, path);
+        assert!(answer.contains("the process that draws it has ended"), "{path}: {answer}");
+    }
+    assert!(serving.is_alive());
+    assert!(get(&address, "/").starts_with("HTTP/1.1 200"));
+    drop(serving);
+    let (_serving, address) = serve("nothing");
+    for path in ["/result/run", "/history/sample"] {
+        assert!(get(&address, path).starts_with("HTTP/1.1 200"), "{path}");
+    }
+    let broken = place.path("results/broken");
+    std::fs::create_dir(&broken).unwrap();
+    let plan = std::fs::read_to_string(place.path("results/run/plan.json")).unwrap();
+    std::fs::write(broken.join("plan.json"), plan.replace("\"measure_s\": 3", "\"measure_s\": 4000000000")).unwrap();
+    for (path, word) in [("/", "broken: plan.json: `measure_s`"), ("/history/sample", "tps")] {
+        let answer = get(&address, path);
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(word), "{path}: {answer:.2000}");
+    }
+}
+
+#[test]
 fn an_experiment_that_a_page_stops_twice_ends_in_order() {
     let (place, pg) = (Place::new(), Pg::shared());
     let server = pg.admin_target(&pg.database());

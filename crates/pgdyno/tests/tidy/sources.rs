@@ -1,5 +1,7 @@
 //! Rules for every source file: size, header, printing, panics, and words that do not belong here.
 
+use regex_lite::Regex;
+
 use super::tree::{self, SourceFile};
 use super::{assert_none, assert_one};
 
@@ -57,6 +59,37 @@ fn unwraps(file: &SourceFile) -> Option<String> {
     has.then(|| format!("{}: `unwrap` outside tests; say why it cannot fail with `expect`", file.path))
 }
 
+/// Calls that panic for some numbers, where the numbers may come from a file: `clamp` where bounds that are no constants may cross, and a
+/// width in a format string, beyond 65,535.
+fn panics_for_some_numbers(file: &SourceFile) -> Vec<String> {
+    if file.is_test {
+        return Vec::new();
+    }
+    let text = file.production_text();
+    let constant = Regex::new(r"^[-*]*([0-9A-Z_. *<+]|[a-z_0-9]+::|\.[01]|\.into\(\)| as [a-z0-9]+)+$").unwrap();
+    let is_computed = |(at, call): &(usize, &str)| {
+        let bounds = arguments(&text[at + call.len()..]);
+        !bounds.split(',').all(|bound| bound.trim().is_empty() || constant.is_match(bound.trim()))
+    };
+    let clamps = text.match_indices(".clamp(").filter(is_computed).map(|(at, _)| {
+        let call = text[at..].lines().next().unwrap_or_default();
+        format!("`{call}`: computed bounds may cross; write `.min(most).max(least)`")
+    });
+    let width = Regex::new(r"\{[a-z_0-9]*:[<>^]?[a-z_]+\$[^}]*\}").unwrap();
+    let widths = width.find_iter(text).map(|found| format!("`{}`: use model::text::columns", found.as_str()));
+    clamps.chain(widths).map(|what| format!("{}: {what}", file.path)).collect()
+}
+
+/// What stands before the parenthesis that ends a call.
+fn arguments(after: &str) -> &str {
+    let mut n_open = 1;
+    let end = after.find(|c| {
+        n_open += i32::from(c == '(') - i32::from(c == ')');
+        n_open == 0
+    });
+    &after[..end.unwrap_or(after.len())]
+}
+
 /// Paths of one machine, and hosts that only a package manager needs to know.
 fn strays(file: &SourceFile) -> Vec<String> {
     let lower = file.text.to_ascii_lowercase();
@@ -88,6 +121,11 @@ fn nothing_unwraps_outside_tests() {
 }
 
 #[test]
+fn nothing_panics_for_some_numbers() {
+    assert_none(&tree::rust().iter().flat_map(panics_for_some_numbers).collect::<Vec<String>>());
+}
+
+#[test]
 fn no_path_of_a_machine_and_no_registry_is_named() {
     assert_none(&tree::all().iter().flat_map(strays).collect::<Vec<String>>());
 }
@@ -108,6 +146,11 @@ fn bad_source_files_are_found() {
     assert_one(&found(unwraps(&file("a.unwrap();"))), "expect");
     assert_none(&found(unwraps(&SourceFile::new("crates/testbed/src/a.rs", "a.unwrap();"))));
     assert_none(&found(unwraps(&file("a.unwrap_or(1);\n#[cfg(test)]\nmod tests {\n a.unwrap(); }"))));
+    assert_one(&panics_for_some_numbers(&file("a.clamp(1, n);")), "may cross");
+    assert_one(&panics_for_some_numbers(&file("a.clamp(1, (b / 2).max(1));")), "may cross");
+    assert_none(&panics_for_some_numbers(&file("a.clamp(0.0, 1.0); b.clamp(MIN, *MAX); c.clamp(i64::MIN.into(), 7)")));
+    let widths = concat!("format!(\"{name:<", "width$}\"); format!(\"{x:.decimals$}\")");
+    assert_one(&panics_for_some_numbers(&file(widths)), "columns");
     assert_one(&strays(&file(concat!("// see /wo", "rk/x"))), "names");
     assert_one(&strays(&file(concat!("https://crates", ".IO/x"))), "names");
     assert_none(&strays(&SourceFile::new("fuzz/Cargo.lock", concat!("crates", ".io"))));

@@ -44,11 +44,12 @@ pub(crate) fn all() -> Vec<SourceFile> {
     files
 }
 
-/// Marks the files of modules that another file declares for tests only.
+/// Marks the files of modules that another file declares for tests only, and those below them.
 fn mark_test_modules(files: &mut [SourceFile]) {
     let declared: Vec<String> = files.iter().flat_map(test_modules).collect();
+    let is_below = |path: &str| declared.iter().any(|module| path.starts_with(&format!("{}/", module.trim_end_matches(".rs"))));
     for file in files {
-        file.is_test |= declared.contains(&file.path);
+        file.is_test |= declared.contains(&file.path) || is_below(&file.path);
     }
 }
 
@@ -107,6 +108,7 @@ fn unit_tests_are_not_production_text() {
     let mut files = [
         SourceFile::new("crates/x/src/a.rs", "#[cfg(test)]\npub(crate) mod sample;\n"),
         SourceFile::new("crates/x/src/a/sample.rs", ""),
+        SourceFile::new("crates/x/src/a/sample/part.rs", ""),
         SourceFile::new("crates/x/src/sample.rs", ""),
         SourceFile::new("crates/x/tests/b.rs", ""),
         SourceFile::new("crates/x/src/lib.rs", "#[cfg(test)]\n#[allow(dead_code)]\nmod tests;\nmod b;\n"),
@@ -114,5 +116,5 @@ fn unit_tests_are_not_production_text() {
         SourceFile::new("crates/x/src/b.rs", ""),
     ];
     mark_test_modules(&mut files);
-    assert_eq!(files.map(|file| file.is_test), [false, true, false, true, false, true, false]);
+    assert_eq!(files.map(|file| file.is_test), [false, true, true, false, true, false, true, false]);
 }

@@ -35,7 +35,10 @@ pub fn history(
         main.push_str("<p>No run of it counts yet.</p>\n");
     }
     for words in left_out.iter().take(LEFT_OUT_MAX) {
-        main.push_str(&format!("<p class=\"quiet\">Left out, because it cannot be read: {}</p>\n", text(words)));
+        main.push_str(&format!(
+            "<p class=\"quiet\">Left out, because it cannot be read: {}</p>\n",
+            text(words)
+        ));
     }
     for (n, history) in histories.iter().enumerate() {
         main.push_str(&section(n, history));

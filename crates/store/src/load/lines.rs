@@ -23,13 +23,19 @@ pub(crate) struct LineBounds {
 /// Bytes of text to which a byte of a file may decode; real telemetry decodes to ten.
 const DECODED_PER_BYTE: u64 = 100;
 /// Bytes that a whole result may decode to besides: small files repeat themselves more.
-pub(crate) const DECODED_BYTES_FREE: u64 = 32 << 20;
+const DECODED_BYTES_FREE: u64 = 32 << 20;
 const TOO_MUCH: &str = "decodes to more than a hundred times its size";
+
+/// Bytes that one file, which somebody has sent, may decode to.
+pub fn decoded_bytes_max(path: &Path) -> u64 {
+    let n_bytes = fs::metadata(path).map_or(0, |facts| facts.len());
+    DECODED_BYTES_FREE.saturating_add(Allowance::of_bytes(n_bytes))
+}
 
 /// What the files of a result may still decode to, in bytes: reading one that somebody has sent takes no more memory and time than one of
 /// that size would.
 #[derive(Debug)]
-pub(crate) struct Allowance {
+pub(super) struct Allowance {
     left: AtomicU64,
 }
 
@@ -40,20 +46,20 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// What files of this size may decode to.
-    pub(crate) fn of_bytes(n_bytes: u64) -> u64 {
+    /// What a file of this size may decode to.
+    fn of_bytes(n_bytes: u64) -> u64 {
         n_bytes.saturating_mul(DECODED_PER_BYTE)
     }
 
     /// Allows for a file that is read now.
-    pub(crate) fn add_file(&self, path: &Path) {
+    fn add_file(&self, path: &Path) {
         let n_bytes = fs::symlink_metadata(path).map_or(0, |facts| facts.len());
         let add = |left: u64| Some(left.saturating_add(Allowance::of_bytes(n_bytes)));
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok();
     }
 
     /// Takes from what is left; false if that is too little.
-    pub(crate) fn take(&self, n_bytes: u64) -> bool {
+    fn take(&self, n_bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(n_bytes);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use model::secret::{hide_json, hide_text};
 
-use crate::load::{Allowance, DECODED_BYTES_FREE, LINES, read_whole};
+use crate::load::{LINES, decoded_bytes_max, read_whole};
 use crate::names;
 use crate::server_log::copy_entries;
 
@@ -56,8 +56,7 @@ fn lines(from: impl Read, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
 
 /// A compressed file stays byte for byte as it is, unless it holds a secret.
 fn compressed(path: &Path, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
-    let n_bytes = files::open(path)?.metadata()?.len();
-    let n_max = LINES.file_bytes_max.min(DECODED_BYTES_FREE + Allowance::of_bytes(n_bytes));
+    let n_max = LINES.file_bytes_max.min(decoded_bytes_max(path));
     let open = || Ok::<_, io::Error>(Bounded { from: zstd::Decoder::new(files::open(path)?)?, left: n_max });
     if !lines(open()?, &mut io::sink(), hide)? {
         io::copy(&mut files::open(path)?, to)?;
@@ -80,7 +79,8 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let n_read = self.from.read(bytes)?;
         let left = self.left.checked_sub(n_read as u64);
-        self.left = left.ok_or_else(|| io::Error::other("it decodes to more than a hundred times its size"))?;
+        self.left =
+            left.ok_or_else(|| io::Error::other("it decodes to more than a hundred times its size"))?;
         Ok(n_read)
     }
 }

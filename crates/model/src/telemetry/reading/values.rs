@@ -300,14 +300,18 @@ mod tests {
 
     #[test]
     fn what_was_written_in_any_order_is_sorted_and_the_last_of_equal_keys_counts() {
-        let values = read(r#"{"net.sent_bytes": 1, "disk.reads": 2.5, "net.sent_bytes": 3, "disk.reads[x]": 4}"#);
+        let values =
+            read(r#"{"net.sent_bytes": 1, "disk.reads": 2.5, "net.sent_bytes": 3, "disk.reads[x]": 4}"#);
         let expected = [("disk.reads", 2.5), ("disk.reads[x]", 4.0), ("net.sent_bytes", 3.0)];
         assert_eq!(values, Values::from(expected));
         let written = r#"{"disk.reads":2.5,"disk.reads[x]":4.0,"net.sent_bytes":3.0}"#;
         assert_eq!(serde_json::to_string(&values).unwrap(), written);
         assert_eq!(read(r#"{"\u0064isk.reads": 1}"#)["disk.reads"], 1.0);
         assert!(read("{}").is_empty());
-        assert_eq!([read("{}"), read(r#"{"disk.reads": 1}"#)].map(|values| values.entries.capacity()), [0, 1]);
+        assert_eq!(
+            [read("{}"), read(r#"{"disk.reads": 1}"#)].map(|values| values.entries.capacity()),
+            [0, 1]
+        );
         for wrong in [r#"{"disk.reads": "1"}"#, r#"{"disk.reads": null}"#, "[1]", r#"{"disk.reads": 1"#] {
             assert!(serde_json::from_str::<Values>(wrong).is_err(), "{wrong}");
         }
@@ -331,7 +335,9 @@ mod tests {
     #[test]
     fn what_is_no_metric_is_dropped_while_it_is_read() {
         let long = "x".repeat(NAME_BYTES_MAX);
-        let text = format!(r#"{{"no.metric": 1, "disk.reads[a]": 2, "disk.reads[{long}]": 3, "other": {{"a": [1]}}}}"#);
+        let text = format!(
+            r#"{{"no.metric": 1, "disk.reads[a]": 2, "disk.reads[{long}]": 3, "other": {{"a": [1]}}}}"#
+        );
         assert_eq!(read(&text), Values::from([("disk.reads[a]", 2.0)]));
     }
 

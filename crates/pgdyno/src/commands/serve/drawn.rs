@@ -19,7 +19,7 @@ use serve::Makers;
 
 use super::makers::DRAWN_HERE;
 use super::{control, makers, past};
-use crate::Exit;
+use crate::{Exit, guard};
 
 /// The command that this program executes to draw a page.
 const COMMAND: &str = "draw";
@@ -73,12 +73,11 @@ fn several(dirs: &[&Path], back: &[Link]) -> Result<Page> {
 }
 
 fn history(experiment: &str, dirs: &[&Path], back: &[Link]) -> Result<Page> {
-    let (runs, left_out) = past::of_all(dirs, |dir, name| {
-        match ask(What::Past(dir.to_path_buf(), name.to_string()), &[])? {
+    let (runs, left_out) =
+        past::of_all(dirs, |dir, name| match ask(What::Past(dir.to_path_buf(), name.to_string()), &[])? {
             Answer::Runs(runs) => Ok(runs),
             answer => Err(refused(answer)),
-        }
-    });
+        });
     page(What::History(experiment.to_string(), runs, left_out), back)
 }
 
@@ -129,6 +128,7 @@ pub(crate) fn draw() -> Result<Exit> {
     let mut order = Vec::new();
     std::io::stdin().take(ORDER_BYTES_MAX).read_to_end(&mut order)?;
     ensure!(!order.is_empty(), "`pgdyno draw` is started by `pgdyno serve`");
+    guard::panic_if_asked("draw");
     let Order { what, links } = serde_json::from_slice(&order).context("the order cannot be read")?;
     let links: Vec<Link> =
         links.iter().map(|(to, words, is_here)| Link { to, words, is_here: *is_here }).collect();

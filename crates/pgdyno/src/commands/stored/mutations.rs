@@ -124,7 +124,8 @@ fn watch(doing: &[Doing], is_over: &AtomicBool) {
         let is_slow = now.iter().any(|(_, since)| *since > TIME_MAX);
         let bytes = heap::used();
         if is_slow || bytes > HEAP_BYTES_MAX {
-            let tried: Vec<String> = now.iter().map(|(what, since)| format!("{what}, for {since:?}")).collect();
+            let tried: Vec<String> =
+                now.iter().map(|(what, since)| format!("{what}, for {since:?}")).collect();
             let words = format!("too slow, or too much memory ({} MiB): {}\n", bytes >> 20, tried.join("; "));
             // The test's own output is lost with the process.
             std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes()).ok();

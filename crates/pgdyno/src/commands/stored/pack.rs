@@ -119,7 +119,7 @@ fn met(record: &RunRecord) -> Vec<String> {
 /// Unpacks results.
 pub(crate) fn unpack(args: &UnpackArgs) -> Result<Exit> {
     let to = args.output.clone().unwrap_or_else(|| Path::new(RESULTS).join(stem(&args.file)));
-    let unpacked = store::unpack(&args.file, &to, args.limit.size_limit)?;
+    let unpacked = store::unpack(&args.file, &to, args.limit.of(&args.file))?;
     let to = to.display();
     say(&format!(
         "unpacked {} of pgdyno {} into `{to}`; pgdyno report {to}",

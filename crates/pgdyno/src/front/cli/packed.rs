@@ -1,7 +1,7 @@
 //! Options of the commands for results that go to somebody else, or come from there.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -27,9 +27,19 @@ pub(crate) struct PackArgs {
 /// Most bytes of an archive's files that are accepted.
 #[derive(Debug, Args)]
 pub(crate) struct SizeLimit {
-    /// Most bytes that are unpacked, in all: 500MB, 20GB.
-    #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = size)]
-    pub(crate) size_limit: u64,
+    /// Most bytes that are unpacked, in all: 500MB, 20GB [default: a hundred times those of the file and 32MB, at most 4GB].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size_limit: Option<u64>,
+}
+
+/// What is unpacked at most, unless the user says otherwise.
+const SIZE_LIMIT: u64 = 4 << 30;
+
+impl SizeLimit {
+    /// What `archive` may have: one that has more than a hundred times its size is no result.
+    pub(crate) fn of(&self, archive: &Path) -> u64 {
+        self.size_limit.unwrap_or_else(|| store::decoded_bytes_max(archive).min(SIZE_LIMIT))
+    }
 }
 
 fn size(text: &str) -> Result<u64, String> {

@@ -80,7 +80,9 @@ pub(super) fn file(kind: Kind, bytes: &[u8], random: &mut Random) -> (String, Op
     match random.below(40) {
         0 => return ("removed".to_string(), None),
         1 => return ("bytes changed".to_string(), Some(with_other_bytes(bytes, random))),
-        2 if kind.is_compressed && random.is_one_in(8) => return ("a bomb".to_string(), Some(bomb(kind, bytes))),
+        2 if kind.is_compressed && random.is_one_in(8) => {
+            return ("a bomb".to_string(), Some(bomb(kind, bytes)));
+        }
         3 => return ("cut".to_string(), Some(bytes[..random.below(bytes.len())].to_vec())),
         _ => {}
     }
@@ -260,13 +262,56 @@ const DECIMALS: [&str; 10] = [
 
 /// Numbers as they are written; some only by hand.
 const NUMBERS: [&str; 32] = [
-    "-1", "0", "-0", "-0.0", "1", "2", "0.5", "-0.5", "1e308", "-1e308", "1.7976931348623157e308", "5e-324", "1e18", "-1e18", "1e15",
-    "1e400", "NaN", "255", "256", "65535", "65536", "70000", "2147483647", "4294967295", "4294967296", "9007199254740993",
-    "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551615", "18446744073709551616", "1000000000",
+    "-1",
+    "0",
+    "-0",
+    "-0.0",
+    "1",
+    "2",
+    "0.5",
+    "-0.5",
+    "1e308",
+    "-1e308",
+    "1.7976931348623157e308",
+    "5e-324",
+    "1e18",
+    "-1e18",
+    "1e15",
+    "1e400",
+    "NaN",
+    "255",
+    "256",
+    "65535",
+    "65536",
+    "70000",
+    "2147483647",
+    "4294967295",
+    "4294967296",
+    "9007199254740993",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "1000000000",
 ];
 const TEXTS: [&str; 16] = [
-    "", " ", "-1", "1e999", "NaN", "inf", "99999999999999999999s", "\u{202e}\u{1b}[31m\n\r\t\0", "é", "<b>&amp;\"'", "../../etc", "=1+1",
-    "18446744073709551615", "host.cpu.user[cpu0]", "p99 <= 1us", "2147483648",
+    "",
+    " ",
+    "-1",
+    "1e999",
+    "NaN",
+    "inf",
+    "99999999999999999999s",
+    "\u{202e}\u{1b}[31m\n\r\t\0",
+    "é",
+    "<b>&amp;\"'",
+    "../../etc",
+    "=1+1",
+    "18446744073709551615",
+    "host.cpu.user[cpu0]",
+    "p99 <= 1us",
+    "2147483648",
 ];
 /// Stands for a number that JSON cannot have, until the text is written.
 const MARK: &str = "@number@";
@@ -321,7 +366,8 @@ fn nth<'a>(value: &'a mut Value, mut at: usize, path: &mut String) -> Option<&'a
 fn change_part(part: &mut Value, number: &mut &'static str, random: &mut Random) -> String {
     // Now and then another type.
     if random.is_one_in(12) {
-        let others = [json!(null), json!("text"), json!(-1), json!([]), json!({}), json!(true), json!([[[[]]]])];
+        let others =
+            [json!(null), json!("text"), json!(-1), json!([]), json!({}), json!(true), json!([[[[]]]])];
         *part = random.one_of(&others).clone();
         return format!("is {part}");
     }

@@ -116,7 +116,8 @@ fn listed(root: &Path) -> Result<(), String> {
 fn reported(dir: &Path, explained: &Explained) -> Result<(), String> {
     let Explained { data, study } = explained;
     let json = report::json(study);
-    serde_json::from_str::<serde::de::IgnoredAny>(&json).map_err(|error| format!("its JSON is none: {error}"))?;
+    serde_json::from_str::<serde::de::IgnoredAny>(&json)
+        .map_err(|error| format!("its JSON is none: {error}"))?;
     for text in [json, report::cases_csv(study), report::seconds_csv(study, None)] {
         is_short(&text)?;
     }

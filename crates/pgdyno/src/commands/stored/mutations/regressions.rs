@@ -56,7 +56,9 @@ fn a_name_of_70_000_characters_hides_no_other_result() {
 
 #[test]
 fn a_text_is_cut_between_characters() {
-    remove(&check("run", "runs/0001/run.json", |record| record["server"]["executable_sha256"] = json!("aéééééé")));
+    remove(&check("run", "runs/0001/run.json", |record| {
+        record["server"]["executable_sha256"] = json!("aéééééé")
+    }));
 }
 
 #[test]

@@ -65,14 +65,20 @@ impl Sample {
         let record: Value =
             serde_json::from_slice(&fs::read(self.changed.join("runs/0001/run.json")).unwrap()).unwrap();
         let go = record["go_unix_ns"].as_u64().unwrap();
-        let event = |n: u64, kind: &str, detail: Value| {
-            json!({"t_unix_ns": go + n * 500_000_000, "kind": kind, "text": format!("{kind} happened"), "detail": detail})
-        };
+        let event = |n: u64, kind: &str, detail: Value| json!({"t_unix_ns": go + n * 500_000_000, "kind": kind, "text": format!("{kind} happened"), "detail": detail});
         let events = [
             event(0, "checkpoint_start", json!({"cause": "time"})),
-            event(1, "checkpoint_end", json!({"buffers": "12", "write_s": "0.2", "sync_s": "0.1", "total_s": "0.4"})),
+            event(
+                1,
+                "checkpoint_end",
+                json!({"buffers": "12", "write_s": "0.2", "sync_s": "0.1", "total_s": "0.4"}),
+            ),
             event(2, "autovacuum_end", json!({"table": "a.b.c", "elapsed_s": "0.3"})),
-            event(2, "autovacuum_counted", json!({"what": "autovacuum", "table": "a.b.c", "n": "2", "span_s": "3"})),
+            event(
+                2,
+                "autovacuum_counted",
+                json!({"what": "autovacuum", "table": "a.b.c", "n": "2", "span_s": "3"}),
+            ),
             event(3, "autovacuum_seen", json!({"table": "a.b.c"})),
             event(3, "driver_paused", json!({"pause_s": "0.2"})),
             event(3, "connection_lost", json!({"client": "3", "sqlstate": "57P01"})),
@@ -92,11 +98,20 @@ impl Sample {
         let profile = json!({"format": 1, "case": 1, "event": "cycles", "frequency_hz": 99, "length_s": 10, "n_samples": 12,
             "n_without_symbol": 1, "n_processes": 3, "n_left_out": 0, "tps": 12.5});
         write("profiles/0001/profile.json", profile.to_string());
-        write("profiles/0001/stacks.folded", "main;PostgresMain;ExecScan 7\nmain;do_syscall_64_[k] 5\n".to_string());
+        write(
+            "profiles/0001/stacks.folded",
+            "main;PostgresMain;ExecScan 7\nmain;do_syscall_64_[k] 5\n".to_string(),
+        );
         let proof = json!({"limiter": "wal-sync", "kind": "lift", "change": "fsync = off", "side_effect": "", "ratio": 1.5, "interval": [1.2, 1.8],
             "n_pairs": 6, "outcome": "proven"});
-        write("why.json", json!({"format": 1, "cases": [{"case": 1, "measured_in": "why", "proofs": [proof]}]}).to_string());
-        write("now.json", json!({"format": 1, "t_unix_ns": go, "doing": "vacuum", "ends_unix_ns": [go + 1]}).to_string());
+        write(
+            "why.json",
+            json!({"format": 1, "cases": [{"case": 1, "measured_in": "why", "proofs": [proof]}]}).to_string(),
+        );
+        write(
+            "now.json",
+            json!({"format": 1, "t_unix_ns": go, "doing": "vacuum", "ends_unix_ns": [go + 1]}).to_string(),
+        );
         let answer = json!({"title": "t", "headline": "h", "verdict": "valid", "server": "s", "tool_version": env!("CARGO_PKG_VERSION")});
         write("answer.json", answer.to_string());
     }
@@ -122,7 +137,8 @@ impl Sample {
 
     /// The text of a file, of the copy that is changed.
     pub(super) fn text(&self, name: &str) -> String {
-        String::from_utf8(change::unpacked(Kind::of(name), &fs::read(self.changed.join(name)).unwrap())).unwrap()
+        String::from_utf8(change::unpacked(Kind::of(name), &fs::read(self.changed.join(name)).unwrap()))
+            .unwrap()
     }
 
     /// Writes the text of a file of that copy.

@@ -75,7 +75,7 @@ impl Original {
         let unpacked = Temporary::make_noted(&Cache::default_location()?, &place.join(name))?;
         let dir = unpacked.path().join("results");
         let original = Original { dir, unpacked: Some(unpacked), above, origin };
-        store::unpack(&args.results, &original.dir, args.limit.size_limit)?;
+        store::unpack(&args.results, &original.dir, args.limit.of(&args.results))?;
         Ok(original)
     }
 
