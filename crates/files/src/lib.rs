@@ -6,6 +6,7 @@
 mod durable;
 mod hash;
 mod named;
+mod owner;
 mod random;
 mod regular;
 pub mod trust;
@@ -13,5 +14,6 @@ pub mod trust;
 pub use durable::{PRIVATE, create_private_dir_all, replace, replace_by, sync_parent, temporary_name};
 pub use hash::{sha256, sha256_of};
 pub use named::{read_named, read_standard_input};
+pub use owner::Owner;
 pub use random::random_hex;
 pub use regular::{create, create_new, lock_file, open, open_with, read};

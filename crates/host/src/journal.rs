@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use files::Owner;
 use model::load::hands::Undone;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub(crate) enum Line {
         /// Files that the kernel resets with this one, and their values before.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         reset: Vec<(String, String)>,
+        /// Who sets it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Owner>,
     },
     Set {
         path: String,
@@ -54,6 +58,9 @@ pub(crate) enum Line {
         home: String,
         #[serde(default)]
         boot_id: String,
+        /// Who makes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Owner>,
     },
 }
 
@@ -100,7 +107,7 @@ impl Journal {
         );
         let reset = queue::reset_with(machine, path);
         let (path, wanted) = (path.to_string(), wanted.to_string());
-        self.append(&Line::Setting { path, before, wanted, boot_id, reset })
+        self.append(&Line::Setting { path, before, wanted, boot_id, reset, by: Some(Owner::this()) })
     }
 
     pub(crate) fn set(&self, path: &str, is: &str) -> Result<()> {
@@ -109,7 +116,7 @@ impl Journal {
 
     pub(crate) fn making(&self, machine: &Machine, path: &str, home: &str) -> Result<()> {
         let (path, home) = (path.to_string(), home.to_string());
-        self.append(&Line::Group { path, home, boot_id: machine.boot_id() })
+        self.append(&Line::Group { path, home, boot_id: machine.boot_id(), by: Some(Owner::this()) })
     }
 
     fn append(&self, line: &Line) -> Result<()> {
@@ -158,7 +165,7 @@ impl Journal {
             let of_group =
                 lines.iter().find(|line| matches!(line, Line::Group { path: of, .. } if of == path));
             if let Some(line @ Line::Group { home, .. }) = of_group {
-                let gone = self.disbanded(machine, path, home);
+                let gone = Undone { left: self.left(path, &lines), ..self.disbanded(machine, path, home) };
                 kept.extend(gone.is_kept.then(|| line.clone()));
                 undone.push(gone);
                 continue;
@@ -178,10 +185,37 @@ impl Journal {
                     Some(format!("{problem}; `{}` keeps it", self.path.display()))
                 }
             };
-            undone.push(Undone { path: path.to_string(), now, problem, is_kept });
+            undone.push(Undone {
+                path: path.to_string(),
+                now,
+                problem,
+                is_kept,
+                left: self.left(path, &lines),
+            });
         }
         self.keep(&kept)?;
         Ok(undone)
+    }
+
+    /// Whose a value was that another process restores. One that was to stay was not left.
+    fn left(&self, path: &str, lines: &[Line]) -> Option<String> {
+        let by = lines.iter().filter(|line| line.path() == path).find_map(Line::by);
+        by.filter(|_| !self.stays)?.left()
+    }
+
+    /// Another process that has set values of this journal and lives: it restores them, whoever has the lock. Somebody may have
+    /// removed the lock's file.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub(crate) fn living_owner(&self, machine: &Machine) -> Result<Option<Owner>> {
+        if self.stays || !self.exists() {
+            return Ok(None);
+        }
+        let lines = self.read()?;
+        let mut owners = lines.iter().filter_map(Line::by);
+        let of_this_boot = are_of_this_boot(machine, &lines);
+        Ok(owners.find(|owner| of_this_boot && owner.is_another_that_lives()).cloned())
     }
 
     fn read(&self) -> Result<Vec<Line>> {
@@ -237,7 +271,7 @@ impl Journal {
         let removed = disband(machine, path, home);
         let problem = removed.err().map(|error| format!("{error}; `{}` keeps it", self.path.display()));
         let (is_kept, now) = (problem.is_some(), if problem.is_some() { "there" } else { REMOVED });
-        Undone { path: path.to_string(), now: now.to_string(), problem, is_kept }
+        Undone { path: path.to_string(), now: now.to_string(), problem, is_kept, left: None }
     }
 
     fn put_back(&self, machine: &Machine, path: &str, lines: &[Line]) -> Fate {
@@ -286,6 +320,13 @@ impl Line {
     fn path(&self) -> &str {
         match self {
             Line::Setting { path, .. } | Line::Set { path, .. } | Line::Group { path, .. } => path,
+        }
+    }
+
+    fn by(&self) -> Option<&Owner> {
+        match self {
+            Line::Setting { by, .. } | Line::Group { by, .. } => by.as_ref(),
+            Line::Set { .. } => None,
         }
     }
 

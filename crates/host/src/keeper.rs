@@ -64,10 +64,13 @@ impl Keeper {
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("lock `{LOCK}`")),
         }
+        let journal = Journal::at(machine.path(JOURNAL));
+        if let Some(owner) = journal.living_owner(machine)? {
+            bail!("{} is using the [os] settings; wait until it ends", owner.words());
+        }
         lock.set_len(0)?;
         lock.rewind()?;
         write!(lock, "{}", std::process::id())?;
-        let journal = Journal::at(machine.path(JOURNAL));
         let undone = journal.undo(machine)?;
         Ok((Keeper { machine: machine.clone(), journal, _lock: lock }, undone))
     }
@@ -196,7 +199,8 @@ pub fn undo_left_within(machine: &Machine, patience: Duration) -> Result<Vec<Und
     }
     let Some(lock) = open_lock(machine)? else { return Ok(vec![not_ours()]) };
     match lock_within(&lock, patience) {
-        Ok(()) => journal.undo(machine),
+        Ok(()) if journal.living_owner(machine)?.is_none() => journal.undo(machine),
+        Ok(()) => Ok(Vec::new()),
         // The pgdyno that holds the lock restores them.
         Err(_) => Ok(Vec::new()),
     }
@@ -237,6 +241,7 @@ fn not_ours() -> Undone {
         now: "there".to_string(),
         problem: Some(problem.to_string()),
         is_kept: false,
+        left: None,
     }
 }
 

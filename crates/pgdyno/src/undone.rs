@@ -11,10 +11,13 @@ pub(crate) static SETTINGS: ServerSettings = ServerSettings::new();
 /// Reports each value of the operating system that was, or was not, restored.
 pub(crate) fn report_undone(undone: &[Undone]) {
     for value in undone {
+        let left = value.left.as_ref().map_or_else(String::new, |left| format!(", {left}"));
         match experiment::stage::os::problem(value) {
             Some(problem) => say(&format!("not put back: {problem}")),
-            None if value.now == host::REMOVED => say(&format!("removed the control group `{}`", value.path)),
-            None => say(&format!("put back `{}` to {}", value.path, value.now)),
+            None if value.now == host::REMOVED => {
+                say(&format!("removed the control group `{}`{left}", value.path))
+            }
+            None => say(&format!("put back `{}` to {}{left}", value.path, value.now)),
         }
     }
 }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use files::Owner;
 use wire::{Conninfo, Session, quote_literal};
 
 use self::goal::Goal;
@@ -100,6 +101,7 @@ impl Altering {
             server,
             target: conninfo.keywords(),
             restart: restart.to_vec(),
+            by: Some(Owner::this()),
             settings: BTreeMap::new(),
         };
         Ok((Altering { conninfo: conninfo.clone(), journal, path, holder }, undone))

@@ -89,4 +89,7 @@ pub struct Undone {
     /// Whether the journal keeps the previous value, to be restored later.
     #[serde(default)]
     pub is_kept: bool,
+    /// Who had set it, if that was another process, and what became of that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
 }

@@ -267,6 +267,7 @@ fn a_value_that_cannot_be_restored_is_kept_and_reported_until_it_is() {
     // With its watchdog, so that nobody restores the value.
     place.pids_of("undo").iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGKILL).unwrap());
     killed.signal(Signal::SIGKILL);
+    let pid = killed.pid();
     killed.wait();
     // A watchdog whose pgdyno has ended in order has nothing to do.
     let mut watchdog = command(&place, &["undo"]);
@@ -280,7 +281,8 @@ fn a_value_that_cannot_be_restored_is_kept_and_reported_until_it_is() {
         assert_eq!(value(SWAPPINESS), "7");
     }
     let cleaned = clean(&place).expect(0);
-    assert!(cleaned.stderr.contains(&format!("put back `{SWAPPINESS}` to {before}")), "{}", cleaned.stderr);
+    let expected = format!("put back `{SWAPPINESS}` to {before}, left by pgdyno run (process {pid}, user ");
+    assert!(cleaned.stderr.contains(&expected), "{}", cleaned.stderr);
     assert_eq!(value(SWAPPINESS), before);
     assert!(!journal(&place).join("os-undo.jsonl").exists());
     clean(&place).expect(0);
@@ -309,4 +311,27 @@ fn a_panic_restores_values_and_ends_every_process() {
     place.expect_clean();
     // What was measured until then is kept, and the experiment can be resumed.
     place.start(command(&place, &["run", "--resume", "out"])).wait().expect(0);
+}
+
+/// Something that cleans up may have removed the file of the lock: then the lock is free.
+#[test]
+fn values_of_a_pgdyno_that_lives_are_left_alone_though_its_lock_is_gone() {
+    let Some(_values) = may_set() else { return };
+    let before = value(SWAPPINESS);
+    let place = Place::new();
+    let more = ["--set", "os.swappiness=7", "--measure", "30s", "-o", "out"];
+    let running = place.start(command(&place, &args(&more)));
+    place.wait_for_load("out", 1);
+    fs::remove_file(journal(&place).join("os.lock")).unwrap();
+    let said = clean(&place).stderr;
+    assert!(value(SWAPPINESS) == "7" && !said.contains(SWAPPINESS), "{said}");
+    let run = args(&["--set", "os.swappiness=9", "--measure", "2s", "-o", "other"]);
+    let refused = place.start(command(&place, &run)).wait().expect(1).stderr;
+    assert!(refused.contains("is using the [os] settings; wait until it ends"), "{refused}");
+    assert!(refused.contains(&format!("pgdyno run (process {}, user ", running.pid())), "{refused}");
+    assert_eq!(value(SWAPPINESS), "7");
+    running.signal(Signal::SIGINT);
+    running.wait().expect(2);
+    assert_eq!(value(SWAPPINESS), before);
+    place.expect_clean();
 }

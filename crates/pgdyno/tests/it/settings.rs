@@ -12,7 +12,7 @@ use crate::tool::{PACE, Place, wait_until};
 const RUN: &str =
     "-c 1 --ramp-up 0s --repeats 1 --scale 1 --set prepare.settle=false --set prepare.prewarm=false";
 /// Runs of one statement on the database as it is.
-const ONE: &str =
+pub(crate) const ONE: &str =
     "-f one.sql --set workload.data=none -c 1 --ramp-up 0s --repeats 1 --set prepare.settle=false";
 
 /// The entries of `postgresql.auto.conf`, and what the server makes of two of them.
@@ -27,7 +27,7 @@ fn state(server: &Server) -> (Vec<String>, String) {
 }
 
 /// Restarts `server` whenever its file `restart` appears, and removes the file then; the command that it returns does that.
-fn restarter<T>(server: &Server, test: impl FnOnce(&str) -> T) -> T {
+pub(crate) fn restarter<T>(server: &Server, test: impl FnOnce(&str) -> T) -> T {
     let (asked, over) = (server.path("restart"), server.path("over"));
     let command = format!(
         "[\"sh\", \"-c\", \"touch {0}; while test -e {0}; do sleep 0.05; done; echo restarted\"]",
@@ -58,7 +58,11 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-fn args<'a>((first, common): (&'a str, &'a str), target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn args<'a>(
+    (first, common): (&'a str, &'a str),
+    target: &'a str,
+    more: &[&'a str],
+) -> Vec<&'a str> {
     let mut args: Vec<&str> = vec![first, PACE, "--server", target];
     args.extend(common.split_whitespace());
     args.extend(more);
@@ -167,13 +171,17 @@ fn settings_are_put_back_after_ctrl_c_and_after_a_kill() {
     // One of the two is changed by somebody else before anybody puts them back.
     let kill = |name: &str| {
         let running = start(name);
+        let pid = running.pid();
         running.signal(Signal::SIGKILL);
         running.wait();
+        pid
     };
-    kill("killed");
+    let pid = kill("killed");
     server.execute("postgres", "alter system set autovacuum_naptime = '2min'");
     let cleaned = place.run(&["clean"]).expect(0).stderr;
     assert!(cleaned.contains("put back setting `work_mem` to 4MB"), "{cleaned}");
+    let whose = format!(", left by pgdyno run (process {pid}, user ");
+    assert!(cleaned.contains(&whose) && cleaned.contains("which ended without putting it back"), "{cleaned}");
     assert!(cleaned.contains("left setting `autovacuum_naptime` as it is"), "{cleaned}");
     assert_eq!(state(&server).0, ["autovacuum_naptime = '2min'"]);
     server.execute("postgres", "alter system reset autovacuum_naptime");
@@ -189,6 +197,41 @@ fn settings_are_put_back_after_ctrl_c_and_after_a_kill() {
     let next = place.run(&args(("run", ONE), &target, &more)).expect(0).stderr;
     assert!(next.contains("put back setting `work_mem` to 4MB"), "{next}");
     assert_eq!(place.first_run("next").record.server.unwrap().settings["work_mem"].value, "4MB");
+    assert_eq!(state(&server), before);
+    place.expect_clean();
+}
+
+/// A server ends the session that holds the lock when it restarts, or when somebody terminates it.
+#[test]
+fn settings_of_a_pgdyno_that_lives_are_left_alone_though_its_lock_is_gone() {
+    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    place.write("one.sql", "select 1;\n");
+    let target = server.admin_target("postgres");
+    let before = state(&server);
+    let more = ["--set", "server.settings.work_mem=64MB", "--measure", "30s", "--allow-changes", "-o", "out"];
+    let running = place.start(place.command(&args(("run", ONE), &target, &more)));
+    place.wait_for_load("out", 1);
+    let changed = state(&server);
+    let end = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and objid = 2";
+    server.execute("postgres", end);
+    let is_gone = "select count(*) from pg_locks where locktype = 'advisory' and objid = 2";
+    wait_until("the end of the lock", || server.ask("postgres", is_gone) == "0");
+    for (args, code) in [
+        (&["clean"][..], 0),
+        (&["clean", "--server", &target], 1),
+        (&args(("run", ONE), &target, &["--measure", "2s", "-o", "other"]), 1),
+    ] {
+        let said = place.run(args).expect(code).stderr;
+        let whose = format!(
+            "another pgdyno changes settings of this server: pgdyno run (process {}, ",
+            running.pid()
+        );
+        assert!(said.contains(&whose), "{args:?}: {said}");
+        assert_eq!(state(&server), changed);
+    }
+    running.signal(Signal::SIGINT);
+    let ended = running.wait().expect(2).stderr;
+    assert!(ended.contains("put back setting `work_mem` to 4MB") && !ended.contains("left by"), "{ended}");
     assert_eq!(state(&server), before);
     place.expect_clean();
 }

@@ -7,10 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use files::Owner;
 use serde::{Deserialize, Serialize};
 use wire::Conninfo;
 
 use super::identity::Identity;
+use super::lock::Taken;
 
 /// Far more than any experiment sets.
 const BYTES_MAX: u64 = 1 << 20;
@@ -27,6 +29,9 @@ pub struct Journal {
     pub target: BTreeMap<String, String>,
     /// The command that restarts the server; empty if there is none.
     pub restart: Vec<String>,
+    /// Who changes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Owner>,
     /// The changed settings by name.
     pub settings: BTreeMap<String, Entry>,
 }
@@ -98,6 +103,19 @@ impl Journal {
             journal.format
         );
         Ok(journal)
+    }
+
+    /// As [`Journal::read`], to put back what it says.
+    ///
+    /// # Errors
+    /// As [`Journal::read`]; also [`Taken`] while the process that changed the settings lives: it may only have lost its connection,
+    /// and with it the lock.
+    pub(super) fn read_to_undo(path: &Path) -> Result<Journal> {
+        let journal = Journal::read(path)?;
+        match journal.by.as_ref().filter(|owner| owner.is_another_that_lives()) {
+            Some(owner) => Err(Taken(owner.words()).into()),
+            None => Ok(journal),
+        }
     }
 
     /// Writes it, in place of an older one.
@@ -178,6 +196,7 @@ mod tests {
             },
             target: Conninfo::new("db1", 5432, "u", "d").keywords(),
             restart: Vec::new(),
+            by: Some(Owner::this()),
             settings: BTreeMap::from([("work_mem".to_string(), entry)]),
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, ensure};
+use files::Owner;
 use wire::{Conninfo, Session};
 
 use super::goal::{self, Goal};
@@ -22,6 +23,8 @@ pub struct Undone {
     pub now: String,
     /// What becomes of it, if it was not put back.
     pub fate: Fate,
+    /// Who had changed it, if that was another process, and what became of that one.
+    pub left: Option<String>,
 }
 
 /// Whether a setting was put back.
@@ -43,9 +46,10 @@ impl Undone {
 
     /// The setting and its fate, in words.
     pub fn words(&self) -> String {
-        let Undone { place, name, now, fate } = self;
+        let Undone { place, name, now, fate, left } = self;
+        let left = left.as_ref().map_or_else(String::new, |left| format!(", {left}"));
         match fate {
-            Fate::Back => format!("put back setting `{name}` to {now} on {place}"),
+            Fate::Back => format!("put back setting `{name}` to {now} on {place}{left}"),
             Fate::Foreign(why) => format!("left setting `{name}` as it is on {place}: {why}"),
             Fate::Left(why) => format!("not put back: setting `{name}` is {now} on {place}: {why}"),
         }
@@ -81,7 +85,7 @@ pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -
         if !is_named(&path, &system_identifier) {
             continue;
         }
-        let mut journal = Journal::read(&path)?;
+        let mut journal = Journal::read_to_undo(&path)?;
         // The same server may have several names. A copy of it, or its standby, may by chance have the entries that the journal
         // says: it answers at another address.
         if path == own {
@@ -135,7 +139,7 @@ pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let mut journal = Journal::read(path)?;
+    let mut journal = Journal::read_to_undo(path)?;
     identity::check(&mut holder, &journal).with_context(|| how_on(&journal, path))?;
     undo(&mut journal, path, conninfo, &mut holder)
 }
@@ -184,12 +188,13 @@ fn undo_all(
     conninfo: &Conninfo,
     holder: &mut Session,
 ) -> Result<Vec<Undone>> {
-    let place = conninfo.to_string();
+    let (place, left) = (conninfo.to_string(), journal.by.as_ref().and_then(Owner::left));
     let fate_of = |name: &str, now: &str, fate: Fate| Undone {
         place: place.clone(),
         name: name.to_string(),
         now: now.to_string(),
         fate,
+        left: left.clone(),
     };
     let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
     let now = state::settings(&mut open_same(conninfo, journal)?, &names)?;
