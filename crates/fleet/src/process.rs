@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow};
 use model::load::drive::DriveOrder;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, getpid, getppid};
+use nix::unistd::{Pid, getpid, getppid, setsid};
 
 use crate::pipes::{Garbage, Heard, STDERR_BYTES_KEPT, Tail, feed, hear};
 
@@ -249,19 +249,21 @@ fn spawn<A: AsRef<OsStr>>(
     let mut command = Command::new(program);
     // The password is part of the order: an environment can be read by others.
     command.env_remove("PGPASSWORD");
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(match stderr_to {
         StderrTo::Messages => Stdio::piped(),
         StderrTo::Parent => Stdio::inherit(),
     });
     let parent = getpid();
-    let die_with_parent = move || -> io::Result<()> {
+    let in_child = move || -> io::Result<()> {
+        // No key of our terminal stops or ends it, or what it starts, and it cannot wait for the terminal.
+        setsid()?;
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The parent may have ended before the line above took effect.
         if getppid() == parent { Ok(()) } else { Err(Errno::ESRCH.into()) }
     };
-    // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
-    unsafe { command.pre_exec(die_with_parent) };
+    // SAFETY: between fork and exec the closure makes three system calls and allocates nothing.
+    unsafe { command.pre_exec(in_child) };
     command.spawn()
 }
 

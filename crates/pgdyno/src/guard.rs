@@ -9,12 +9,14 @@ use host::Machine;
 use nix::libc;
 use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::{Mode, umask};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork, setsid};
 use server::alter_system::undo_max;
 
-use crate::say;
 use crate::undone::{put_back_settings, report_undone};
+use crate::{Exit, say, signals};
 
 /// Keeps this process's memory, which holds passwords, out of core files and away from other processes of its user.
 /// Programs that it starts dump no core either: a server's is as large as its shared memory.
@@ -35,6 +37,35 @@ pub(crate) fn lift_limits() -> Result<(), String> {
     prctl::set_pdeathsig(None).ok();
     umask(Mode::from_bits_truncate(0o077));
     NEEDED.into_iter().try_for_each(|(resource, needed)| raise_limit(resource, needed))
+}
+
+/// Gives this process, which has one thread, a session of its own, so that no key of its caller's terminal stops or kills it, nor
+/// the end of that terminal. Whoever leads a process group cannot have one: then a child goes on in place of this process, which
+/// only waits for it.
+///
+/// # Errors
+/// When there can be no child.
+pub(crate) fn leave_terminal() -> Result<(), String> {
+    let has_terminal = || fs::File::open("/dev/tty").is_ok();
+    if setsid().is_ok() || !has_terminal() {
+        return Ok(());
+    }
+    // SAFETY: there is one thread.
+    match unsafe { fork() }.map_err(|error| format!("cannot leave the terminal of the caller: {error}"))? {
+        ForkResult::Child => {
+            // The end of the other one is for this one what it would be for the only one: values are restored.
+            let left = setsid().and_then(|_| prctl::set_pdeathsig(Signal::SIGTERM));
+            left.map_err(|error| format!("cannot leave the terminal of the caller: {error}"))
+        }
+        ForkResult::Parent { child } => loop {
+            signals::ignore_keys();
+            match waitpid(child, None) {
+                Ok(WaitStatus::Exited(_, code)) => process::exit(code),
+                Ok(WaitStatus::Signaled(..)) => process::exit(Exit::Failed as i32),
+                _ => {}
+            }
+        },
+    }
 }
 
 /// What restoring values needs: journals of 1 MiB; threads, each with a stack and an arena of malloc (64 MiB); journal,

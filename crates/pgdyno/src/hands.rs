@@ -78,7 +78,8 @@ pub(crate) fn host() -> Result<Exit> {
 
 fn serve_as_root() -> Exit {
     guard::undo_on_panic();
-    let lifted = guard::lift_limits();
+    // Whoever calls the helper may press keys at its terminal, whatever user it is.
+    let lifted = guard::lift_limits().and_then(|()| guard::leave_terminal());
     let input = BufReader::new(Bounded { input: io::stdin(), n_of_line: 0 });
     let stop = signals::patient_flag();
     pipe::answer(|outbox| serve(input, outbox, (stop, lifted)))

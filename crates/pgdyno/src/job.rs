@@ -264,11 +264,12 @@ pub(crate) fn expect_possible(
 
 /// Makes sure that a process which was asked to stop ends within half a minute, or when the user's commands that put
 /// something back have had their time. Values of the operating system are restored even then; `how_on` ends the last
-/// message.
+/// message. From here on, before the first value is changed, no terminal stops it.
 pub(crate) fn end_in_time(how_on: String) {
+    signals::refuse_to_pause();
     let waits = |longest: Duration| {
         say(&format!(
-            "waiting for {}, {} s at most; Ctrl-C ends pgdyno without it",
+            "waiting for {}, {} s at most; another Ctrl-C ends pgdyno without it",
             due_words(),
             longest.as_secs()
         ));

@@ -63,7 +63,7 @@ impl Invocation {
 
 /// Does what `invocation` asks for.
 pub(crate) fn run(invocation: &Invocation) -> ExitCode {
-    signals::end_silently();
+    signals::end_as_pgbench();
     let mut log = Log::to_stderr(&invocation.progname);
     let Ended { result, handles_interrupt } = work(invocation, &mut log);
     let code = match result {

@@ -1,60 +1,103 @@
-//! Ctrl-C, SIGTERM and SIGHUP: the first one asks for an orderly stop, the second, of any kind, ends the process at
-//! once, with a line that says so. Requests of other processes of pgdyno ask for an orderly stop, however many come.
+//! Whatever signal arrives asks for an orderly stop, however many come: a logout or a service manager sends several of different
+//! kinds. Only a second Ctrl-C, at least a second after the first, is impatience: it ends the process at once, with a line that
+//! says so.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::write;
 
 /// The signal of a request by another process. One that does not know it ignores it, unlike SIGUSR1, of which it would die.
 pub(crate) const REQUEST: Signal = Signal::SIGURG;
 
+/// Signals that would end a process that does not know them, and that somebody may send to it; SIGINT is apart, and so is
+/// SIGKILL, which nobody can handle.
+const ENDING: [Signal; 12] = [
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+    Signal::SIGVTALRM,
+    Signal::SIGPROF,
+    Signal::SIGIO,
+    Signal::SIGPWR,
+    Signal::SIGXCPU,
+    // The write that exceeds the limit then fails.
+    Signal::SIGXFSZ,
+];
+
+/// Signals that would stop a process: Ctrl-Z, and reading from or writing to a terminal in the background.
+const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
+
+/// How long after the first Ctrl-C another one is a second decision, and no key that was held down.
+const SECOND_THOUGHT_NS: u64 = 1_000_000_000;
+
 static STOP: AtomicBool = AtomicBool::new(false);
 /// Number of the last signal; 0 before the first.
 static LAST: AtomicI32 = AtomicI32::new(0);
-/// Whether a signal has come; a notice that the machine will be taken away does not count.
-static SIGNALLED: AtomicBool = AtomicBool::new(false);
-/// Whether the second signal ends the process without a word.
-static IS_SILENT: AtomicBool = AtomicBool::new(false);
+/// When the first Ctrl-C came, nanoseconds of the monotonic clock; 0 before.
+static INTERRUPTED_NS: AtomicU64 = AtomicU64::new(0);
+/// Whether this process stands in for pgbench, which dies of its signals.
+static IS_PGBENCH: AtomicBool = AtomicBool::new(false);
 /// Whether standard error is a terminal; asked before, because a handler may not.
 static IS_TERMINAL: AtomicBool = AtomicBool::new(false);
 
 /// What is said when the process ends at once. On a terminal it begins on a line of its own, below `^C` and a bar.
 const LAST_WORDS: &[u8] = b"\npgdyno: ended at once; `pgdyno clean` says what is left behind\n";
+/// The answer to Ctrl-Z.
+const GOES_ON: &[u8] =
+    b"\npgdyno: goes on: a server may not keep what is changed for a run that is paused; Ctrl-C stops it\n";
 
-/// Uses only atomics, poll, write, sigaction and raise, which are safe in a handler (signal-safety(7)).
+/// Uses only atomics, clock_gettime, poll, write, sigaction and raise, which are safe in a handler (signal-safety(7)).
 extern "C" fn on_signal(number: i32) {
-    LAST.store(number, Ordering::Relaxed);
+    let is_first = LAST.swap(number, Ordering::Relaxed) == 0;
     STOP.store(true, Ordering::Relaxed);
-    if SIGNALLED.swap(true, Ordering::Relaxed)
-        && let Ok(signal) = Signal::try_from(number)
-    {
-        say_end();
+    let is_pgbench = IS_PGBENCH.load(Ordering::Relaxed);
+    let is_last = if is_pgbench { !is_first } else { number == Signal::SIGINT as i32 && is_second_thought() };
+    if is_last && let Ok(signal) = Signal::try_from(number) {
+        if !is_pgbench {
+            say_at_once(LAST_WORDS);
+        }
         // The signal is blocked while its handler runs, and ends the process when this returns. Our children end with it.
         die_of(signal);
     }
 }
 
-/// Says that the process ends at once. It does not wait for a terminal that is held or a full pipe: then it says nothing.
-fn say_end() {
-    if IS_SILENT.load(Ordering::Relaxed) {
-        return;
+/// Whether this Ctrl-C comes at least a second after the first one.
+fn is_second_thought() -> bool {
+    // No clock, no second thought.
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |now| now.tv_sec().unsigned_abs() * 1_000_000_000 + now.tv_nsec().unsigned_abs());
+    match INTERRUPTED_NS.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => false,
+        Err(first) => now.saturating_sub(first) >= SECOND_THOUGHT_NS,
     }
+}
+
+extern "C" fn on_pause(_: i32) {
+    say_at_once(GOES_ON);
+}
+
+/// Says something from a handler. It does not wait for a terminal that is held or a full pipe: then it says nothing.
+fn say_at_once(words: &[u8]) {
     let stderr = std::io::stderr();
     let mut ready = [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)];
     if poll(&mut ready, PollTimeout::ZERO) == Ok(1) {
         let begin = usize::from(!IS_TERMINAL.load(Ordering::Relaxed));
-        write(&stderr, &LAST_WORDS[begin..]).ok();
+        write(&stderr, &words[begin..]).ok();
     }
 }
 
-/// Has the second signal end this process without a word, as it ends pgbench.
-pub(crate) fn end_silently() {
-    IS_SILENT.store(true, Ordering::Relaxed);
+/// Has the second signal, of any kind, end this process without a word, as it ends pgbench.
+pub(crate) fn end_as_pgbench() {
+    IS_PGBENCH.store(true, Ordering::Relaxed);
 }
 
 /// Whether an orderly stop was asked for, by a signal or otherwise.
@@ -62,7 +105,7 @@ pub(crate) fn is_stopping() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// Raises the flag as the first signal does; the next signal still counts as the first.
+/// Raises the flag as a signal does.
 pub(crate) fn ask_to_stop() {
     STOP.store(true, Ordering::Relaxed);
 }
@@ -81,13 +124,27 @@ pub(crate) fn die_of(signal: Signal) {
     raise(signal).ok();
 }
 
-/// Keeps SIGINT, SIGTERM and SIGHUP from ending this process: only the end of another one does.
+/// Keeps signals from ending or stopping this process: only the end of another one ends it.
 pub(crate) fn ignore() {
-    let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: no handler is installed.
-        unsafe { sigaction(signal, &ignored) }.expect("these signals can be ignored");
+    for signal in ending().chain(STOPPING) {
+        set(signal, SigHandler::SigIgn);
     }
+}
+
+/// Keeps keys of a terminal, and its end, from ending or stopping this process.
+pub(crate) fn ignore_keys() {
+    for signal in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP].into_iter().chain(STOPPING) {
+        set(signal, SigHandler::SigIgn);
+    }
+}
+
+/// Keeps a terminal from stopping this process: what it has changed on a server would stay for as long as it is stopped.
+pub(crate) fn refuse_to_pause() {
+    // Reading from a terminal in the background fails then, and writing to it works.
+    for signal in [Signal::SIGTTIN, Signal::SIGTTOU] {
+        set(signal, SigHandler::SigIgn);
+    }
+    set(Signal::SIGTSTP, SigHandler::Handler(on_pause));
 }
 
 /// How long a run may take for an orderly stop: a cloud gives half a minute before it takes a machine away.
@@ -127,18 +184,31 @@ extern "C" fn on_request(_: i32) {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// The flag that SIGINT, SIGTERM and SIGHUP raise, however many come: for a process that ends by itself at once, and has
-/// something to restore before.
+/// The flag that signals raise, however many come: for a process that ends by itself at once, and has something to restore
+/// before. Nothing stops it.
 pub(crate) fn patient_flag() -> &'static AtomicBool {
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(take_as_request);
+    ending().for_each(take_as_request);
+    for signal in STOPPING {
+        set(signal, SigHandler::SigIgn);
+    }
     &STOP
+}
+
+fn ending() -> impl Iterator<Item = Signal> {
+    [Signal::SIGINT].into_iter().chain(ENDING)
 }
 
 /// Has a signal raise the flag, however often it comes.
 fn take_as_request(signal: Signal) {
-    let action = SigAction::new(SigHandler::Handler(on_request), SaFlags::empty(), SigSet::empty());
-    // SAFETY: the handler only stores a value.
-    unsafe { sigaction(signal, &action) }.expect("this signal can be handled");
+    set(signal, SigHandler::Handler(on_request));
+}
+
+/// Sets what a signal does; returns what it did before.
+fn set(signal: Signal, handler: SigHandler) -> SigAction {
+    // One signal at a time within a thread; two threads may take one each, and the exchange of a value decides which is second.
+    let action = SigAction::new(handler, SaFlags::empty(), ending().collect());
+    // SAFETY: our handlers do only what a handler may do.
+    unsafe { sigaction(signal, &action) }.expect("these signals can be handled")
 }
 
 /// How long an orderly stop is waited for, since the request.
@@ -162,21 +232,19 @@ impl Patience {
     }
 }
 
-/// The flag that the first signal raises, and each request. Every part of a run looks at it.
+/// The flag that signals and requests raise. Every part of a run looks at it.
 pub(crate) fn stop_flag() -> &'static AtomicBool {
     IS_TERMINAL.store(std::io::stderr().is_terminal(), Ordering::Relaxed);
-    let handled = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
-    // One signal at a time within a thread; two threads may take one each, and the exchange of the flag decides which
-    // is second.
-    let action =
-        SigAction::new(SigHandler::Handler(on_signal), SaFlags::empty(), handled.into_iter().collect());
-    for signal in handled {
-        // SAFETY: the handler does only what a handler may do.
-        let before = unsafe { sigaction(signal, &action) }.expect("these signals can be handled");
-        if signal == Signal::SIGHUP && matches!(before.handler(), SigHandler::SigIgn) {
+    let known: &[Signal] = match IS_PGBENCH.load(Ordering::Relaxed) {
+        // Of others it dies, as pgbench does.
+        true => &[Signal::SIGTERM, Signal::SIGHUP],
+        false => &ENDING,
+    };
+    for signal in [Signal::SIGINT].iter().chain(known) {
+        let before = set(*signal, SigHandler::Handler(on_signal));
+        if *signal == Signal::SIGHUP && matches!(before.handler(), SigHandler::SigIgn) {
             // `nohup` asks to outlive the terminal.
-            // SAFETY: restores the previous action.
-            unsafe { sigaction(signal, &before) }.expect("this signal can be ignored");
+            set(*signal, SigHandler::SigIgn);
         }
     }
     take_as_request(REQUEST);

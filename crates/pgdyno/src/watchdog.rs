@@ -10,10 +10,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use host::Machine;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::{dup2_stderr, dup2_stdout, setsid};
+use nix::unistd::{dup2_stderr, dup2_stdout};
 
 use crate::{Exit, guard, signals};
 
@@ -82,8 +82,8 @@ impl Drop for Watchdog {
 /// When the values cannot be restored; they stay in the journal, and nobody hears of it here.
 pub(crate) fn undo() -> Result<Exit> {
     signals::ignore();
-    // A process that leads a group has a session or group of its own already.
-    setsid().ok();
+    // Before the first value is set: pgdyno waits for the word.
+    guard::leave_terminal().map_err(Error::msg)?;
     // One that stays is this process's as it was pgdyno's.
     guard::lift_limits().ok();
     // No mount stays in use because of it.

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use async_nats::{Client, Message};
 use futures_util::StreamExt;
 use nix::sys::signal::Signal;
+use nix::unistd::setsid;
 use serde::{Deserialize, Serialize};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -232,11 +233,13 @@ fn start(agent: &Agent, command: &str) -> std::io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
         .kill_on_drop(true);
-    // SAFETY: between fork and exec the closure makes one system call and allocates nothing.
-    unsafe {
-        process.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(Into::into));
-    }
+    let in_child = || -> std::io::Result<()> {
+        // No key of a terminal at which the agent was started stops or ends it.
+        setsid()?;
+        Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
+    unsafe { process.pre_exec(in_child) };
     process.spawn()
 }

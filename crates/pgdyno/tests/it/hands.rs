@@ -27,7 +27,7 @@ const RUN: &str = "-c 2 --scale 1 --ramp-up 0s --repeats 1 --set prepare.settle=
 const STRANGER: u32 = 54_321;
 
 /// Starts what the shell's words `exec` say, with the journal of `place`.
-fn with_journal(place: &Place, exec: &str) -> Vec<String> {
+pub(crate) fn with_journal(place: &Place, exec: &str) -> Vec<String> {
     let journal = place.path("journal");
     for dir in [&journal, Path::new("/run/pgdyno")] {
         fs::create_dir_all(dir).unwrap();
@@ -274,7 +274,7 @@ fn the_helper_works_only_as_it_was_installed() {
 }
 
 /// The helper in a directory of its own, as root installs it.
-fn install(place: &Place) -> (PathBuf, PathBuf) {
+pub(crate) fn install(place: &Place) -> (PathBuf, PathBuf) {
     let (dir, program) = (place.path("lib"), place.path("lib/pgdyno-host"));
     fs::create_dir(&dir).unwrap();
     fs::copy(PROGRAM, &program).unwrap();

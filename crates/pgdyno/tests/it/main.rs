@@ -69,6 +69,7 @@ mod spot;
 mod stops;
 mod studies;
 mod targets;
+mod terminals;
 mod tool;
 mod tour;
 mod tpcc;

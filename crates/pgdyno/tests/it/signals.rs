@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use testbed::Pg;
 
-use crate::tool::{Place, wait_until};
+use crate::tool::{PACE, Place, wait_until};
 
 const LOAD: [&str; 5] = ["init", "--scale", "200", "--workload", "tpcb"];
 
@@ -25,19 +26,37 @@ fn with_nohup_a_hang_up_changes_nothing() {
     place.expect_clean();
 }
 
+/// After the first Ctrl-C a command of the user is due, which takes its time.
 #[test]
-fn a_second_signal_of_another_kind_ends_at_once() {
-    let place = Place::with_binaries(&["18"]);
-    let running = place.start(place.command(&LOAD));
-    running.wait_for("loading scale 200");
+fn a_second_ctrl_c_ends_at_once_if_it_comes_a_second_later() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let script = place.write("one.sql", "select 1;\n").display().to_string();
+    let text = "[experiment]\nname = \"due\"\n[hooks]\nafter_case = [\"sleep\", \"40\"]\n";
+    let file = place.write("due.toml", text).display().to_string();
+    let server = pg.admin_target(&pg.database());
+    let fixed =
+        ["run", file.as_str(), "--server", &server, "-f", &script, "--set", "workload.data=none", PACE];
+    let more = "-c 1 --ramp-up 0s --measure 30s --repeats 1 --set prepare.settle=false -o out";
+    let args: Vec<&str> = fixed.into_iter().chain(more.split_whitespace()).collect();
+    let running = place.start(place.command(&args));
+    place.wait_for_load("out", 1);
     running.signal(Signal::SIGINT);
-    // The kernel may deliver either of two pending signals first.
-    wait_until("the first signal to be taken", || !running.has_pending_signals());
+    // Neither a key that is held down nor any other signal is a second decision.
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        wait_until("the signal to be taken", || !running.has_pending_signals());
+        running.signal(signal);
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(running.is_alive());
     running.signal(Signal::SIGTERM);
+    wait_until("the signal to be taken", || !running.has_pending_signals());
+    assert!(running.is_alive());
+    running.signal(Signal::SIGINT);
     let ended = running.wait();
-    assert_eq!(ended.status.signal(), Some(Signal::SIGTERM as i32), "{ended:?}");
+    assert_eq!(ended.status.signal(), Some(Signal::SIGINT as i32), "{ended:?}");
     let words = "\npgdyno: ended at once; `pgdyno clean` says what is left behind\n";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    place.expect_clean();
 }
 
 #[test]
