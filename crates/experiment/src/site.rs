@@ -33,6 +33,7 @@ use model::load::drive::DriveOrder;
 use model::run::RunRecord;
 use model::text::prose::{bytes, grouped};
 use server::Cache;
+use server::alter_system::Allowed;
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
@@ -70,8 +71,8 @@ pub struct Site<'a> {
     pub hands: HostHands,
     /// Settings of servers by URL that are changed.
     pub settings: &'static ServerSettings,
-    /// Whether they may be.
-    pub allow_changes: bool,
+    /// Which of them may be.
+    pub allowed: Allowed<'a>,
     /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,
     /// The notice that eyes and drivers on other machines wait for.
@@ -108,7 +109,7 @@ impl<'a> Site<'a> {
             os: None,
             hands: HostHands::new("/nonexistent".into()),
             settings: Box::leak(Box::new(ServerSettings::new())),
-            allow_changes: false,
+            allowed: Allowed::Nothing,
             stop: Box::leak(Box::new(AtomicBool::new(false))),
             spot: None,
             dues: Box::leak(Box::new(Dues::new())),

@@ -29,6 +29,7 @@ use host::{Keeper, Machine};
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use server::Cache;
+use server::alter_system::Allowed;
 use store::ExperimentDir;
 use wire::Conninfo;
 
@@ -73,8 +74,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) replace: bool,
     /// See [`Site::replace_databases`].
     pub(crate) replace_databases: &'a [String],
-    /// See [`Site::allow_changes`].
-    pub(crate) allow_changes: bool,
+    /// See [`Site::allowed`].
+    pub(crate) allowed: Allowed<'a>,
     /// Number of servers that share the machine's memory.
     pub(crate) n_servers: u64,
     /// See [`Site::is_enough`].
@@ -136,7 +137,7 @@ impl Job {
             os: keeper.as_ref(),
             hands: HostHands::new(program.clone()),
             settings: &SETTINGS,
-            allow_changes: terms.allow_changes,
+            allowed: terms.allowed,
             runs_by_data: copies::runs_by_data(&self.plan),
             replace: terms.replace,
             replace_databases: terms.replace_databases,

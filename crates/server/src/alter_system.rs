@@ -2,11 +2,13 @@
 //!
 //! A journal is on disk before anything is changed. One pgdyno at a time does this on a server; an advisory lock says which.
 
+mod allowed;
 mod goal;
 mod identity;
 mod journal;
 mod lock;
 mod problems;
+mod readers;
 mod refused;
 mod restart;
 mod staged;
@@ -22,6 +24,7 @@ use anyhow::{Context, Result, bail, ensure};
 use files::Owner;
 use wire::{Conninfo, Session, quote_literal};
 
+pub use self::allowed::{Allowed, by_name_only};
 use self::goal::Goal;
 use self::identity::Identity;
 use self::journal::Standing;
@@ -123,6 +126,9 @@ impl Altering {
         if let Some(problem) = staged::problem(&mut session, |name| ours.contains(name))? {
             bail!("{problem}");
         }
+        // A standby may have come since the plan was made.
+        let found = readers::problems(&mut session, goals.iter().filter_map(Goal::wish))?;
+        ensure!(found.is_empty(), "{}", found.join("; "));
         drop(session);
         self.journal.write(&self.path)?;
         for goal in &goals {

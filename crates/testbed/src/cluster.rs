@@ -58,6 +58,19 @@ impl Cluster {
         cluster
     }
 
+    /// A copy of the cluster of a running server, as its standby.
+    pub(crate) fn standby_of(primary: &Cluster) -> Cluster {
+        let dir = place();
+        give_to_server_user(dir.path());
+        let cluster = Cluster { dir, port: SOCKET_ONLY_PORT, settings: primary.settings.clone() };
+        let mut backup = program("pg_basebackup");
+        backup.arg("-h").arg(primary.dir()).args(["-p", &primary.port.to_string(), "-U", "postgres"]);
+        // With the connection to the primary in its settings (-R).
+        backup.args(["-R", "-X", "stream", "-c", "fast", "-D"]).arg(cluster.data());
+        run(as_server_user(&mut backup));
+        cluster
+    }
+
     fn initialize(&self, hba: Option<&str>) {
         let mut initdb = program("initdb");
         initdb.args(["-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);

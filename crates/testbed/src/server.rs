@@ -39,6 +39,19 @@ impl Server {
         server
     }
 
+    /// Starts a standby of this server, which follows it over its socket.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn standby(&self) -> Server {
+        let cluster = Cluster::standby_of(&self.cluster);
+        let (postmaster, port) = (Mutex::new(launch(&cluster)), cluster.port);
+        let server = Server { cluster, postmaster, port };
+        server.wait_ready();
+        server
+    }
+
     /// The directory of the socket, of the log, and of `data`; the test may put files there.
     #[must_use]
     pub fn dir(&self) -> &Path {

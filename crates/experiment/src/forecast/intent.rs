@@ -31,6 +31,8 @@ pub struct Intent {
     pub others: Others,
     /// Settings of the server that are changed, in words.
     pub changes: Option<String>,
+    /// Options with which the user agrees to that.
+    pub consents: Vec<String>,
 }
 
 /// What the user has allowed to be dropped.
@@ -70,7 +72,8 @@ pub fn of_plan(
             || {
                 let mut session = session::open(&conninfo, stop)?;
                 let intent = Intent::of(&mut session, &conninfo, &runs, leave)?;
-                Ok(Intent { changes: settings::intention(&mut session, &runs)?, ..intent })
+                let changes = settings::intention(&mut session, &runs)?;
+                Ok(Intent { changes, consents: settings::consents(&runs), ..intent })
             },
         )?);
     }
@@ -89,7 +92,7 @@ impl Intent {
             .collect();
         if loading.is_empty() {
             let line = format!("uses {place} as it is: nothing is loaded or restored");
-            return Ok(Intent { line, others: Others::default(), changes: None });
+            return Ok(Intent { line, others: Others::default(), changes: None, consents: Vec::new() });
         }
         let mut homes: Vec<Home> = Vec::new();
         for case in distinct(&loading) {
@@ -138,7 +141,7 @@ impl Intent {
         };
         // A server that cannot be queried is not PostgreSQL, and is refused later.
         let others = template::others(session, &tables, &is_loaded).unwrap_or_default();
-        Ok(Intent { line: format!("{what}{again}"), others, changes: None })
+        Ok(Intent { line: format!("{what}{again}"), others, changes: None, consents: Vec::new() })
     }
 
     /// Intention of `init`.

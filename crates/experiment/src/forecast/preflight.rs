@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use dataset::session::limit;
 use model::experiment::case::{Case, ServerSource, Tls};
 use model::experiment::plan::Plan;
+use server::alter_system::Allowed;
 use server::binaries::build::Source;
 use server::cluster::workspace::Workspace;
 use server::{Account, Binaries};
@@ -97,7 +98,7 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
 ///
 /// # Errors
 /// When a server cannot be reached.
-pub fn changes(plan: &Plan, servers: &[Conninfo], is_allowed: bool) -> Result<Vec<String>> {
+pub fn changes(plan: &Plan, servers: &[Conninfo], allowed: Allowed) -> Result<Vec<String>> {
     let mut seen: Vec<&ServerSource> = Vec::new();
     let mut found = Vec::new();
     for case in plan.cases.iter().filter(|case| !case.server.settings.is_empty()) {
@@ -109,7 +110,7 @@ pub fn changes(plan: &Plan, servers: &[Conninfo], is_allowed: bool) -> Result<Ve
         seen.push(source);
         let cases: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source == *source).collect();
         let conninfo = crate::site::conninfo(servers, keywords)?;
-        found.extend(settings::problems(&conninfo, &cases, is_allowed)?);
+        found.extend(settings::problems(&conninfo, &cases, allowed)?);
     }
     Ok(found)
 }

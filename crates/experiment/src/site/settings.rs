@@ -1,13 +1,13 @@
 //! Settings of servers by URL: changed when a case first asks for them there, and put back when the experiment ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::experiment::case::Case;
 use server::Cache;
-use server::alter_system::{self, Altering, Change, Undone, Wish};
+use server::alter_system::{self, Allowed, Altering, Change, Undone, Wish};
 use wire::Conninfo;
 
 use crate::site::Site;
@@ -40,13 +40,15 @@ pub fn journals(cache: &Cache) -> PathBuf {
 ///
 /// # Errors
 /// When the server cannot be reached, or fails.
-pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], is_allowed: bool) -> Result<Vec<String>> {
+pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], allowed: Allowed) -> Result<Vec<String>> {
     let asked: Vec<&BTreeMap<String, String>> =
         cases.iter().map(|case| &case.server.settings).filter(|settings| !settings.is_empty()).collect();
     if asked.is_empty() {
         return Ok(Vec::new());
     }
-    let mut found: Vec<String> = (!is_allowed).then(|| NO_CONSENT.to_string()).into_iter().collect();
+    let mut found: Vec<String> =
+        (allowed == Allowed::Nothing).then(|| NO_CONSENT.to_string()).into_iter().collect();
+    found.extend(names(cases).into_iter().filter_map(|name| allowed.refusal(name)));
     let may_restart = cases.iter().all(|case| !case.server.restart.is_empty());
     found.extend(alter_system::problems(conninfo, Wish { cases: &asked, may_restart })?);
     Ok(found)
@@ -94,7 +96,7 @@ impl ServerSettings {
         }
         site.go_on()?;
         if altering.is_none() {
-            let problems = problems(conninfo, &[case], site.allow_changes)?;
+            let problems = problems(conninfo, &[case], site.allowed)?;
             ensure!(problems.is_empty(), "{}", problems.join("; "));
             let (begun, undone) = Altering::begin(conninfo, &case.server.restart, &journals(site.cache))?;
             undone.iter().for_each(|undone| report(undone.words()));
@@ -185,6 +187,21 @@ pub fn undo_left(servers: &[Conninfo], cache: &Cache, report: &mut dyn FnMut(Str
         }
     }
     Ok(())
+}
+
+/// The settings that these cases ask for.
+fn names<'a>(cases: &[&'a Case]) -> BTreeSet<&'a str> {
+    cases.iter().flat_map(|case| case.server.settings.keys()).map(String::as_str).collect()
+}
+
+/// The options with which a user agrees to what these cases change on their server, each with its reason if it has one.
+pub(crate) fn consents(cases: &[&Case]) -> Vec<String> {
+    let names = names(cases);
+    let named = names.iter().filter_map(|name| {
+        alter_system::by_name_only(name).map(|reason| format!("--allow-setting {name} ({reason})"))
+    });
+    let first = (!names.is_empty()).then(|| "--allow-changes".to_string());
+    first.into_iter().chain(named).collect()
 }
 
 /// What these cases change on their server, in words; none if they change nothing.

@@ -17,6 +17,7 @@ use model::load::capacity::Probing;
 use model::text::columns;
 use model::text::prose::{bytes, plural};
 use server::Listen;
+use server::alter_system::Allowed;
 use server::cluster::DATABASE;
 use server::running::listen::LOAD_ROLE;
 use workload::Program;
@@ -36,7 +37,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
         yes: true,
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allow_changes: true,
+        allowed: Allowed::Everything,
     };
     let look = look((&asked.plan, 1), &asked.servers, consent, Path::new(RESULTS))?;
     let obstacles = look.obstacles;
@@ -50,7 +51,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
             for intent in intents(&asked.plan, &asked.servers, consent)? {
                 print(&format!("does    {}\n", intent.line))?;
                 if let Some(line) = intent.changes {
-                    print(&format!("does    {line}\nnote    `pgdyno run` asks for --allow-changes\n"))?;
+                    print(&format!(
+                        "does    {line}\nnote    `pgdyno run` asks for {}\n",
+                        intent.consents.join(" ")
+                    ))?;
                 }
             }
         }

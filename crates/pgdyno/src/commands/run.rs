@@ -54,7 +54,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allow_changes: args.allow_changes,
+        allowed: args.changes.allowed(),
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,
@@ -90,7 +90,7 @@ fn consent(args: &RunArgs) -> Consent<'_> {
         yes: args.yes,
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allow_changes: args.allow_changes,
+        allowed: args.changes.allowed(),
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     let summary = chosen(&explained, of)?;
     let servers = setup::servers_of(&explained.data.experiment_toml)?;
     let settable = settable(&explained, summary, &servers);
-    let what_ifs = choose(&explained, summary, (args.allow_changes, &settable))?;
+    let what_ifs = choose(&explained, summary, (args.changes.allow_changes, &settable))?;
     if what_ifs.is_empty() {
         say("no change of one thing can test that here");
         return Ok(Exit::Failed);
@@ -255,7 +255,7 @@ fn n_blocks(time_s: f64, least_s: f64) -> u32 {
 /// Conducts the plan; `None` if it was stopped before the first run.
 fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
     let consent =
-        Consent { yes: args.yes, replace: false, replace_databases: &[], allow_changes: args.allow_changes };
+        Consent { yes: args.yes, replace: false, replace_databases: &[], allowed: args.changes.allowed() };
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
@@ -264,7 +264,7 @@ fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs)
     let terms = Terms {
         replace: false,
         replace_databases: &[],
-        allow_changes: args.allow_changes,
+        allowed: args.changes.allowed(),
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,

@@ -9,6 +9,7 @@ use experiment::forecast::intent::{self, Intent, Leave};
 use model::experiment::plan::Plan;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use server::alter_system::Allowed;
 use server::database::template::Others;
 use wire::Conninfo;
 
@@ -23,8 +24,8 @@ pub(crate) struct Consent<'a> {
     pub(crate) replace: bool,
     /// Databases that may be replaced by copies of themselves.
     pub(crate) replace_databases: &'a [String],
-    /// Settings of servers by URL may be changed.
-    pub(crate) allow_changes: bool,
+    /// Which settings of servers by URL may be changed.
+    pub(crate) allowed: Allowed<'a>,
 }
 
 /// Prints one line about what will be done to each server by URL, and asks on a terminal if a database holds anything
@@ -41,8 +42,9 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
             if known.is_empty() { "it has none".to_string() } else { known.join(", ") }
         );
     }
+    expect_named(plan, consent.allowed)?;
     let intents = intents(plan, servers, consent)?;
-    for Intent { line, others, changes } in intents {
+    for Intent { line, others, changes, .. } in intents {
         say(&line);
         changes.iter().for_each(|line| say(line));
         if others.n > 0 && !consent.yes {
@@ -50,6 +52,19 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
         }
     }
     Ok(())
+}
+
+/// Fails if a setting is allowed by a name that no case asks for: it may be misspelled.
+fn expect_named(plan: &Plan, allowed: Allowed) -> Result<()> {
+    let Allowed::Changes(names) = allowed else { return Ok(()) };
+    let is_asked = |name: &str| {
+        let by_url = plan.cases.iter().filter(|case| !case.server.source.is_embedded());
+        by_url.flat_map(|case| case.server.settings.keys()).any(|asked| asked.eq_ignore_ascii_case(name))
+    };
+    match names.iter().find(|name| !is_asked(name)) {
+        Some(name) => bail!("--allow-setting {name}: no case changes this setting of a server by URL"),
+        None => Ok(()),
+    }
 }
 
 /// What will be done to each server by URL.

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod ceilings;
+pub(crate) mod changes;
 pub(crate) mod data;
 pub(crate) mod doctor;
 mod kept;
@@ -24,6 +25,7 @@ use self::numbers::{clients, pairs, repeats};
 use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
+use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::data::{CheckArgs, InitArgs};
 use crate::front::cli::doctor::DoctorArgs;
 pub(crate) use crate::front::cli::kept::{CleanArgs, ServerCommand};
@@ -345,10 +347,8 @@ pub(crate) struct RunArgs {
     /// Repeatable.
     #[arg(long = "replace-database", value_name = "NAME")]
     pub(crate) replace_databases: Vec<String>,
-    /// Change settings of servers by URL (server.settings) by ALTER SYSTEM, restart them with the command that the
-    /// experiment names (server.restart), and put the settings back at the end. --resume needs it again.
-    #[arg(long)]
-    pub(crate) allow_changes: bool,
+    #[command(flatten)]
+    pub(crate) changes: ChangeArgs,
     #[command(flatten)]
     pub(crate) form: FormArgs,
     /// Serve the running experiment to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).

@@ -45,7 +45,7 @@ pub(crate) fn look(
         os: None,
         hands: HostHands::new(own_program()?),
         settings: &SETTINGS,
-        allow_changes: consent.allow_changes,
+        allowed: consent.allowed,
         runs_by_data: BTreeMap::new(),
         replace: consent.replace,
         replace_databases: consent.replace_databases,
@@ -82,7 +82,7 @@ fn go_on() -> Result<()> {
 /// # Errors
 /// Lists all known problems.
 pub(crate) fn expect_changes(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<()> {
-    let problems = preflight::changes(plan, servers, consent.allow_changes)?;
+    let problems = preflight::changes(plan, servers, consent.allowed)?;
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
     Ok(())
 }

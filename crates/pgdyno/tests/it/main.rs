@@ -66,6 +66,7 @@ mod sides;
 mod signals;
 mod space;
 mod spot;
+mod standbys;
 mod stops;
 mod studies;
 mod targets;

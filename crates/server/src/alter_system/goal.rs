@@ -61,6 +61,12 @@ impl Goal {
         entry.set.iter().any(|set| self.now.kind.is_same_exactly(set, &self.now.value))
     }
 
+    /// The value that it is to get, unless it is put back.
+    pub(super) fn wish(&self) -> Option<(&str, &str, &Now)> {
+        let value = self.entry.as_deref().filter(|_| self.effective.is_none())?;
+        Some((&self.name, value, &self.now))
+    }
+
     pub(super) fn statement(&self) -> String {
         let name = quote_ident(&self.name);
         match &self.entry {

@@ -6,6 +6,7 @@ use anyhow::Result;
 use wire::{Conninfo, Session, quote_literal};
 
 use super::lock::{self, Taken};
+use super::readers::{self, FOLLOWED};
 use super::refused::refusal;
 use super::staged;
 use super::state::{self, Files, Now};
@@ -16,9 +17,6 @@ use crate::database::target::{Flavor, Target};
 const VERSION_NUM_MIN: u32 = 90_600;
 /// Since this version, single parameters may be granted, and names are listed with the right to read them.
 const GRANTS_SINCE: u32 = 150_000;
-/// A standby stops, or does not start, if these are lower than on its primary.
-const AT_LEAST_AS_ON_PRIMARY: [&str; 4] =
-    ["max_connections", "max_locks_per_transaction", "max_prepared_transactions", "max_worker_processes"];
 
 /// What an experiment wants to change on one server.
 #[derive(Debug, Clone, Copy)]
@@ -149,6 +147,13 @@ fn of_settings(session: &mut Session, wish: Wish) -> Result<Vec<String>> {
         found.extend(staged::problem(session, |_| false)?);
     }
     let in_recovery = is_so(session, "select pg_catalog.pg_is_in_recovery()");
+    let wishes = levels.iter().flat_map(|(name, values)| {
+        let known = now.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        known
+            .into_iter()
+            .flat_map(move |(known, now)| values.iter().map(move |value| (known.as_str(), *value, now)))
+    });
+    found.extend(readers::problems(session, wishes)?);
     for (name, values) in levels {
         let refused: Vec<String> = values.iter().filter_map(|value| refusal(name, value)).collect();
         if !refused.is_empty() {
@@ -199,7 +204,11 @@ impl OfOne<'_> {
             say("it changes at a restart: name the command that restarts the server (server.restart, or restart in [[target]])"
                 .to_string());
         }
-        if self.in_recovery && AT_LEAST_AS_ON_PRIMARY.contains(&name) {
+        // Those who use the server keep their room.
+        if name == "max_connections" && values.iter().any(|value| now.kind.is_lower(value, &now.value)) {
+            say(format!("it is not lowered (it is {}): sessions of others may find no room", now.value));
+        }
+        if self.in_recovery && FOLLOWED.contains(&name) {
             say("a standby stops if it is lower than on the primary".to_string());
         }
         if files.auto.get(&name.to_ascii_lowercase()).is_some_and(|entries| entries.len() > 1) {

@@ -1,4 +1,4 @@
-//! Settings that ALTER SYSTEM may not change for a benchmark, with the reason: what a name alone decides.
+//! Settings that ALTER SYSTEM may not change for a benchmark, whatever its user says, with the reason: what a name alone decides.
 
 use crate::settings::is_setting_name;
 
@@ -14,8 +14,8 @@ const OURS: &str = "pgdyno's own sessions decide it for themselves";
 const QUOTED: &str = "ALTER SYSTEM quotes a list in it as one name";
 const SESSION: &str = "it is of a session or a transaction, not of a server";
 
-/// Names with the reason why they are refused. A star stands for any rest of a name.
-const REFUSED: [(&str, &str); 81] = [
+/// Names with the reason why they are refused for good, whatever the consent. A star stands for any rest of a name.
+const REFUSED: [(&str, &str); 91] = [
     ("allow_alter_system", "without it nothing could be put back"),
     ("allow_in_place_tablespaces", DAMAGES),
     ("allow_system_table_mods", DAMAGES),
@@ -32,6 +32,7 @@ const REFUSED: [(&str, &str); 81] = [
     ("event_source", LOGS),
     ("exit_on_error", "a statement that fails would end its session"),
     ("extension_control_path", LOADS),
+    ("extension_destdir", LOADS),
     ("external_pid_file", PLACES),
     ("fsync", DAMAGES),
     ("full_page_writes", DAMAGES),
@@ -68,6 +69,8 @@ const REFUSED: [(&str, &str); 81] = [
         "a restart with a lower one loses the statistics of some statements of this server for good",
     ),
     ("pg_stat_statements.save", "a restart without it loses the statistics of this server for good"),
+    ("pljava.*", LOADS),
+    ("plperl.on_*", RUNS),
     ("port", REACHES),
     ("post_auth_delay", REACHES),
     ("pre_auth_delay", REACHES),
@@ -80,6 +83,7 @@ const REFUSED: [(&str, &str); 81] = [
     ("restart_after_crash", REACHES),
     ("role", SESSION),
     ("row_security", OURS),
+    ("scram_iterations", ADMITS),
     ("search_path", QUOTED),
     ("session_authorization", SESSION),
     ("session_replication_role", SESSION),
@@ -98,12 +102,18 @@ const REFUSED: [(&str, &str); 81] = [
     ("unix_socket_*", REACHES),
     ("wal_keep_*", COPIES),
     ("wal_level", COPIES),
+    ("wal_log_hints", COPIES),
     ("zero_damaged_pages", DAMAGES),
     // Also those of extensions.
+    ("*.start_proc", RUNS),
     ("*_command", RUNS),
+    ("*_directories", PLACES),
+    ("*_directory", PLACES),
+    ("*_file", PLACES),
     ("*_libraries", LOADS),
     ("*_library", LOADS),
-    ("*_library_path", LOADS),
+    ("*_path", LOADS),
+    ("*_script", RUNS),
 ];
 
 /// Why `name` may not be set to `value` by ALTER SYSTEM, as far as both decide; none if they do not.
@@ -119,12 +129,17 @@ pub fn refusal(name: &str, value: &str) -> Option<String> {
             "server.settings.{name}: a share of memory is for servers that pgdyno runs; write the value itself"
         ));
     }
-    let lower = name.to_ascii_lowercase();
-    let (_, reason) = REFUSED.iter().find(|(pattern, _)| is_meant(pattern, &lower))?;
+    let reason = reason_for_good(&name.to_ascii_lowercase())?;
     Some(format!("server.settings.{name} is not changed on a server by URL: {reason}"))
 }
 
-fn is_meant(pattern: &str, name: &str) -> bool {
+/// Why a setting is never changed, whatever its value; `name` is in lower case.
+pub(super) fn reason_for_good(name: &str) -> Option<&'static str> {
+    REFUSED.iter().find(|(pattern, _)| is_meant(pattern, name)).map(|(_, reason)| *reason)
+}
+
+/// Whether `pattern` stands for a name. It may have a star at its beginning or its end.
+pub(super) fn is_meant(pattern: &str, name: &str) -> bool {
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(end), _) => name.ends_with(end),
         (None, Some(begin)) => name.starts_with(begin),
@@ -161,6 +176,10 @@ mod tests {
         check("archive_command", "rm -rf /", Some("a command that the server runs"));
         check("archive_library", "x", Some("code that the server loads"));
         check("shared_preload_libraries", "a,b", Some("code that the server loads"));
+        check("plperl.on_plperlu_init", "x", Some("a command that the server runs"));
+        check("pgsodium.getkey_script", "x", Some("a command that the server runs"));
+        check("pljava.libjvm_location", "x", Some("code that the server loads"));
+        check("wal_log_hints", "off", Some("standbys"));
         check("plperl.on_init_command", "x", Some("a command that the server runs"));
         check("recovery_target_time", "now", Some("standbys"));
         check("fsync", "off", Some("damage all databases"));

@@ -57,6 +57,18 @@ impl Kind {
         })
     }
 
+    /// Whether `wanted` is higher than `setting`, which is in the setting's own unit; also if that cannot be known.
+    pub(super) fn is_higher(&self, wanted: &str, setting: &str) -> bool {
+        let wanted = self.number(wanted.trim());
+        wanted.zip(setting.parse::<f64>().ok()).is_none_or(|(wanted, is)| wanted > is)
+    }
+
+    /// Whether `wanted` is known to be lower than `setting`, which is in the setting's own unit.
+    pub(super) fn is_lower(&self, wanted: &str, setting: &str) -> bool {
+        let wanted = self.number(wanted.trim());
+        wanted.zip(setting.parse::<f64>().ok()).is_some_and(|(wanted, is)| wanted < is)
+    }
+
     /// Whether `wanted` has taken effect as `setting`, which is in the setting's own unit. Texts, which a server may write in
     /// another way, and words that it hides count as the same.
     pub(super) fn is_same(&self, wanted: &str, setting: &str) -> bool {

@@ -299,3 +299,90 @@ fn of_standby(server: &Server, dir: &Path) {
     assert_eq!(altering.put_back().unwrap().len(), 1);
     assert_eq!(entries(server), ["work_mem = '7MB'"]);
 }
+
+/// Who else may read the WAL: for as long as that is not ruled out, nothing is changed that would reach them.
+#[test]
+fn what_readers_of_the_wal_would_not_survive_is_refused_unless_they_are_ruled_out() {
+    let server = Server::start(&Options::default());
+    let admin = server.socket("postgres");
+    let raised = wanted(&[("max_connections", "150")]);
+    let found = |conninfo: &Conninfo, asked: &BTreeMap<String, String>| {
+        problems(conninfo, Wish { cases: &[asked], may_restart: true }).unwrap()
+    };
+    let expect = |asked: &BTreeMap<String, String>, sign: &str| {
+        let found = found(&admin, asked);
+        assert!(found.len() == 1 && found[0].contains(sign), "{sign}: {found:?}");
+    };
+    // A server without any sign of a reader, and levels that nobody has to follow.
+    assert_eq!(found(&admin, &raised), Vec::<String>::new());
+    server.execute("postgres", "select pg_create_physical_replication_slot('away')");
+    for name in ["max_connections", "max_locks_per_transaction", "max_worker_processes"] {
+        expect(&wanted(&[(name, "150")]), "it has replication slots");
+    }
+    assert_eq!(
+        found(&admin, &wanted(&[("max_connections", "100"), ("work_mem", "8MB")])),
+        Vec::<String>::new()
+    );
+    // Pages that a standby of another build cannot read; a method that every server has is as good as none.
+    let methods = server.ask(
+        "postgres",
+        "select array_to_string(enumvals, ' ') from pg_settings where name = 'wal_compression'",
+    );
+    for method in ["lz4", "zstd"].into_iter().filter(|method| methods.contains(method)) {
+        expect(&wanted(&[("wal_compression", method)]), "may lack");
+    }
+    assert_eq!(found(&admin, &wanted(&[("wal_compression", "on")])), Vec::<String>::new());
+    // Also if it comes after the plan was made.
+    let place = tempfile::tempdir().unwrap();
+    let (mut altering, _) = Altering::begin(&admin, &["false".to_string()], place.path()).unwrap();
+    let refused = altering.set(&raised).unwrap_err().to_string();
+    assert!(refused.contains("it has replication slots"), "{refused}");
+    assert_eq!(entries(&server), Vec::<String>::new());
+    drop(altering);
+    server.execute("postgres", "select pg_drop_replication_slot('away')");
+
+    server.execute("postgres", "create role follower login replication");
+    expect(&raised, "a role for standbys may log in (REPLICATION)");
+    server.execute("postgres", "drop role follower");
+    let kept = "current_setting('wal_keep_size') = '64MB'";
+    load(&server, "alter system set wal_keep_size = '64MB'", kept);
+    expect(&raised, "it keeps WAL for a standby (wal_keep_size)");
+    load(&server, "alter system reset wal_keep_size", &format!("not {kept}"));
+    // Whoever sees too little rules nothing out.
+    server.execute("postgres", "create role plain login");
+    for grant in [
+        "alter system on parameter max_connections",
+        "execute on function pg_reload_conf()",
+        "execute on function pg_show_all_file_settings()",
+        "select on pg_file_settings",
+        "pg_read_all_settings",
+    ] {
+        server.execute("postgres", &format!("grant {grant} to plain"));
+    }
+    let plain = Conninfo { user: "plain".to_string(), ..admin.clone() };
+    let unseen = found(&plain, &raised);
+    assert!(unseen.len() == 1 && unseen[0].contains("grant pg_monitor"), "{unseen:?}");
+    server.execute("postgres", "grant pg_monitor to plain");
+    assert_eq!(found(&plain, &raised), Vec::<String>::new());
+    // Nobody else is kept out, either.
+    let lower = found(&admin, &wanted(&[("max_connections", "20")]));
+    assert!(lower.len() == 1 && lower[0].contains("it is not lowered (it is 100)"), "{lower:?}");
+    archiving_and_silent();
+}
+
+/// Without a standby: one server archives, the other writes too little WAL for anybody.
+fn archiving_and_silent() {
+    let raised = wanted(&[("max_connections", "150")]);
+    for (settings, sign) in [
+        (&["archive_mode=on", "archive_command=true"][..], Some("it archives its WAL")),
+        (&["wal_level=minimal", "max_wal_senders=0", "wal_keep_size=64MB"], None),
+    ] {
+        let server = Server::start(&Options { settings, ..Options::default() });
+        let found =
+            problems(&server.socket("postgres"), Wish { cases: &[&raised], may_restart: true }).unwrap();
+        match sign {
+            Some(sign) => assert!(found.len() == 1 && found[0].contains(sign), "{found:?}"),
+            None => assert_eq!(found, Vec::<String>::new()),
+        }
+    }
+}

@@ -70,7 +70,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     }
     let refused = found.take(site.hands.refusals(cases, &mut session, site.stop));
     refused.into_iter().flatten().for_each(|why| found.say(why));
-    let refused = found.take(settings::problems(conninfo, cases, site.allow_changes));
+    let refused = found.take(settings::problems(conninfo, cases, site.allowed));
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
     found.take(connections::check(&mut session, most_clients));

@@ -7,6 +7,7 @@ use analysis::explain::compare_duet;
 use anyhow::Result;
 use experiment::plan::pairs::Pairs;
 use model::load::duet::{Duet, Slicing};
+use server::alter_system::Allowed;
 
 use super::ending::Ending;
 use super::finish;
@@ -27,7 +28,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allow_changes: false,
+        allowed: Allowed::Nothing,
         n_servers: 2,
         is_enough: None,
         quiet: args.quiet,

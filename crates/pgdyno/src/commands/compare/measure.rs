@@ -10,6 +10,7 @@ use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
 use server::Cache;
+use server::alter_system::Allowed;
 
 use super::ending::Ending;
 use super::gauge::Gauge;
@@ -44,7 +45,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allow_changes: false,
+        allowed: Allowed::Nothing,
         n_servers: 1,
         is_enough: Some(&is_enough),
         quiet: args.quiet,
@@ -109,7 +110,7 @@ pub(super) fn prepare(
         yes: args.yes,
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allow_changes: false,
+        allowed: Allowed::Nothing,
     };
     let n_servers = if args.duet { 2 } else { 1 };
     job::undo_settings(&servers)?;

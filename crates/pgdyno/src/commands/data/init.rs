@@ -19,6 +19,7 @@ use model::experiment::case::{Layout, WorkloadKind};
 use model::text::prose::bytes;
 use model::text::units::Scale;
 use server::Cache;
+use server::alter_system::Allowed;
 use server::cluster::budget::Budget;
 use server::database::template::{self, Doors, MAINTENANCE};
 use wire::Conninfo;
@@ -128,7 +129,7 @@ impl Order<'_> {
             os: None,
             hands: HostHands::new(own_program()?),
             settings: &undone::SETTINGS,
-            allow_changes: false,
+            allowed: Allowed::Nothing,
             replace: args.replace,
             replace_databases: &[],
             stop,

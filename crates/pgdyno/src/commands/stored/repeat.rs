@@ -61,7 +61,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allow_changes: args.allow_changes,
+        allowed: args.changes.allowed(),
         n_servers: n_servers(slicing),
         is_enough: None,
         quiet: args.quiet,
@@ -180,7 +180,7 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
         yes: args.yes,
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allow_changes: args.allow_changes,
+        allowed: args.changes.allowed(),
     };
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers(slicing)), &servers, consent, args.output.as_deref())?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::front::ask::Allowed;
+use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::{FailOn, share};
 use crate::front::moved::Moved;
@@ -95,9 +96,8 @@ pub(crate) struct RepeatArgs {
     /// the operating system, and hooks that are not allowed.
     #[arg(long)]
     pub(crate) here: bool,
-    /// Change settings of servers by URL, as for `run`.
-    #[arg(long)]
-    pub(crate) allow_changes: bool,
+    #[command(flatten)]
+    pub(crate) changes: ChangeArgs,
     /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,

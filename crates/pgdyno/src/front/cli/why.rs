@@ -7,6 +7,7 @@ use model::text::units::Span;
 
 use crate::front::ask::Allowed;
 use crate::front::cli::RunArgs;
+use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::live::LiveArgs;
 
 /// Options of `why`.
@@ -22,13 +23,12 @@ pub(crate) struct WhyArgs {
     /// Length of the measurement window of each run.
     #[arg(long, value_name = "TIME", default_value = "6s")]
     pub(crate) measure: Span,
-    /// Allow changes of settings of a server by URL, by ALTER SYSTEM; they are put back.
-    #[arg(long)]
-    pub(crate) allow_changes: bool,
     /// Execute what results that this pgdyno did not make bring with them, as for `repeat`: without it, it is listed, and nothing
     /// is done.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) allow_commands: Option<Allowed>,
+    #[command(flatten)]
+    pub(crate) changes: ChangeArgs,
     /// Directory of the what-ifs' results, new or empty [default: results/DATE-why-NAME-XXXX].
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -57,8 +57,8 @@ impl WhyArgs {
             of: String::new(),
             time: Span { ms: TIME_MS },
             measure: Span { ms: MEASURE_MS },
-            allow_changes: run.allow_changes,
             allow_commands: run.experiment.allow_commands.clone(),
+            changes: run.changes.clone(),
             output: None,
             yes: run.yes,
             quiet: run.quiet,
