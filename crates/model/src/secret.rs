@@ -34,7 +34,7 @@ pub const SETTINGS: [&str; 8] = [
 ];
 
 /// Words in a name whose value is secret.
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 25] = [
     "password",
     "passwd",
     "passphrase",
@@ -57,6 +57,7 @@ const WORDS: [&str; 24] = [
     "signing_key",
     "subscription_key",
     "rediscli_auth",
+    "bearer",
     "scram_client_key",
     "scram_server_key",
 ];
@@ -74,8 +75,8 @@ const HARMLESS_NAMES: [&str; 8] = [
 ];
 
 /// Ends of names that say where a secret is, or something about it.
-const HARMLESS_ENDS: [&str; 10] =
-    ["_file", "_path", "_env", "_stdin", "_fd", "_ttl", "_type", "_url", "_length", "tokens"];
+const HARMLESS_ENDS: [&str; 11] =
+    ["_file", "_path", "_env", "_stdin", "_fd", "_ttl", "_type", "_url", "_name", "_length", "tokens"];
 
 /// Ends of names whose value is secret: weaker words, which a number may follow that counts something.
 const WEAK_ENDS: [&str; 5] = ["pass", "pwd", "pw", "jwt", "userpwd"];

@@ -133,6 +133,12 @@ pub(super) fn hide<'a>(text: &'a str, may_name: bool, mark: Marker) -> Cow<'a, s
     if done == 0 { Cow::Borrowed(text) } else { Cow::Owned(hidden + &text[done..]) }
 }
 
+/// Whether a text of JSON may have a list of the words of a command with options, or, if it may name a secret, with a setter.
+pub(super) fn may_list(text: &str, may_name: bool) -> bool {
+    let is_setter = |setter: &str| text.match_indices(setter).any(|(at, _)| text[..at].ends_with(['"', '/']));
+    text.contains("\"-") || text.contains("\"/p:") || (may_name && SETTERS.iter().any(|setter| is_setter(setter)))
+}
+
 /// The words of one command without its secrets; `None` if it has none. Commands within a word are not looked for.
 pub(super) fn hide_list(list: &[Cow<'_, str>], mark: Marker) -> Option<Vec<String>> {
     let words: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
@@ -263,7 +269,8 @@ fn of_option(
         return in_word(2, row.part);
     }
     let bare = given.name.trim_start_matches('-');
-    if bare.len() > 2 && !bare.starts_with("no-") && is_secret_word(bare) {
+    let is_long = given.name.starts_with("--") || bare.len() > 2;
+    if is_long && !bare.starts_with("no-") && is_secret_word(bare) {
         let value = next.filter(|value| given.value_at.is_none() && !is_option_like(value));
         return value.map(|value| (1, unquoted(value, 0)));
     }
@@ -381,6 +388,11 @@ mod tests {
             "x --password 'a S3cret'",
             "x --password=S3cret",
             "x --db-pass S3cret -v",
+            "x --pw S3cret",
+            "sshpass -p'a S3cret' ssh h",
+            "x --bearer S3cret",
+            "echo 'machine h login bob password S3cret' > n",
+            "echo h:5432:*:bob:S3cret > .pgpass",
             "x --api-key S3cret",
             "keytool -storepass S3cret",
             "kubectl --token S3cret get pods",

@@ -30,6 +30,9 @@ pub(super) fn hide_by<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
 
 /// JSON without the secrets that only the words before them in the same list show.
 fn hide_lists<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
+    if !commands::may_list(text, patterns::may_be_secret(text)) {
+        return Cow::Borrowed(text);
+    }
     let bytes = text.as_bytes();
     let (mut changed, mut done, mut at) = (String::new(), 0, 0);
     while at < bytes.len() {

@@ -64,7 +64,8 @@ fn is_quote(byte: u8) -> bool {
 fn word_at(bytes: &[u8], at: usize) -> (usize, usize, usize) {
     let mut end = at;
     while end < bytes.len() && !is_between(bytes, end) && !ends_command(bytes, end) {
-        let opens = end == at || matches!(bytes[end - 1], b'=' | b':' | b',');
+        // Elsewhere in a word it may be an apostrophe.
+        let opens = end == at || bytes[at] == b'-' || matches!(bytes[end - 1], b'=' | b':' | b',');
         match quoted_at(bytes, end).filter(|_| opens) {
             // Nothing follows, or it is no part of the word.
             Some((inner, closing, next)) if end == at && is_over(bytes, next) => {
@@ -121,6 +122,7 @@ mod tests {
         check("a  b\tc", &[&["a", "b", "c"]]);
         check("a 'b c' \"d e\"", &[&["a", "b c", "d e"]]);
         check("a --b='c d' e", &[&["a", "--b='c d'", "e"]]);
+        check("a -p'c d' e", &[&["a", "-p'c d'", "e"]]);
         check("a; b | c && d &\ne", &[&["a"], &["b"], &["c"], &["d"], &["e"]]);
         check("a \\\n  b", &[&["a", "b"]]);
         check("x = [\"a\", \"-b\", 'c d']", &[&["x", "="], &["a", "-b", "c d"]]);
