@@ -81,7 +81,8 @@ fn run(emulator: &mut Emulator, program: &Program) {
                     let name = format!("{prefix}x");
                     // A name that cannot be a variable's is refused in words.
                     let script = emulator.script_mut().expect("a script");
-                    script.assign_column(program, "gset", &name, VALUES[n % VALUES.len()]).ok();
+                    let value = (n % 7 != 6).then(|| VALUES[n % VALUES.len()]);
+                    script.assign_column(program, "gset", &name, value).ok();
                 }
             }
             Ok(Action::Shell | Action::SetShell) => {
