@@ -13,8 +13,20 @@ const INPUTS_MIN: u64 = 500;
 const BYTES_MAX: usize = 4096;
 /// What texts of scripts and of servers are made of.
 const WORDS: [&[u8]; 14] = [
-    b"\\set x ", b"\\gset\n", b":x", b"random(1, 9)", b"\\if ", b"\\endif\n", b"'", b"$$", b"/*", b"\0\0\0\x04", b"\xff\xff\xff\xff", b"Z\0\0\0\x05I",
-    b"-9223372036854775808", b"1e308",
+    b"\\set x ",
+    b"\\gset\n",
+    b":x",
+    b"random(1, 9)",
+    b"\\if ",
+    b"\\endif\n",
+    b"'",
+    b"$$",
+    b"/*",
+    b"\0\0\0\x04",
+    b"\xff\xff\xff\xff",
+    b"Z\0\0\0\x05I",
+    b"-9223372036854775808",
+    b"1e308",
 ];
 
 /// Tries changed seeds of a directory; each input follows from its number.

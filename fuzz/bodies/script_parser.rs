@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use workload::script::sqlfile;
-use workload::{Action, Bundle, Fetch, Emulator, Prng, Program, ScriptError};
+use workload::{Action, Bundle, Emulator, Fetch, Prng, Program, ScriptError};
 
 /// Steps of one run: enough to come around every kind of command.
 const STEPS_MAX: usize = 64;

@@ -30,7 +30,7 @@ pub const BOUNDS: &[Bound] = &[
     row("seed", 0.0, u64::MAX as f64),
     row("nonce", 0.0, u64::MAX as f64),
     // To the year 2262.
-    row("_unix_ns", 0.0, i64::MAX as f64),
+    row("_unix_ns", 0.0, UNIX_NS_MAX as f64),
     // Differences of clocks may be negative.
     row("_ns", -1e9 * TIME_S_MAX, 1e9 * TIME_S_MAX),
     row("_us", -1e6 * TIME_S_MAX, 1e6 * TIME_S_MAX),
@@ -60,6 +60,8 @@ const fn row(key: &'static str, min: f64, max: f64) -> Bound {
     Bound { key, min, max }
 }
 
+/// Latest moment, to which any length can be added, nanoseconds since the Unix epoch: in the year 2262.
+pub const UNIX_NS_MAX: u64 = i64::MAX as u64;
 /// Longest load, in seconds: ten years.
 pub const SECONDS_MAX: u32 = 320_000_000;
 /// Largest number of a run, a case or a block; a plan has at most a million runs.

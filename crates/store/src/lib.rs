@@ -26,8 +26,9 @@ pub use create::{ExperimentDir, default_path, expect_ours, write_report};
 pub use follow::{Fresh, RunFollow};
 pub use list::{Listing, Listings, is_hidden, list};
 pub use load::{
-    LoadError, Stored, decoded_bytes_max, has_intervals, is_experiment_dir, load_experiment, load_one, read_all_records,
-    read_comparison, read_duet, read_experiment, read_now, read_plan, read_records, read_state,
+    LoadError, Stored, decoded_bytes_max, has_intervals, is_experiment_dir, load_experiment, load_one,
+    read_all_records, read_comparison, read_duet, read_experiment, read_now, read_plan, read_records,
+    read_state,
 };
 pub use lock::{Writer, writer_of};
 pub use pack::{Extent, Packed, PackedFile, Receiver, Unpacked, copy_packed, name_of, pack, packed, unpack};

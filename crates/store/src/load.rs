@@ -7,7 +7,7 @@
 mod lines;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use model::run::now::Now;
 use model::run::profile::Profile;
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use model::secret::{hide_json, hide_text};
-use model::telemetry::reading::{KEYS_MAX, Tick};
+use model::telemetry::reading::{KEYS_MAX, OVERLAPS_MAX, Tick, TickSource};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -431,9 +431,11 @@ fn read_json_lines<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec
     found
 }
 
-/// Reads ticks, whose keys are those of one run: there are only so many.
+/// Reads ticks. Their keys are those of one run, of which there are only so many, and those of a source follow each other: whatever asks
+/// for a moment looks at a few.
 fn read_ticks(path: &Path, damage: &mut Damage) -> Vec<Tick> {
     let (mut found, mut keys) = (Vec::new(), BTreeSet::new());
+    let mut ends: BTreeMap<TickSource, VecDeque<u64>> = BTreeMap::new();
     read_lines(path, damage, &mut |line, _| {
         let tick = parse::tick(line)?;
         for (key, _) in tick.values.entries() {
@@ -444,6 +446,16 @@ fn read_ticks(path: &Path, damage: &mut Damage) -> Vec<Tick> {
         if keys.len() > KEYS_MAX {
             return Err(format!("the run has readings of more than {KEYS_MAX} keys"));
         }
+        let ends = ends.entry(tick.source).or_default();
+        if ends.len() == OVERLAPS_MAX {
+            if tick.end_unix_ns.saturating_sub(tick.length_ns) < ends[0] {
+                return Err(format!(
+                    "more than {OVERLAPS_MAX} ticks of a source overlap, or are not in order"
+                ));
+            }
+            ends.pop_front();
+        }
+        ends.push_back(tick.end_unix_ns);
         found.push(tick);
         Ok(())
     });

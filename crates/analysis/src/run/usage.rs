@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use model::run::RunRecord;
-use model::telemetry::reading::{Entry, TickSource, split_key};
+use model::telemetry::reading::{Entry, OVERLAPS_MAX, TickSource, split_key};
 
 use crate::run::timeline::Placed;
 
@@ -14,6 +14,9 @@ const SERVER_CPU: [&str; 2] = ["server.cpu.user", "server.cpu.system"];
 const DRIVER_CPU: [&str; 2] = ["driver.cpu.user", "driver.cpu.system"];
 /// The smallest part of a span that ticks must cover to give a rate over it.
 const MIN_COVERAGE: f64 = 0.5;
+
+/// So many ticks in a row that begin after a span are followed by no other that overlaps it: as many of each source as may overlap.
+const AFTER_MAX: usize = 5 * OVERLAPS_MAX;
 
 /// The ticks of a run, placed in time.
 #[derive(Debug, Clone)]
@@ -146,6 +149,10 @@ impl<'a> Usage<'a> {
             .iter()
             .map(|reading| (&self.ticks[reading.tick], reading.sum))
             .take_while(move |(placed, _)| placed.to_s <= after)
+            .scan(0, move |n_after, (placed, sum)| {
+                *n_after = if placed.from_s < to_s { 0 } else { *n_after + 1 };
+                (*n_after <= AFTER_MAX).then_some((placed, sum))
+            })
             .filter(move |(placed, _)| placed.from_s < to_s)
     }
 

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::SECONDS_MAX;
+use crate::bounds::{SECONDS_MAX, UNIX_NS_MAX};
 
 /// Counts of transactions.
 ///
@@ -121,8 +121,6 @@ pub const COUNT_MAX: u64 = 100_000_000_000;
 pub const SUM_MAX: f64 = 1e40;
 /// Longest interval: a day.
 pub const LENGTH_MAX_NS: u64 = 86_400_000_000_000;
-/// Latest start, to which any length can be added: the year 2262.
-pub const START_MAX_UNIX_NS: u64 = i64::MAX as u64;
 
 impl Interval {
     /// Whether every number is possible in a run, so that any number of intervals can be added up. A results file may
@@ -153,7 +151,7 @@ impl Interval {
         }
         most("a length", &[self.length_ns], LENGTH_MAX_NS)?;
         most("a second", &[self.t.into()], SECONDS_MAX.into())?;
-        most("a start", &[self.start_unix_ns], START_MAX_UNIX_NS)
+        most("a start", &[self.start_unix_ns], UNIX_NS_MAX)
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::values::{Entry, Values};
 
-use crate::load::interval::START_MAX_UNIX_NS;
+use crate::bounds::UNIX_NS_MAX;
 use crate::telemetry::metric;
 
 /// Source of a tick.
@@ -43,6 +43,8 @@ pub struct Tick {
 
 /// Longest tick: an hour. Whatever asks for a moment looks that far around it.
 pub const LENGTH_MAX_NS: u64 = 3_600_000_000_000;
+/// Most ticks of a source that overlap at any moment; those of one observer follow each other.
+pub const OVERLAPS_MAX: usize = 64;
 /// Most values of a tick, and most different keys of a run: a machine with hundreds of processors has some thousands.
 pub const KEYS_MAX: usize = 16_384;
 
@@ -55,8 +57,8 @@ impl Tick {
         if self.length_ns > LENGTH_MAX_NS {
             return Err(format!("a tick of {} ns is longer than {LENGTH_MAX_NS}", self.length_ns));
         }
-        if self.end_unix_ns > START_MAX_UNIX_NS {
-            return Err(format!("an end of {} is more than {START_MAX_UNIX_NS}", self.end_unix_ns));
+        if self.end_unix_ns > UNIX_NS_MAX {
+            return Err(format!("an end of {} is more than {UNIX_NS_MAX}", self.end_unix_ns));
         }
         if self.values.len() > KEYS_MAX {
             return Err(format!("a tick of {} values has more than {KEYS_MAX}", self.values.len()));

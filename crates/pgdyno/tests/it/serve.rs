@@ -229,7 +229,8 @@ fn a_page_whose_drawing_ends_ends_nothing_else() {
     let broken = place.path("results/broken");
     std::fs::create_dir(&broken).unwrap();
     let plan = std::fs::read_to_string(place.path("results/run/plan.json")).unwrap();
-    std::fs::write(broken.join("plan.json"), plan.replace("\"measure_s\": 3", "\"measure_s\": 4000000000")).unwrap();
+    std::fs::write(broken.join("plan.json"), plan.replace("\"measure_s\": 3", "\"measure_s\": 4000000000"))
+        .unwrap();
     for (path, word) in [("/", "broken: plan.json: `measure_s`"), ("/history/sample", "tps")] {
         let answer = get(&address, path);
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(word), "{path}: {answer:.2000}");

@@ -66,7 +66,8 @@ fn panics_for_some_numbers(file: &SourceFile) -> Vec<String> {
         return Vec::new();
     }
     let text = file.production_text();
-    let constant = Regex::new(r"^[-*]*([0-9A-Z_. *<+]|[a-z_0-9]+::|\.[01]|\.into\(\)| as [a-z0-9]+)+$").unwrap();
+    let constant =
+        Regex::new(r"^[-*]*([0-9A-Z_. *<+]|[a-z_0-9]+::|\.[01]|\.into\(\)| as [a-z0-9]+)+$").unwrap();
     let is_computed = |(at, call): &(usize, &str)| {
         let bounds = arguments(&text[at + call.len()..]);
         !bounds.split(',').all(|bound| bound.trim().is_empty() || constant.is_match(bound.trim()))
@@ -148,7 +149,9 @@ fn bad_source_files_are_found() {
     assert_none(&found(unwraps(&file("a.unwrap_or(1);\n#[cfg(test)]\nmod tests {\n a.unwrap(); }"))));
     assert_one(&panics_for_some_numbers(&file("a.clamp(1, n);")), "may cross");
     assert_one(&panics_for_some_numbers(&file("a.clamp(1, (b / 2).max(1));")), "may cross");
-    assert_none(&panics_for_some_numbers(&file("a.clamp(0.0, 1.0); b.clamp(MIN, *MAX); c.clamp(i64::MIN.into(), 7)")));
+    assert_none(&panics_for_some_numbers(&file(
+        "a.clamp(0.0, 1.0); b.clamp(MIN, *MAX); c.clamp(i64::MIN.into(), 7)",
+    )));
     let widths = concat!("format!(\"{name:<", "width$}\"); format!(\"{x:.decimals$}\")");
     assert_one(&panics_for_some_numbers(&file(widths)), "columns");
     assert_one(&strays(&file(concat!("// see /wo", "rk/x"))), "names");

@@ -47,7 +47,9 @@ pub(crate) fn all() -> Vec<SourceFile> {
 /// Marks the files of modules that another file declares for tests only, and those below them.
 fn mark_test_modules(files: &mut [SourceFile]) {
     let declared: Vec<String> = files.iter().flat_map(test_modules).collect();
-    let is_below = |path: &str| declared.iter().any(|module| path.starts_with(&format!("{}/", module.trim_end_matches(".rs"))));
+    let is_below = |path: &str| {
+        declared.iter().any(|module| path.starts_with(&format!("{}/", module.trim_end_matches(".rs"))))
+    };
     for file in files {
         file.is_test |= declared.contains(&file.path) || is_below(&file.path);
     }

@@ -27,7 +27,7 @@ const N: u64 = 3_000;
 const N_WORKERS: u64 = 2;
 /// What one change may take: a hundred times what it usually takes, on a machine that does other things too.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// What the process may use: the workers, and the other tests that run beside them.
+/// What the process may use: the workers, and the other tests that run at the same time.
 const HEAP_BYTES_MAX: usize = 1 << 30;
 
 /// What a worker tries now, and since when.

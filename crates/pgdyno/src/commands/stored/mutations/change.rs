@@ -37,7 +37,7 @@ impl Random {
     }
 }
 
-/// What a file has.
+/// Contents of a file, and whether they are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     content: Content,

@@ -45,8 +45,20 @@ fn a_negative_reading_is_damage() {
         tick["values"].as_object_mut().unwrap().values_mut().for_each(|value| *value = json!(-5.0));
     });
     let run = store::load_one(&sample.changed, 1).unwrap();
-    assert!(run.damage.iter().any(|note| note.contains("`host.cpu.")), "{:?}", run.damage);
+    assert!(run.damage.iter().any(|note| note.contains("of -5e0 is impossible")), "{:?}", run.damage);
     remove(&sample);
+}
+
+#[test]
+fn ticks_without_number_at_one_moment_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let sample = Sample::unpack(place.path(), "run");
+    let name = "runs/0001/readings.jsonl.zst";
+    let line = sample.text(name).lines().nth(16).unwrap().to_string() + "\n";
+    sample.write(name, &(sample.text(name) + &line.repeat(3_000)));
+    let run = store::load_one(&sample.changed, 1).unwrap();
+    assert!(run.ticks.len() < 300, "{}", run.ticks.len());
+    assert!(run.damage.iter().any(|note| note.contains("overlap")), "{:?}", run.damage);
 }
 
 #[test]
@@ -100,11 +112,11 @@ fn windows_of_a_century_are_refused() {
 fn a_bomb_is_read_to_its_bound() {
     let place = tempfile::tempdir().unwrap();
     let sample = Sample::unpack(place.path(), "run");
-    let line = sample.text("runs/0001/readings.jsonl.zst").lines().next().unwrap().to_string() + "\n";
-    sample.write("runs/0001/readings.jsonl.zst", &line.repeat((256 << 20) / line.len()));
-    let stored = fs::metadata(sample.changed.join("runs/0001/readings.jsonl.zst")).unwrap().len();
+    // A comment takes no memory, however often it is there: time is what it takes.
+    let (name, line) = ("runs/0001/latency.hlog.zst", "#[Histogram log format version 1.3]\n");
+    sample.write(name, &line.repeat((256 << 20) / line.len()));
+    let stored = fs::metadata(sample.changed.join(name)).unwrap().len();
     assert!(stored < 100_000, "{stored}");
     let run = store::load_one(&sample.changed, 1).unwrap();
-    assert!(run.ticks.len() * line.len() < 64 << 20, "{} ticks", run.ticks.len());
     assert!(run.damage.iter().any(|note| note.contains("decodes to more than")), "{:?}", run.damage);
 }
