@@ -5,8 +5,11 @@ use crate::kernel_files::{Disk, Machine};
 use crate::pages::NR_HUGE_PAGES;
 
 /// Keys whose values are written to kernel files: all of `[os]` but huge pages, placement, and limits of a group.
-pub const KEYS: [&str; 8] = [
+pub const KEYS: [&str; 11] = [
     "transparent_huge_pages",
+    "transparent_huge_pages_defrag",
+    "shmmax",
+    "shmall",
     "swappiness",
     "overcommit_memory",
     "somaxconn",
@@ -17,7 +20,11 @@ pub const KEYS: [&str; 8] = [
 ];
 
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
 const CPUS: &str = "/sys/devices/system/cpu";
+
+/// The largest limit of System V shared memory: Linux' `ULONG_MAX - (1UL << 24)` (include/uapi/linux/shm.h).
+const SHM_MAX: u64 = u64::MAX - (1 << 24);
 
 /// Whether the key is about the devices of data and WAL.
 pub fn is_of_disks(key: &str) -> bool {
@@ -43,6 +50,9 @@ pub fn settings(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Ve
     };
     let paths = match key {
         "transparent_huge_pages" => one(TRANSPARENT),
+        "transparent_huge_pages_defrag" => one(DEFRAG),
+        "shmmax" => one("/proc/sys/kernel/shmmax"),
+        "shmall" => one("/proc/sys/kernel/shmall"),
         "swappiness" => one("/proc/sys/vm/swappiness"),
         "overcommit_memory" => one("/proc/sys/vm/overcommit_memory"),
         "somaxconn" => one("/proc/sys/net/core/somaxconn"),
@@ -87,23 +97,26 @@ pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Opt
 fn out_of_range(key: &str, value: &str) -> Option<String> {
     // Documentation of the kernel, admin-guide/sysctl/vm and net; fewer maps than its default, or no queue of connections,
     // would stop other programs of the machine.
-    let (least, most) = match key {
+    let (least, most): (u64, u64) = match key {
         "swappiness" => (0, 200),
         "overcommit_memory" => (0, 2),
         "somaxconn" => (1, 65_535),
-        "max_map_count" => (65_530, i32::MAX as u32),
+        "max_map_count" => (65_530, i32::MAX as u64),
         "read_ahead_kb" => (0, 1 << 20),
+        // The defaults before Linux 3.16, below which other programs' segments fail; and the kernel's own largest value.
+        "shmmax" => (32 << 20, SHM_MAX),
+        "shmall" => (2 << 20, SHM_MAX),
         _ => return None,
     };
     // Not `+10`, which the kernel may read in another way, nor `010`, which is octal there.
-    let fits = value.parse::<u32>().is_ok_and(|n| (least..=most).contains(&n) && value == n.to_string());
+    let fits = value.parse::<u64>().is_ok_and(|n| (least..=most).contains(&n) && value == n.to_string());
     (!fits).then(|| format!("{value} is not in {least}..{most}"))
 }
 
 /// Why a file that lists its possible values does not allow this one.
 fn not_offered(machine: &Machine, key: &str, value: &str, path: &str) -> Option<String> {
     let offers = match key {
-        "transparent_huge_pages" | "io_scheduler" => machine.words(path),
+        "transparent_huge_pages" | "transparent_huge_pages_defrag" | "io_scheduler" => machine.words(path),
         "cpu_governor" => machine.words(&path.replace("scaling_governor", "scaling_available_governors")),
         _ => return None,
     };
@@ -124,6 +137,8 @@ mod tests {
             ("proc/sys/vm/swappiness", "60\n"),
             ("proc/sys/vm/nr_hugepages", "0\n"),
             ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+            ("sys/kernel/mm/transparent_hugepage/defrag", "always defer defer+madvise [madvise] never\n"),
+            ("proc/sys/kernel/shmmax", "18446744073692774399\n"),
             ("sys/block/vda/queue/scheduler", "none [mq-deadline]\n"),
             ("sys/block/vdb/queue/scheduler", "[none]\n"),
             ("sys/block/dm-0/queue/read_ahead_kb", "128\n"),
@@ -156,6 +171,15 @@ mod tests {
         check("overcommit_memory", "2", Some("no `/proc/sys/vm/overcommit_memory`"));
         check("transparent_huge_pages", "never", None);
         check("transparent_huge_pages", "sometimes", Some("offers always, madvise, never"));
+        check("transparent_huge_pages_defrag", "defer+madvise", None);
+        check(
+            "transparent_huge_pages_defrag",
+            "often",
+            Some("offers always, defer, defer+madvise, madvise, never"),
+        );
+        check("shmmax", "13355443200", None);
+        check("shmmax", "1048576", Some("1048576 is not in 33554432..18446744073692774399"));
+        check("shmall", "13355443200", Some("no `/proc/sys/kernel/shmall`"));
         check("io_scheduler", "none", None);
         check("io_scheduler", "mq-deadline", Some("`/sys/block/vdb/queue/scheduler` offers none"));
         check("read_ahead_kb", "4096", None);

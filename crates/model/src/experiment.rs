@@ -4,6 +4,7 @@ pub mod agents;
 pub mod case;
 pub mod comparison;
 pub mod driver;
+pub mod figure;
 pub mod hooks;
 pub mod levels;
 pub mod origin;
@@ -25,6 +26,7 @@ use crate::experiment::agents::AgentsSection;
 use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, Tls, WorkloadKind};
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::driver::inventory::DriverSection;
+use crate::experiment::figure::FigureSection;
 use crate::experiment::hooks::HooksSection;
 use crate::experiment::levels::Levels;
 use crate::experiment::os::limits::Limits;
@@ -84,6 +86,9 @@ pub struct Experiment {
     /// Series that something else measures, which are taken into each run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub import: Vec<Import>,
+    /// Figures of the study that the experiment repeats.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figure: Vec<FigureSection>,
 }
 
 /// `[experiment]`.

@@ -67,6 +67,9 @@ const fn implied(
 const IMPLIED_BY_OS: &[Implied] = &[
     implied("huge_pages", &[], &["huge_pages", "huge_pages_status"]),
     implied("transparent_huge_pages", &["transparent_hugepage"], &[]),
+    implied("transparent_huge_pages_defrag", &["transparent_hugepage_defrag"], &[]),
+    implied("shmmax", &["shmmax"], &[]),
+    implied("shmall", &["shmall"], &[]),
     implied("swappiness", &["swappiness"], &[]),
     implied("overcommit_memory", &["overcommit_memory"], &[]),
     implied("read_ahead_kb", &["read_ahead_kb"], &[]),

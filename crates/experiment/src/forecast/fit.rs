@@ -1,31 +1,38 @@
-//! Scales an experiment to a machine and a time budget: data, clients and memory first, then durations and levels, one
-//! small step after the other until it fits. Every change is reported.
+//! Scales an experiment to a machine and a time budget: data, clients and memory first, then levels, then durations. Its figures keep
+//! the levels that they need, in their order; spare time goes back into levels, and what is left then into durations. Every change is
+//! reported, and what is left of each figure.
 //!
 //! Pure except for two questions: which operating system settings this machine refuses, and what it lacks. The limits are our conventions,
 //! so that a large study yields a recognisable small one.
 
 mod changes;
 mod estimate;
+mod figures;
+mod lengths;
 mod places;
+mod share;
 mod speed;
-mod steps;
 mod system;
 #[cfg(test)]
 mod tests;
 mod together;
 
-use model::experiment::Experiment;
 use model::experiment::case::Think;
 use model::experiment::levels::Levels;
+use model::experiment::{Experiment, RunSection};
 use model::load::Pace;
 use model::text::units::{Scale, SettingValue, Span};
 
-use self::estimate::{estimated_s, loaded_bytes_per_s, most_clients, n_servers};
+use self::estimate::{estimated_s, most_clients, n_servers};
+use self::figures::Needs;
+pub use self::figures::{Fate, Row};
+use self::lengths::LENGTHS;
 pub use self::places::placeholders;
 use self::places::{Lacks, bring_here};
+use self::share::{Axis, LEAST, Share};
 pub use self::speed::Speed;
-use self::steps::STEPS;
 use crate::forecast::fit::changes::LevelsBefore;
+use crate::forecast::outlook;
 use crate::stage::os::Refusal;
 use dataset::kind::Dataset;
 
@@ -64,17 +71,40 @@ const CLIENTS_PER_CPU: u32 = 32;
 /// processors as busy. More of them hold snapshots so long that frequently updated rows pile up dead versions; because
 /// of that, TPROC-C at 32 clients per processor fell to a tenth of its throughput (bench/RESULTS.md).
 const CLIENTS_PER_CPU_FIXED: u32 = 4;
+/// Shared buffers that do not fit become this share of memory, per cent.
+const BUFFERS_SHARE: f64 = 25.0;
+/// An `effective_cache_size` above memory becomes this share, per cent: what page cache and buffers have on a server that does nothing else.
+const CACHE_SHARE_MAX: f64 = 75.0;
 /// Share of the budget that loading data may take, over all datasets.
 const LOADING_SHARE: f64 = 0.15;
+/// Share of the budget that restoring and reading more than little data may take, over all runs.
+const READING_SHARE: f64 = 0.15;
 /// Share of the budget to plan with: machines are not always as fast.
 const PLANNED_SHARE: f64 = 0.9;
 
+/// What became of an experiment that was fitted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// What was changed.
+    pub changes: Vec<Change>,
+    /// What is left of its figures.
+    pub figures: Vec<Row>,
+    /// How long it takes with all that precedes the first run, seconds; the speed of this machine was measured now.
+    pub length_s: f64,
+    /// The same at the usual speed, by which levels were chosen.
+    pub usual_s: f64,
+}
+
 /// Changes `experiment` until it fits.
-pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Vec<Change> {
+pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
+    let asked = experiment.clone();
     let mut changes = bring_here(experiment, &Lacks::look(experiment));
     let refused = system::refused_here(experiment);
     changes.extend(fit_without(experiment, limits, &refused));
-    changes
+    let figures = figures::table(&asked, experiment, limits.n_cpus);
+    let usual = Limits { speed: Speed::default(), ..limits.clone() };
+    let [length_s, usual_s] = [limits, &usual].map(|limits| estimated_s(experiment, limits));
+    Fitted { changes, figures, length_s, usual_s }
 }
 
 /// As [`fit`], without the operating system settings that are refused.
@@ -83,39 +113,68 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]
     let before = LevelsBefore::of(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
     fit_machine(experiment, limits);
+    // What is kept is the machine's and the budget's, not the moment's: other work on it shortens runs, and drops no figure.
+    let usual = Limits { speed: Speed::default(), ..limits.clone() };
+    let fits =
+        |part: &Experiment, limits: &Limits| estimated_s(part, limits) <= limits.budget_s * PLANNED_SHARE;
     let whole = experiment.clone();
-    for n_steps in 1..=STEPS.len() {
-        if estimated_s(experiment, limits) <= limits.budget_s * PLANNED_SHARE {
-            break;
-        }
-        *experiment = whole.clone();
-        // The strongest first: levels are thinned once, from the original ones, and so stay evenly spaced.
-        STEPS[..n_steps].iter().rev().for_each(|step| step.take(experiment));
+    let (mut share, needs) = match fits(&whole, &usual) {
+        true => (Share::whole(), Needs::default()),
+        false => levels_that_fit(&whole, &|part| fits(part, &usual)),
+    };
+    let lengths = (0..=LENGTHS.len()).rev().map(|length| Share { length, ..share.clone() });
+    let mut longest_first = lengths.skip_while(|share| !fits(&share.part(&whole, &needs), limits));
+    share = longest_first.next().unwrap_or(Share { length: 0, ..share });
+    *experiment = share.part(&whole, &needs);
+    lengthen(experiment, measured, &|longer| fits(longer, limits));
+    let repeating = Experiment {
+        run: RunSection { repeat_disturbed: whole.run.repeat_disturbed, ..experiment.run.clone() },
+        ..experiment.clone()
+    };
+    if fits(&repeating, limits) {
+        *experiment = repeating;
     }
-    lengthen(experiment, limits, measured);
     changes.extend(before.changes(experiment));
     changes.extend(crate::forecast::fit::changes::drop_selectors(experiment));
+    figures::forget(experiment);
     changes
+}
+
+/// The most levels that fit in the shortest runs, with the needs of as many figures as fit: the first ones first.
+fn levels_that_fit(whole: &Experiment, fits: &dyn Fn(&Experiment) -> bool) -> (Share, Needs) {
+    let figures = &whole.figure;
+    let with = |n: usize, least: usize| (Share::of(LEAST[least]), Needs::of(&figures[..n], whole));
+    // Fewer repeats come before fewer figures, and those before fewer levels of the first one.
+    let of_figures = (1..=figures.len()).rev().flat_map(|n| [(n, 0), (n, 1)]);
+    let of_first = (0..LEAST.len()).map(|least| (figures.len().min(1), least));
+    let of_none = [(0, LEAST.len() - 1)];
+    let mut all = of_figures.chain(of_first).chain(of_none).map(|(n, least)| with(n, least));
+    let fitting = all.find(|(share, needs)| fits(&share.part(whole, needs)));
+    let Some((mut share, needs)) = fitting else { return with(0, LEAST.len() - 1) };
+    let mut axes = Axis::ALL.to_vec();
+    while !axes.is_empty() {
+        axes.retain(|&axis| {
+            let grown = share.grown(axis);
+            let has_grown = grown.most(axis) <= axis.of(whole) && fits(&grown.part(whole, &needs));
+            if has_grown {
+                share = grown;
+            }
+            has_grown
+        });
+    }
+    (share, needs)
 }
 
 /// Removes what exceeds the machine, whatever the time.
 fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     let per_cpu = if has_fixed_clients(experiment) { CLIENTS_PER_CPU_FIXED } else { CLIENTS_PER_CPU };
     let clients_max = (per_cpu * limits.n_cpus).max(1);
-    together::keep_clients(experiment, |n| n <= clients_max, clients_max);
+    let needs = Needs::of(&experiment.figure, experiment);
+    together::keep_clients(experiment, clients_max, needs.least(together::CLIENTS));
     let of_targets = experiment.target.iter().map(|target| target.driver.len());
     let n_drivers = of_targets.chain([experiment.driver.len(), 1]).max().unwrap_or(1) as u32;
     together::keep_threads(experiment, (clients_max / n_drivers).max(1));
-    // A share already refers to this machine.
-    for name in ["shared_buffers", "effective_cache_size"] {
-        if let Some(levels) = experiment.server.settings.get_mut(name) {
-            let fits = |value: &SettingValue| {
-                let bytes = model::text::units::size_bytes(&value.0, 8 << 10);
-                bytes.is_none_or(|bytes| bytes <= limits.memory_bytes / 4)
-            };
-            keep(levels, fits, SettingValue("25%".to_string()));
-        }
-    }
+    fit_memory(experiment, limits.memory_bytes);
     // A directory that is not here is left out before this.
     let wal_free_bytes = limits.wal_free_bytes.filter(|_| experiment.server.wal_directory.is_some());
     let room = wal_free_bytes.unwrap_or(limits.free_bytes) / 8;
@@ -131,6 +190,35 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
         experiment.prepare.wal_headroom = None;
     }
     fit_scale(experiment, limits);
+}
+
+/// Settings of memory that are sizes; a share already refers to this machine.
+fn fit_memory(experiment: &mut Experiment, memory_bytes: u64) {
+    const BUFFERS: &str = "shared_buffers";
+    const CACHE: &str = "effective_cache_size";
+    let settings = &mut experiment.server.settings;
+    let bytes = |value: &SettingValue| model::text::units::size_bytes(&value.0, 8 << 10);
+    let first = |levels: Option<&Levels<SettingValue>>| levels.and_then(|levels| bytes(&levels.all()[0]));
+    let cache_per_buffers = first(settings.get(CACHE)).zip(first(settings.get(BUFFERS)));
+    let mut is_scaled = false;
+    if let Some(levels) = settings.get_mut(BUFFERS) {
+        let n_bytes = first(Some(levels));
+        let fits = |value: &SettingValue| bytes(value).is_none_or(|bytes| bytes <= memory_bytes / 4);
+        keep(levels, fits, SettingValue(format!("{}%", BUFFERS_SHARE)));
+        is_scaled = first(Some(levels)) != n_bytes;
+    }
+    let Some(levels) = settings.get_mut(CACHE) else { return };
+    let share = match cache_per_buffers {
+        // What the planner believes of caching is a multiple of shared buffers, as in the study.
+        Some((cache, buffers)) if is_scaled && buffers > 0 => {
+            let share = BUFFERS_SHARE * cache as f64 / buffers as f64;
+            replace(levels, vec![SettingValue(format!("{}%", share.round().clamp(1.0, 100.0)))]);
+            return;
+        }
+        _ => CACHE_SHARE_MAX,
+    };
+    let fits = |value: &SettingValue| bytes(value).is_none_or(|bytes| bytes <= memory_bytes);
+    keep(levels, fits, SettingValue(format!("{share}%")));
 }
 
 /// Whether the number of clients is constant and all are always busy: if they wait between transactions, the number has
@@ -150,10 +238,11 @@ fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
     let units = |scale: &Scale| scale_units(*scale, unit, most_clients, limits);
     let asked: Vec<f64> = experiment.workload.scale.all().iter().map(units).collect();
     let n_servers = n_servers(experiment) as f64;
-    let loadable = limits.budget_s * LOADING_SHARE * loaded_bytes_per_s(limits) / n_servers / unit;
+    let loadable = limits.budget_s * LOADING_SHARE * outlook::LOADED_BYTES_PER_S / n_servers / unit;
     let storable = limits.free_bytes as f64 / 8.0 / n_servers / unit;
     let bearable = limits.memory_bytes as f64 / 8.0 / unit;
-    let most = loadable.min(storable).min(bearable);
+    let readable = bytes_read_between_runs(experiment, limits) / unit;
+    let most = loadable.min(storable).min(bearable).min(readable);
     let largest = asked.iter().copied().fold(0.0, f64::max);
     if asked.iter().sum::<f64>() <= most || experiment.workload.scale.all() == [Scale::Fit] {
         return;
@@ -168,6 +257,18 @@ fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
         }
     }
     replace(&mut experiment.workload.scale, distinct);
+}
+
+/// Bytes of data that leave time for the runs that the figures need: a restore and prewarming read all of it before each.
+fn bytes_read_between_runs(experiment: &Experiment, limits: &Limits) -> f64 {
+    let prepare = &experiment.prepare;
+    if !prepare.restore.all().contains(&true) && !prepare.prewarm.all().contains(&true) {
+        return f64::INFINITY;
+    }
+    let needs = Needs::of(&experiment.figure, experiment);
+    let least = Share::of(LEAST[0]).part(experiment, &needs);
+    let n_runs = estimate::planned(&least, limits).map_or(1, |plan| plan.runs.len());
+    outlook::bytes_read_within(limits.budget_s * READING_SHARE, n_runs)
 }
 
 /// The dataset of the first workload.
@@ -185,20 +286,24 @@ fn scale_units(scale: Scale, unit: f64, most_clients: u32, limits: &Limits) -> f
 }
 
 /// Spends the rest of the budget on the measurement, which was shortened in large steps.
-fn lengthen(experiment: &mut Experiment, limits: &Limits, measured: Option<Span>) {
+fn lengthen(experiment: &mut Experiment, measured: Option<Span>, fits: &dyn Fn(&Experiment) -> bool) {
     let (Some(measured), None) = (measured, &experiment.workload.transactions) else { return };
-    loop {
-        // With several durations, no single one is the measurement.
-        let &[length] = experiment.run.measure.all() else { return };
-        let longer = Span { ms: length.ms + 1000 };
-        let mut tried = experiment.clone();
-        tried.run.measure = Levels::one(longer);
-        let fits = estimated_s(&tried, limits) <= limits.budget_s * PLANNED_SHARE;
-        if longer > measured || !fits {
-            return;
+    // With several durations, no single one is the measurement.
+    let &[length] = experiment.run.measure.all() else { return };
+    let of = |more_s: u64| {
+        let measure = Levels::one(Span { ms: length.ms + 1000 * more_s });
+        Experiment { run: RunSection { measure, ..experiment.run.clone() }, ..experiment.clone() }
+    };
+    let (mut fitting, mut beyond) = (0, measured.ms.saturating_sub(length.ms) / 1000 + 1);
+    while beyond - fitting > 1 {
+        let middle = fitting + (beyond - fitting) / 2;
+        if fits(&of(middle)) {
+            fitting = middle;
+        } else {
+            beyond = middle;
         }
-        *experiment = tried;
     }
+    *experiment = of(fitting);
 }
 
 /// Keeps the levels for which `fits` returns true, or `else_one` if there is none.
@@ -207,20 +312,34 @@ fn keep<T: Clone>(levels: &mut Levels<T>, fits: impl Fn(&T) -> bool, else_one: T
     replace(levels, if kept.is_empty() { vec![else_one] } else { kept });
 }
 
-/// At most `n` levels: the first, the last, and evenly between them.
-fn thin<T: Clone>(levels: &mut Levels<T>, n: usize) {
+/// At most `n` levels with those that are wanted: the first, the last, and evenly between them.
+fn thin<T: Clone>(levels: &mut Levels<T>, n: usize, is_wanted: impl Fn(&T) -> bool) {
     let all = levels.all();
-    let kept = thinned_places(all.len(), n).into_iter().map(|place| all[place].clone()).collect();
+    let kept = thinned_places(all, n, is_wanted).into_iter().map(|place| all[place].clone()).collect();
     replace(levels, kept);
 }
 
-/// The places of at most `n` of `n_all` levels.
-fn thinned_places(n_all: usize, n: usize) -> Vec<usize> {
+/// The places of at most `n` levels; one that is wanted takes the place of its nearest neighbour.
+fn thinned_places<T>(all: &[T], n: usize, is_wanted: impl Fn(&T) -> bool) -> Vec<usize> {
+    let (n_all, wanted) = (all.len(), |place: usize| is_wanted(&all[place]));
     if n_all <= n {
         return (0..n_all).collect();
     }
     let at = |i: usize| if n == 1 { 0 } else { (i * (n_all - 1) + (n - 1) / 2) / (n - 1) };
-    (0..n).map(at).collect()
+    let mut places: Vec<usize> = (0..n).map(at).collect();
+    for place in (0..n_all).filter(|&place| wanted(place)) {
+        if places.contains(&place) {
+            continue;
+        }
+        let ends = [0, n_all - 1];
+        let others = (0..places.len()).filter(|&at| !wanted(places[at]));
+        let nearest = others.min_by_key(|&at| (ends.contains(&places[at]), places[at].abs_diff(place)));
+        if let Some(nearest) = nearest {
+            places[nearest] = place;
+        }
+    }
+    places.sort_unstable();
+    places
 }
 
 fn replace<T>(levels: &mut Levels<T>, with: Vec<T>) {

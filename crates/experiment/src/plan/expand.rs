@@ -28,7 +28,7 @@ use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
 use crate::plan::targets::labels::Labels;
 use crate::plan::targets::lanes;
-use crate::plan::{title, windows};
+use crate::plan::{figures, title, windows};
 use crate::site::keys::StageKey;
 use crate::site::lanes::server_host::ServerHost;
 use crate::site::wal;
@@ -79,8 +79,12 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
     }
     problems.take(check_name(&header.name));
     problems.take(experiment.limits.check());
+    for target in &experiment.target {
+        problems.take(target.limits.check().map_err(|error| format!("target `{}`: {error}", target.name)));
+    }
     problems.take(Import::check_all(&experiment.import));
     let grid = Grid::of(experiment, site, problems);
+    problems.take(figures::check(experiment, &grid.dimensions));
     let combinations = combinations(experiment, &grid, problems);
     let labels = Labels::of(experiment);
     let baseline = labels.baseline(header.baseline.as_ref(), &grid.dimensions, &combinations);
@@ -221,7 +225,7 @@ pub fn plan_unseen(experiment: &Experiment) -> Result<Plan, String> {
 
 impl Resources {
     /// An environment in which only an experiment's own contradictions are problems.
-    fn unseen(experiment: &Experiment) -> Resources {
+    pub(crate) fn unseen(experiment: &Experiment) -> Resources {
         let of_server = |url: Option<&String>| Resources {
             memory_bytes: Some(1 << 30),
             n_cpus: 1,
@@ -320,7 +324,7 @@ fn case(
         wal: wal?,
         adapt: adapt?,
         phase_timeout_s: phase_timeout_s?,
-        limits: experiment.limits,
+        limits: target.map_or(experiment.limits, |target| target.limits.or(experiment.limits)),
         is_unobserved,
         counters,
         perf: experiment.run.perf,

@@ -21,6 +21,15 @@ pub struct OsSection {
     /// Transparent huge pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transparent_huge_pages: Option<Levels<TransparentHugePages>>,
+    /// How hard the kernel looks for transparent huge pages: `always`, `defer`, `defer+madvise`, `madvise`, `never`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transparent_huge_pages_defrag: Option<Levels<String>>,
+    /// `kernel.shmmax`, bytes: before 9.3, shared buffers are one segment of System V.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shmmax: Option<Levels<u64>>,
+    /// `kernel.shmall`, pages: all segments of System V together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shmall: Option<Levels<u64>>,
     /// `vm.swappiness`, 0 to 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swappiness: Option<Levels<u32>>,
@@ -80,6 +89,9 @@ impl OsSection {
         let all = [
             ("huge_pages", texts(&self.huge_pages)),
             ("transparent_huge_pages", texts(&self.transparent_huge_pages)),
+            ("transparent_huge_pages_defrag", texts(&self.transparent_huge_pages_defrag)),
+            ("shmmax", texts(&self.shmmax)),
+            ("shmall", texts(&self.shmall)),
             ("swappiness", texts(&self.swappiness)),
             ("overcommit_memory", texts(&self.overcommit_memory)),
             ("read_ahead_kb", texts(&self.read_ahead_kb)),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::driver::inventory::DriverSection;
+use crate::experiment::os::limits::Limits;
 
 /// Before the name of a label of a target, in the keys of factors: `target.provider`.
 pub const LABEL: &str = "target.";
@@ -71,6 +72,15 @@ pub struct TargetSection {
     /// How the exporter is reached, and which of its metrics are ours.
     #[serde(skip_serializing_if = "ExporterSection::is_default")]
     pub exporter: ExporterSection,
+    /// What its devices and network are declared to give; each value comes before that of the experiment's `[limits]`.
+    #[serde(skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
+    /// Price of an hour at which spot capacity was rented: the cost is reckoned with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spot_price_per_hour: Option<f64>,
+    /// The most that was bid for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bid_per_hour: Option<f64>,
     /// Any other labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -194,6 +204,13 @@ impl TargetSection {
         ];
         let mut labels = self.labels.clone();
         labels.extend(fixed.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.clone()?))));
+        let prices = [("spot_price", self.spot_price_per_hour), ("bid", self.bid_per_hour)];
+        let with_unit = |price: f64| match &self.currency {
+            Some(currency) => format!("{price} {currency} an hour"),
+            None => format!("{price} an hour"),
+        };
+        labels
+            .extend(prices.into_iter().filter_map(|(key, price)| Some((key.to_string(), with_unit(price?)))));
         labels
     }
 
@@ -203,7 +220,10 @@ impl TargetSection {
             name: self.name.clone(),
             directory: self.directory.clone(),
             labels: self.all_labels(),
-            price_per_hour: self.price_per_hour.or(self.price_per_month.map(|price| price / HOURS_PER_MONTH)),
+            price_per_hour: self
+                .spot_price_per_hour
+                .or(self.price_per_hour)
+                .or(self.price_per_month.map(|price| price / HOURS_PER_MONTH)),
             currency: self.currency.clone(),
             telemetry: self.telemetry.clone(),
             exporter: self.exporter.clone(),

@@ -59,7 +59,7 @@ fn line(path: impl AsRef<Path>, trim: bool) -> Option<String> {
 }
 
 /// Files that hold one fact each.
-const FACT_FILES: [(&str, &str); 29] = [
+const FACT_FILES: [(&str, &str); 32] = [
     ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("cpu_governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
     ("cpu_frequency_max_khz", "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
@@ -73,6 +73,9 @@ const FACT_FILES: [(&str, &str); 29] = [
     ("overcommit_memory", "/proc/sys/vm/overcommit_memory"),
     ("overcommit_ratio", "/proc/sys/vm/overcommit_ratio"),
     ("max_map_count", "/proc/sys/vm/max_map_count"),
+    ("shmmax", "/proc/sys/kernel/shmmax"),
+    ("shmall", "/proc/sys/kernel/shmall"),
+    ("shmmni", "/proc/sys/kernel/shmmni"),
     ("somaxconn", "/proc/sys/net/core/somaxconn"),
     ("transparent_hugepage_shmem", "/sys/kernel/mm/transparent_hugepage/shmem_enabled"),
     ("dirty_ratio", "/proc/sys/vm/dirty_ratio"),

@@ -58,6 +58,10 @@ pub(crate) fn schema() -> Value {
         "import".to_string(),
         json!({"type": "array", "items": import(), "description": "series that something else measures"}),
     );
+    sections.insert(
+        "figure".to_string(),
+        json!({"type": "array", "items": figure(), "description": "figures of the study, which --fit keeps"}),
+    );
     sections.insert("agents".to_string(), agents());
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -224,6 +228,12 @@ fn kind_of_os(key: &str) -> Kind {
     match key {
         "os.huge_pages" => Kind::Words(&["on", "off"]),
         "os.transparent_huge_pages" => Kind::Words(&["always", "madvise", "never"]),
+        "os.transparent_huge_pages_defrag" => {
+            Kind::Words(&["always", "defer", "defer+madvise", "madvise", "never"])
+        }
+        // Their largest values do not fit into the numbers of JSON.
+        "os.shmmax" => Kind::Whole(32 << 20, i64::MAX as u64),
+        "os.shmall" => Kind::Whole(2 << 20, i64::MAX as u64),
         "os.numa" => Kind::Other(|| {
             let node = json!({"type": "string", "pattern": "^node(0|[1-9][0-9]*)$"});
             json!({"anyOf": [{"enum": ["local", "remote", "interleave"]}, node]})
@@ -312,11 +322,22 @@ fn target() -> Value {
         "exporter": exporter(),
         "price_per_hour": {"type": "number"},
         "price_per_month": {"type": "number"},
+        "spot_price_per_hour": {"type": "number"},
+        "bid_per_hour": {"type": "number"},
+        "limits": limits(),
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
     });
     let mut schema = closed(&texts, more);
     schema["required"] = json!(["name"]);
     schema
+}
+
+/// `limits` of a target, which has the keys of `[limits]`.
+fn limits() -> Value {
+    let keys = rows().into_iter().filter_map(|row| row.key.strip_prefix("limits."));
+    let properties: Map<String, Value> =
+        keys.map(|key| (key.to_string(), json!({"type": "number"}))).collect();
+    json!({"type": "object", "additionalProperties": false, "properties": properties})
 }
 
 /// `[target.exporter]`.
@@ -337,6 +358,19 @@ fn import() -> Value {
     let access = ["ca", "user", "password_env", "password_file", "token_env", "token_file"];
     let texts = [&source[..], &access].concat();
     let mut schema = closed(&texts, json!({"clock_offset_s": {"type": "number"}}));
+    schema["required"] = json!(["name"]);
+    schema
+}
+
+/// `[[figure]]`.
+fn figure() -> Value {
+    let need =
+        json!({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "enum": ["all", "curve"]}]});
+    let more = json!({
+        "at": {"type": "object"},
+        "needs": {"type": "object", "additionalProperties": need},
+    });
+    let mut schema = closed(&["name"], more);
     schema["required"] = json!(["name"]);
     schema
 }

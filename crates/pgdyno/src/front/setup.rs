@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::forecast::fit::{Limits, Speed};
+use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::{self, Origin};
@@ -29,6 +29,7 @@ use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
 use crate::front::{agents, foreign, hiding, secrets};
+use crate::job::preview::duration;
 use crate::{say, signals};
 
 /// What stands before the user's note in a description.
@@ -220,16 +221,45 @@ fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
         speed: Speed::measure(&cache.clusters_dir()),
         fetched: cache.fetched().iter().map(|release| series(release)).collect(),
     };
-    let changes = experiment::forecast::fit::fit(experiment, &limits);
+    let fitted = experiment::forecast::fit::fit(experiment, &limits);
+    let changes = &fitted.changes;
     let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();
     for (change, told) in changes.iter().zip(&told) {
         say(&format!("fit: {told} ({})", change.why));
     }
-    if !told.is_empty() {
-        let scaled = format!("Scaled to the machine and {budget}:\n- {}", told.join("\n- "));
-        say_more(&mut experiment.experiment.description, &scaled);
+    if told.is_empty() {
+        return Ok(());
     }
+    let scaled = format!("Scaled to the machine and {budget}:\n- {}", told.join("\n- "));
+    say_more(&mut experiment.experiment.description, &scaled);
+    let figures = figures(&fitted);
+    if !figures.is_empty() {
+        say("fit: figures of the study, and how many levels are left of what each needs:");
+        figures.iter().for_each(|line| say(&format!("fit:   {line}")));
+        say_more(&mut experiment.experiment.description, &format!("Figures:\n- {}", figures.join("\n- ")));
+    }
+    say(&format!("fit: {}", length(&fitted, &limits)));
     Ok(())
+}
+
+/// The table of figures.
+fn figures(fitted: &Fitted) -> Vec<String> {
+    let line = |row: &Row| format!("{:<7}  {}: {}", row.fate.word(), row.figure, row.left.join("; "));
+    fitted.figures.iter().map(line).collect()
+}
+
+/// How long the fitted experiment takes, with what is done before its first run, against what was asked for.
+fn length(fitted: &Fitted, limits: &Limits) -> String {
+    let asked = duration(limits.budget_s);
+    let takes = duration(fitted.length_s);
+    let over = match (fitted.length_s > limits.budget_s, fitted.usual_s > limits.budget_s) {
+        (false, _) => {
+            return format!("takes about {takes} of the {asked} asked for, with fetching and loading");
+        }
+        (true, false) => "the machine is slower now than usual, because it does other work",
+        (true, true) => "nothing smaller is left of this experiment",
+    };
+    format!("takes about {takes} with fetching and loading, longer than the {asked} asked for: {over}")
 }
 
 /// Adds a paragraph; reports show the first one as the question.

@@ -69,7 +69,10 @@ fn why(key: &str) -> &'static str {
         "workload.scale" => {
             "time to load it, disk and memory; data that was to exceed memory may fit into it now"
         }
-        "server.settings.shared_buffers" | "server.settings.effective_cache_size" => "memory of this machine",
+        "server.settings.shared_buffers" => "memory of this machine",
+        "server.settings.effective_cache_size" => {
+            "memory of this machine; in the same relation to shared_buffers"
+        }
         "server.settings.max_wal_size" | "server.settings.min_wal_size" | "prepare.wal_headroom" => {
             "free disk"
         }

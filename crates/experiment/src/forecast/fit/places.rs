@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use model::experiment::Experiment;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::levels::Levels;
+use model::experiment::os::limits::Limits;
 use model::experiment::target::{ExporterSection, TargetSection};
 use model::text::prose::plural;
 use model::text::units::{PgVersion, SettingValue};
@@ -19,6 +20,8 @@ pub(super) struct Lacks {
     /// Why the source cannot be built here.
     source: Option<String>,
     directories: Vec<PathBuf>,
+    /// Whether its devices may be those of which the experiment declares what they give: it names no place that is not here.
+    has_declared_devices: bool,
 }
 
 impl Lacks {
@@ -40,7 +43,9 @@ impl Lacks {
         let directories = server.wal_directory.iter().flat_map(Levels::all);
         // pgdyno creates the last part.
         let is_missing = |dir: &&PathBuf| !dir.exists() && !dir.parent().is_some_and(Path::exists);
-        Lacks { source, directories: directories.filter(is_missing).cloned().collect() }
+        let directories: Vec<PathBuf> = directories.filter(is_missing).cloned().collect();
+        let has_declared_devices = directories.is_empty() && placeholders(experiment).is_empty();
+        Lacks { source, directories, has_declared_devices }
     }
 }
 
@@ -53,6 +58,9 @@ pub(super) fn bring_here(experiment: &mut Experiment, lacks: &Lacks) -> Vec<Chan
         source(experiment, why, &mut changes);
     }
     directories(experiment, &lacks.directories, &mut changes);
+    if !lacks.has_declared_devices {
+        limits(experiment, &mut changes);
+    }
     changes
 }
 
@@ -114,6 +122,9 @@ fn targets(experiment: &mut Experiment, changes: &mut Vec<Change>) {
         target.memory = None;
         target.price_per_hour = None;
         target.price_per_month = None;
+        target.spot_price_per_hour = None;
+        target.bid_per_hour = None;
+        target.limits = Limits::default();
         target.currency = None;
         target.restart.clear();
         target.driver.clear();
@@ -219,6 +230,21 @@ fn source(experiment: &mut Experiment, why: &str, changes: &mut Vec<Change>) {
     });
 }
 
+/// What a provider declares of the study's devices is not so of others.
+fn limits(experiment: &mut Experiment, changes: &mut Vec<Change>) {
+    let declared: Vec<String> =
+        experiment.limits.all().iter().map(|(key, value)| format!("{key} {value}")).collect();
+    experiment.limits = Limits::default();
+    if !declared.is_empty() {
+        changes.push(Change {
+            key: "limits".to_string(),
+            from: declared.join(", "),
+            to: "left out".to_string(),
+            why: "these are the devices of the study's machine".to_string(),
+        });
+    }
+}
+
 fn directories(experiment: &mut Experiment, missing: &[PathBuf], changes: &mut Vec<Change>) {
     let Some(levels) = &mut experiment.server.wal_directory else { return };
     if !levels.all().iter().any(|dir| missing.contains(dir)) {
@@ -279,14 +305,16 @@ mod tests {
     #[test]
     fn releases_that_cannot_be_built_are_fetched_or_left_out() {
         let dir = PathBuf::from("/srv/pgdyno-wal/m5-metal");
-        let lacks = Lacks { source: Some("no git here".to_string()), directories: vec![dir] };
+        let lacks =
+            Lacks { source: Some("no git here".to_string()), directories: vec![dir], ..Lacks::default() };
         let (m5, changes) = told("m5-metal", &lacks);
         assert_eq!(
             changes,
             [
                 "server.source: https://git.postgresql.org/git/postgresql.git -> binaries that are fetched",
                 "server.version: 9.5.21, 9.6.17, 10.12, 11.7, 12.1 -> 9.6, 10, 11, 12",
-                "server.wal_directory: /srv/pgdyno-wal/m5-metal -> with the data"
+                "server.wal_directory: /srv/pgdyno-wal/m5-metal -> with the data",
+                "limits: data_iops 2000, wal_iops 2000 -> left out"
             ]
         );
         assert_eq!((m5.server.source, m5.server.wal_directory), (None, None));

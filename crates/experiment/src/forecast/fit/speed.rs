@@ -19,10 +19,9 @@ pub struct Speed {
 const REFERENCE_STEPS_PER_S: f64 = 700e6;
 /// Bytes per second that it writes to its device.
 const REFERENCE_BYTES_PER_S: f64 = 400e6;
-/// Lower limit for a short measurement. With two processors shared by a dozen builds and a device at a fifth of its
-/// speed, the steps around a run took less than twice as long: much of that time is waiting, and no stall lasts for all
-/// runs.
-const SLOWEST: f64 = 0.4;
+/// Lower limit for a short measurement: much of the time around a run is waiting, and no stall lasts for all runs. With two processors
+/// that ten others wanted, and a measured speed of 0.4, the steps around a run took 0 to 15 % longer than usual, and loading 60 %.
+const SLOWEST: f64 = 0.75;
 const TRIALS: usize = 5;
 const TRIAL: Duration = Duration::from_millis(10);
 /// Bytes written in each trial of the device.
@@ -105,6 +104,6 @@ mod tests {
     #[test]
     fn the_slower_part_counts_within_bounds() {
         let whole = |processor, device| Speed { processor, device }.whole();
-        assert_eq!((whole(0.5, 2.0), whole(3.0, 2.0), whole(1.0, 0.01)), (0.5, 1.0, SLOWEST));
+        assert_eq!((whole(0.9, 2.0), whole(3.0, 2.0), whole(1.0, 0.01)), (0.9, 1.0, SLOWEST));
     }
 }

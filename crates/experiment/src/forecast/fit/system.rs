@@ -124,6 +124,9 @@ fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
     let OsSection {
         huge_pages,
         transparent_huge_pages,
+        transparent_huge_pages_defrag,
+        shmmax,
+        shmall,
         swappiness,
         overcommit_memory,
         read_ahead_kb,
@@ -143,6 +146,9 @@ fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
     } = os;
     keep("huge_pages", huge_pages, is_kept);
     keep("transparent_huge_pages", transparent_huge_pages, is_kept);
+    keep("transparent_huge_pages_defrag", transparent_huge_pages_defrag, is_kept);
+    keep("shmmax", shmmax, is_kept);
+    keep("shmall", shmall, is_kept);
     keep("swappiness", swappiness, is_kept);
     keep("overcommit_memory", overcommit_memory, is_kept);
     keep("read_ahead_kb", read_ahead_kb, is_kept);
@@ -161,14 +167,14 @@ fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
     keep("wal_write_mb_s", wal_write_mb_s, is_kept);
 }
 
-/// Keeps at most `n` levels of each `[os]` key.
-pub(super) fn thin(os: &mut OsSection, n: usize) {
+/// Keeps at most as many levels of each `[os]` key as `n_of` allows.
+pub(super) fn thin(os: &mut OsSection, n_of: impl Fn(&str) -> usize) {
     let thinned: Vec<(&str, Levels<String>)> = os
         .levels()
         .into_iter()
         .filter_map(|(key, levels)| {
             let mut levels = Levels::many(levels)?;
-            super::thin(&mut levels, n);
+            super::thin(&mut levels, n_of(key), |_| false);
             Some((key, levels))
         })
         .collect();

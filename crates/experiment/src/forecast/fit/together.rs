@@ -4,24 +4,30 @@ use model::experiment::Experiment;
 use model::experiment::levels::Levels;
 use model::experiment::selector::names;
 
+use super::figures::Needs;
 use super::{keep, replace, thinned_places};
 
-const CLIENTS: &str = "workload.clients";
+pub(super) const CLIENTS: &str = "workload.clients";
 const TARGET: &str = "target";
 const THREADS: &str = "workload.threads";
 
-/// Keeps the numbers of clients for which `fits` returns true, or `else_one` if there is none.
-pub(super) fn keep_clients(experiment: &mut Experiment, fits: impl Fn(u32) -> bool, else_one: u32) {
+/// Keeps the numbers of clients up to `most`, and of those above it the smallest that make `n_least` in all; `most` if there is none.
+pub(super) fn keep_clients(experiment: &mut Experiment, most: u32, n_least: usize) {
     let clients = experiment.workload.clients.all();
+    let mut sorted = clients.to_vec();
+    sorted.sort_unstable();
+    let n_fit = sorted.iter().filter(|n| **n <= most).count();
+    let largest = sorted.get(n_fit.max(n_least).saturating_sub(1)).copied().unwrap_or(most);
+    let fits = |n: u32| n <= most || (n_fit > 0 && n <= largest);
     let kept: Vec<usize> = (0..clients.len()).filter(|&n| fits(clients[n])).collect();
     let is_alone = !has(experiment, CLIENTS, TARGET) && !has(experiment, CLIENTS, THREADS);
     if kept.is_empty() || is_alone {
-        keep(&mut experiment.workload.clients, |n| fits(*n), else_one);
+        keep(&mut experiment.workload.clients, |n| fits(*n), most);
         return;
     }
     if has(experiment, CLIENTS, TARGET) {
         // No target is left out for its clients: it gets as many as this machine bears.
-        let levels = clients.iter().map(|&n| if fits(n) { n } else { else_one }).collect();
+        let levels = clients.iter().map(|&n| n.min(most)).collect();
         return replace(&mut experiment.workload.clients, levels);
     }
     choose(experiment, CLIENTS, &kept);
@@ -42,17 +48,20 @@ pub(super) fn keep_threads(experiment: &mut Experiment, n_max: u32) {
     replace(levels, fewer);
 }
 
-/// At most `n` numbers of clients, unless each belongs to a target.
-pub(super) fn thin_clients(experiment: &mut Experiment, n: usize) {
+/// At most `n` numbers of clients with those that are wanted, unless each belongs to a target.
+pub(super) fn thin_clients(experiment: &mut Experiment, n: usize, is_wanted: impl Fn(u32) -> bool) {
     if !has(experiment, CLIENTS, TARGET) {
-        let places = thinned_places(experiment.workload.clients.all().len(), n);
+        let places = thinned_places(experiment.workload.clients.all(), n, |n| is_wanted(*n));
         choose(experiment, CLIENTS, &places);
     }
 }
 
-/// At most `n` targets.
-pub(super) fn thin_targets(experiment: &mut Experiment, n: usize) {
-    let places = thinned_places(experiment.target.len(), n);
+/// At most `n` targets, or as many as figures need.
+pub(super) fn thin_targets(experiment: &mut Experiment, n: usize, needs: &Needs) {
+    let n = n.max(needs.least(TARGET));
+    let places = needs
+        .targets(&experiment.target, n)
+        .unwrap_or_else(|| thinned_places(&experiment.target, n, |target| needs.wants(TARGET, &target.name)));
     choose(experiment, TARGET, &places);
 }
 

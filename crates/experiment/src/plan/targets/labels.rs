@@ -26,7 +26,8 @@ impl Labels {
         Labels { of_target: of_target.collect() }
     }
 
-    fn keys(&self) -> Vec<&str> {
+    /// All labels, as keys of factors.
+    pub(crate) fn keys(&self) -> Vec<&str> {
         let mut keys: Vec<&str> =
             self.of_target.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
         keys.sort_unstable();

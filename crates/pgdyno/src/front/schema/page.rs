@@ -28,7 +28,7 @@ pub(crate) fn keys() -> String {
 }
 
 /// Sections that the table of keys does not list.
-const TABLES: [(&str, &str); 4] = [
+const TABLES: [(&str, &str); 5] = [
     ("target", "Servers in different places: *Targets* in [FORMAT](../../FORMAT.md#the-experiment-file)."),
     ("driver", "Drivers on other machines: *Drivers* in [FORMAT](../../FORMAT.md#the-experiment-file)."),
     (
@@ -38,6 +38,10 @@ const TABLES: [(&str, &str); 4] = [
     (
         "import",
         "Series that something else measures: *Imports* in [FORMAT](../../FORMAT.md#the-experiment-file).",
+    ),
+    (
+        "figure",
+        "Figures of the study, which `--fit` keeps: *Figures* in [FORMAT](../../FORMAT.md#the-experiment-file).",
     ),
 ];
 

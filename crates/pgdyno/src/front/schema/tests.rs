@@ -69,7 +69,7 @@ fn json_of(toml: &str) -> Value {
 }
 
 fn is_list(section: &str) -> bool {
-    ["target", "import"].contains(&section)
+    ["target", "import", "figure"].contains(&section)
 }
 
 /// The keys that the code names when it meets one that it does not know.
@@ -89,7 +89,9 @@ fn keys_named(text: &str) -> BTreeSet<String> {
 #[test]
 fn the_schema_has_the_keys_that_the_code_reads() {
     let schema = schema();
-    for section in ["experiment", "server", "workload", "run", "prepare", "os", "hooks", "target", "import"] {
+    for section in
+        ["experiment", "server", "workload", "run", "prepare", "os", "hooks", "target", "import", "figure"]
+    {
         let of = &schema["properties"][section];
         let properties = if is_list(section) { &of["items"]["properties"] } else { &of["properties"] };
         let described: BTreeSet<String> = properties.as_object().unwrap().keys().cloned().collect();

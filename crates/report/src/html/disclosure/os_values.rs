@@ -10,8 +10,11 @@ use crate::html::table;
 use crate::prose::phrases;
 
 /// What the file of a key's value ends with, for keys whose files are recorded.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 11] = [
     ("transparent_huge_pages", "transparent_hugepage/enabled"),
+    ("transparent_huge_pages_defrag", "transparent_hugepage/defrag"),
+    ("shmmax", "kernel/shmmax"),
+    ("shmall", "kernel/shmall"),
     ("swappiness", "vm/swappiness"),
     ("overcommit_memory", "vm/overcommit_memory"),
     ("somaxconn", "core/somaxconn"),

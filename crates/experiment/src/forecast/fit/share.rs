@@ -1,0 +1,169 @@
+//! How much of an experiment is kept: numbers of levels, repeats, and the length of runs.
+
+use model::experiment::Experiment;
+use model::experiment::levels::Levels;
+
+use super::figures::Needs;
+use super::lengths::{self, LENGTHS};
+use super::{keep, system, thin, together};
+use crate::plan::expand;
+
+/// A part of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Share {
+    /// Most levels of each axis; figures may need more of a key.
+    pub(super) n: [usize; Axis::ALL.len()],
+    /// Place in [`LENGTHS`]; after its end, as asked for.
+    pub(super) length: usize,
+    /// Whether disturbed runs are repeated.
+    pub(super) again: bool,
+}
+
+/// What there may be more or less of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Axis {
+    /// Numbers of clients.
+    Clients,
+    /// Versions of the server.
+    Versions,
+    /// Targets.
+    Targets,
+    /// Levels of every other factor but settings.
+    Others,
+    /// Place in [`TRANSACTIONS`]: the most transactions of each client.
+    Transactions,
+    /// Levels of each setting.
+    Settings,
+    /// Repeats of each case.
+    Repeats,
+}
+
+impl Axis {
+    /// In the order in which spare time goes back to them.
+    pub(super) const ALL: [Axis; 7] = [
+        Axis::Clients,
+        Axis::Versions,
+        Axis::Targets,
+        Axis::Others,
+        Axis::Transactions,
+        Axis::Settings,
+        Axis::Repeats,
+    ];
+}
+
+impl Axis {
+    /// The most that `whole` has of it.
+    pub(super) fn of(self, whole: &Experiment) -> usize {
+        let (workload, server) = (&whole.workload, &whole.server);
+        match self {
+            Axis::Clients => workload.clients.all().len(),
+            Axis::Versions => server.version.as_ref().map_or(1, |levels| levels.all().len()),
+            Axis::Targets => whole.target.len(),
+            Axis::Others => expand::dimensions(whole).iter().map(|d| d.levels.len()).max().unwrap_or(1),
+            Axis::Transactions => workload.transactions.as_ref().map_or(1, |_| TRANSACTIONS.len()),
+            Axis::Settings => server.settings.values().map(|levels| levels.all().len()).max().unwrap_or(1),
+            Axis::Repeats => whole.experiment.repeats as usize,
+        }
+    }
+}
+
+/// Most transactions of each client.
+const TRANSACTIONS: [u64; 4] = [100, 500, 1000, u64::MAX];
+
+/// What is kept if time allows, in descending order: numbers of clients, versions, targets, levels of others, transactions, settings,
+/// repeats. Fewer than three runs of a case have no spread, and one side of a comparison compares nothing.
+pub(super) const LEAST: [[usize; Axis::ALL.len()]; 5] = [
+    [3, 2, 2, 2, 2, 2, 3],
+    [3, 2, 2, 2, 1, 2, 2],
+    [3, 2, 2, 2, 1, 1, 2],
+    [2, 2, 2, 2, 1, 1, 2],
+    [2, 2, 2, 1, 1, 1, 2],
+];
+
+impl Share {
+    /// The shortest runs of so much.
+    pub(super) fn of(n: [usize; Axis::ALL.len()]) -> Share {
+        Share { n, length: 0, again: false }
+    }
+
+    /// All of it.
+    pub(super) fn whole() -> Share {
+        Share { n: [usize::MAX; Axis::ALL.len()], length: LENGTHS.len(), again: true }
+    }
+
+    /// One more of an axis.
+    pub(super) fn grown(&self, axis: Axis) -> Share {
+        let mut grown = self.clone();
+        let n = &mut grown.n[axis as usize];
+        *n = n.saturating_add(1);
+        grown
+    }
+
+    /// Most levels of an axis.
+    pub(super) fn most(&self, axis: Axis) -> usize {
+        self.n[axis as usize]
+    }
+
+    /// This part of `whole`, and at least what `needs` asks for.
+    pub(super) fn part(&self, whole: &Experiment, needs: &Needs) -> Experiment {
+        let mut part = whole.clone();
+        let most = |axis: Axis, key: &str| self.most(axis).max(needs.least(key));
+        let wanted = |key: &str, level: &str| needs.wants(key, level);
+        if !self.again {
+            part.run.repeat_disturbed = 0;
+        }
+        let repeats = most(Axis::Repeats, crate::plan::figures::REPEATS);
+        part.experiment.repeats = part.experiment.repeats.min(u32::try_from(repeats).unwrap_or(u32::MAX));
+        together::thin_clients(&mut part, most(Axis::Clients, together::CLIENTS), |n| {
+            wanted(together::CLIENTS, &n.to_string())
+        });
+        together::thin_targets(&mut part, self.most(Axis::Targets), needs);
+        if let Some(versions) = &mut part.server.version {
+            let key = "server.version";
+            thin(versions, most(Axis::Versions, key), |version| wanted(key, &version.to_string()));
+        }
+        for (name, levels) in &mut part.server.settings {
+            let key = format!("server.settings.{name}");
+            thin(levels, most(Axis::Settings, &key), |level| wanted(&key, &level.0));
+        }
+        self.thin_others(&mut part, needs);
+        if let Some(&length) = LENGTHS.get(self.length) {
+            lengths::limit(&mut part, length);
+        }
+        part
+    }
+
+    fn thin_others(&self, part: &mut Experiment, needs: &Needs) {
+        fn each<T: Clone + ToString>((share, needs): (&Share, &Needs), key: &str, levels: &mut Levels<T>) {
+            let n = share.most(Axis::Others).max(needs.least(key));
+            thin(levels, n, |level| needs.wants(key, &level.to_string()));
+        }
+        let with = (self, needs);
+        let (workload, run) = (&mut part.workload, &mut part.run);
+        each(with, "workload.scale", &mut workload.scale);
+        thin(
+            &mut workload.protocol,
+            self.most(Axis::Others).max(needs.least("workload.protocol")),
+            |level| needs.wants("workload.protocol", level.as_str()),
+        );
+        each(with, "workload.pace", &mut workload.pace);
+        each(with, "workload.partitions", &mut workload.partitions);
+        each(with, "run.ramp_up", &mut run.ramp_up);
+        each(with, "run.measure", &mut run.measure);
+        each(with, "run.grace", &mut run.grace);
+        each(with, "run.wal", &mut run.wal);
+        if let Some(levels) = &mut workload.transactions {
+            let most = TRANSACTIONS.get(self.most(Axis::Transactions).saturating_sub(1)).unwrap_or(&u64::MAX);
+            let n_few = levels.all().iter().filter(|n| *n <= most).count();
+            // Three panels of the same few transactions are no figure.
+            if n_few >= needs.least("workload.transactions") {
+                keep(levels, |n| n <= most, *most);
+            }
+            each(with, "workload.transactions", levels);
+        }
+        system::thin(&mut part.os, |key| self.most(Axis::Others).max(needs.least(&format!("os.{key}"))));
+        let steps = part.prepare.steps().map(|(key, _)| format!("prepare.{key}"));
+        steps.iter().zip(part.prepare.steps_mut()).for_each(|(key, levels)| each(with, key, levels));
+        each(with, "prepare.restore_by", &mut part.prepare.restore_by);
+    }
+}

@@ -1,0 +1,69 @@
+//! Checks the figures of an experiment: what they need must be there to be kept.
+
+use model::experiment::Experiment;
+use model::experiment::figure::{FigureSection, Need};
+use model::experiment::selector::{is_level, names};
+
+use crate::plan::design::{self, Dimension};
+use crate::plan::targets::labels::Labels;
+
+/// A need of repeats, which are no factor.
+pub(crate) const REPEATS: &str = "repeats";
+
+/// Checks the figures of `experiment`, whose keys are `dimensions`.
+///
+/// # Errors
+/// In words, when a figure names what is neither a factor nor a label, or a level that no case has.
+pub(crate) fn check(experiment: &Experiment, dimensions: &[Dimension]) -> Result<(), String> {
+    experiment.figure.iter().try_for_each(|figure| check_one(figure, experiment, dimensions))
+}
+
+fn check_one(
+    figure: &FigureSection,
+    experiment: &Experiment,
+    dimensions: &[Dimension],
+) -> Result<(), String> {
+    let place = format!("figure `{}`", figure.name);
+    let labels = Labels::of(experiment);
+    let is_label = |key: &str| labels.keys().iter().any(|label| names(key, label));
+    for (key, need) in &figure.needs {
+        if names(key, "workload.clients") || *need != Need::Curve {
+            if key != REPEATS && !is_label(key) {
+                design::dimension_named(&place, key, dimensions)?;
+            }
+            continue;
+        }
+        return Err(format!("{place}: only workload.clients has a curve; give `{key}` a number or `all`"));
+    }
+    for (key, wanted) in figure.at.levels.iter().filter(|(key, _)| !is_label(key)) {
+        let n = design::dimension_named(&place, key, dimensions)?;
+        let Dimension { key: whole, levels } = &dimensions[n];
+        design::expect_levels(&place, (key.as_str(), wanted), |wanted| {
+            levels.iter().any(|level| is_level(whole, wanted, level))
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::{expand, file};
+
+    #[test]
+    fn a_figure_needs_what_the_experiment_has() {
+        let check = |figure: &str, expected: &str| {
+            let text = format!(
+                "[experiment]\nname = \"x\"\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nclients = [1, 8]\n\
+                 [[figure]]\nname = \"a\"\n{figure}\n"
+            );
+            let experiment = file::parse("x", &text, &[]).unwrap();
+            let message = expand::check(&experiment).err().unwrap_or_default();
+            assert!(message.contains(expected) && expected.is_empty() == message.is_empty(), "{message}");
+        };
+        check("needs = {clients = \"curve\", version = \"all\", repeats = 3}", "");
+        check("at = {clients = 8}\nneeds = {version = 2}", "");
+        check("needs = {protocols = 2}", "figure `a`: `protocols` is not a factor");
+        check("needs = {version = \"curve\"}", "figure `a`: only workload.clients has a curve");
+        check("at = {clients = 9}", "figure `a`: no case has clients 9");
+    }
+}
