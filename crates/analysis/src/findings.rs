@@ -173,6 +173,7 @@ pub const CATALOGUE: &[Rule] = &[
     server::FOREIGN_SESSIONS,
     server::NEVER_QUIET,
     server::NOT_DURABLE,
+    server::ephemeral::LOST_WITH_MACHINE,
     server::logging::STATEMENTS_LOGGED,
     server::conditions::CONDITION_UNMET,
     server::route::IN_BETWEEN,

@@ -2,6 +2,7 @@
 
 pub(super) mod archiver;
 pub(super) mod conditions;
+pub(super) mod ephemeral;
 pub(super) mod logging;
 pub(super) mod route;
 pub(super) mod standby;

@@ -46,6 +46,8 @@ pub(crate) fn resources(
         .and_then(|cpu| cpu.driver)
         .or_else(|| Some(rate("driver.cpu.user")? + rate("driver.cpu.system")?));
     let wal_bytes_per_s = rate("server.wal_bytes");
+    let images_per_s = rate("server.wal_full_page_images");
+    let size = |bytes: &str, n: &str| Some(disk(bytes)? / disk(n).filter(|n| *n > 0.0)?);
     let committed = (counts.committed > 0).then_some(counts.committed as f64);
     Resources {
         n_cpus,
@@ -59,6 +61,12 @@ pub(crate) fn resources(
         driver_cpu_us_per_transaction: us_each(driver_cpu),
         server_cpu_us_per_transaction: us_each(server_cpu),
         wal_bytes_per_s,
+        wal_bytes_per_minute: wal_bytes_per_s.map(|bytes| 60.0 * bytes),
+        full_page_images_per_s: images_per_s,
+        new_pages_share_per_s: images_per_s.zip(pages_of_largest(data)).map(|(images, pages)| images / pages),
+        wal_directory_bytes_max: wal_directory_bytes_max(usage, from_s, to_s),
+        disk_read_size_bytes: size("disk.read_bytes", "disk.reads"),
+        disk_write_size_bytes: size("disk.write_bytes", "disk.writes"),
         wal_bytes_per_transaction: wal_bytes_per_s
             .zip(committed)
             .map(|(bytes, committed)| bytes * line.measured_s() / committed),
@@ -76,6 +84,18 @@ pub(crate) fn resources(
         driver_host: driver_usage.map(|usage| driver_host(data, usage, from_s, to_s)),
         remote: remote(usage, from_s, to_s),
     }
+}
+
+/// Pages of the largest table in which the load changed rows other than by inserting them.
+fn pages_of_largest(data: &RunData) -> Option<f64> {
+    let changed = data.record.touched.values().filter(|table| table.rows_changed > table.rows_inserted);
+    changed.map(|table| table.pages as f64).max_by(f64::total_cmp).filter(|pages| *pages > 0.0)
+}
+
+fn wal_directory_bytes_max(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
+    let ticks = usage.with_key("server.wal_directory_bytes");
+    let measured = ticks.filter(|(placed, _)| placed.to_s >= from_s && placed.to_s <= to_s);
+    measured.map(|(_, bytes)| bytes).max_by(f64::total_cmp)
 }
 
 /// The driver's machine, where the server's was observed on its own.

@@ -54,6 +54,9 @@ pub(crate) fn series(
     all.extend(draw.cores());
     all.extend(draw.disks(data));
     all.push(one("wal", "WAL written", "MiB/s", draw.rate("server.wal_bytes", MIB)));
+    let images = draw.rate("server.wal_full_page_images", 1.0);
+    all.push(one("wal_images", "full-page images", "per s", images));
+    all.push(one("wal_directory", "WAL kept", "MiB", draw.level("server.wal_directory_bytes", MIB)));
     all.extend(draw.archiver());
     all.extend(draw.memory());
     all.extend(draw.frequency());

@@ -27,6 +27,19 @@ pub struct Resources {
     pub server_cpu_us_per_transaction: Option<f64>,
     /// WAL written, bytes per second.
     pub wal_bytes_per_s: Option<f64>,
+    /// WAL written, bytes per minute.
+    pub wal_bytes_per_minute: Option<f64>,
+    /// Full-page images in the WAL per second; `None` before 14, where the server does not count them.
+    pub full_page_images_per_s: Option<f64>,
+    /// The same as a share of the pages of the largest table that the load wrote to, 0 to 1: the share of its pages that a second touches
+    /// for the first time since a checkpoint, at most.
+    pub new_pages_share_per_s: Option<f64>,
+    /// The most bytes of WAL that the server kept.
+    pub wal_directory_bytes_max: Option<f64>,
+    /// Bytes of a read of the data device, on average.
+    pub disk_read_size_bytes: Option<f64>,
+    /// Bytes of a write to the data device, on average.
+    pub disk_write_size_bytes: Option<f64>,
     /// WAL written per committed transaction, bytes.
     pub wal_bytes_per_transaction: Option<f64>,
     /// Share of block reads found in shared buffers, 0 to 1.

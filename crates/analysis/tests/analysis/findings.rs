@@ -295,6 +295,12 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("not-durable", Severity::Doubt, "full_page_writes = off", |data| {
         setting(data, "full_page_writes", "off")
     }),
+    ("lost-with-machine", Severity::Note, "data on nvme1n1: EC2 instance store", |data| {
+        mount(data, "data", "xfs", "rw");
+        let mounts = &mut data.record.host.as_mut().unwrap().mounts;
+        let kind = "nvme1n1: EC2 instance store".to_string();
+        mounts.get_mut("data").unwrap().facts.insert("lost_with_machine".to_string(), kind);
+    }),
     ("not-durable", Severity::Note, "synchronous_commit = off", |data| {
         setting(data, "synchronous_commit", "off")
     }),

@@ -80,7 +80,9 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
 fn check_prices(target: &TargetSection) -> Result<(), String> {
     let name = &target.name;
     let prices = [("price_per_hour", target.price_per_hour), ("price_per_month", target.price_per_month)];
-    for (key, price) in prices {
+    let of_spot =
+        [("spot_price_per_hour", target.spot_price_per_hour), ("bid_per_hour", target.bid_per_hour)];
+    for (key, price) in prices.into_iter().chain(of_spot) {
         if price.is_some_and(|price| !(price > 0.0 && price.is_finite())) {
             return Err(format!("target `{name}`: {key} must be above 0"));
         }
@@ -159,6 +161,19 @@ mod tests {
         refused(lone, "target `a`: exporter: give its address as telemetry");
         let with_host = |text: &str| format!("[[target]]\nname = \"a\"\n{text}");
         let host = "host = {via = [\"ssh\", \"db1\"]}\n";
+        let spot = "[[target]]\nname = \"a\"\nurl = \"y\"\nprice_per_hour = 2\nspot_price_per_hour = 0.05\nbid_per_hour = 0.1\n\
+                    currency = \"USD\"\n";
+        let spec = parsed(spot).target[0].spec();
+        assert_eq!(
+            (spec.price_per_hour, spec.labels["spot_price"].as_str()),
+            (Some(0.05), "0.05 USD an hour")
+        );
+        assert_eq!(spec.labels["bid"], "0.1 USD an hour");
+        refused(&by_url("spot_price_per_hour = -1\n"), "target `a`: spot_price_per_hour must be above 0");
+        refused(
+            &by_url("limits = {data_iops = 0}\n"),
+            "target `a`: limits.data_iops: 0 is not a positive number",
+        );
         refused(&by_url("price_per_month = 0\n"), "target `a`: price_per_month must be above 0");
         let both = "price_per_hour = 1\nprice_per_month = 730\n";
         refused(&by_url(both), "target `a`: give price_per_hour or price_per_month, not both");

@@ -8,7 +8,7 @@ use model::run::host::{HostRecord, MountRecord};
 use procfs::{CpuInfo, FromBufRead, Meminfo};
 
 use crate::host::device::{self, Space};
-use crate::host::{service, stack};
+use crate::host::{ephemeral, service, stack};
 
 /// Describes the machine and the file systems of these directories, keyed by role.
 pub fn record(dirs: &BTreeMap<String, PathBuf>) -> HostRecord {
@@ -242,6 +242,11 @@ fn mount(path: &Path) -> Option<MountRecord> {
     if !below.is_empty() {
         facts.insert("made_of".to_string(), below.join(" "));
     }
+    let all: Vec<String> = std::iter::once(&device).chain(&below).cloned().collect();
+    if let Some(kind) = ephemeral::lost_with_machine(Path::new("/sys"), &all) {
+        facts.insert("lost_with_machine".to_string(), kind);
+    }
+    facts.extend(stripes(&place.options));
     if !device.is_empty() {
         facts.insert("stack".to_string(), stack::words(Path::new("/sys"), &device, &below));
     }
@@ -266,8 +271,15 @@ fn mount(path: &Path) -> Option<MountRecord> {
     })
 }
 
+/// XFS' stripe unit and width among its mount options, in sectors of 512 bytes: they should be the RAID's chunk and all its data disks' chunks.
+fn stripes(options: &str) -> impl Iterator<Item = (String, String)> {
+    let pairs = options.split(',').filter_map(|option| option.split_once('='));
+    let stripes = pairs.filter(|(name, _)| ["sunit", "swidth"].contains(name));
+    stripes.map(|(name, sectors)| (format!("xfs_{name}_sectors"), sectors.to_string()))
+}
+
 /// Files of `/sys/block/NAME` that hold one fact each.
-const DEVICE_FILES: [(&str, &str); 9] = [
+const DEVICE_FILES: [(&str, &str); 12] = [
     ("scheduler", "queue/scheduler"),
     ("read_ahead_kb", "queue/read_ahead_kb"),
     ("rotational", "queue/rotational"),
@@ -276,6 +288,9 @@ const DEVICE_FILES: [(&str, &str); 9] = [
     ("logical_block_size", "queue/logical_block_size"),
     ("discard_max_bytes", "queue/discard_max_bytes"),
     ("model", "device/model"),
+    ("raid_level", "md/level"),
+    ("raid_disks", "md/raid_disks"),
+    ("raid_chunk_bytes", "md/chunk_size"),
     ("size_sectors", "size"),
 ];
 
@@ -294,6 +309,9 @@ mod tests {
         );
         assert_eq!(chosen("always [madvise] never"), "madvise");
         assert_eq!(chosen("tsc"), "tsc");
+        let found: Vec<(String, String)> = stripes("rw,noatime,sunit=512,swidth=2048,noquota").collect();
+        let expected = [("xfs_sunit_sectors", "512"), ("xfs_swidth_sectors", "2048")];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_string(), value.to_string())));
         assert_eq!(quota_cpus("150000 100000"), Some(1.5));
         assert_eq!(quota_cpus("max 100000"), None);
         let cpuinfo = "processor\t: 0\nmodel name\t: Fast CPU\nflags\t\t: fpu hypervisor lm\n\n";

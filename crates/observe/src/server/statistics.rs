@@ -20,6 +20,8 @@ pub(crate) fn application_name(word: &str) -> String {
 pub(crate) const CLOCK: &str = "event.clock";
 /// Name of a running autovacuum in the metric column: instance is the pid, value is its activity.
 pub(crate) const AUTOVACUUM: &str = "event.autovacuum";
+/// Size of the directory of WAL, each second.
+pub(crate) const WAL_DIRECTORY: &str = "server.wal_directory_bytes";
 /// Name of the part that counts finished autovacuums, and of its first metric.
 pub(crate) const AUTOVACUUMS: &str = "database.autovacuums";
 
@@ -117,6 +119,7 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
     let mut parts = vec![
         part("server.clock_offset", clock()),
         part("server.wal_bytes", wal_position(version_num)),
+        part(WAL_DIRECTORY, wal_directory(version_num)),
         part("server.connections", connections()),
         part("server.waiting, server.on_cpu", waits()),
         part("server.autovacuum_workers, server.oldest_snapshot_age", gauges()),
@@ -225,6 +228,20 @@ fn wal_position(version_num: u32) -> String {
         "select 'server.wal_bytes', '', \
          {diff}(case when pg_is_in_recovery() then {replayed}() else {current}() end, '0/0')::text"
     )
+}
+
+/// Bytes of the files in `pg_wal`, also of those that are kept to be reused. Before 10 only a superuser may look; 9.4 fails for a file that
+/// goes meanwhile, and is not asked.
+fn wal_directory(version_num: u32) -> String {
+    let sum = if version_num >= 100_000 {
+        "(select sum(size) from pg_ls_waldir())".to_string()
+    } else if version_num >= 90_500 {
+        "(select sum((pg_stat_file('pg_xlog/' || f, true)).size) from pg_ls_dir('pg_xlog') f where f ~ '^[0-9A-F]{24}$')"
+            .to_string()
+    } else {
+        "null::numeric".to_string()
+    };
+    format!("select '{WAL_DIRECTORY}', '', v.x::text from (values ({sum})) v(x) where v.x is not null")
 }
 
 fn connections() -> String {

@@ -469,6 +469,11 @@ impl ServerWatch {
             }
         }
         *parts = accepted;
+        for (what, since, reason) in UNKNOWN_BEFORE {
+            if version_num < since {
+                self.out.unavailable(what, reason.to_string());
+            }
+        }
         let rows = session.query(statistics::sees_all(version_num))?;
         if rows.scalar() != Some("true") {
             let role = rows.get(0, "rolname").unwrap_or_default();
@@ -479,6 +484,12 @@ impl ServerWatch {
         Ok(())
     }
 }
+
+/// What older servers do not say, and since which version they do: it is unknown, and not zero.
+const UNKNOWN_BEFORE: [(&str, u32, &str); 2] = [
+    ("server.wal_full_page_images", 140_000, "the server counts them since PostgreSQL 14 (pg_stat_wal)"),
+    (statistics::WAL_DIRECTORY, 90_500, "the server shows sizes of files that may go since PostgreSQL 9.5"),
+];
 
 fn is_refusal(error: &ConnectError) -> bool {
     matches!(

@@ -19,10 +19,12 @@ const MAX_RESOURCES: usize = 8;
 const LIMITS: [&str; 2] = ["sessions", "ceilings"];
 
 /// The other panels from the analysis, in drawing order; others follow.
-const PANELS: [&str; 19] = [
+const PANELS: [&str; 21] = [
     "cpu",
     "disk",
     "wal",
+    "wal_images",
+    "wal_directory",
     "archiver",
     "waits",
     "server",
@@ -243,6 +245,8 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
         ("disk", "%") => ("Disk busy".to_string(), "plain"),
         ("disk", "ms") => ("Disk latency".to_string(), "plain"),
         ("wal", _) => ("WAL written".to_string(), "plain"),
+        ("wal_images", _) => ("Full-page images in the WAL".to_string(), "plain"),
+        ("wal_directory", _) => ("WAL kept on disk".to_string(), "plain"),
         ("archiver", _) => ("Archiving of WAL".to_string(), "plain"),
         ("frequency", _) => ("Frequency of processors".to_string(), "plain"),
         ("ipc", _) => ("Instructions of the server per cycle".to_string(), "plain"),

@@ -346,18 +346,26 @@ fn resources(study: &Study) -> String {
         "Server µs/tx",
         "Driver µs/tx",
         "WAL/s",
+        "WAL/min",
         "WAL/tx",
+        "Full-page images/s",
+        "New pages/s of the largest table, at most",
+        "Most WAL kept",
         "Cache hit",
         "Read/s",
         "Written/s",
         "Reads/s",
         "Writes/s",
+        "Read size",
+        "Write size",
         "Disk busy",
         "Received/s",
         "Sent/s",
         "Fairness",
     ];
     let per_s = |x: f64| format::bytes(x);
+    // The study of releases has 0.12 %.
+    let small_percent = |share: f64| format!("{} %", format::significant(100.0 * share));
     let rows: Vec<Vec<String>> = study
         .runs
         .iter()
@@ -375,12 +383,18 @@ fn resources(study: &Study) -> String {
                 number(used.server_cpu_us_per_transaction, format::significant),
                 number(used.driver_cpu_us_per_transaction, format::significant),
                 number(used.wal_bytes_per_s, per_s),
+                number(used.wal_bytes_per_minute, per_s),
                 number(used.wal_bytes_per_transaction, per_s),
+                number(used.full_page_images_per_s, format::significant),
+                number(used.new_pages_share_per_s, small_percent),
+                number(used.wal_directory_bytes_max, per_s),
                 number(used.cache_hit, format::percent),
                 number(used.disk_read_bytes_per_s, per_s),
                 number(used.disk_write_bytes_per_s, per_s),
                 number(used.disk_reads_per_s, format::tps),
                 number(used.disk_writes_per_s, format::tps),
+                number(used.disk_read_size_bytes, per_s),
+                number(used.disk_write_size_bytes, per_s),
                 number(used.disk_busy, format::percent),
                 number(used.net_received_bytes_per_s, per_s),
                 number(used.net_sent_bytes_per_s, per_s),

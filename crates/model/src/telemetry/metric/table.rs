@@ -213,6 +213,12 @@ pub const METRICS: &[Metric] = &[
     // PostgreSQL's own statistics. Sessions report theirs at the end of a transaction and at most once a second (twice
     // before 15), so these lag by up to about a second; WAL position and activity do not.
     counter("server.wal_bytes", "", "bytes", "WAL written, on a standby replayed (pg_current_wal_lsn)"),
+    gauge(
+        "server.wal_directory_bytes",
+        "",
+        "bytes",
+        "size of the files of WAL that the server keeps, recycled ones included (pg_ls_waldir, 10 and later; before that pg_stat_file)",
+    ),
     counter("server.archived", "", "1", "segments of WAL archived (pg_stat_archiver)"),
     counter("server.archive_failures", "", "1", "failed attempts to archive one (pg_stat_archiver)"),
     gauge(

@@ -1,0 +1,28 @@
+//! Data on disks that are lost with their machine.
+
+use super::super::format::list;
+use super::super::{Check, ON_RECORDS, Rule, RunContext};
+use crate::finding::{Finding, Severity};
+
+pub(in crate::findings) const LOST_WITH_MACHINE: Rule = Rule {
+    id: "lost-with-machine",
+    title: "Data is on a disk that is lost with the machine",
+    severity: "Note when data or WAL of a server on the observed machine is on EC2's instance store, GCP's local SSD or Azure's temporary disk",
+    source: "Documentation of EC2 (instance store), Google Cloud (Local SSD) and Azure (temporary disk): their data is gone when the machine \
+             stops or fails",
+    advice: "State it next to the number, and compare with a network disk; durability then needs a synchronous standby, or WAL that is streamed \
+             as it is written.",
+    evidence: "Model of the disk and vendor of the machine (/sys), also below RAID, LVM and encryption. EC2's machines with Xen name no model.",
+    why: "Local disks are faster because they do not promise to outlive their machine.",
+    tested: ON_RECORDS,
+    check: Check::Run(lost_with_machine),
+};
+
+fn lost_with_machine(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let host = record.host.as_ref().filter(|_| record.server_is_local)?;
+    let of_role =
+        |role: &str| Some(format!("{role} on {}", host.mounts.get(role)?.facts.get("lost_with_machine")?));
+    let all: Vec<String> = ["data", "wal"].into_iter().filter_map(of_role).collect();
+    (!all.is_empty()).then(|| LOST_WITH_MACHINE.finds(Severity::Note, list(&all, 4)))
+}
