@@ -214,6 +214,9 @@ fn check_database(database: &[Tick]) {
     let accounts = "database.table_bytes[public.pgbench_accounts]";
     assert!(database.iter().any(|tick| tick.values.get(accounts).is_some_and(|bytes| bytes > 2e7)));
     assert!(sum(database, "server.wal_bytes") > 1e5);
+    // At least the segment that is written to.
+    let kept = |tick: &Tick| tick.values.get("server.wal_directory_bytes").copied();
+    assert!(database.iter().filter_map(kept).any(|bytes| bytes >= f64::from(16 << 20)), "{database:?}");
     let commits = sum(database, "database.commits");
     assert!(commits > 100.0, "{commits}");
     assert!(
@@ -499,7 +502,7 @@ fn a_role_without_privileges_sees_what_it_may_and_says_so() {
     assert!(sum(&ticks, "server.wal_bytes") > 1e5, "{ticks:?} {:?}", seen.unavailable());
     let unavailable: Vec<String> =
         seen.unavailable().into_keys().filter(|what| what.starts_with("server.w")).collect();
-    assert_eq!(unavailable, ["server.waiting of other roles"]);
+    assert_eq!(unavailable, ["server.waiting of other roles", "server.wal_directory_bytes"]);
 }
 
 #[test]

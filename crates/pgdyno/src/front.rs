@@ -8,6 +8,7 @@ mod ci_jobs;
 pub(crate) mod cli;
 #[cfg(test)]
 pub(crate) mod documents;
+pub(crate) mod fitting;
 pub(crate) mod foreign;
 pub(crate) mod hiding;
 pub(crate) mod moved;

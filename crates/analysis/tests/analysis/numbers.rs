@@ -161,6 +161,10 @@ fn resources_are_those_of_the_measure() {
     close(used.server_cpu_us_per_transaction, 1.5 * 30.0 * 1e6 / committed);
     close(used.wal_bytes_per_s, 3e6);
     close(used.wal_bytes_per_transaction, 3e6 * 30.0 / committed);
+    close(used.wal_bytes_per_minute, 180e6);
+    // What the server did not count is unknown, and not zero.
+    assert_eq!((used.full_page_images_per_s, used.new_pages_share_per_s), (None, None));
+    assert_eq!(used.wal_directory_bytes_max, None);
     close(used.cache_hit, 0.99);
     close(used.disk_write_bytes_per_s, 8e6);
     close(used.disk_busy, 0.4);

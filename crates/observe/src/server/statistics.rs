@@ -500,6 +500,9 @@ mod tests {
             (170_000, "num_timed", "checkpoints_req"),
             (180_006, "write_bytes", "op_bytes"),
             (180_006, "wal_fpi", "wal_sync"),
+            (90_426, "null::numeric", "pg_stat_file"),
+            (90_624, "pg_stat_file('pg_xlog/' || f, true)", "pg_ls_waldir"),
+            (100_023, "pg_ls_waldir()", "pg_stat_file"),
         ] {
             let text = text(version_num);
             assert!(text.contains(has), "{version_num} {has}");

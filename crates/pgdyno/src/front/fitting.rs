@@ -1,0 +1,71 @@
+//! `--fit`: scales an experiment to this machine, and says what was changed, what is left of its figures and how long it takes.
+
+use anyhow::Result;
+use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
+use model::experiment::Experiment;
+use model::experiment::levels::Levels;
+use model::text::units::{PgVersion, Span};
+
+use crate::front::setup::say_more;
+use crate::job::preview::duration;
+use crate::say;
+
+/// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.
+pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
+    let budget: Span = budget.parse().map_err(|message| anyhow::anyhow!("--fit: {message}"))?;
+    let cache = server::Cache::default_location()?;
+    let wal_directories = experiment.server.wal_directory.iter().flat_map(Levels::all);
+    let of_wal = wal_directories.map(|dir| server::cluster::space::free_bytes(dir));
+    let limits = Limits {
+        n_cpus,
+        memory_bytes: server::settings::defaults::memory_bytes(),
+        free_bytes: server::cluster::space::free_bytes(&cache.clusters_dir())?,
+        wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
+        budget_s: budget.ms as f64 / 1000.0,
+        speed: Speed::measure(&cache.clusters_dir()),
+        fetched: cache.fetched().iter().map(|release| series(release)).collect(),
+    };
+    let fitted = experiment::forecast::fit::fit(experiment, &limits);
+    let changes = &fitted.changes;
+    let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();
+    for (change, told) in changes.iter().zip(&told) {
+        say(&format!("fit: {told} ({})", change.why));
+    }
+    if !told.is_empty() {
+        let scaled = format!("Scaled to the machine and {budget}:\n- {}", told.join("\n- "));
+        say_more(&mut experiment.experiment.description, &scaled);
+    }
+    let figures = figures(&fitted);
+    if !figures.is_empty() {
+        say("fit: figures of the study, and how many levels are left of what each needs:");
+        figures.iter().for_each(|line| say(&format!("fit:   {line}")));
+        say_more(&mut experiment.experiment.description, &format!("Figures:\n- {}", figures.join("\n- ")));
+    }
+    say(&format!("fit: {}", length(&fitted, &limits)));
+    Ok(())
+}
+
+/// The table of figures.
+fn figures(fitted: &Fitted) -> Vec<String> {
+    let line = |row: &Row| format!("{:<7}  {}: {}", row.fate.word(), row.figure, row.left.join("; "));
+    fitted.figures.iter().map(line).collect()
+}
+
+/// How long the fitted experiment takes, with what is done before its first run, against what was asked for.
+fn length(fitted: &Fitted, limits: &Limits) -> String {
+    let asked = duration(limits.budget_s);
+    let takes = duration(fitted.length_s);
+    let over = match (fitted.length_s > limits.budget_s, fitted.usual_s > limits.budget_s) {
+        (false, _) => {
+            return format!("takes about {takes} of the {asked} asked for, with fetching and loading");
+        }
+        (true, false) => "the machine is slower now than usual, because it does other work",
+        (true, true) => "nothing smaller is left of this experiment",
+    };
+    format!("takes about {takes} with fetching and loading, longer than the {asked} asked for: {over}")
+}
+
+/// `15` of `15.4`, `9.6` of `9.6.24`.
+fn series(version: &str) -> String {
+    version.parse().map_or_else(|_| version.to_string(), |version: PgVersion| version.series())
+}
