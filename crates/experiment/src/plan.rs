@@ -4,7 +4,6 @@ pub(crate) mod archive;
 pub mod builtin;
 pub(crate) mod design;
 pub mod expand;
-pub(crate) mod figures;
 pub mod file;
 pub mod inventory;
 pub mod merge;

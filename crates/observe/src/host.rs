@@ -5,7 +5,6 @@ pub(crate) mod cgroup;
 pub mod counters;
 pub(crate) mod device;
 pub(crate) mod disk;
-pub(crate) mod ephemeral;
 pub mod facts;
 pub(crate) mod network;
 pub(crate) mod place;

@@ -85,9 +85,9 @@ const PLANNED_SHARE: f64 = 0.9;
 /// What became of an experiment that was fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
-    /// What was changed.
+    /// Changes, with their reasons.
     pub changes: Vec<Change>,
-    /// What is left of its figures.
+    /// The table of its figures.
     pub figures: Vec<Row>,
     /// How long it takes with all that precedes the first run, seconds; the speed of this machine was measured now.
     pub length_s: f64,

@@ -1,6 +1,7 @@
 //! The ordered runs of an experiment, and the state of each.
 
 pub mod condition;
+pub mod figure;
 
 use std::fmt;
 use std::str::FromStr;

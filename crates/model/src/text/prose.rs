@@ -73,6 +73,16 @@ pub fn bytes(n: f64) -> String {
     unreachable!("the last unit returns")
 }
 
+/// A duration as people say it.
+pub fn duration(s: f64) -> String {
+    let s = s.round() as u64;
+    match s {
+        0..=119 => format!("{s} s"),
+        120..=7199 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} min", s / 3600, s % 3600 / 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,7 @@
 //! Description of the machine, which is recorded with each run. Read once; unreadable facts are left out.
 
+mod ephemeral;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use model::run::host::{HostRecord, MountRecord};
 use procfs::{CpuInfo, FromBufRead, Meminfo};
 
 use crate::host::device::{self, Space};
-use crate::host::{ephemeral, service, stack};
+use crate::host::{service, stack};
 
 /// Describes the machine and the file systems of these directories, keyed by role.
 pub fn record(dirs: &BTreeMap<String, PathBuf>) -> HostRecord {

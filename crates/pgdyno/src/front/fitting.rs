@@ -4,10 +4,10 @@ use anyhow::Result;
 use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
 use model::experiment::Experiment;
 use model::experiment::levels::Levels;
+use model::text::prose::duration;
 use model::text::units::{PgVersion, Span};
 
 use crate::front::setup::say_more;
-use crate::job::preview::duration;
 use crate::say;
 
 /// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.

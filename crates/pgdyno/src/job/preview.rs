@@ -16,6 +16,7 @@ use experiment::site::reach;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::plan::{Plan, RunOrder};
+pub(crate) use model::text::prose::duration;
 use model::text::prose::plural;
 use server::Cache;
 use wire::Conninfo;
@@ -245,16 +246,6 @@ pub(crate) fn order(plan: &Plan) -> String {
     match plan.lanes.len() {
         0 | 1 => order,
         n => format!("{order}, {n} lanes side by side"),
-    }
-}
-
-/// A duration as people say it.
-pub(crate) fn duration(s: f64) -> String {
-    let s = s.round() as u64;
-    match s {
-        0..=119 => format!("{s} s"),
-        120..=7199 => format!("{} min {:02} s", s / 60, s % 60),
-        _ => format!("{} h {:02} min", s / 3600, s % 3600 / 60),
     }
 }
 

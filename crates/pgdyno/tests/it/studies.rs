@@ -58,9 +58,10 @@ fn placeholders_of_a_study_are_refused_and_fitted() {
 fn fit_says_what_is_left_of_each_figure_and_how_long_it_takes() {
     let place = Place::new();
     let fitted = place.run(&["plan", "piops", "--fit=15min", "--set", "server.version=18"]).expect(0);
-    for words in
-        ["fit:   kept     Box plot of throughput over all runs, for each target: target 2 of 2", "fit: takes about "]
-    {
+    for words in [
+        "fit:   kept     Box plot of throughput over all runs, for each target: target 2 of 2",
+        "fit: takes about ",
+    ] {
         assert!(fitted.stderr.contains(words), "{}", fitted.stderr);
     }
     // Nothing that is still the experiment takes half a minute, which is said before anything begins.

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::Experiment;
-use model::experiment::figure::{FigureSection, Need};
+use model::experiment::plan::figure::{FigureSection, Need};
 use model::experiment::selector::{Selector, is_level, names};
 use model::experiment::target::{LABEL, TargetSection};
 
 use crate::plan::design::Dimension;
 use crate::plan::expand;
-use crate::plan::figures::REPEATS;
+use crate::plan::expand::figures::REPEATS;
 
 /// Clients per processor at which throughput peaks at the latest. TPC-B-like transactions in memory peak at 6 to 10 of them with two
 /// processors (docs/studies/m5-metal.md); our convention.
@@ -126,7 +126,7 @@ fn values(targets: &[TargetSection], at: &Selector, label: &str) -> BTreeSet<Str
         .collect()
 }
 
-/// What became of a figure.
+/// State of a figure after `--fit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It has all levels.
@@ -151,9 +151,9 @@ impl Fate {
 /// A row of the table of figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its name.
+    /// Name of the figure.
     pub figure: String,
-    /// What became of it.
+    /// Its state.
     pub fate: Fate,
     /// `clients 4 of 7 (1, 16, 32, 64)`, for each key that it needs.
     pub left: Vec<String>,

@@ -112,7 +112,7 @@ impl Share {
         if !self.again {
             part.run.repeat_disturbed = 0;
         }
-        let repeats = most(Axis::Repeats, crate::plan::figures::REPEATS);
+        let repeats = most(Axis::Repeats, crate::plan::expand::figures::REPEATS);
         part.experiment.repeats = part.experiment.repeats.min(u32::try_from(repeats).unwrap_or(u32::MAX));
         together::thin_clients(&mut part, most(Axis::Clients, together::CLIENTS), |n| {
             wanted(together::CLIENTS, &n.to_string())

@@ -1,7 +1,7 @@
 //! Checks the figures of an experiment: what they need must be there to be kept.
 
 use model::experiment::Experiment;
-use model::experiment::figure::{FigureSection, Need};
+use model::experiment::plan::figure::{FigureSection, Need};
 use model::experiment::selector::{is_level, names};
 
 use crate::plan::design::{self, Dimension};
