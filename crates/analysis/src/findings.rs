@@ -219,6 +219,7 @@ pub const CATALOGUE: &[Rule] = &[
     studies::MERGED,
     studies::CLOSED_LOOP,
     state::DATA_DIFFERS,
+    state::made_under::DATA_OF_ITS_OWN,
     builds::BUILDS_DIFFER,
     comparisons::UNDECLARED_DIFFERENCE,
     server::route::SAME_SERVER,

@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub mod builtin;
+mod creation;
 pub(crate) mod design;
 pub mod expand;
 pub mod file;

@@ -19,6 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use model::experiment::case::{Case, ServerSource};
+use model::experiment::setting;
 use model::run::server::LoadConnections;
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::database::facts;
@@ -81,6 +82,9 @@ pub enum Stage {
     /// An existing server.
     Adopted(Box<Adopted>),
 }
+
+/// Label of a cluster, and fact of a restore: the settings that its data was made under.
+const MADE_UNDER: &str = "made_under";
 
 /// Name of the snapshot of freshly loaded data.
 const LOADED: &str = "loaded";
@@ -307,6 +311,12 @@ impl Stage {
     }
 }
 
+/// The fact of a restore that says which settings of the case its data was made under, if there are any.
+fn made_under(case: &Case) -> Option<(String, String)> {
+    let words = setting::made_under_words(case);
+    (!words.is_empty()).then(|| (MADE_UNDER.to_string(), words))
+}
+
 /// What a cluster was last used for, so that `pgdyno check` finds it.
 fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     let used = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
@@ -321,6 +331,7 @@ fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
         ("scale", case.workload.scale.to_string()),
         ("workload", case.workload.kind.to_string()),
         ("used_unix_ns", used.to_string()),
+        (MADE_UNDER, setting::made_under_words(case)),
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into();

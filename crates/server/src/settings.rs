@@ -1,6 +1,7 @@
 //! Settings (GUCs) as text: turns shares of memory into sizes, and a map into a configuration file.
 
 pub mod defaults;
+pub mod effect;
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! Findings about the state in which runs began: the same data, the requested checkpoints.
 
+pub(super) mod made_under;
 pub(super) mod tables;
 
 use model::experiment::case::Case;
@@ -33,8 +34,11 @@ fn data_differs(context: &StudyContext) -> Option<Finding> {
         data.runs.iter().map(|run| &run.record).filter(|record| record.fingerprint.is_some()).collect();
     let mut worst: Option<(Severity, String, &Case)> = None;
     for (n, record) in records.iter().enumerate() {
-        let first = records[..n].iter().find(|first| same_data(&first.case, &record.case));
-        let Some((severity, how)) = first.and_then(|first| difference(first, record)) else { continue };
+        let before = || records[..n].iter().filter(|first| same_data(&first.case, &record.case));
+        let of_contents = before().next().and_then(|first| contents_difference(first, record));
+        let laid_out_alike = before().find(|first| is_laid_out_alike(first, record));
+        let of_layout = || laid_out_alike.and_then(|first| layout_difference(first, record));
+        let Some((severity, how)) = of_contents.or_else(of_layout) else { continue };
         let severity = if is_restored(&record.case) { severity } else { Severity::Note };
         if worst.as_ref().is_none_or(|(known, ..)| severity > *known) {
             worst = Some((severity, how, &record.case));
@@ -67,7 +71,14 @@ fn same_data(one: &Case, other: &Case) -> bool {
     one.prepare.restore == other.prepare.restore && of(one) == of(other)
 }
 
-fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String)> {
+/// Whether two runs should begin with the same files. Another server may lay out the same rows differently, and print definitions
+/// differently; so may one that had other settings when the data was made.
+fn is_laid_out_alike(first: &RunRecord, record: &RunRecord) -> bool {
+    first.case.server.source == record.case.server.source
+        && made_under::made_under(first) == made_under::made_under(record)
+}
+
+fn contents_difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String)> {
     let (runs, print) = ((first.spec.run, record.spec.run), record.fingerprint.as_ref()?);
     let begun = first.fingerprint.as_ref()?;
     for (table, n) in &record.rows_before {
@@ -77,22 +88,21 @@ fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String
             return Some((Severity::Void, how));
         }
     }
-    if let Some(what) = begun.contents_differ(print) {
-        return Some((
-            Severity::Void,
-            format!("runs {} and {} began with a difference in {what}", runs.0, runs.1),
-        ));
-    }
-    // Another server may lay out the same rows differently, and print definitions differently.
-    let same_server = first.case.server.source == record.case.server.source;
-    if let Some((what, ..)) = begun.definitions_differ(print).next().filter(|_| same_server) {
+    let what = begun.contents_differ(print)?;
+    Some((Severity::Void, format!("runs {} and {} began with a difference in {what}", runs.0, runs.1)))
+}
+
+fn layout_difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String)> {
+    let (runs, print) = ((first.spec.run, record.spec.run), record.fingerprint.as_ref()?);
+    let begun = first.fingerprint.as_ref()?;
+    if let Some((what, ..)) = begun.definitions_differ(print).next() {
         let how = format!(
             "the definition of {what} differs between the beginnings of runs {} and {}",
             runs.0, runs.1
         );
         return Some((Severity::Doubt, how));
     }
-    let (relation, of_first, n) = begun.sizes_differ(print).filter(|_| same_server)?;
+    let (relation, of_first, n) = begun.sizes_differ(print)?;
     let how = format!(
         "`{relation}` had {} when run {} began, {} when run {} did",
         bytes(of_first),

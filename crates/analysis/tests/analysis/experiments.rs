@@ -3,7 +3,7 @@
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use analysis::summary::Study;
-use model::experiment::case::ServerSource;
+use model::experiment::case::{Case, ServerSource};
 use model::experiment::origin::Origin;
 use model::experiment::plan::{RunOrder, RunState, StateLine};
 use model::experiment::target::TargetSpec;
@@ -13,7 +13,7 @@ use model::run::fingerprint::{Fingerprint, RelationPrint};
 use model::telemetry::event::EventKind;
 
 use crate::capacity::{find_a_rate, find_no_rate};
-use crate::disturbances::setting;
+use crate::disturbances::{restore_says, setting};
 use crate::quiet::{self, event, set_committed, tps};
 use crate::tpcc;
 
@@ -117,6 +117,18 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         begin_with(data, &[100, 101, 102], &[8192, 8192, 8192]);
         data.runs.iter_mut().for_each(|run| run.record.case.prepare.restore = false);
     }),
+    (
+        "own-data",
+        Severity::Note,
+        "data made under default_toast_compression = lz4 (case 2), default_toast_compression = pglz (case 1)",
+        |data| compress(data, true),
+    ),
+    (
+        "own-data",
+        Severity::Doubt,
+        "nothing records that the data of case 1 was made under its `default_toast_compression = pglz`",
+        |data| compress(data, false),
+    ),
     ("builds-differ", Severity::Doubt, "18.1: gcc (GCC) 12.2.0 -O2", |data| {
         for (run, (compiler, flags)) in
             data.runs.iter_mut().zip([("12.2.0", "-O2 -g"), ("7.5.0", "-Os"), ("12.2.0", "-O2")])
@@ -127,6 +139,28 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         }
     }),
 ];
+
+/// Two cases differ in what compresses long values; restores say so if `is_recorded`.
+fn compress(data: &mut ExperimentData, is_recorded: bool) {
+    for (n, run) in data.runs.iter_mut().enumerate() {
+        let (id, word) = if n == 0 { (1, "pglz") } else { (2, "lz4") };
+        run.record.case.id = id;
+        setting_of_case(&mut run.record.case, "default_toast_compression", word);
+        if is_recorded {
+            restore_says(run, "made_under", &format!("default_toast_compression = {word}"));
+        } else {
+            restore_says(run, "method", "copy");
+        }
+    }
+    data.plan.cases.push(quiet::case(2));
+    for (case, word) in data.plan.cases.iter_mut().zip(["pglz", "lz4"]) {
+        setting_of_case(case, "default_toast_compression", word);
+    }
+}
+
+fn setting_of_case(case: &mut Case, name: &str, value: &str) {
+    case.server.settings.insert(name.to_string(), value.to_string());
+}
 
 /// The runs' servers have executables of these hashes, each a letter over and over.
 pub(crate) fn built_as(data: &mut ExperimentData, letters: [&str; 3]) {

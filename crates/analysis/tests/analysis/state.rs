@@ -48,3 +48,19 @@ fn a_lost_page_cache_is_forgiven_if_the_data_was_read_again() {
     };
     assert_eq!([of(true, false), of(false, true), of(false, false)], [0, 0, 1]);
 }
+
+#[test]
+fn data_that_is_made_under_other_settings_may_have_other_sizes_but_no_other_rows() {
+    let of = |rows: [u64; 3], sizes: [u64; 3]| {
+        let mut data = quiet_experiment();
+        begin_with(&mut data, &rows, &sizes);
+        for (run, word) in data.runs.iter_mut().zip(["pglz", "lz4", "lz4"]) {
+            restore_says(run, "made_under", &format!("default_toast_compression = {word}"));
+        }
+        let findings = study(&data).findings;
+        findings.into_iter().find(|finding| finding.id == "data-differs").map(|finding| finding.severity)
+    };
+    assert_eq!(of([100; 3], [8192, 16384, 16384]), None);
+    assert_eq!(of([100; 3], [8192, 16384, 8192]), Some(Severity::Doubt), "within one data");
+    assert_eq!(of([100, 101, 101], [8192; 3]), Some(Severity::Void));
+}

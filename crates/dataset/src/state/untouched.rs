@@ -1,22 +1,26 @@
 //! Whether data is still as a load left it, so that a run may begin with it instead of loading it again.
 //!
-//! Two proofs, both noted in the load marker. The **state** is a digest of what every write and every change of a
+//! Three proofs, all noted in the load marker. The **state** is a digest of what every write and every change of a
 //! definition alters at once: files and their sizes, columns, indexes, constraints, triggers, rules, policies, privileges.
 //! The **rows** are those that the server's statistics count as inserted, with none updated or deleted; they also show
-//! writes that fit into existing pages. Where either is unknown, the data counts as touched.
+//! writes that fit into existing pages. The **settings** are a digest of the values that the server has for all settings that can change
+//! what is stored: data made under others is other data. Where one of them is unknown, the data counts as touched.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use model::experiment::script::CaseData;
+use model::experiment::setting;
 use sha2::{Digest, Sha256};
 use wire::quote_literal;
 use wire::session::Session;
 use workload::{Marker, Schema};
 
-/// Keys of the two proofs in a marker.
-pub(crate) const KEYS: [&str; 2] = [ROWS, STATE];
+/// Keys of the proofs in a marker.
+pub(crate) const KEYS: [&str; 3] = [ROWS, STATE, SETTINGS];
 const ROWS: &str = "rows";
 const STATE: &str = "state_digest";
+const SETTINGS: &str = "settings_digest";
 
 /// The digest of the state in which a load left its tables, as their marker has it.
 pub fn fingerprint(marker: &Marker) -> Option<&str> {
@@ -36,7 +40,9 @@ pub(crate) fn proofs(
     n_rows: u64,
 ) -> Result<BTreeMap<String, String>> {
     let state = digest(session, schema, tables)?;
-    Ok([(ROWS, n_rows.to_string()), (STATE, state)].map(|(key, value)| (key.to_string(), value)).into())
+    let settings = settings_digest(session, &CaseData::Tpcb)?;
+    let proofs = [(ROWS, n_rows.to_string()), (STATE, state), (SETTINGS, settings)];
+    Ok(proofs.map(|(key, value)| (key.to_string(), value)).into())
 }
 
 /// Whether the tables, partitions included, are as the load left them that wrote `marker`.
@@ -50,11 +56,33 @@ pub fn is_untouched(
     marker: &Marker,
 ) -> Result<bool> {
     let proof = |key: &str| marker.extra.get(key).map(String::as_str);
-    let (Some(rows), Some(state)) = (proof(ROWS), proof(STATE)) else { return Ok(false) };
+    let (Some(rows), Some(state), Some(settings)) = (proof(ROWS), proof(STATE), proof(SETTINGS)) else {
+        return Ok(false);
+    };
+    if settings_digest(session, &CaseData::Tpcb)? != settings {
+        return Ok(false);
+    }
     if written(session, schema, tables)? != [rows, "0", "0"] {
         return Ok(false);
     }
     Ok(digest(session, schema, tables)? == state)
+}
+
+/// A digest of the values that new sessions of the user find in this database for the settings that can change data of this kind when it
+/// is made; those that the server does not show to this user are not among them. `RESET` would restore these values, whatever
+/// this session has set.
+///
+/// # Errors
+/// When the server fails.
+pub fn settings_digest(session: &mut Session, data: &CaseData) -> Result<String> {
+    let rows = session.query(
+        "select name, reset_val from pg_catalog.pg_settings where context <> 'internal' order by name collate \"C\"",
+    )?;
+    let makes_data = |row: &&Vec<Option<String>>| {
+        row.first().and_then(Option::as_deref).is_some_and(|name| setting::makes_data(name, data))
+    };
+    let texts = rows.rows.iter().filter(makes_data).flatten();
+    Ok(short_digest(texts.map(|value| value.as_deref().unwrap_or("-"))))
 }
 
 /// Rows inserted, updated and deleted since the tables were created, as the server's statistics count them.

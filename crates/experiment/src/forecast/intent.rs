@@ -9,6 +9,7 @@ use dataset::kind::Dataset;
 use dataset::session::{self, limit};
 use dataset::state::Home;
 use model::experiment::RestoreBy;
+use model::experiment::setting;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
@@ -18,7 +19,7 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::{Schema, Signature};
 
-use crate::site::keys::data_words;
+use crate::site::keys::contents_words;
 use crate::site::settings;
 use crate::stage::{copies, loaded_before};
 
@@ -107,7 +108,12 @@ impl Intent {
         let is_archive = loading.iter().any(|case| copies::is_archive(&case.workload));
         let copies = (n_runs > 1 && may_copy || is_archive) && !is_refused(session);
         let before = match loading.first() {
-            Some(first) if first.prepare.restore_by != RestoreBy::Load && !leave.replace => {
+            // The server does not have its settings yet.
+            Some(first)
+                if first.prepare.restore_by != RestoreBy::Load
+                    && !leave.replace
+                    && setting::made_under(first).is_empty() =>
+            {
                 loaded_before::find(session, &first.workload)?
             }
             _ => None,
@@ -120,7 +126,7 @@ impl Intent {
         };
         let what = match tables.is_empty() || is_archive {
             true => {
-                let files: BTreeSet<String> = loading.iter().map(|case| data_words(&case.workload)).collect();
+                let files: BTreeSet<String> = loading.iter().map(|case| contents_words(&case.workload)).collect();
                 let files = files.into_iter().collect::<Vec<_>>().join(", ");
                 match is_archive {
                     true => format!("restores {files} into {place}"),

@@ -29,7 +29,7 @@ use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
 use crate::plan::targets::labels::Labels;
 use crate::plan::targets::lanes;
-use crate::plan::{title, windows};
+use crate::plan::{creation, title, windows};
 use crate::site::keys::StageKey;
 use crate::site::lanes::server_host::ServerHost;
 use crate::site::wal;
@@ -44,8 +44,10 @@ pub struct Resources {
     pub memory_bytes: Option<u64>,
     /// Scales of complete data that pgdyno loaded earlier on the server by URL.
     pub data_scale: BTreeMap<Dataset, u32>,
-    /// Scale of TPC-B-like tables there that pgdyno did not load.
-    pub foreign_scale: Option<u32>,
+    /// Scales of tables there that pgdyno did not load.
+    pub foreign_scale: BTreeMap<Dataset, u32>,
+    /// Scales of the data that pgdyno's own servers have kept from earlier runs, those used last.
+    pub kept_scale: BTreeMap<Dataset, u32>,
     /// Processors of the driver's machine.
     pub n_cpus: u32,
     /// The server by URL as libpq keywords without the password, if the experiment names one.
@@ -92,6 +94,7 @@ fn plan_unless(experiment: &Experiment, site: &Resources, problems: &mut Problem
     let baseline = problems.take(baseline);
     let repeat_disturbed = problems.take(windows::repeat_disturbed(&experiment.run));
     let mut cases = cases(&grid, &combinations, experiment, site, problems)?;
+    creation::check(&cases, problems);
     let follow = threads_follow_clients(&cases);
     if follow {
         cases.iter_mut().for_each(|case| drop(case.levels.remove(THREADS)));

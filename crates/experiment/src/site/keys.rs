@@ -7,6 +7,7 @@ use anyhow::Result;
 use dataset::kind::{DataSource, Dataset};
 use dataset::layout;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
+use model::experiment::setting;
 use server::cluster::workspace::ClusterKey;
 use server::{Binaries, Cache};
 
@@ -30,7 +31,7 @@ impl StageKey {
             wal_directory: case.server.wal_directory.clone(),
             data_checksums: case.server.data_checksums,
             directory: directory(case).map(Path::to_path_buf),
-            data: data_key(&case.workload),
+            data: data_key(case),
         }
     }
 }
@@ -67,7 +68,7 @@ pub(crate) fn directory(case: &Case) -> Option<&Path> {
 
 /// Key of a cluster; the same request finds the same cluster again.
 pub(crate) fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
-    let mut parts = data_key(&case.workload);
+    let mut parts = data_key(case);
     if let Some(wal) = &case.server.wal_directory {
         parts.insert("wal_directory".to_string(), wal.display().to_string());
     }
@@ -89,8 +90,16 @@ pub(crate) fn key_of_twin(mut key: ClusterKey) -> ClusterKey {
     key
 }
 
-/// Key that distinguishes the data of one workload from that of another.
-pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+/// Key that distinguishes the data of one case from that of another: what it is, and the settings that it is made under.
+pub(crate) fn data_key(case: &Case) -> BTreeMap<String, String> {
+    let mut key = contents_key(&case.workload);
+    let made_under = setting::made_under(case).into_iter();
+    key.extend(made_under.map(|(name, value)| (format!("setting {name}"), value)));
+    key
+}
+
+/// Key that distinguishes what data is of one workload from that of another.
+pub(crate) fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
     let source = DataSource::of(&workload.data);
     let parts = match source {
@@ -122,8 +131,17 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     key
 }
 
+/// Description of the data of a case, with the settings that it is made under.
+pub fn data_words(case: &Case) -> String {
+    let contents = contents_words(&case.workload);
+    match setting::made_under_words(case) {
+        words if words.is_empty() => contents,
+        words => format!("{contents} with {words}"),
+    }
+}
+
 /// Description of the data.
-pub fn data_words(workload: &WorkloadSpec) -> String {
+pub fn contents_words(workload: &WorkloadSpec) -> String {
     match DataSource::of(&workload.data) {
         DataSource::Loaded(_) => layout::describe(workload),
         DataSource::Existing => "the database as it is".to_string(),

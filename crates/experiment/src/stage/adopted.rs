@@ -39,8 +39,8 @@ pub struct Glance {
     pub is_local: bool,
     /// Scales of complete data that pgdyno loaded.
     pub data_scale: BTreeMap<Dataset, u32>,
-    /// Scale of TPC-B-like tables that pgdyno did not load.
-    pub foreign_scale: Option<u32>,
+    /// Scales of tables that pgdyno did not load.
+    pub foreign_scale: BTreeMap<Dataset, u32>,
 }
 
 /// The mark of complete data that pgdyno loaded; none also if it cannot be read.
@@ -57,15 +57,17 @@ pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBoo
     // Without a schema there is no data yet; that this is wrong is reported when it matters.
     let schema = schema::find(&mut session, asked).ok();
     let mut data_scale = BTreeMap::new();
-    let mut foreign_scale = None;
+    let mut foreign_scale = BTreeMap::new();
     if let Some(schema) = &schema {
         for dataset in Dataset::ALL {
             if let Some(marker) = complete(&mut session, dataset, schema) {
                 data_scale.insert(dataset, marker.scale);
+            } else if let Ok(DataState::Foreign { scale: Some(scale), .. }) =
+                state::inspect(&mut session, dataset, schema)
+                && scale > 0
+            {
+                foreign_scale.insert(dataset, scale);
             }
-        }
-        if let Ok(DataState::Foreign { scale, .. }) = state::inspect(&mut session, Dataset::Tpcb, schema) {
-            foreign_scale = scale.filter(|scale| *scale > 0);
         }
     }
     Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Error, Result, bail};
 use dataset::state::Home;
 use model::experiment::RestoreBy;
-use model::experiment::case::WorkloadSpec;
+use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use server::database::template::{self, Changed, Displaced, Doors, Loaded, Templates};
@@ -224,9 +224,9 @@ pub(crate) fn is_archive(workload: &WorkloadSpec) -> bool {
     matches!(workload.data, CaseData::Archive(_))
 }
 
-/// A line of text that distinguishes the data of one workload from that of another.
-pub fn data_name(workload: &WorkloadSpec) -> String {
-    let parts = data_key(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
+/// A line of text that distinguishes the data of one case from that of another.
+pub fn data_name(case: &Case) -> String {
+    let parts = data_key(case).into_iter().map(|(name, value)| format!("{name}={value}"));
     parts.collect::<Vec<_>>().join(" ")
 }
 
@@ -234,7 +234,7 @@ pub fn data_name(workload: &WorkloadSpec) -> String {
 pub fn runs_by_data(plan: &Plan) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for case in plan.runs.iter().filter_map(|run| plan.case(run.case)) {
-        *counts.entry(data_name(&case.workload)).or_default() += 1;
+        *counts.entry(data_name(case)).or_default() += 1;
     }
     counts
 }

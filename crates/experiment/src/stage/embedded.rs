@@ -7,14 +7,16 @@ use dataset::kind::DataSource;
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
 use model::experiment::case::{Case, ServerSpec, Tls};
+use model::experiment::setting;
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
 use server::running::numa::Binding;
 use server::running::restorer::Restorer;
+use server::settings::effect;
 use server::{Binaries, Cluster, InitOptions, Listen, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
-use super::{LOADED, Site, data_words, labels, workspace_of};
+use super::{LOADED, MADE_UNDER, Site, data_words, labels, made_under, workspace_of};
 use crate::site::progress::{Progress, Watch};
 use crate::site::{phase_limit, wal};
 use crate::stage::disk::{self, Adding, WalNeeds};
@@ -22,7 +24,7 @@ use crate::stage::os::ReservedPages;
 use crate::stage::{os, own_data};
 
 /// Label of a cluster whose data was loaded completely.
-const IS_LOADED: &str = "loaded";
+pub(super) const IS_LOADED: &str = "loaded";
 
 /// Label with the experiment that used the cluster last, if its servers take turns on disk ([`Site::in_turn`]).
 const IN_TURN: &str = "experiment";
@@ -82,12 +84,18 @@ impl Embedded {
         let claim = workspace.claim(&key)?;
         disk::make_room(case, &claim, site, watch)?;
         let mut cluster = claim.cluster(&binaries, &options(case))?;
-        let is_loaded = cluster.facts.labels.contains_key(IS_LOADED);
-        let has_snapshot = cluster.has_snapshot(LOADED);
+        let made_under = cluster.facts.labels.get(MADE_UNDER);
+        let is_known = made_under == Some(&setting::made_under_words(case));
+        if !is_known && cluster.has_snapshot(LOADED) {
+            let why = "an older pgdyno loaded the data, and did not record under which settings: it is loaded again";
+            watch(Progress::Note(why.to_string()));
+        }
+        let is_loaded = is_known && cluster.facts.labels.contains_key(IS_LOADED);
+        let has_snapshot = is_known && cluster.has_snapshot(LOADED);
         let may_have_aged = !case.prepare.restore && has_aged_elsewhere(&cluster.facts.labels, site.in_turn);
         // Without a snapshot, runs may have changed the data.
         if has_snapshot || (is_loaded && !case.prepare.restore && !may_have_aged) {
-            watch(Progress::Step(format!("using the data of {} loaded before", data_words(&case.workload))));
+            watch(Progress::Step(format!("using the data of {} loaded before", data_words(case))));
             if may_have_aged {
                 cluster.restore(LOADED)?;
             }
@@ -157,6 +165,8 @@ impl Embedded {
         match DataSource::of(&case.workload.data) {
             DataSource::Existing => {}
             DataSource::Loaded(_) => {
+                // Before hours of loading.
+                self.expect_in_effect(case, site)?;
                 schema::make(&mut session, case.workload.schema.as_deref())?;
                 site.load(&mut session, &conninfo, &case.workload, watch)?;
             }
@@ -208,6 +218,7 @@ impl Embedded {
         }
         self.stop(StopMode::Immediate)?;
         let mut detail = self.put_data_back(case, site, watch)?;
+        detail.extend(made_under(case));
         self.label(case, site)?;
         let mut settings = self.settings_of(case, site, Adding::Growth)?;
         settings.extend(wal::settings(case.wal, case.window));
@@ -219,6 +230,7 @@ impl Embedded {
         let options = StartOptions { settings, binding, groups, listen, ..StartOptions::default() };
         let reserved = (applied.pages.as_ref(), applied.page_cache_lost_bytes);
         detail.extend(self.start_with_pages(case, site, &options, reserved)?);
+        self.expect_in_effect(case, site)?;
         if case.prepare.restore {
             self.expect_whole(case, site)?;
         }
@@ -279,6 +291,16 @@ impl Embedded {
     pub(super) fn retire(mut self) -> Result<()> {
         self.stop(StopMode::Fast)?;
         if self.was_loaded_before { Ok(()) } else { self.claim.clear() }
+    }
+
+    /// Checks the settings of the case that the server took at its start without looking at its catalogs.
+    fn expect_in_effect(&self, case: &Case, site: &Site) -> Result<()> {
+        let chosen = &case.server.settings;
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        effect::expect(&mut session::open(&self.conninfo()?, site.stop)?, chosen)
+            .context("server.settings")
     }
 
     /// Checks that the restored data matches its key.

@@ -12,6 +12,8 @@ use server::{Binaries, Cache, Cluster, Server};
 
 use dataset::kind::Dataset;
 
+use crate::stage::embedded::IS_LOADED;
+
 /// Label with the name of a cluster's dataset. Clusters from before this label was introduced have none.
 const DATA: &str = "data";
 /// Label with the schema of a cluster's tables, if one was named.
@@ -76,6 +78,37 @@ fn data_of(labels: &BTreeMap<String, String>) -> Option<Dataset> {
     }
 }
 
+/// The scale of each dataset in the kept clusters of these servers, that of the cluster used last; without any source, of all clusters.
+///
+/// # Errors
+/// When the cache cannot be read.
+pub fn scales(cache: &Cache, sources: &[ServerSource]) -> Result<BTreeMap<Dataset, u32>> {
+    if !cache.clusters_dir().is_dir() {
+        return Ok(BTreeMap::new());
+    }
+    let entries = Workspace::in_cache(cache)?.list()?;
+    let labels: Vec<BTreeMap<String, String>> =
+        entries.into_iter().filter_map(|entry| Some(entry.facts?.labels)).collect();
+    Ok(scales_in(labels, sources))
+}
+
+fn scales_in(mut all: Vec<BTreeMap<String, String>>, sources: &[ServerSource]) -> BTreeMap<Dataset, u32> {
+    let fits = |labels: &BTreeMap<String, String>| {
+        let of = |source| Wanted { source: Some(source), ..Wanted::default() };
+        labels.contains_key(IS_LOADED)
+            && (sources.is_empty() || sources.iter().any(|source| of(source).fits(labels)))
+    };
+    all.retain(fits);
+    all.sort_by_key(used);
+    let scale = |labels: &BTreeMap<String, String>| Some((data_of(labels)?, labels.get("scale")?.parse().ok()?));
+    all.iter().filter_map(scale).collect()
+}
+
+/// When a cluster was used last.
+fn used(labels: &BTreeMap<String, String>) -> Option<u128> {
+    labels.get("used_unix_ns")?.parse().ok()
+}
+
 impl Kept {
     /// The cluster used last that matches.
     ///
@@ -83,7 +116,6 @@ impl Kept {
     /// When there is none, or another process uses it.
     pub fn latest(cache: &Cache, wanted: Wanted) -> Result<Kept> {
         let workspace = Workspace::in_cache(cache)?;
-        let used = |labels: &BTreeMap<String, String>| labels.get("used_unix_ns")?.parse::<u128>().ok();
         let entry = workspace
             .list()?
             .into_iter()
@@ -162,6 +194,39 @@ mod tests {
         check(tpcb, "scale=2 workload=tpcb-select", true);
         check(tproc_c, "scale=2 workload=tproc-c", true);
         check(tpcb, "scale=2 workload=tpcc", false);
+    }
+
+    #[test]
+    fn the_scale_that_is_kept_is_that_of_the_data_used_last() {
+        let labels = |version: &str, data: &str, scale: &str, used: &str| -> BTreeMap<String, String> {
+            [
+                ("version", version),
+                ("data", data),
+                ("scale", scale),
+                ("used_unix_ns", used),
+                (IS_LOADED, "yes"),
+            ]
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .into()
+        };
+        let mut unfinished = labels("18", "tpcb", "9", "90");
+        unfinished.remove(IS_LOADED);
+        let all = vec![
+            labels("18", "tpcb", "7", "20"),
+            labels("18", "tpcb", "3", "100"),
+            labels("15", "tpcb", "4", "200"),
+            labels("18", "own", "5", "300"),
+            labels("18", "tpcc", "2", "1"),
+            unfinished,
+        ];
+        let of = |version: &str| vec![ServerSource::Version(version.parse().unwrap())];
+        let check = |sources: &[ServerSource], expected: &[(Dataset, u32)]| {
+            assert_eq!(scales_in(all.clone(), sources), expected.iter().copied().collect(), "{sources:?}");
+        };
+        check(&of("18"), &[(Dataset::Tpcb, 3), (Dataset::Tpcc, 2)]);
+        check(&of("15"), &[(Dataset::Tpcb, 4)]);
+        check(&[], &[(Dataset::Tpcb, 4), (Dataset::Tpcc, 2)]);
+        check(&of("12"), &[]);
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! `pgdyno plan`: what `run` would do.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use experiment::forecast::outlook::Outlook;
-use experiment::site::keys::data_words;
+use experiment::site::keys::contents_words;
 use experiment::stage::disk::Peak;
 use model::experiment::case::{Case, Tls, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::hooks::Hook;
 use model::experiment::plan::{Plan, RunOrder};
 use model::experiment::script::CaseData;
+use model::experiment::setting;
 use model::load::Window;
 use model::load::capacity::Probing;
 use model::text::columns;
@@ -186,6 +188,7 @@ fn lanes(out: &mut String, plan: &Plan) -> Result<()> {
 fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
     let outlook = outlook(plan);
     time(out, plan, &outlook)?;
+    creation(out, plan)?;
     disk(out, peak, &outlook)?;
     network(out, plan)?;
     if plan.servers_at_a_time.is_some() {
@@ -296,6 +299,19 @@ fn network(out: &mut String, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// Says that data is made more than once because of settings that act where it is made.
+fn creation(out: &mut String, plan: &Plan) -> Result<()> {
+    let is_made = |case: &&Case| case.server.source.is_embedded() || case.prepare.restore;
+    let made: BTreeSet<String> =
+        plan.cases.iter().filter(is_made).map(setting::made_under_words).collect();
+    if made.len() > 1 {
+        let words = |words: &String| if words.is_empty() { "none" } else { words }.to_string();
+        let all: Vec<String> = made.iter().map(words).collect();
+        writeln!(out, "data    made {} times, under {}", made.len(), all.join("; "))?;
+    }
+    Ok(())
+}
+
 fn disk(out: &mut String, peak: Option<&Peak>, outlook: &Outlook) -> Result<()> {
     for demand in peak.iter().flat_map(|peak| &peak.demands) {
         writeln!(out, "disk    {}", demand.words())?;
@@ -379,7 +395,7 @@ fn data(workload: &WorkloadSpec) -> String {
         CaseData::Tpcb => "TPC-B-like tables, loaded by pgdyno".to_string(),
         CaseData::Tpcc | CaseData::TprocC => "TPC-C tables, loaded by pgdyno".to_string(),
         CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
-        CaseData::Files(_) => format!("created by these files: {}", data_words(workload)),
+        CaseData::Files(_) => format!("created by these files: {}", contents_words(workload)),
         CaseData::Archive(archive) => archive.words(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use dataset::kind::Dataset;
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::{self, Origin};
@@ -11,9 +12,10 @@ use experiment::plan::targets::lanes;
 use experiment::plan::{inventory, question};
 use experiment::site::lanes::server_host::ServerHost;
 use experiment::stage::adopted::{self, Glance};
+use experiment::stage::kept_clusters;
 use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
-use model::experiment::case::WorkloadKind;
+use model::experiment::case::{ServerSource, WorkloadKind};
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::plan::Plan;
@@ -231,11 +233,27 @@ fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Resourc
     let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
     Ok(Resources {
         memory_bytes: is_here.then(server::settings::defaults::memory_bytes),
-        foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
+        kept_scale: kept_scale(experiment, conninfo)?,
+        foreign_scale: glance.as_ref().map(|glance| glance.foreign_scale.clone()).unwrap_or_default(),
         data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         url_keywords: conninfo.map(Conninfo::keywords),
         ..Resources::default()
     })
+}
+
+/// Scales of the data that our own servers have kept, if a case measures it as it is.
+fn kept_scale(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<BTreeMap<Dataset, u32>> {
+    let is_as_it_is = experiment.prepare.restore.all().contains(&false);
+    if conninfo.is_some() || !is_as_it_is || !experiment.workload.scale.all().contains(&Scale::Fit) {
+        return Ok(BTreeMap::new());
+    }
+    let server = &experiment.server;
+    let versions = server.version.iter().flat_map(|versions| versions.all());
+    let versions = versions.map(|version| ServerSource::of_version(version.clone()));
+    let dirs = server.bin_dir.iter().flat_map(|dirs| dirs.all());
+    let sources: Vec<ServerSource> =
+        versions.chain(dirs.map(|dir| ServerSource::BinDir(dir.clone()))).collect();
+    kept_clusters::scales(&server::Cache::default_location()?, &sources)
 }
 
 /// The label `memory` of a target in bytes.

@@ -19,6 +19,7 @@ mod compare;
 mod consent;
 mod counters;
 mod course;
+mod creation;
 mod doctor;
 mod drivers;
 mod embedded;

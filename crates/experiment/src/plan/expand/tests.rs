@@ -8,7 +8,6 @@ fn site() -> Resources {
     Resources {
         memory_bytes: Some(24 << 30),
         data_scale: BTreeMap::new(),
-        foreign_scale: None,
         n_cpus: 2,
         url_keywords: None,
         now_unix_ns: 1,
@@ -96,6 +95,26 @@ fn a_remote_machine_has_no_memory_to_scale_by() {
     assert_eq!(scale("[workload]\nscale = 7", Some(3)), Ok(7));
     let message = scale("[workload]\nscale = \"3x RAM\"", Some(3)).unwrap_err();
     assert!(message.contains("`3x RAM` needs the memory of the server's machine"), "{message}");
+}
+
+#[test]
+fn data_that_is_measured_as_it_is_decides_its_scale() {
+    let (foreign, kept) = ([(Dataset::Tpcb, 3)].into(), [(Dataset::Tpcb, 5), (Dataset::Tpcc, 4)].into());
+    let here = Resources { kept_scale: kept, ..site() };
+    let url_keywords = Some([("host".to_string(), "h".to_string())].into());
+    let by_url = Resources { foreign_scale: foreign, url_keywords, ..site() };
+    let check = |text: &str, site: &Resources, expected: u32| {
+        let server = if site.url_keywords.is_some() { "[server]\nurl = \"host=h\"\n" } else { "" };
+        let plan = plan_at(&format!("{server}{text}"), site).unwrap();
+        assert_eq!(plan.cases[0].workload.scale, expected, "{text}");
+    };
+    let as_it_is = "[prepare]\nrestore = false\n";
+    check(as_it_is, &by_url, 3);
+    check(as_it_is, &here, 5);
+    check(&format!("{as_it_is}[workload]\nkind = \"tpcc\"\n"), &here, 4);
+    check(&format!("{as_it_is}[workload]\nscale = 7\n"), &here, 7);
+    check("", &here, 20);
+    check("", &by_url, 20);
 }
 
 #[test]

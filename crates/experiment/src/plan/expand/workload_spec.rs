@@ -51,7 +51,7 @@ pub(super) fn workload_spec(
     let scale = scale.and_then(|scale| {
         problems.take(match Dataset::of(&data) {
             Some(_) if matches!(data, CaseData::Archive(_)) => archive_scale(scale),
-            Some(dataset) => resolve_scale(scale, dataset, most_clients, site),
+            Some(dataset) => resolve_scale(scale, dataset, most_clients, values["prepare.restore"] == "false", site),
             None => own_scale(scale, &data, site),
         })
     });
@@ -188,7 +188,8 @@ fn own_scale(scale: Scale, data: &CaseData, site: &Resources) -> Result<u32, Str
     match scale {
         Scale::Units(units) => Ok(units),
         Scale::Fit if *data == CaseData::None => {
-            Ok(site.data_scale.get(&Dataset::Tpcb).copied().or(site.foreign_scale).unwrap_or(1))
+            let scale = site.data_scale.get(&Dataset::Tpcb).or(site.foreign_scale.get(&Dataset::Tpcb));
+            Ok(scale.copied().unwrap_or(1))
         }
         Scale::Fit => Ok(1),
         Scale::TimesRam(_) => Err(format!(
@@ -247,15 +248,25 @@ fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, Stri
     Ok(spec)
 }
 
-/// Scale units for a rule. `fit`: the existing data, if pgdyno loaded it; else as much as the dataset has by default for
+/// Scale units for a rule. `fit`: the existing data, if pgdyno loaded it or it is measured as it is; else as much as the dataset has by default for
 /// so many clients, at most an eighth of memory.
-fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Resources) -> Result<u32, String> {
+fn resolve_scale(
+    scale: Scale,
+    dataset: Dataset,
+    most_clients: u32,
+    is_as_it_is: bool,
+    site: &Resources,
+) -> Result<u32, String> {
+    let as_it_is = || {
+        let known = site.foreign_scale.get(&dataset).or(site.kept_scale.get(&dataset));
+        known.filter(|_| is_as_it_is)
+    };
     let unit_bytes = dataset.estimated_bytes(1).max(1);
     let FitScale { per_client, least } = dataset.fit_scale();
     match (scale, site.memory_bytes) {
         (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),
         (Scale::Units(units), _) => Ok(units),
-        (Scale::Fit, memory_bytes) => Ok(site.data_scale.get(&dataset).copied().unwrap_or_else(|| {
+        (Scale::Fit, memory_bytes) => Ok(site.data_scale.get(&dataset).or_else(as_it_is).copied().unwrap_or_else(|| {
             let most = memory_bytes.map_or(u64::MAX, |bytes| (bytes / 8 / unit_bytes).max(1));
             u64::from(most_clients).saturating_mul(per_client).max(least).min(most) as u32
         })),

@@ -81,7 +81,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
             "{} {:?} {}",
             case.prepare.restore,
             case.workload.kind,
-            copies::data_name(&case.workload)
+            copies::data_name(case)
         );
         if seen.contains(&data) {
             continue;
@@ -98,7 +98,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     }
     let is_archive = |case: &&Case| copies::is_archive(&case.workload);
     let loaded = cases.iter().filter(|case| case.workload.data != CaseData::None);
-    let data: BTreeSet<String> = loaded.map(|case| copies::data_name(&case.workload)).collect();
+    let data: BTreeSet<String> = loaded.map(|case| copies::data_name(case)).collect();
     if data.len() > 1 && cases.iter().any(is_archive) {
         found.say(
             "workload.restore_from restores into an empty database: give each archive, and other data, a database of its own".into(),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use dataset::kind::Dataset;
 use dataset::session::{self, lock};
+use dataset::state::untouched::settings_digest;
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -18,7 +19,7 @@ use super::{Adopted, Detail};
 use crate::site::progress::{Progress, Watch};
 use crate::site::{Site, phase_limit};
 use crate::stage::copies::{self, Wish};
-use crate::stage::{loaded_before, own_data};
+use crate::stage::{loaded_before, made_under, own_data};
 
 impl Adopted {
     /// Restores by copying a template if one is possible and serves more than one run, else by loading.
@@ -29,18 +30,19 @@ impl Adopted {
         site: &Site,
         watch: &mut Watch,
     ) -> Result<Detail> {
-        let key = copies::data_name(&case.workload);
+        let planned = copies::data_name(case);
         let wish = Wish {
             by: case.prepare.restore_by,
-            n_runs: site.runs_by_data.get(&key).copied().unwrap_or(1),
+            n_runs: site.runs_by_data.get(&planned).copied().unwrap_or(1),
             is_pooled: self.facts.is_pooled,
             may_replace: site.replace_databases.contains(&self.conninfo.dbname),
             is_archive: copies::is_archive(&case.workload),
         };
+        let key = template_key(&mut session, case)?;
         if wish.by != RestoreBy::Load {
             self.copies.look(&wish, &mut session, &self.conninfo, site, watch)?;
         }
-        let mut detail = Detail::new();
+        let mut detail: Detail = made_under(case).into_iter().collect();
         let is_kept = self.copies.wanted(&wish).is_some_and(|templates| templates.has(&key));
         if !is_kept {
             detail.extend(self.expect_unchanged(&wish, site)?);
@@ -236,4 +238,14 @@ impl Adopted {
         self.holder = Some(holder);
         Ok(())
     }
+}
+
+/// What a template is a copy of: the data of the case, made under the settings that the server has now, whoever has set them. An archive is
+/// restored once.
+fn template_key(session: &mut Session, case: &Case) -> Result<String> {
+    let name = copies::data_name(case);
+    if copies::is_archive(&case.workload) {
+        return Ok(name);
+    }
+    Ok(format!("{name} settings={}", settings_digest(session, &case.workload.data)?))
 }

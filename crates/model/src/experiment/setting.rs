@@ -1,0 +1,155 @@
+//! What settings (GUCs) can change of data that is made while they are in effect: the table is in [`table`], this is how it is read.
+//!
+//! Data that is made under one value of such a setting is no data for another value. A setting that the table does not have, such as an
+//! extension's or one of a later release, counts as one that can change what is stored.
+
+pub mod table;
+
+use std::collections::BTreeMap;
+
+use self::table::{ROWS, Row};
+use crate::experiment::case::{Case, WorkloadKind};
+use crate::experiment::script::CaseData;
+
+/// What a setting can change of data that is made while it is in effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acts {
+    /// Bytes of tables, indexes, or what the server keeps with them.
+    Bytes,
+    /// Where relations are, and what the catalogs say of them.
+    Catalog,
+    /// The planner's statistics.
+    Statistics,
+    /// Bytes, but only of data that the user's own statements make: order of rows, shape of indexes, text in values.
+    OwnStatements,
+    /// How long making the data takes, and what WAL it writes.
+    LoadPath,
+    /// Nothing.
+    Nothing,
+    /// pgdyno does not know.
+    Unknown,
+}
+
+impl Acts {
+    /// The word in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Acts::Bytes => "stored bytes",
+            Acts::Catalog => "catalog",
+            Acts::Statistics => "statistics",
+            Acts::OwnStatements => "stored bytes of own statements' data",
+            Acts::LoadPath => "load path only",
+            Acts::Nothing => "nothing",
+            Acts::Unknown => "unknown",
+        }
+    }
+
+    /// Whether data made under another value may differ. `by_statements`: statements of the user make it.
+    fn may_differ(self, by_statements: bool) -> bool {
+        match self {
+            Acts::Bytes | Acts::Catalog | Acts::Statistics | Acts::Unknown => true,
+            Acts::OwnStatements => by_statements,
+            Acts::LoadPath | Acts::Nothing => false,
+        }
+    }
+}
+
+/// What a setting can change. Names are not case-sensitive.
+pub fn acts(name: &str) -> Acts {
+    row(name).map_or(Acts::Unknown, |row| row.acts)
+}
+
+/// The row of a setting: the one that has its name, or else the one whose `prefix*` fits.
+fn row(name: &str) -> Option<&'static Row> {
+    let fits = |word: &str| match word.strip_suffix('*') {
+        Some(prefix) => name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix)),
+        None => word.eq_ignore_ascii_case(name),
+    };
+    let named = |is_prefix: bool| {
+        ROWS.iter().find(|row| row.words().any(|word| word.ends_with('*') == is_prefix && fits(word)))
+    };
+    named(false).or_else(|| named(true))
+}
+
+/// Whether data of this kind that is made under another value of the setting may differ.
+pub fn makes_data(name: &str, data: &CaseData) -> bool {
+    acts(name).may_differ(by_statements(data))
+}
+
+/// Whether statements of the user make the data. `pg_restore` executes those in an archive.
+fn by_statements(data: &CaseData) -> bool {
+    matches!(data, CaseData::Files(_) | CaseData::Archive(_))
+}
+
+/// The settings of a case that decide what its data is, in lower case. Cases with equal ones share their data.
+pub fn made_under(case: &Case) -> BTreeMap<String, String> {
+    let of_data = |name: &String| makes_data(name, &case.workload.data);
+    let chosen = case.server.settings.iter().filter(|(name, _)| of_data(name));
+    chosen.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_string())).collect()
+}
+
+/// The same in words: `default_toast_compression = lz4`; empty if there is none.
+pub fn made_under_words(case: &Case) -> String {
+    let words = |(name, value): (String, String)| format!("{name} = {value}");
+    made_under(case).into_iter().map(words).collect::<Vec<_>>().join(", ")
+}
+
+/// The settings of a case that act only where data is made, each with the reason: on data that is there already, they have no effect on a
+/// built-in workload. Own scripts may make data themselves. With `prepare.analyze`, each run makes statistics.
+pub fn without_effect(case: &Case) -> Vec<(&str, &'static str)> {
+    if case.workload.kind == WorkloadKind::Scripts {
+        return Vec::new();
+    }
+    let named = |name: &str| row(name).filter(|row| row.only_when_made);
+    let is_made_again = |row: &&Row| row.acts == Acts::Statistics && case.prepare.analyze;
+    let of = |name: &'_ String| named(name).filter(|row| !is_made_again(row)).map(|row| row.why);
+    case.server.settings.keys().filter_map(|name| Some((name.as_str(), of(name)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_setting_has_one_row() {
+        let mut known = BTreeSet::new();
+        for word in ROWS.iter().flat_map(Row::words) {
+            assert!(known.insert(word.to_ascii_lowercase()), "`{word}` has two rows");
+        }
+        for row in ROWS {
+            assert!(!row.why.is_empty() && row.words().count() > 0, "{row:?}");
+            assert!(!row.only_when_made || row.acts.may_differ(false), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_setting_that_nobody_knows_gets_data_of_its_own() {
+        let check = |name: &str, own: bool, by_statements: bool| {
+            let found = (acts(name).may_differ(false), acts(name).may_differ(true));
+            assert_eq!(found, (own, by_statements), "{name}: {:?}", acts(name));
+        };
+        check("default_toast_compression", true, true);
+        check("Default_Table_Access_Method", true, true);
+        check("default_statistics_target", true, true);
+        check("autovacuum", true, true);
+        check("autovacuum_naptime", true, true);
+        check("wal_level", true, true);
+        check("shared_preload_libraries", true, true);
+        check("columnar.compression", true, true);
+        check("a_setting_of_a_later_release", true, true);
+        check("größe", true, true);
+        check("work_mem", false, true);
+        check("enable_hashagg", false, true);
+        check("enable_of_a_later_release", false, true);
+        check("shared_buffers", false, false);
+        check("synchronous_commit", false, false);
+        check("jit", false, false);
+        check("log_min_duration_statement", false, false);
+        // A row with the whole name comes before one with its beginning.
+        check("log_autovacuum_min_duration", false, false);
+        check("track_commit_timestamp", true, true);
+        check("track_io_timing", false, false);
+    }
+}
