@@ -9,10 +9,10 @@ use dataset::kind::Dataset;
 use dataset::session::{self, limit};
 use dataset::state::Home;
 use model::experiment::RestoreBy;
-use model::experiment::setting;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
+use model::experiment::setting;
 use model::text::prose::plural;
 use server::database::template::{self, Others, RoutineFacts};
 use wire::Conninfo;
@@ -126,7 +126,8 @@ impl Intent {
         };
         let what = match tables.is_empty() || is_archive {
             true => {
-                let files: BTreeSet<String> = loading.iter().map(|case| contents_words(&case.workload)).collect();
+                let files: BTreeSet<String> =
+                    loading.iter().map(|case| contents_words(&case.workload)).collect();
                 let files = files.into_iter().collect::<Vec<_>>().join(", ");
                 match is_archive {
                     true => format!("restores {files} into {place}"),

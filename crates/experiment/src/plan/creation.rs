@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use model::experiment::case::Case;
-use model::experiment::setting;
 use model::experiment::script::CaseData;
+use model::experiment::setting;
 
 use crate::plan::problems::Problems;
 
@@ -47,7 +47,8 @@ mod tests {
             let place = if url { "[server]\nurl = \"host=h\"\n" } else { "[server]\nversion = \"18\"\n" };
             let text = format!("[experiment]\nname = \"x\"\n{place}{text}");
             let experiment = file::parse("x.toml", &text, &[]).unwrap();
-            let site = Resources { memory_bytes: Some(1 << 30), n_cpus: 1, url_keywords, ..Resources::default() };
+            let site =
+                Resources { memory_bytes: Some(1 << 30), n_cpus: 1, url_keywords, ..Resources::default() };
             let found = plan(&experiment, &site).err();
             match (&found, expected) {
                 (None, None) => {}

@@ -299,8 +299,10 @@ impl Embedded {
         if chosen.is_empty() {
             return Ok(());
         }
-        effect::expect(&mut session::open(&self.conninfo()?, site.stop)?, chosen)
-            .context("server.settings")
+        let mut session = session::open(&self.conninfo()?, site.stop)?;
+        // A name without a schema is looked up as the load's sessions do.
+        session.restore_for_user()?;
+        effect::expect(&mut session, chosen).context("server.settings")
     }
 
     /// Checks that the restored data matches its key.

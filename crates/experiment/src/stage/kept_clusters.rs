@@ -100,7 +100,8 @@ fn scales_in(mut all: Vec<BTreeMap<String, String>>, sources: &[ServerSource]) -
     };
     all.retain(fits);
     all.sort_by_key(used);
-    let scale = |labels: &BTreeMap<String, String>| Some((data_of(labels)?, labels.get("scale")?.parse().ok()?));
+    let scale =
+        |labels: &BTreeMap<String, String>| Some((data_of(labels)?, labels.get("scale")?.parse().ok()?));
     all.iter().filter_map(scale).collect()
 }
 

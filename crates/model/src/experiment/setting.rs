@@ -59,6 +59,11 @@ pub fn acts(name: &str) -> Acts {
     row(name).map_or(Acts::Unknown, |row| row.acts)
 }
 
+/// Whether the table has the setting.
+pub fn is_known(name: &str) -> bool {
+    row(name).is_some()
+}
+
 /// The row of a setting: the one that has its name, or else the one whose `prefix*` fits.
 fn row(name: &str) -> Option<&'static Row> {
     let fits = |word: &str| match word.strip_suffix('*') {

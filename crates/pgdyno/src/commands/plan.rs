@@ -302,8 +302,7 @@ fn network(out: &mut String, plan: &Plan) -> Result<()> {
 /// Says that data is made more than once because of settings that act where it is made.
 fn creation(out: &mut String, plan: &Plan) -> Result<()> {
     let is_made = |case: &&Case| case.server.source.is_embedded() || case.prepare.restore;
-    let made: BTreeSet<String> =
-        plan.cases.iter().filter(is_made).map(setting::made_under_words).collect();
+    let made: BTreeSet<String> = plan.cases.iter().filter(is_made).map(setting::made_under_words).collect();
     if made.len() > 1 {
         let words = |words: &String| if words.is_empty() { "none" } else { words }.to_string();
         let all: Vec<String> = made.iter().map(words).collect();

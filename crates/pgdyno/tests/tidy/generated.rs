@@ -4,6 +4,7 @@
 use analysis::doctor::sight::{SIGHTS, Sight};
 use analysis::doctor::{ROWS, Row};
 use analysis::findings::{CATALOGUE, Rule};
+use model::experiment::setting::table::{ROWS as SETTINGS, Row as SettingRow};
 use model::run::ceilings::{CEILINGS, Ceiling};
 use model::telemetry::metric::{METRICS, Metric, MetricKind};
 
@@ -60,6 +61,16 @@ fn ceilings_table(ceilings: &[Ceiling]) -> String {
     for ceiling in ceilings {
         let cells = [ceiling.instance, ceiling.unit, ceiling.what].map(cell).join(" | ");
         table.push_str(&format!("| `{}` | {cells} |\n", ceiling.name));
+    }
+    table
+}
+
+/// What settings can change of data, as a table.
+fn settings_table(rows: &[SettingRow]) -> String {
+    let mut table = "| settings | what they can change | why |\n|---|---|---|\n".to_string();
+    for row in rows {
+        let names: Vec<String> = row.words().map(|name| format!("`{name}`")).collect();
+        table.push_str(&format!("| {} | {} | {} |\n", names.join(", "), row.acts.as_str(), cell(row.why)));
     }
     table
 }
@@ -202,6 +213,11 @@ fn the_catalogue_of_findings_is_that_of_the_code() {
 fn the_tables_of_doctor_are_those_of_the_code() {
     check("docs/doctor.md", "doctor", &doctor_table(ROWS));
     check("docs/doctor.md", "sights", &sights_table(SIGHTS));
+}
+
+#[test]
+fn the_table_of_settings_is_that_of_the_code() {
+    check("docs/settings.md", "settings", &settings_table(SETTINGS));
 }
 
 #[test]

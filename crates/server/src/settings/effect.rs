@@ -17,9 +17,9 @@ pub fn expect(session: &mut Session, chosen: &BTreeMap<String, String>) -> Resul
     let rows = session.query(
         "select name from pg_catalog.pg_settings where vartype = 'string' and context in ('user', 'superuser')",
     )?;
-    let is_text = |name: &str| (0..rows.len()).any(|row| {
-        rows.get(row, "name").is_some_and(|known| known.eq_ignore_ascii_case(name))
-    });
+    let is_text = |name: &str| {
+        (0..rows.len()).any(|row| rows.get(row, "name").is_some_and(|known| known.eq_ignore_ascii_case(name)))
+    };
     for (name, value) in chosen.iter().filter(|(name, _)| is_text(name)) {
         session.execute("begin")?;
         let (name_text, value_text) = (quote_literal(name), quote_literal(value));

@@ -51,7 +51,9 @@ pub(super) fn workload_spec(
     let scale = scale.and_then(|scale| {
         problems.take(match Dataset::of(&data) {
             Some(_) if matches!(data, CaseData::Archive(_)) => archive_scale(scale),
-            Some(dataset) => resolve_scale(scale, dataset, most_clients, values["prepare.restore"] == "false", site),
+            Some(dataset) => {
+                resolve_scale(scale, dataset, most_clients, values["prepare.restore"] == "false", site)
+            }
             None => own_scale(scale, &data, site),
         })
     });
@@ -266,10 +268,12 @@ fn resolve_scale(
     match (scale, site.memory_bytes) {
         (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),
         (Scale::Units(units), _) => Ok(units),
-        (Scale::Fit, memory_bytes) => Ok(site.data_scale.get(&dataset).or_else(as_it_is).copied().unwrap_or_else(|| {
-            let most = memory_bytes.map_or(u64::MAX, |bytes| (bytes / 8 / unit_bytes).max(1));
-            u64::from(most_clients).saturating_mul(per_client).max(least).min(most) as u32
-        })),
+        (Scale::Fit, memory_bytes) => {
+            Ok(site.data_scale.get(&dataset).or_else(as_it_is).copied().unwrap_or_else(|| {
+                let most = memory_bytes.map_or(u64::MAX, |bytes| (bytes / 8 / unit_bytes).max(1));
+                u64::from(most_clients).saturating_mul(per_client).max(least).min(most) as u32
+            }))
+        }
         (Scale::TimesRam(times), Some(bytes)) => {
             Ok(((bytes as f64 * times / unit_bytes as f64).ceil() as u32).max(1))
         }

@@ -77,12 +77,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     of_scripts(&mut session, cases, found);
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
-        let data = format!(
-            "{} {:?} {}",
-            case.prepare.restore,
-            case.workload.kind,
-            copies::data_name(case)
-        );
+        let data = format!("{} {:?} {}", case.prepare.restore, case.workload.kind, copies::data_name(case));
         if seen.contains(&data) {
             continue;
         }

@@ -34,11 +34,7 @@ impl Row {
 
 /// All rows: first those with data of their own.
 pub const ROWS: &[Row] = &[
-    Row::when_made(
-        "default_table_access_method",
-        Acts::Bytes,
-        "it decides how a new table keeps its rows",
-    ),
+    Row::when_made("default_table_access_method", Acts::Bytes, "it decides how a new table keeps its rows"),
     Row::when_made(
         "default_toast_compression",
         Acts::Bytes,
@@ -166,11 +162,7 @@ pub const ROWS: &[Row] = &[
         Acts::LoadPath,
         "it decides how long reading and writing takes, and where temporary files are",
     ),
-    Row::new(
-        "plpgsql.*",
-        Acts::OwnStatements,
-        "functions and DO blocks mean something else under it",
-    ),
+    Row::new("plpgsql.*", Acts::OwnStatements, "functions and DO blocks mean something else under it"),
     Row::new("jit jit_*", Acts::Nothing, "compiled expressions have the same results"),
     Row::new(
         "archive_* hot_standby hot_standby_feedback max_replication_slots max_slot_wal_keep_size max_wal_senders \
@@ -198,7 +190,7 @@ pub const ROWS: &[Row] = &[
         "it is about how clients reach the server",
     ),
     Row::new(
-        "log_* logging_collector syslog_* event_source cluster_name update_process_title client_min_messages \
+        "log_* lc_messages logging_collector syslog_* event_source cluster_name update_process_title client_min_messages \
          application_name compute_query_id escape_string_warning backtrace_functions debug_pretty_print debug_print_* \
          trace_* track_activities track_activity_query_size track_cost_delay_timing track_functions track_io_timing \
          track_wal_io_timing stats_fetch_consistency stats_temp_directory",
