@@ -215,7 +215,7 @@ fn check_database(database: &[Tick]) {
     assert!(database.iter().any(|tick| tick.values.get(accounts).is_some_and(|bytes| bytes > 2e7)));
     assert!(sum(database, "server.wal_bytes") > 1e5);
     // At least the segment that is written to.
-    let kept = |tick: &Tick| tick.values.get("server.wal_directory_bytes").copied();
+    let kept = |tick: &Tick| tick.values.get("server.wal_directory_bytes");
     assert!(database.iter().filter_map(kept).any(|bytes| bytes >= f64::from(16 << 20)), "{database:?}");
     let commits = sum(database, "database.commits");
     assert!(commits > 100.0, "{commits}");

@@ -136,7 +136,9 @@ pub(super) fn hide<'a>(text: &'a str, may_name: bool, mark: Marker) -> Cow<'a, s
 /// Whether a text of JSON may have a list of the words of a command with options, or, if it may name a secret, with a setter.
 pub(super) fn may_list(text: &str, may_name: bool) -> bool {
     let is_setter = |setter: &str| text.match_indices(setter).any(|(at, _)| text[..at].ends_with(['"', '/']));
-    text.contains("\"-") || text.contains("\"/p:") || (may_name && SETTERS.iter().any(|setter| is_setter(setter)))
+    text.contains("\"-")
+        || text.contains("\"/p:")
+        || (may_name && SETTERS.iter().any(|setter| is_setter(setter)))
 }
 
 /// The words of one command without its secrets; `None` if it has none. Commands within a word are not looked for.

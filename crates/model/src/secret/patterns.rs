@@ -102,11 +102,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         ),
         // Lines of files of passwords that a command writes: ~/.netrc, ~/.pgpass.
         pattern(&["login"], "", r#"\blogin\s+\S+\s+password\s+(?P<bare>[^\s'"\\]+)"#),
-        pattern(
-            &["pgpass"],
-            ":",
-            r#"[^\s:'"]*:(?:[0-9]{1,5}|\*):[^\s:'"]+:[^\s:'"]+:(?P<bare>[^\s'"\\]+)"#,
-        ),
+        pattern(&["pgpass"], ":", r#"[^\s:'"]*:(?:[0-9]{1,5}|\*):[^\s:'"]+:[^\s:'"]+:(?P<bare>[^\s'"\\]+)"#),
         // The stored form of a password on the server.
         pattern(&["scram-sha-256$"], "", r#"\bSCRAM-SHA-256\$(?P<bare>[^\s'"]+)"#),
         pattern(&["md5"], "", r"\bmd5(?P<bare>[0-9a-f]{32})\b"),
@@ -132,7 +128,8 @@ const TRACES: [&[u8]; 21] = [
     b"sig",
     b"response=",
     b"code=",
-    b"cookie", b"login",
+    b"cookie",
+    b"login",
     b"scra",
     b"md5",
 ];
