@@ -72,10 +72,13 @@ fn run(emulator: &mut Emulator, program: &Program) {
                 return;
             }
             Ok(Action::Send { statement }) => {
-                emulator.render(program, statement, &mut out);
+                // A variable without a value ends the script.
+                if emulator.render(program, statement, &mut out).is_err() {
+                    return;
+                }
                 let statement = &program.statements[statement];
                 for &variable in &statement.parameters {
-                    emulator.parameter(variable, &mut out);
+                    let _ = emulator.parameter(variable, &mut out);
                 }
                 if let Fetch::Gset { prefix } | Fetch::Aset { prefix } = &statement.fetch {
                     let name = format!("{prefix}x");
