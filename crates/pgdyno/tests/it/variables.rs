@@ -17,6 +17,37 @@ SELECT qty AS q FROM stock WHERE id = :id \\gset
 UPDATE stock SET qty = qty - :quantity WHERE id = :id;
 ";
 
+/// Scripts that use a variable before it is set, and where. The procedure `give` has one column.
+const UNSET: &[(&str, &str)] = &[
+    (
+        "SELECT qty, 1 AS id FROM stock WHERE id = 1 \\gset s_\nUPDATE stock SET qty = :qty;\n",
+        ":2:24: nothing sets",
+    ),
+    ("SELECT 1 AS a \\gset s_\nUPDATE stock SET qty = :s_b;\n", ":2:24: nothing sets the variable `s_b`"),
+    (
+        "SELECT * FROM stock WHERE id = 1 \\aset s_\nUPDATE stock SET qty = :s_quantity;\n",
+        ":2:24: nothing sets",
+    ),
+    ("UPDATE stock SET qty = 1 WHERE id = 0 \\gset\nUPDATE stock SET qty = :qty;\n", ":2:24: nothing sets"),
+    (
+        "\\if :client_id < 0\nSELECT 5 AS n \\gset\n\\endif\nUPDATE stock SET qty = :n;\n",
+        ":4:24: the variable `n` is not set on every way to here: line 2 may not have run",
+    ),
+    ("UPDATE stock SET qty = :n;\nSELECT 5 AS n \\gset\n", ":1:24: the variable `n` is not set on every way"),
+    (
+        "SELECT 5 AS n \\gset\n\\set m :n + :o\nUPDATE stock SET qty = :m;\n",
+        ":2:13: nothing sets the variable `o`",
+    ),
+    (
+        "SELECT 5 AS n \\gset\n\\if :o\nUPDATE stock SET qty = 0;\n\\endif\n",
+        ":2:5: nothing sets the variable `o`",
+    ),
+    ("SELECT 5 AS n \\gset\n\\sleep :o us\n", ":2:8: nothing sets"),
+    ("SELECT 5 AS n \\gset\n\\shell true :o\n", ":2:13: nothing sets"),
+    ("SELECT 5 AS n \\gset\nCOPY stock (qty) FROM STDIN;\n\\copydata\n:o\n\\.\n", ":4:1: nothing sets"),
+    ("CALL give(NULL) \\gset\nUPDATE stock SET qty = :m;\n", ":2:24: nothing sets the variable `m`"),
+];
+
 /// A user's own table of 1,000 rows.
 struct Shop {
     place: Place,
@@ -83,46 +114,12 @@ fn a_variable_that_nothing_sets_is_refused_by_each_command_before_the_load() {
     shop.refuse(&["run", "-o", "out", "x.toml"], &[at]);
 
     // Prefixes, combinations, branches, and what no gset could set, which is known without a server.
-    for (script, expected) in [
-        (
-            "SELECT qty, 1 AS id FROM stock WHERE id = 1 \\gset s_\nUPDATE stock SET qty = :qty;\n",
-            ":2:24: nothing sets",
-        ),
-        ("SELECT 1 AS a \\gset s_\nUPDATE stock SET qty = :s_b;\n", ":2:24: nothing sets the variable `s_b`"),
-        (
-            "SELECT * FROM stock WHERE id = 1 \\aset s_\nUPDATE stock SET qty = :s_quantity;\n",
-            ":2:24: nothing sets",
-        ),
-        (
-            "UPDATE stock SET qty = 1 WHERE id = 0 \\gset\nUPDATE stock SET qty = :qty;\n",
-            ":2:24: nothing sets",
-        ),
-        (
-            "\\if :client_id < 0\nSELECT 5 AS n \\gset\n\\endif\nUPDATE stock SET qty = :n;\n",
-            ":4:24: the variable `n` is not set on every way to here: line 2 may not have run",
-        ),
-        (
-            "UPDATE stock SET qty = :n;\nSELECT 5 AS n \\gset\n",
-            ":1:24: the variable `n` is not set on every way",
-        ),
-        (
-            "SELECT 5 AS n \\gset\n\\set m :n + :o\nUPDATE stock SET qty = :m;\n",
-            ":2:13: nothing sets the variable `o`",
-        ),
-        (
-            "SELECT 5 AS n \\gset\n\\if :o\nUPDATE stock SET qty = 0;\n\\endif\n",
-            ":2:5: nothing sets the variable `o`",
-        ),
-        ("SELECT 5 AS n \\gset\n\\sleep :o us\n", ":2:8: nothing sets"),
-        ("SELECT 5 AS n \\gset\n\\shell true :o\n", ":2:13: nothing sets"),
-        ("SELECT 5 AS n \\gset\nCOPY stock (qty) FROM STDIN;\n\\copydata\n:o\n\\.\n", ":4:1: nothing sets"),
-        ("CALL give(NULL) \\gset\nUPDATE stock SET qty = :m;\n", ":2:24: nothing sets the variable `m`"),
-    ] {
+    for (script, expected) in UNSET {
         pg.admin(database)
             .execute("create or replace procedure give(inout n int) language sql as 'select 5'")
             .unwrap();
         place.write("forgotten.sql", script);
-        shop.refuse(&run, &["forgotten.sql:", expected]);
+        shop.refuse(&run, &["forgotten.sql:", *expected]);
     }
     let combined =
         "SELECT 1 AS a \\; SELECT :client_id AS b, 2 AS c \\gset\nUPDATE stock SET qty = :a + :b + :c;\n";
