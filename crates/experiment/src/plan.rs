@@ -2,7 +2,6 @@
 
 pub(crate) mod archive;
 pub mod builtin;
-mod creation;
 pub(crate) mod design;
 pub mod expand;
 pub mod file;

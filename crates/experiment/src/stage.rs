@@ -18,8 +18,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
+use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource};
-use model::experiment::setting;
 use model::run::server::LoadConnections;
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::database::facts;

@@ -13,7 +13,6 @@ pub mod prepare;
 pub mod repeat;
 pub mod script;
 pub mod selector;
-pub mod setting;
 pub mod target;
 pub mod wal;
 

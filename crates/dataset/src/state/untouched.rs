@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use model::experiment::case::setting;
 use model::experiment::script::CaseData;
-use model::experiment::setting;
 use sha2::{Digest, Sha256};
 use wire::quote_literal;
 use wire::session::Session;

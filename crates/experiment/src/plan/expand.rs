@@ -1,5 +1,6 @@
 //! Expands an experiment to its plan: every combination of levels, in randomized blocks.
 
+mod creation;
 pub(crate) mod figures;
 mod grid;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
 use crate::plan::targets::labels::Labels;
 use crate::plan::targets::lanes;
-use crate::plan::{creation, title, windows};
+use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
 use crate::site::lanes::server_host::ServerHost;
 use crate::site::wal;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use dataset::kind::{DataSource, Dataset};
 use dataset::layout;
+use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
-use model::experiment::setting;
 use server::cluster::workspace::ClusterKey;
 use server::{Binaries, Cache};
 
@@ -99,7 +99,7 @@ pub(crate) fn data_key(case: &Case) -> BTreeMap<String, String> {
 }
 
 /// Key that distinguishes what data is of one workload from that of another.
-pub(crate) fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
     let source = DataSource::of(&workload.data);
     let parts = match source {

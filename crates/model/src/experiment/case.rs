@@ -1,5 +1,7 @@
 //! One combination of factor levels with every value resolved: what a run measures.
 
+pub mod setting;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 use analysis::doctor::sight::{SIGHTS, Sight};
 use analysis::doctor::{ROWS, Row};
 use analysis::findings::{CATALOGUE, Rule};
-use model::experiment::setting::table::{ROWS as SETTINGS, Row as SettingRow};
+use model::experiment::case::setting::table::{ROWS as SETTINGS, Row as SettingRow};
 use model::run::ceilings::{CEILINGS, Ceiling};
 use model::telemetry::metric::{METRICS, Metric, MetricKind};
 

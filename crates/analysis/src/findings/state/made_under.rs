@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::experiment::setting;
+use model::experiment::case::setting;
 use model::run::RunRecord;
 use model::run::phase::Phase;
 

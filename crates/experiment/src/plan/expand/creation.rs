@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use model::experiment::case::Case;
+use model::experiment::case::setting;
 use model::experiment::script::CaseData;
-use model::experiment::setting;
 
 use crate::plan::problems::Problems;
 

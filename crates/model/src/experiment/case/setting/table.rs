@@ -9,7 +9,7 @@ use super::Acts;
 pub struct Row {
     /// Their names, with spaces between; a star at the end stands for any rest of a name.
     names: &'static str,
-    /// What they can change.
+    /// The kind of data that they can change.
     pub acts: Acts,
     /// Why.
     pub why: &'static str,
