@@ -153,7 +153,7 @@ impl Fate {
 pub struct Row {
     /// Name of the figure.
     pub figure: String,
-    /// Its state.
+    /// State of the figure.
     pub fate: Fate,
     /// `clients 4 of 7 (1, 16, 32, 64)`, for each key that it needs.
     pub left: Vec<String>,
