@@ -192,7 +192,8 @@ pub fn drive_order(load: LoadSpec, conninfo: &Conninfo) -> DriveOrder {
     let host_passwords: Vec<_> = conninfo.host_passwords.iter().map(|of| of.as_ref().map(text)).collect();
     let password = conninfo.password.as_ref().filter(|_| host_passwords.is_empty()).map(text);
     let root_certificates = conninfo.root_certificates.clone();
-    DriveOrder { host_passwords, root_certificates, ..DriveOrder::new(load, password) }
+    let key_password = conninfo.key_password.as_ref().map(text);
+    DriveOrder { host_passwords, key_password, root_certificates, ..DriveOrder::new(load, password) }
 }
 
 #[cfg(test)]

@@ -43,7 +43,6 @@ pub(crate) fn make(dir: &Path, certificate: Certificate) {
             openssl(&format!("x509 -req -in server.csr {SIGN} -out server.crt"));
         }
     }
-    // A client certificate has extensions too, for webpki reads only version 3.
     openssl(&format!("req {NEW_KEY} -subj /CN=certer -keyout client.key -out client.csr"));
     openssl(&format!("x509 -req -in client.csr {SIGN} -extfile san -out client.crt"));
     for key in ["server.key", "client.key"] {

@@ -61,6 +61,8 @@ pub struct Conninfo {
     pub sslcert: Option<String>,
     /// File of the client's private key.
     pub sslkey: Option<String>,
+    /// Password of the client's private key, libpq's `sslpassword`.
+    pub key_password: Option<Secret>,
     /// Whether the client's certificate may or must be sent.
     pub sslcertmode: SslCertMode,
     /// The oldest acceptable TLS version.
@@ -173,12 +175,22 @@ impl ConninfoError {
     }
 }
 
-/// A connection string without the password it contains, and that password; `None` if it contains none or cannot be
-/// parsed. The keywords are those of the text alone: defaults and environment still apply to the rest.
-pub fn without_password(text: &str) -> Option<(String, Secret)> {
+/// The secrets that a connection string can contain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passwords {
+    /// libpq's `password`.
+    pub of_user: Option<Secret>,
+    /// libpq's `sslpassword`.
+    pub of_key: Option<Secret>,
+}
+
+/// A connection string without the passwords it contains, and these; `None` if it contains none or cannot be parsed. The
+/// keywords are those of the text alone: defaults and environment still apply to the rest.
+pub fn without_passwords(text: &str) -> Option<(String, Passwords)> {
     let mut given = parse::parse(text).ok()?.given;
-    let password = given.remove("password").filter(|password| !password.is_empty())?;
-    Some((keyword_text(&given), Secret::new(password)))
+    let mut take = |key: &str| given.remove(key).filter(|value| !value.is_empty()).map(Secret::new);
+    let passwords = Passwords { of_user: take("password"), of_key: take("sslpassword") };
+    (passwords != Passwords::default()).then(|| (keyword_text(&given), passwords))
 }
 
 /// Keywords in libpq's key=value format.
@@ -227,6 +239,7 @@ impl Conninfo {
             sslcrl: None,
             sslcert: None,
             sslkey: None,
+            key_password: None,
             sslcertmode: SslCertMode::default(),
             ssl_min_protocol_version: TlsVersion::V1_2,
             ssl_max_protocol_version: TlsVersion::V1_3,
@@ -340,11 +353,20 @@ impl Conninfo {
         self.host_passwords.clear();
     }
 
+    /// Uses these passwords, the user's for every host.
+    pub fn give_passwords(&mut self, passwords: Passwords, source: PasswordSource) {
+        if let Some(password) = passwords.of_user {
+            self.give_password(password, source);
+        }
+        self.key_password = passwords.of_key.or(self.key_password.take());
+    }
+
     /// Uses the passwords of the same hosts as they are known elsewhere.
     pub fn take_passwords_of(&mut self, known: &Conninfo) {
         self.password.clone_from(&known.password);
         self.host_passwords.clone_from(&known.host_passwords);
         self.password_source.clone_from(&known.password_source);
+        self.key_password.clone_from(&known.key_password);
     }
 }
 

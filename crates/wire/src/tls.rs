@@ -1,6 +1,14 @@
 //! libpq's semantics of TLS on top of rustls: which certificates are trusted for each `sslmode`, client certificates,
 //! and the hash that binds SCRAM to the channel. Reads certificate files; opens no connection.
 
+mod chain;
+mod client_key;
+mod end_point;
+mod p521;
+mod provider;
+mod pss;
+mod refusal;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,30 +18,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
-    verify_tls13_signature_with_raw_key,
-};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{
-    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer,
-    UnixTime,
-};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion, version,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, OtherError, RootCertStore,
+    SignatureScheme, SupportedProtocolVersion, version,
 };
-use sha2::{Digest, Sha256, Sha384, Sha512};
-use x509_cert::der::asn1::ObjectIdentifier;
-use x509_cert::der::oid::db::{rfc4519, rfc5912};
-use x509_cert::der::{Decode, Encode};
+use x509_cert::der::Decode;
+use x509_cert::der::oid::db::rfc4519;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
 use crate::conninfo::named_file;
 use crate::conninfo::{Conninfo, Host, SslMode, TlsVersion};
+use provider::provider;
+
+pub(crate) use end_point::server_end_point;
+pub(crate) use refusal::reason;
 
 /// The name that PostgreSQL 17 and later expect in the handshake; older servers ignore it.
 const ALPN: &[u8] = b"postgresql";
@@ -48,13 +53,12 @@ pub(crate) struct TlsSetup {
 impl TlsSetup {
     /// Prepares TLS for `host`. The error is a message for people.
     pub(crate) fn new(conninfo: &Conninfo, host: &Host) -> Result<TlsSetup, String> {
-        let provider = Arc::new(ring::default_provider());
-        let certificate = Arc::new(ClientCertificate::read(conninfo, &provider)?);
-        let mut config = ClientConfig::builder_with_provider(provider.clone())
+        let certificate = Arc::new(ClientCertificate::read(conninfo)?);
+        let mut config = ClientConfig::builder_with_provider(provider().clone())
             .with_protocol_versions(&versions(conninfo))
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(verifier(conninfo, &provider)?)
+            .with_custom_certificate_verifier(verifier(conninfo)?)
             .with_client_cert_resolver(certificate.clone());
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.enable_sni = conninfo.sslsni;
@@ -75,10 +79,9 @@ pub fn verified(ca: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let keywords = [("host", "any"), ("user", "nobody"), ("sslmode", "verify-full"), ("sslrootcert", &ca)];
     let keywords = keywords.map(|(keyword, value)| (keyword.to_string(), value.to_string()));
     let conninfo = Conninfo::from_keywords(&keywords.into(), None).map_err(|error| error.to_string())?;
-    let provider = Arc::new(ring::default_provider());
-    let verifier = verifier(&conninfo, &provider)
-        .map_err(|error| error.replace("`sslrootcert` file", "the certificates of"))?;
-    let config = ClientConfig::builder_with_provider(provider)
+    let verifier =
+        verifier(&conninfo).map_err(|error| error.replace("`sslrootcert` file", "the certificates of"))?;
+    let config = ClientConfig::builder_with_provider(provider().clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
@@ -93,22 +96,18 @@ fn versions(conninfo: &Conninfo) -> Vec<&'static SupportedProtocolVersion> {
     known.into_iter().filter(|(version, _)| range.contains(version)).map(|(_, known)| known).collect()
 }
 
-fn verifier(
-    conninfo: &Conninfo,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, String> {
+fn verifier(conninfo: &Conninfo) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let file = conninfo.sslrootcert.as_deref();
     if let Some(text) = &conninfo.root_certificates {
         let listed = certificates_in(text.as_bytes())
             .map_err(|error| format!("cannot use the given root certificates: {error}"))?;
-        return roots_verifier(conninfo, listed, provider);
+        return roots_verifier(conninfo, listed);
     }
     if file == Some("system") {
-        let platform = rustls_platform_verifier::Verifier::new(provider.clone())
+        let platform = rustls_platform_verifier::Verifier::new(provider().clone())
             .map_err(|error| format!("cannot read the system's root certificates: {error}"))?;
         return Ok(Arc::new(platform));
     }
-    let algorithms = provider.signature_verification_algorithms;
     let must_verify = conninfo.sslmode >= SslMode::VerifyCa;
     let Some(file) = file.filter(|file| must_verify || fs::exists(file).unwrap_or(false)) else {
         if must_verify {
@@ -117,25 +116,23 @@ fn verifier(
                 conninfo.sslmode.as_str()
             ));
         }
-        return Ok(Arc::new(Verifier { trust: Trust::Anything, algorithms }));
+        return Ok(Arc::new(Verifier { trust: Trust::Anything }));
     };
     let listed =
         certificates(file).map_err(|error| format!("cannot read `sslrootcert` file `{file}`: {error}"))?;
-    roots_verifier(conninfo, listed, provider)
+    roots_verifier(conninfo, listed)
 }
 
 /// A verifier that trusts these certificates alone.
 fn roots_verifier(
     conninfo: &Conninfo,
     listed: Vec<CertificateDer<'static>>,
-    provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, String> {
-    let algorithms = provider.signature_verification_algorithms;
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(listed.iter().cloned());
     let check_name = conninfo.sslmode == SslMode::VerifyFull;
-    let revocation = revocation(conninfo, &roots, provider)?;
-    Ok(Arc::new(Verifier { trust: Trust::Roots { roots, listed, revocation, check_name }, algorithms }))
+    let revocation = revocation(conninfo, &roots)?;
+    Ok(Arc::new(Verifier { trust: Trust::Roots { roots, listed, revocation, check_name } }))
 }
 
 /// Reads the certificate revocation list, if there is one. As with libpq, a current list of the issuer must then cover
@@ -143,7 +140,6 @@ fn roots_verifier(
 fn revocation(
     conninfo: &Conninfo,
     roots: &RootCertStore,
-    provider: &Arc<CryptoProvider>,
 ) -> Result<Option<Arc<WebPkiServerVerifier>>, String> {
     let Some(file) = &conninfo.sslcrl else { return Ok(None) };
     let about = |error: &dyn std::fmt::Display| format!("cannot use `sslcrl` file `{file}`: {error}");
@@ -154,7 +150,7 @@ fn revocation(
     if lists.is_empty() {
         return Err(about(&"it contains no revocation list in PEM format"));
     }
-    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots.clone()), provider.clone());
+    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots.clone()), provider().clone());
     let verifier = builder.with_crls(lists).enforce_revocation_expiration().build();
     verifier.map(Some).map_err(|error| about(&error))
 }
@@ -164,6 +160,7 @@ fn revocation(
 pub(crate) struct ClientCertificate {
     key: Option<Arc<CertifiedKey>>,
     was_asked_for: AtomicBool,
+    cannot_sign: AtomicBool,
 }
 
 impl ClientCertificate {
@@ -172,28 +169,32 @@ impl ClientCertificate {
         self.was_asked_for.load(Ordering::Relaxed)
     }
 
+    /// True if the server asked for it and takes none of the signatures that its key can make.
+    pub(crate) fn cannot_sign(&self) -> bool {
+        self.cannot_sign.load(Ordering::Relaxed)
+    }
+
     /// Whether it was sent, which requires that it exists.
     pub(crate) fn was_shown(&self) -> bool {
         self.was_asked_for() && self.key.is_some()
     }
 
     /// Reads the files. A missing certificate is not an error: libpq connects without it.
-    fn read(conninfo: &Conninfo, provider: &CryptoProvider) -> Result<ClientCertificate, String> {
-        let key = match client_certificate_files(conninfo)? {
-            Some((chain, key)) => {
-                let key = CertifiedKey::from_der(chain, key, provider)
-                    .map_err(|error| format!("cannot use the client certificate: {error}"))?;
-                Some(Arc::new(key))
-            }
-            None => None,
-        };
-        Ok(ClientCertificate { key, was_asked_for: AtomicBool::new(false) })
+    fn read(conninfo: &Conninfo) -> Result<ClientCertificate, String> {
+        let key = certified_key(conninfo)?.map(Arc::new);
+        Ok(ClientCertificate {
+            key,
+            was_asked_for: AtomicBool::new(false),
+            cannot_sign: AtomicBool::new(false),
+        })
     }
 }
 
 impl ResolvesClientCert for ClientCertificate {
-    fn resolve(&self, _roots: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+    fn resolve(&self, _roots: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.was_asked_for.store(true, Ordering::Relaxed);
+        let cannot_sign = self.key.as_ref().is_some_and(|key| key.key.choose_scheme(schemes).is_none());
+        self.cannot_sign.store(cannot_sign, Ordering::Relaxed);
         self.key.clone()
     }
 
@@ -202,9 +203,7 @@ impl ResolvesClientCert for ClientCertificate {
     }
 }
 
-type Files = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-fn client_certificate_files(conninfo: &Conninfo) -> Result<Option<Files>, String> {
+fn certified_key(conninfo: &Conninfo) -> Result<Option<CertifiedKey>, String> {
     let Some(file) = conninfo.sslcert.as_deref().filter(|file| fs::exists(file).unwrap_or(false)) else {
         return Ok(None);
     };
@@ -220,9 +219,8 @@ fn client_certificate_files(conninfo: &Conninfo) -> Result<Option<Files>, String
     if metadata.mode() & forbidden != 0 {
         return Err(format!("private key `{key_file}` can be read by others: chmod 0600 {key_file}"));
     }
-    let text = named_file::read_open(open).map_err(|error| about(&error))?;
-    let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| about(&error))?;
-    Ok(Some((chain, key)))
+    let content = named_file::read_open(open).map_err(|error| about(&error))?;
+    client_key::certified(chain, key_file, &content, conninfo.key_password.as_ref()).map(Some)
 }
 
 fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -241,7 +239,6 @@ fn certificates_in(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
 #[derive(Debug)]
 struct Verifier {
     trust: Trust,
-    algorithms: WebPkiSupportedAlgorithms,
 }
 
 #[derive(Debug)]
@@ -270,6 +267,17 @@ impl ServerCertVerifier for Verifier {
             return Ok(ServerCertVerified::assertion());
         };
         let is_root = listed.iter().any(|root| root == end_entity);
+        let certificate =
+            x509_cert::Certificate::from_der(end_entity).map_err(|_| CertificateError::BadEncoding)?;
+        let is_beyond_webpki = !is_root && chain::is_beyond_webpki(&certificate, intermediates);
+        if is_beyond_webpki && revocation.is_some() {
+            return Err(other(
+                "`sslcrl` is not supported for certificates of version 1 or with RSA-PSS signatures; issue one of \
+                 version 3 signed by another algorithm"
+                    .to_owned(),
+            )
+            .into());
+        }
         if let Some(revocation) = revocation {
             // Only the authority itself could have revoked it.
             if is_root {
@@ -288,7 +296,9 @@ impl ServerCertVerifier for Verifier {
             }
         } else if is_root {
             // A self-signed server certificate that is its own root: OpenSSL accepts it, webpki by itself does not.
-            check_validity(end_entity, now)?;
+            chain::check_validity(&certificate, now)?;
+        } else if is_beyond_webpki {
+            chain::verify(&certificate, intermediates, listed, now)?;
         } else {
             let parsed = ParsedCertificate::try_from(end_entity)?;
             verify_server_cert_signed_by_trust_anchor(
@@ -296,7 +306,7 @@ impl ServerCertVerifier for Verifier {
                 roots,
                 intermediates,
                 now,
-                self.algorithms.all,
+                provider().signature_verification_algorithms.all,
             )?;
         }
         if *check_name {
@@ -311,7 +321,10 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls12_signature(message, cert, dss, &self.algorithms)
+        match key_beyond_webpki(cert) {
+            Some(key) => provider::verify_handshake(message, &key, dss, false),
+            None => verify_tls12_signature(message, cert, dss, &provider().signature_verification_algorithms),
+        }
     }
 
     fn verify_tls13_signature(
@@ -320,36 +333,33 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
-        match (verify_tls13_signature(message, cert, dss, &self.algorithms), &self.trust) {
-            // webpki does not parse certificates of version 1, which `openssl x509 -req` still creates. The signature
-            // must be valid even if the certificate is not verified, because channel binding relies on it.
-            (Err(error), Trust::Anything) => {
-                let key = x509_cert::Certificate::from_der(cert)
-                    .and_then(|parsed| parsed.tbs_certificate.subject_public_key_info.to_der())
-                    .map_err(|_| error)?;
-                let key = SubjectPublicKeyInfoDer::from(key);
-                verify_tls13_signature_with_raw_key(message, &key, dss, &self.algorithms)
-            }
-            (result, _) => result,
+        match key_beyond_webpki(cert) {
+            Some(key) => provider::verify_handshake(message, &key, dss, true),
+            None => verify_tls13_signature(message, cert, dss, &provider().signature_verification_algorithms),
         }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+        provider::schemes()
     }
 }
 
-fn check_validity(cert: &CertificateDer<'_>, now: UnixTime) -> Result<(), TlsError> {
-    let parsed = x509_cert::Certificate::from_der(cert).map_err(|_| CertificateError::BadEncoding)?;
-    let validity = parsed.tbs_certificate.validity;
-    if now.as_secs() < validity.not_before.to_unix_duration().as_secs() {
-        return Err(CertificateError::NotValidYet.into());
-    }
-    if now.as_secs() > validity.not_after.to_unix_duration().as_secs() {
-        return Err(CertificateError::Expired.into());
-    }
-    Ok(())
+/// The key of a certificate that the library does not parse, or whose type it does not know. The signature of a
+/// handshake must be valid even if the certificate is not verified, because channel binding relies on it.
+fn key_beyond_webpki(cert: &CertificateDer<'_>) -> Option<SubjectPublicKeyInfoOwned> {
+    let tbs = x509_cert::Certificate::from_der(cert).ok()?.tbs_certificate;
+    let key = tbs.subject_public_key_info;
+    (tbs.version == x509_cert::Version::V1 || pss::is_pss(&key.algorithm)).then_some(key)
 }
+
+/// An error of a certificate in our words.
+fn other(reason: String) -> CertificateError {
+    CertificateError::Other(OtherError(Arc::new(Refused(reason))))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(String);
 
 /// The alternative names of the certificate decide; without any, its common name does, as in libpq.
 fn check_host_name(cert: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), TlsError> {
@@ -383,28 +393,6 @@ fn name_matches(pattern: &str, name: &str) -> bool {
         (Some(domain), Some((label, rest))) => !label.is_empty() && domain.eq_ignore_ascii_case(rest),
         (Some(_), None) => false,
         (None, _) => pattern.eq_ignore_ascii_case(name),
-    }
-}
-
-/// The channel binding of type tls-server-end-point (RFC 5929 section 4.1): the certificate hashed with the hash of its
-/// signature, SHA-256 in place of MD5 and SHA-1. `None` if the signature does not name a hash (Ed25519, PSS).
-pub(crate) fn server_end_point(cert: &[u8]) -> Option<Vec<u8>> {
-    const SHA256: [ObjectIdentifier; 5] = [
-        ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.4"), // RSA with MD5
-        rfc5912::SHA_1_WITH_RSA_ENCRYPTION,
-        rfc5912::SHA_256_WITH_RSA_ENCRYPTION,
-        ObjectIdentifier::new_unwrap("1.2.840.10045.4.1"), // ECDSA with SHA-1
-        rfc5912::ECDSA_WITH_SHA_256,
-    ];
-    let algorithm = x509_cert::Certificate::from_der(cert).ok()?.signature_algorithm.oid;
-    if SHA256.contains(&algorithm) {
-        Some(Sha256::digest(cert).to_vec())
-    } else if [rfc5912::SHA_384_WITH_RSA_ENCRYPTION, rfc5912::ECDSA_WITH_SHA_384].contains(&algorithm) {
-        Some(Sha384::digest(cert).to_vec())
-    } else if [rfc5912::SHA_512_WITH_RSA_ENCRYPTION, rfc5912::ECDSA_WITH_SHA_512].contains(&algorithm) {
-        Some(Sha512::digest(cert).to_vec())
-    } else {
-        None
     }
 }
 

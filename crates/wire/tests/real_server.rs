@@ -5,6 +5,7 @@
 mod cluster;
 mod keywords;
 mod limits;
+mod openssl;
 mod revoked;
 mod session_settings;
 
@@ -105,14 +106,6 @@ fn certificates_are_verified_as_sslmode_says() {
             (Err(error), _) => panic!("{certificate:?} {conninfo:?}: {error}"),
         };
         check(&with_name("sslmode=require"), None);
-        if certificate == Certificate::Version1 {
-            // The library reads no certificates of version 1, so they are good for `require` only.
-            check(
-                &with_name(&format!("sslmode=verify-ca sslrootcert={root}")),
-                Some("UnsupportedCertVersion"),
-            );
-            continue;
-        }
         check(&with_name(&format!("sslmode=require sslrootcert={root}")), None);
         check(
             &with_name(&format!("sslmode=require sslrootcert={foreign}")),

@@ -72,6 +72,7 @@ fn prepare_and_run(
     let mut conninfo =
         Conninfo::from_keywords(&load.target, first.password.map(Secret::new)).map_err(|e| e.to_string())?;
     conninfo.host_passwords = first.host_passwords.into_iter().map(|of| of.map(Secret::new)).collect();
+    conninfo.key_password = first.key_password.map(Secret::new);
     conninfo.root_certificates = first.root_certificates;
     let scripts = Scripts::compile(&load)?;
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {

@@ -31,6 +31,9 @@ pub struct DriveOrder {
     /// The password of each of the target's hosts, if a password file has one for each: none of them is another's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_passwords: Vec<Option<String>>,
+    /// The password of the client's private key, if it is encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_password: Option<String>,
     /// The only root certificates to trust, in PEM format, if the server was given a certificate for this load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_certificates: Option<String>,
@@ -48,6 +51,7 @@ impl DriveOrder {
             load,
             password,
             host_passwords: Vec::new(),
+            key_password: None,
             root_certificates: None,
             spot_notice: None,
             part: DriverPart::WHOLE,
@@ -56,7 +60,7 @@ impl DriveOrder {
 
     /// All passwords in it.
     pub fn passwords(&self) -> impl Iterator<Item = &str> {
-        self.host_passwords.iter().chain([&self.password]).flatten().map(String::as_str)
+        self.host_passwords.iter().chain([&self.password, &self.key_password]).flatten().map(String::as_str)
     }
 }
 

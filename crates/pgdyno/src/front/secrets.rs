@@ -14,7 +14,7 @@ use experiment::plan::file::Override;
 use model::secret;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use toml::Value;
-use wire::conninfo::{self, ENVIRONMENT_ONLY};
+use wire::conninfo::{self, ENVIRONMENT_ONLY, Passwords};
 use wire::{Conninfo, Secret};
 
 use crate::guard;
@@ -26,12 +26,12 @@ const CARRIED_BYTES_MAX: usize = 4096;
 
 static CARRIED: OnceLock<Vec<Carried>> = OnceLock::new();
 
-/// A password taken out of the arguments, with the only server that may get it.
+/// Passwords taken out of the arguments, with the only server that may get them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Carried {
     /// The text that now stands in the arguments.
     target: String,
-    password: Secret,
+    passwords: Passwords,
 }
 
 /// If an argument contains a password, replaces this process by one without it: every user may read the arguments of a
@@ -82,29 +82,39 @@ pub(crate) fn hide_targets(called: &str, mut args: Vec<String>, targets: &[Strin
     start_again(called.as_ref(), &args, &carried)
 }
 
-/// The password taken out of the arguments of a program that uses one server: the one named last.
-pub(crate) fn carried() -> Option<Secret> {
-    CARRIED.get()?.last().map(|carried| carried.password.clone())
+/// The passwords taken out of the arguments of a program that uses one server: the one named last.
+pub(crate) fn carried() -> Option<Passwords> {
+    CARRIED.get()?.last().map(|carried| carried.passwords.clone())
 }
 
-/// The password taken out of the text that is now `target`, and of no other.
-pub(crate) fn carried_for(target: &str) -> Option<Secret> {
-    password_of(target, CARRIED.get()?)
+/// The passwords taken out of the text that is now `target`, and of no other.
+pub(crate) fn carried_for(target: &str) -> Option<Passwords> {
+    passwords_for(target, CARRIED.get()?)
 }
 
-fn password_of(target: &str, carried: &[Carried]) -> Option<Secret> {
-    carried.iter().find(|one| one.target == target).map(|one| one.password.clone())
+fn passwords_for(target: &str, carried: &[Carried]) -> Option<Passwords> {
+    carried.iter().find(|one| one.target == target).map(|one| one.passwords.clone())
 }
 
-/// Server, password, server, password, each terminated by a zero byte, which libpq allows in neither.
+/// Server, password, password of the key, each terminated by a zero byte, which libpq allows in none; one that is not
+/// given is empty.
 fn packed(carried: &[Carried]) -> String {
-    carried.iter().map(|one| format!("{}\0{}\0", one.target, one.password.expose())).collect()
+    let text =
+        |secret: &Option<Secret>| secret.as_ref().map_or(String::new(), |one| one.expose().to_string());
+    let all = carried.iter().map(|one| {
+        format!("{}\0{}\0{}\0", one.target, text(&one.passwords.of_user), text(&one.passwords.of_key))
+    });
+    all.collect()
 }
 
 fn unpacked(text: &str) -> Vec<Carried> {
     let parts: Vec<&str> = text.split_terminator('\0').collect();
-    let pairs = parts.chunks_exact(2);
-    pairs.map(|pair| Carried { target: pair[0].to_string(), password: pair[1].into() }).collect()
+    let secret = |part: &str| (!part.is_empty()).then(|| Secret::from(part));
+    let carried = |of: &[&str]| Carried {
+        target: of[0].to_string(),
+        passwords: Passwords { of_user: secret(of[1]), of_key: secret(of[2]) },
+    };
+    parts.chunks_exact(3).map(carried).collect()
 }
 
 /// Receives the passwords from the previous process image. Call it first, while there is only one thread.
@@ -256,15 +266,18 @@ fn has_url_with_password(text: &str) -> bool {
         let rest = &text[at + mark.len()..];
         let authority = rest.split(|c: char| c == '/' || c.is_whitespace()).next().unwrap_or_default();
         let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
-        user.contains(':') || ["?password=", "&password="].iter().any(|option| rest.contains(option))
+        user.contains(':')
+            || ["?password=", "&password=", "?sslpassword=", "&sslpassword="]
+                .iter()
+                .any(|option| rest.contains(option))
     })
 }
 
-/// A target without its password, if it contains one.
+/// A target without its passwords, if it contains any.
 fn without_password(target: &str) -> Option<Carried> {
     // Targets that cannot be parsed are rejected later, before anything is done.
-    let (target, password) = conninfo::without_password(target)?;
-    Some(Carried { target, password })
+    let (target, passwords) = conninfo::without_passwords(target)?;
+    Some(Carried { target, passwords })
 }
 
 /// A conninfo in libpq's key=value form, without the password and without what only the environment can provide.
@@ -293,7 +306,14 @@ mod tests {
         let check = |args: &[&str], expected: Option<&str>| {
             let mut args: Vec<OsString> = args.iter().map(OsString::from).collect();
             let found = clean(&mut args).unwrap();
-            assert_eq!(found.first().map(|one| one.password.expose()), expected, "{args:?}");
+            let secret = |one: &Carried| {
+                one.passwords
+                    .of_user
+                    .clone()
+                    .or(one.passwords.of_key.clone())
+                    .map(|found| found.expose().to_string())
+            };
+            assert_eq!(found.first().and_then(secret).as_deref(), expected, "{args:?}");
             if let Some(secret) = expected {
                 let rest = format!("{args:?}");
                 assert!(!rest.contains(secret) && !rest.contains("S3cret"), "{rest}");
@@ -301,6 +321,8 @@ mod tests {
         };
         check(&["run", "--server", "postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--server", "postgres://u:p%40S3cret@h/d"], Some("p@S3cret"));
+        check(&["run", "--server", "postgres://u@h/d?sslpassword=S3cret"], Some("S3cret"));
+        check(&["run", "--server=host=h sslkey=k sslpassword=S3cret"], Some("S3cret"));
         check(&["push", "postgres://u:S3cret@h/d", "results"], Some("S3cret"));
         check(&["report", "x", "--store", "postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["report", "--store=postgres://u:S3cret@h/d", "x"], Some("S3cret"));
@@ -351,12 +373,18 @@ mod tests {
             let text = arg.to_str().unwrap().strip_prefix(head).unwrap();
             Override::parse(text).unwrap().value.as_str().unwrap().to_string()
         };
-        let password = |target: &str| password_of(target, &carried).map(|found| found.expose().to_string());
+        let password = |target: &str| {
+            let found = passwords_for(target, &carried)?.of_user?;
+            Some(found.expose().to_string())
+        };
         assert_eq!(password(&given(&args[1], "")), Some("one".to_string()));
         assert_eq!(password(&given(&args[2], "--b=")), Some("two".to_string()));
         assert_eq!(password(&given(&args[4], "")), None);
         assert_eq!(password(""), None);
         assert_eq!(unpacked(&packed(&carried)), carried);
+        let of_key = without_password("host=h password=one sslpassword=two").unwrap();
+        assert_eq!(of_key.passwords.of_key.as_ref().map(Secret::expose), Some("two"));
+        assert_eq!(unpacked(&packed(std::slice::from_ref(&of_key))), [of_key]);
     }
 
     #[test]
@@ -374,6 +402,7 @@ mod tests {
         check("server.source=[\"ssh://u:S3cret@h/x\"]", true);
         check("postgres://u:S3cret@h/d", true);
         check("postgres://u:S3cret@h/d?x=y", true);
+        check("target=[{name=\"a\", url=\"postgres://u@h/d?sslpassword=S3cret\"}]", true);
         check("target=[{name=\"a\", url=\"postgres://u@h:5432/d\"}]", false);
         check("server.source=ssh://git@h:22/x", false);
         check("experiment.description=see http://h:80/a and mail x@y", false);

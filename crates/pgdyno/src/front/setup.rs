@@ -279,8 +279,8 @@ pub(crate) fn toml_text(experiment: &Experiment) -> Result<String> {
 pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "cannot parse the server given")?;
     refuse_several_at_random(&conninfo)?;
-    if let Some(password) = secrets::carried_for(target) {
-        conninfo.give_password(password, PasswordSource::Text { url: false });
+    if let Some(passwords) = secrets::carried_for(target) {
+        conninfo.give_passwords(passwords, PasswordSource::Text { url: false });
     }
     if conninfo.application_name.as_deref().is_none_or(str::is_empty) {
         conninfo.application_name = Some("pgdyno".to_string());

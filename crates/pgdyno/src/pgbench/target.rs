@@ -47,8 +47,8 @@ pub(crate) fn resolve(
     let mut conninfo = Conninfo::resolve_in(&text, &surroundings)
         .map_err(|error| Complaint::new(error.libpq_text()).and(Kind::Error, not_connected(purpose)))?;
     // It was hidden from the arguments.
-    if let Some(password) = crate::front::secrets::carried() {
-        conninfo.give_password(password, PasswordSource::Given);
+    if let Some(passwords) = crate::front::secrets::carried() {
+        conninfo.give_passwords(passwords, PasswordSource::Given);
     }
     conninfo.tcp = conninfo.tcp.or_of_kernel();
     // pgbench's own setting comes after the connection string, and wins.

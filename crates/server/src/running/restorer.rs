@@ -65,6 +65,12 @@ impl Restorer {
             conninfo.hosts.len() <= 1,
             "workload.restore_from needs a URL with one host, so that the archive gets into the database that was examined"
         );
+        // libpq takes the password of a key from the connection string alone, and every user can read a program's arguments.
+        ensure!(
+            conninfo.key_password.is_none(),
+            "pg_restore cannot be given `sslpassword` without showing it; name a key without a password in `sslkey` \
+             (openssl pkey -in KEY -out NEW)"
+        );
         let series = series(server_num);
         let installed = ["/usr/lib/postgresql/{}/bin", "/usr/pgsql-{}/bin"]
             .map(|dir| PathBuf::from(dir.replace("{}", &series)));

@@ -2,6 +2,7 @@
 
 use super::resolve::{Settings, Surroundings, get, word};
 use super::{ChannelBinding, Conninfo, ConninfoError, SslCertMode, SslMode, SslNegotiation, TlsVersion};
+use crate::secret::Secret;
 
 /// Versions by libpq's names, oldest first; the two oldest are not supported here.
 const TLS_VERSIONS: [(&str, Option<TlsVersion>); 4] = [
@@ -37,6 +38,7 @@ pub(super) fn apply(
     conninfo.sslcertmode = word(settings, "sslcertmode", SslCertMode::parse)?;
     if conninfo.sslcertmode != SslCertMode::Disable {
         conninfo.sslcert = text("sslcert").or_else(|| around.certificate("postgresql.crt"));
+        conninfo.key_password = get(settings, "sslpassword").map(Secret::from);
         conninfo.sslkey = text("sslkey").or_else(|| around.certificate("postgresql.key"));
     }
     Ok(())

@@ -182,10 +182,10 @@ mod tests {
     fn every_keyword_of_the_linked_libpq_has_been_decided_on() {
         let taken = "service user password passfile channel_binding connect_timeout dbname host hostaddr port \
                      client_encoding options application_name fallback_application_name tcp_user_timeout sslmode \
-                     sslnegotiation sslcert sslkey sslcertmode sslrootcert sslcrl sslsni require_auth min_protocol_version \
+                     sslnegotiation sslcert sslkey sslpassword sslcertmode sslrootcert sslcrl sslsni require_auth min_protocol_version \
                      max_protocol_version ssl_min_protocol_version ssl_max_protocol_version target_session_attrs \
                      load_balance_hosts keepalives keepalives_idle keepalives_interval keepalives_count";
-        let refused = "sslpassword sslcrldir requirepeer gssencmode replication scram_client_key \
+        let refused = "sslcrldir requirepeer gssencmode replication scram_client_key \
                        scram_server_key sslkeylogfile";
         // Keywords for features we never use: compression, Kerberos, OAuth.
         let without_effect = "sslcompression krbsrvname gsslib gssdelegation oauth_issuer oauth_client_id \

@@ -21,7 +21,7 @@ pub const ENVIRONMENT_ONLY: [(&str, &str); 3] =
 
 /// Keywords that change security or meaning and that this crate does not implement, with the values that have no
 /// effect. Ignoring any other value would connect in a way that the user ruled out.
-const NOT_SUPPORTED: [(&str, &[&str]); 8] = [
+const NOT_SUPPORTED: [(&str, &[&str]); 7] = [
     ("gssencmode", &["disable", "prefer"]),
     ("replication", &["false", "off", "no", "0"]),
     ("requirepeer", &[]),
@@ -29,7 +29,6 @@ const NOT_SUPPORTED: [(&str, &[&str]); 8] = [
     ("scram_server_key", &[]),
     ("sslcrldir", &[]),
     ("sslkeylogfile", &[]),
-    ("sslpassword", &[]),
 ];
 
 /// What libpq takes from outside the connection string.

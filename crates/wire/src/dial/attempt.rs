@@ -252,6 +252,11 @@ impl Attempt {
                 "the server did not agree to PostgreSQL inside TLS (ALPN); use sslnegotiation=postgres";
             return Err(ConnectError::Tls { place: self.place.clone(), reason: reason.to_owned() });
         }
+        if self.auth.certificate.as_ref().is_some_and(|certificate| certificate.cannot_sign()) {
+            let reason = "the server takes no signature that the key in `sslkey` can make; an RSA-PSS key needs TLS 1.3 \
+                          here; use another key, or sslcertmode=disable to show none";
+            return Err(ConnectError::Tls { place: self.place.clone(), reason: reason.to_owned() });
+        }
         self.auth.encrypted = true;
         self.auth.end_point = self.link.server_certificate().and_then(server_end_point);
         self.begin(conninfo, goal);

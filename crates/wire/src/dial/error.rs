@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::conninfo::{ConninfoError, PasswordSource, ProtocolVersion, SslNegotiation};
 use crate::reply::ServerError;
 use crate::scan::ProtocolError;
+use crate::tls;
 
 /// Why a connection could not be made. `place` is `host:port` or the path of a unix socket.
 #[derive(Debug, thiserror::Error)]
@@ -210,7 +211,7 @@ impl ConnectError {
         let place = place.to_owned();
         match error.kind() {
             // rustls' own errors travel inside an `InvalidData`.
-            io::ErrorKind::InvalidData => ConnectError::Tls { place, reason: error.to_string() },
+            io::ErrorKind::InvalidData => ConnectError::Tls { place, reason: tls::reason(&error) },
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
                 let hint = match begun {
                     SslNegotiation::Postgres => "",
