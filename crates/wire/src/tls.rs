@@ -363,9 +363,15 @@ struct Refused(String);
 
 /// The alternative names of the certificate decide; without any, its common name does, as in libpq.
 fn check_host_name(cert: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), TlsError> {
-    let error = match ParsedCertificate::try_from(cert).and_then(|parsed| verify_server_name(&parsed, name)) {
-        Ok(()) => return Ok(()),
-        Err(error) => error,
+    let error = match ParsedCertificate::try_from(cert).map(|parsed| verify_server_name(&parsed, name)) {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => error,
+        // Of version 1, without alternative names.
+        Err(_) => CertificateError::NotValidForNameContext {
+            expected: name.to_owned(),
+            presented: common_name_without_alternatives(cert).into_iter().collect(),
+        }
+        .into(),
     };
     match common_name_without_alternatives(cert) {
         Some(common_name) if name_matches(&common_name, &name.to_str()) => Ok(()),
