@@ -125,6 +125,8 @@ pub(crate) const SCRIPT: SqlState = *b"script";
 
 /// Stands for the SQLSTATE where the server broke the protocol.
 pub(crate) const PROTOCOL: SqlState = *b"proto ";
+/// Stands for the SQLSTATE where the server sent more than the driver takes.
+pub(crate) const LIMIT: SqlState = *b"limit ";
 /// Stands for whatever is not a SQLSTATE, and for those beyond [`ERRORS_MAX`].
 pub(crate) const OTHER: SqlState = *b"other ";
 

@@ -234,6 +234,10 @@ pub enum OnDisconnect {
     EndLoad,
 }
 
+/// How long a client waits on average before it connects again, if the session that it lost had committed nothing; each wait
+/// is drawn from half of it to one and a half. Constant, so that it adds the same to every outage.
+pub const RECONNECT_WAIT_MS: u32 = 50;
+
 /// A log in pgbench's format: `PREFIX.PID` of the first thread, `PREFIX.PID.N` of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TransactionLog {

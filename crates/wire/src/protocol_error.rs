@@ -18,7 +18,7 @@ pub enum ProtocolError {
     #[error("message `{}` of the server is damaged", char::from(*.0))]
     BadBody(u8),
     /// The message exceeds the limit.
-    #[error("message `{}` of the server has {n_bytes} bytes, more than the limit of {n_bytes_max}", char::from(*.tag))]
+    #[error("the server sent {} of {n_bytes} bytes, more than pgdyno's limit of {n_bytes_max}", name(*.tag))]
     TooLong {
         /// Type byte of the message.
         tag: u8,
@@ -34,13 +34,20 @@ pub enum ProtocolError {
     #[error("the server ended its reply with {} before answering", name(*.0))]
     Unanswered(u8),
     /// More items of one kind than are kept.
-    #[error("the server sent more {what} than the limit of {limit}")]
+    #[error("the server sent more {what} than pgdyno's limit of {limit}")]
     TooMuch {
         /// The kind, in the plural.
         what: &'static str,
         /// Number and unit.
         limit: &'static str,
     },
+}
+
+impl ProtocolError {
+    /// Whether the server did nothing wrong: it sent more than this program takes.
+    pub fn is_our_limit(&self) -> bool {
+        matches!(self, ProtocolError::TooLong { .. } | ProtocolError::TooMuch { .. })
+    }
 }
 
 /// The name of a message of the server, by its type byte.
@@ -80,7 +87,7 @@ mod tests {
         check(ProtocolError::Unasked(b'Z'), "the server sent ReadyForQuery without a request");
         check(
             ProtocolError::TooLong { tag: b'D', n_bytes: 17, n_bytes_max: 16 },
-            "message `D` of the server has 17 bytes, more than the limit of 16",
+            "the server sent a DataRow of 17 bytes, more than pgdyno's limit of 16",
         );
     }
 }

@@ -74,8 +74,7 @@ pub(super) const PROTOCOL_BROKEN: Rule = Rule {
     title: "The server violated PostgreSQL's protocol",
     severity: "Void for any",
     source: "a reply without a request, or one without a result, does not prove a commit",
-    advice: "Find out what answers there: a server, a pooler or a proxy; if a message was too long for one of your rows, \
-             raise max_message_mib.",
+    advice: "Find out what answers there: a server, a pooler or a proxy.",
     evidence: "Replies without a request, replies that lack a result, and invalid messages, as each client saw them.",
     why: "Where replies and statements do not match one to one, a count of replies is no count of commits.",
     tested: "Replies that a proxy falsifies in front of a server by URL.",
@@ -87,6 +86,25 @@ fn protocol_broken(context: &RunContext) -> Option<Finding> {
     let first = events.first()?;
     let who = plural(events.len() as u64, "client");
     Some(PROTOCOL_BROKEN.finds(Severity::Void, format!("{who} ended: {}", excerpt(&first.text))))
+}
+
+pub(super) const MESSAGE_LIMIT: Rule = Rule {
+    id: "message-limit",
+    title: "A row was longer than pgdyno's limit",
+    severity: "Void for any",
+    source: "a bound on memory, `workload.max_message_mib`; not the server's fault",
+    advice: "Set workload.max_message_mib to more MiB than the longest row has (at most 1024), or select less.",
+    evidence: "The client, its statement, the length of what the server sent and the limit, as the driver saw them.",
+    why: "A client that ends offers no more load, so that the rate is not that of all clients.",
+    tested: "Rows above the limit from a stand-in for the server, with both pollers.",
+    check: Check::Run(message_limit),
+};
+
+fn message_limit(context: &RunContext) -> Option<Finding> {
+    let events: Vec<&Event> = events(context, EventKind::LimitExceeded).collect();
+    let first = events.first()?;
+    let who = plural(events.len() as u64, "client");
+    Some(MESSAGE_LIMIT.finds(Severity::Void, format!("{who} ended: {}", excerpt(&first.text))))
 }
 
 pub(super) const SERVER_RESTARTED: Rule = Rule {

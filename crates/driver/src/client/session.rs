@@ -43,8 +43,10 @@ pub(crate) struct Dial {
     pub(crate) generation: u32,
     /// When the connection was lost, until it is replaced.
     pub(crate) down_since: Option<Nanos>,
-    /// Wait before the next attempt.
-    pub(crate) backoff: Nanos,
+    /// Whether a transaction was committed on the current connection.
+    pub(crate) has_committed: bool,
+    /// How often the client has waited before it connected again.
+    pub(crate) n_waits: u64,
     /// When the transaction was due that waits for the connection.
     pub(crate) pending_due: Option<Nanos>,
 }

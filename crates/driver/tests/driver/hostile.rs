@@ -16,6 +16,8 @@ use crate::driven::{Driven, load, try_drive, try_drive_until};
 /// What the server answers to a message.
 enum Answer {
     Once(Vec<u8>),
+    /// And then the connection is closed.
+    Last(Vec<u8>),
     /// Again and again, as long as the client reads.
     Endless(Vec<u8>),
     /// This many times, without reading anything meanwhile.
@@ -78,6 +80,7 @@ fn converse(
         }
         match answers(n) {
             Answer::Once(bytes) => stream.write_all(&bytes)?,
+            Answer::Last(bytes) => return stream.write_all(&bytes),
             Answer::Unread(bytes, n) => {
                 for _ in 0..n {
                     stream.write_all(&bytes)?;
@@ -202,7 +205,6 @@ fn replies_that_were_not_asked_for_commit_nothing() {
         ("a request to authenticate", reply(&[(b'R', b"\0\0\0\x03"), done, ready])),
         ("BackendKeyData", reply(&[(b'K', b"12345678"), done, ready])),
         ("a message of 2 GB", [&b"D\x7f\xff\xff\xff"[..], &[b'r'; 100]].concat()),
-        ("a message of 17 MB", [&b"D\x01\x10\0\0"[..], &[b'r'; 100]].concat()),
         ("no message at all", b"HTTP/1.1 400 Bad Request\r\n".to_vec()),
     ];
     let extended = [
@@ -220,6 +222,53 @@ fn replies_that_were_not_asked_for_commit_nothing() {
             assert_eq!((driven.done.counts.committed, texts.len()), (0, 1), "{name}, {what}: {texts:?}");
         });
     }
+}
+
+/// A row that is longer than what is kept here is no fault of the server's.
+#[test]
+fn a_message_above_our_limit_is_our_limit() {
+    let reply = [&b"D\x01\x10\0\0"[..], &[b'r'; 100]].concat();
+    let server = Hostile::start(move |_| Answer::Once(reply.clone()));
+    let mut spec = spec(&server, "SELECT long FROM t;", 5);
+    spec.on_disconnect = OnDisconnect::Reconnect;
+    with_each(&spec, |name, driven| {
+        assert_eq!(driven.texts(EventKind::ProtocolBroken).len(), 0, "{name}");
+        let text = "the server sent a DataRow of 17825788 bytes, more than pgdyno's limit of 16777216, for the statement \
+                    `SELECT long FROM t;`";
+        assert_eq!(driven.texts(EventKind::LimitExceeded), [text], "{name}");
+        assert_eq!(driven.done.errors.get("limit"), Some(&1), "{name}: {:?}", driven.done);
+        assert_eq!((driven.done.counts.committed, driven.done.clients_lost), (0, 1), "{name}");
+    });
+}
+
+/// A pooler lets sessions in while its server is gone, and ends them at their first statement.
+#[test]
+fn logins_that_lead_to_no_commit_are_not_repeated_at_once() {
+    let fatal = message(b'E', b"SFATAL\0VFATAL\0C08P01\0Mserver login has been failing\0\0");
+    let answer = fatal.clone();
+    let server = Hostile::start(move |_| Answer::Last(answer.clone()));
+    let mut spec = spec(&server, "SELECT 1;", 1);
+    (spec.transactions_per_client, spec.n_clients) = (None, 2);
+    (spec.on_disconnect, spec.window.measure_s) = (OnDisconnect::Reconnect, 2);
+    with_each(&spec, |name, driven| {
+        let n_logins = server.take_heard().len();
+        // Two clients in two seconds, every 25 to 75 ms.
+        assert!((20..=162).contains(&n_logins), "{name}: {n_logins}");
+        assert_eq!(driven.done.clients_lost, 0, "{name}");
+    });
+
+    // A session that has committed is replaced at once.
+    let server = Hostile::start(move |n| match n {
+        0 => Answer::Once([done(), ready()].concat()),
+        _ => Answer::Last(fatal.clone()),
+    });
+    let mut spec = self::spec(&server, "SELECT 1;", 1);
+    spec.transactions_per_client = None;
+    (spec.on_disconnect, spec.window.measure_s) = (OnDisconnect::Reconnect, 1);
+    with_each(&spec, |name, _| {
+        let n_logins = server.take_heard().len();
+        assert!(n_logins > 60, "{name}: {n_logins}");
+    });
 }
 
 #[test]

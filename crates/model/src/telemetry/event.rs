@@ -35,6 +35,8 @@ pub enum EventKind {
     ConnectionLost,
     /// The server violated PostgreSQL's protocol, and the client stopped (`client`).
     ProtocolBroken,
+    /// The server sent more than the driver takes for one statement (`client`, `script`, `command`).
+    LimitExceeded,
     /// A client that had lost its connection has a new one (`client`, `outage_s`).
     ConnectionRestored,
     /// A client stopped because of an error (`client`, `script`, `command`, `sqlstate`; `message` is the error alone,

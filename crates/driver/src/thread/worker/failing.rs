@@ -9,7 +9,7 @@ use super::Worker;
 use super::turn::Turn;
 use crate::client::State;
 use crate::clock::Nanos;
-use crate::tally::{ERRORS_MAX, LOST, PROTOCOL, SCRIPT, SqlState, sqlstate, sqlstate_text};
+use crate::tally::{ERRORS_MAX, LIMIT, LOST, PROTOCOL, SCRIPT, SqlState, sqlstate, sqlstate_text};
 use crate::thread::log::Outcome;
 use crate::thread::messages::{self, CommandRef, Tries};
 use crate::thread::stop;
@@ -252,12 +252,35 @@ impl Worker<'_> {
         if self.setup.clients[index].state == State::Gone {
             return self.let_go(index);
         }
+        if error.is_our_limit() {
+            return self.exceed_limit(index, now, error);
+        }
         let place = self.place(index);
         let message = error.to_string();
         let event = Event::new(0, EventKind::ProtocolBroken, &message).with("client", place.client);
         self.report_event(now, event);
         let text = messages::command_failed(place, "SQL", &message);
         self.abort_lost(index, now, Abort { state: PROTOCOL, text, cause: None });
+    }
+
+    /// The server sent more than is taken here. It did nothing wrong, but what follows on the connection is lost: the client
+    /// ends, even where lost connections are replaced, because its next transaction would most likely end the same way.
+    #[cold]
+    fn exceed_limit(&mut self, index: usize, now: Nanos, error: &ProtocolError) {
+        let place = self.place(index);
+        let label = self.statement_label(index);
+        let message = format!("{error}, for the statement `{label}`");
+        let event = Event::new(0, EventKind::LimitExceeded, &message);
+        self.report_event(now, located(event, place, LIMIT));
+        let text = messages::command_failed(place, "SQL", &message);
+        self.abort_lost(index, now, Abort { state: LIMIT, text, cause: None });
+    }
+
+    /// The first line of the client's current statement.
+    fn statement_label(&self, index: usize) -> String {
+        let client = &self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.transaction.script];
+        program.statements.get(client.transaction.statement).map_or(String::new(), |one| one.label.clone())
     }
 
     /// Keeps the first message of each SQLSTATE that is counted separately.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use model::load::RECONNECT_WAIT_MS;
 use model::telemetry::event::{Event, EventKind};
 use wire::{ConnectError, Connection, Dialing, Progress};
+use workload::random::Prng;
 
 use super::Worker;
 use super::failing::Abort;
@@ -13,9 +15,8 @@ use crate::client::fetch::Fetched;
 use crate::clock::{self, Nanos, SECOND_NS};
 use crate::tally::{LOST, sqlstate};
 
-/// Waits between attempts to replace a lost connection; doubled each time.
-const BACKOFF_MIN_NS: Nanos = SECOND_NS / 20;
-const BACKOFF_MAX_NS: Nanos = SECOND_NS;
+/// The wait before a connection is made in place of one that led to no commit; see [`reconnect_wait`].
+const RECONNECT_WAIT_NS: Nanos = RECONNECT_WAIT_MS as Nanos * (SECOND_NS / 1000);
 /// Connections under way are checked at least this often, for their deadlines.
 const TEND_NS: Nanos = SECOND_NS / 10;
 
@@ -105,7 +106,8 @@ impl Worker<'_> {
         }
         self.roster.n_connecting -= 1;
         client.state = State::Idle;
-        client.dial.backoff = 0;
+        // A login proves little: a pooler lets sessions in while its server is gone.
+        client.dial.has_committed = false;
         self.count_outage(index, now);
         let client = &mut self.setup.clients[index];
         if let Some(since) = client.dial.down_since.take() {
@@ -149,20 +151,31 @@ impl Worker<'_> {
             return self.abort_lost(index, now, Abort { state, text, cause: Some(why.to_string()) });
         }
         client.dial.down_since.get_or_insert(client.dial.begun);
-        client.dial.backoff = (client.dial.backoff * 2).clamp(BACKOFF_MIN_NS, BACKOFF_MAX_NS);
-        let until = now + client.dial.backoff;
+        self.wait_to_dial(index, now);
+    }
+
+    /// The client connects again after a while.
+    fn wait_to_dial(&mut self, index: usize, now: Nanos) {
+        let seed = self.setup.load.seed;
+        let client = &mut self.setup.clients[index];
+        client.dial.n_waits += 1;
+        let until = now + reconnect_wait(seed, client.id, client.dial.n_waits);
         client.state = State::Down { until };
         self.roster.next_tend = self.roster.next_tend.min(until);
     }
 
-    /// Drops a lost connection, to be replaced at once.
+    /// Drops a lost connection, to be replaced: at once if a transaction was committed on it.
     pub(super) fn go_down(&mut self, index: usize, now: Nanos) {
         self.let_go(index);
         let client = &mut self.setup.clients[index];
         client.dial.down_since = Some(now);
-        client.state = State::Down { until: now };
         self.roster.n_connecting += 1;
-        self.roster.next_tend = now;
+        if std::mem::take(&mut client.dial.has_committed) {
+            client.state = State::Down { until: now };
+            self.roster.next_tend = now;
+        } else {
+            self.wait_to_dial(index, now);
+        }
     }
 
     /// Closes the connection of a transaction that has ended.
@@ -178,5 +191,28 @@ impl Worker<'_> {
         self.setup.poller.forget(client, index);
         client.disconnect();
         self.roster.kept.take_if(|kept| *kept == index);
+    }
+}
+
+/// The `n`th wait of a client: drawn from half of the mean to one and a half, so that clients that lost their
+/// connections together do not return together. Its numbers are those of no other stream.
+fn reconnect_wait(seed: u64, client: usize, n: u64) -> Nanos {
+    let mut prng = Prng::seed(seed ^ (client as u64).rotate_left(40) ^ n.rotate_left(20));
+    prng.uint64_range(RECONNECT_WAIT_NS / 2, RECONNECT_WAIT_NS * 3 / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_short_spread_and_the_same_for_the_same_seed() {
+        let waits: Vec<Nanos> = (0..1000).map(|n| reconnect_wait(7, (n % 8) as usize, n)).collect();
+        let mean = waits.iter().sum::<Nanos>() / 1000;
+        assert!(waits.iter().all(|wait| (25_000_000..=75_000_000).contains(wait)));
+        assert!((48_000_000..52_000_000).contains(&mean), "{mean}");
+        assert_eq!(reconnect_wait(7, 3, 4), reconnect_wait(7, 3, 4));
+        assert_ne!(reconnect_wait(7, 3, 4), reconnect_wait(7, 4, 4));
+        assert_ne!(reconnect_wait(7, 3, 4), reconnect_wait(8, 3, 4));
     }
 }

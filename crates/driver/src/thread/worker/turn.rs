@@ -338,6 +338,7 @@ impl Worker<'_> {
         let tally = &mut self.tally.scripts[client.transaction.script];
         let latency_ns = now - client.transaction.due;
         tally.counts.committed += 1;
+        client.dial.has_committed = true;
         tally.latency_moments.record(latency_ns);
         if client.transaction.started == client.transaction.due {
             tally.note(Kind::Punctual, latency_ns);
