@@ -22,7 +22,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::agents::AgentsSection;
-use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, Tls, WorkloadKind};
+use crate::experiment::case::{
+    Calls, Isolation, OnLostConnection, PartitionMethod, Think, Tls, WorkloadKind,
+};
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::driver::inventory::DriverSection;
 use crate::experiment::hooks::HooksSection;
@@ -209,6 +211,12 @@ pub struct WorkloadSection {
     /// The longest message accepted from the server, and the most that is kept of one statement's rows; MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_message_mib: Option<u32>,
+    /// Most tries of a transaction that fails with 40001 or 40P01; 0: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tries: Option<u32>,
+    /// What a client does when it loses its connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_disconnect: Option<OnLostConnection>,
     /// Sessions that load data in parallel; by default one per partition, at most one per processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
@@ -257,6 +265,8 @@ impl Default for WorkloadSection {
             partitions: Levels::one(0),
             partition_method: Levels::one(PartitionMethod::Range),
             max_message_mib: None,
+            max_tries: None,
+            on_disconnect: None,
             load_streams: None,
             schema: None,
             defines: BTreeMap::new(),

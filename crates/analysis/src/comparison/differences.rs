@@ -263,6 +263,13 @@ impl List {
             |number: Option<u64>| number.map_or("until time is up".to_string(), |n| n.to_string());
         let (of_a, of_b) = (transactions(x.transactions), transactions(y.transactions));
         self.note(asked, Severity::Void, "transactions of a client", &of_a, &of_b);
+        let tries = |of: Option<u32>| match of.unwrap_or(1) {
+            0 => "no limit".to_string(),
+            n => n.to_string(),
+        };
+        self.note(asked, Severity::Void, "tries of a transaction", &tries(x.max_tries), &tries(y.max_tries));
+        let (of_a, of_b) = (x.on_disconnect.as_str(), y.on_disconnect.as_str());
+        self.note(asked, Severity::Doubt, "what lost connections lead to", of_a, of_b);
         self.number(asked, Severity::Doubt, "driver threads", x.n_threads, y.n_threads);
         self.number(asked, Severity::Doubt, "busy polling, microseconds", x.busy_poll_us, y.busy_poll_us);
         let windows = [a, b].map(|case| wording::window(case.window));

@@ -10,7 +10,7 @@ mod unseen;
 
 pub(crate) use logging::statement_records;
 
-use model::experiment::case::WorkloadKind;
+use model::experiment::case::{OnLostConnection, WorkloadKind};
 use model::load::drive::{Done, Ending};
 use model::run::RunRecord;
 use model::run::host::MountRecord;
@@ -33,7 +33,7 @@ const LONG_MEASURE_S: f64 = 300.0;
 pub(super) const CONNECTION_LOST: Rule = Rule {
     id: "connection-lost",
     title: "Clients lost their connection or were aborted",
-    severity: "Void for any",
+    severity: "Void for any; Doubt if workload.on_disconnect asks clients to connect again, and all did",
     source: "fault study: other tools print the throughput of fewer clients as if nothing had happened",
     advice: "Read the message, and the server's log around that time; fix the script or the server and repeat.",
     evidence: "Clients that ended before the load, because of their connection or their script: the driver's events and totals.",
@@ -66,7 +66,26 @@ fn connection_lost(context: &RunContext) -> Option<Finding> {
     let cause = done.and_then(|done| done.messages.iter().find(|(state, _)| !state.starts_with("40")));
     let cause = cause.map(|(_, message)| message).filter(|_| first.is_empty());
     let cause = cause.map_or(String::new(), |message| format!(": {}", excerpt(message)));
+    let is_replaced = done.is_some_and(|done| done.clients_lost == 0) && !all;
+    if is_replaced && is_asked_to_reconnect(context) {
+        let outage_s = done.map_or(0.0, |done| done.outage_ns_total / 1e9);
+        let evidence = format!(
+            "{who} {how} and connected again, as asked ({} lost in all, {outage_s:.1} s without a connection){first}",
+            plural(done.map_or(n, |done| done.n_lost), "connection")
+        );
+        return Some(CONNECTION_LOST.finds(Severity::Doubt, evidence));
+    }
     Some(CONNECTION_LOST.finds(Severity::Void, format!("{who} {how}{first}{cause}")))
+}
+
+/// Whether the experiment wants clients to go on after an outage, so that one is part of what is measured.
+fn is_asked_to_reconnect(context: &RunContext) -> bool {
+    context.data.record.case.workload.on_disconnect == OnLostConnection::Reconnect
+}
+
+/// How serious it is that the server was away.
+fn of_outage(context: &RunContext) -> Severity {
+    if is_asked_to_reconnect(context) { Severity::Doubt } else { Severity::Void }
 }
 
 pub(super) const PROTOCOL_BROKEN: Rule = Rule {
@@ -110,7 +129,7 @@ fn message_limit(context: &RunContext) -> Option<Finding> {
 pub(super) const SERVER_RESTARTED: Rule = Rule {
     id: "server-restarted",
     title: "The server restarted during the load",
-    severity: "Void for any restart or failover",
+    severity: "Void for any restart or failover; Doubt if workload.on_disconnect asks clients to connect again",
     source: "fault study: other tools average a crash and restart away",
     advice: "Read the server's log for the cause and repeat.",
     evidence: "The postmaster's start time and what telemetry recorded of it, during the load.",
@@ -122,13 +141,13 @@ pub(super) const SERVER_RESTARTED: Rule = Rule {
 fn server_restarted(context: &RunContext) -> Option<Finding> {
     let event = events(context, EventKind::ServerRestarted).next()?;
     let t_s = context.line.place(event.t_unix_ns)?;
-    Some(SERVER_RESTARTED.finds(Severity::Void, format!("at {t_s:.0} s: {}", excerpt(&event.text))))
+    Some(SERVER_RESTARTED.finds(of_outage(context), format!("at {t_s:.0} s: {}", excerpt(&event.text))))
 }
 
 pub(super) const SERVER_TROUBLE: Rule = Rule {
     id: "server-trouble",
     title: "The server's log reports trouble",
-    severity: "Void for a PANIC or a crashed process; Doubt for another FATAL line during the load (but those of an orderly start or \
+    severity: "Void for a PANIC or a crashed process (Doubt if workload.on_disconnect asks clients to connect again); Doubt for another FATAL line during the load (but those of an orderly start or \
                stop), a process that exited with an error, a full device, or a lack of memory",
     source: "PostgreSQL documentation, message severity levels (runtime-config-logging)",
     advice: "Read the server's log around that time, remove the cause and repeat.",
@@ -142,7 +161,7 @@ pub(super) const SERVER_TROUBLE: Rule = Rule {
 fn server_trouble(context: &RunContext) -> Option<Finding> {
     let lines: Vec<&Event> = events(context, EventKind::ServerTrouble).collect();
     let worst = lines.iter().find(|event| is_crash(event)).or(lines.first())?;
-    let severity = if is_crash(worst) { Severity::Void } else { Severity::Doubt };
+    let severity = if is_crash(worst) { of_outage(context) } else { Severity::Doubt };
     let level = worst.detail.get("severity").map_or(String::new(), |level| format!("{level}: "));
     let evidence = format!("{}: {level}{}", plural(lines.len(), "line"), excerpt(&worst.text));
     Some(SERVER_TROUBLE.finds(severity, evidence))

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::experiment::case::{WorkloadKind, WorkloadSpec};
-use model::load::{LoadSpec, MESSAGE_BYTES_MAX, Profiles, ScriptSpec};
+use model::experiment::case::{OnLostConnection, WorkloadKind, WorkloadSpec};
+use model::load::{LoadSpec, MESSAGE_BYTES_MAX, OnDisconnect, Profiles, ScriptSpec};
 use model::run::RunRecord;
 use wire::Conninfo;
 use workload::{Builtins, Schema};
@@ -45,6 +45,11 @@ impl OneRun<'_> {
             copy: true,
             ask_settings: true,
             message_bytes_max: workload.max_message_mib.map_or(MESSAGE_BYTES_MAX, |n| n << 20),
+            max_tries: workload.max_tries.unwrap_or(1),
+            on_disconnect: match workload.on_disconnect {
+                OnLostConnection::Abort => OnDisconnect::EndClient,
+                OnLostConnection::Reconnect => OnDisconnect::Reconnect,
+            },
             window: self.case.window,
             seed: self.spec.seed,
             // What the server could not parse before the load may be created by statements that run first.

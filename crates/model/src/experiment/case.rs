@@ -316,6 +316,12 @@ pub struct WorkloadSpec {
     /// The longest message accepted from the server, and the most that is kept of one statement's rows; MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_message_mib: Option<u32>,
+    /// Most tries of a transaction that fails with 40001 or 40P01, if given; 0: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tries: Option<u32>,
+    /// What a client does when it loses its connection.
+    #[serde(default, skip_serializing_if = "OnLostConnection::is_default")]
+    pub on_disconnect: OnLostConnection,
     /// Sessions that load the data in parallel, if given. The data does not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
@@ -445,6 +451,8 @@ impl WorkloadSpec {
             reply_delay_us: 0,
             layout: Layout::default(),
             max_message_mib: None,
+            max_tries: None,
+            on_disconnect: OnLostConnection::default(),
             load_streams: None,
             schema: None,
             data: kind.data(),
@@ -454,6 +462,23 @@ impl WorkloadSpec {
             procedures: false,
             all_warehouses: false,
         }
+    }
+}
+
+words! {
+    /// What a client does when it loses its connection.
+    OnLostConnection, "what a client does without its connection" {
+        /// Ends, which voids the run.
+        #[default]
+        Abort = "abort",
+        /// Connects again, to any host of the URL.
+        Reconnect = "reconnect",
+    }
+}
+
+impl OnLostConnection {
+    fn is_default(&self) -> bool {
+        *self == OnLostConnection::default()
     }
 }
 

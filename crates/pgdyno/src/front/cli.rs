@@ -232,6 +232,12 @@ pub(crate) struct ExperimentArgs {
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
+    /// Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tries: Option<u32>,
+    /// What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort].
+    #[arg(long, value_name = "WHAT", value_parser = ["abort", "reconnect"])]
+    pub(crate) on_disconnect: Option<String>,
     /// Measure the data as it is: nothing is loaded, and nothing is restored between runs.
     #[arg(long)]
     pub(crate) no_restore: bool,
@@ -291,7 +297,7 @@ pub(crate) struct ServerArgs {
 
 /// Options that a resumed experiment may not change, because it goes on as it was asked for. The remaining ones may
 /// hold values that were hidden in its results, or come from the environment.
-const WHAT_IS_ASKED: [&str; 24] = [
+const WHAT_IS_ASKED: [&str; 26] = [
     "name",
     "title",
     "note",
@@ -309,6 +315,8 @@ const WHAT_IS_ASKED: [&str; 24] = [
     "repeats",
     "scale",
     "schema",
+    "max_tries",
+    "on_disconnect",
     "no_restore",
     "protocol",
     "workload",

@@ -202,6 +202,8 @@ fn kind(key: &str) -> Kind {
         "workload.partitions" => Kind::Whole(0, 10_000),
         "workload.partition_method" => Kind::Words(&["range", "hash"]),
         "workload.max_message_mib" => Kind::Whole(1, 1024),
+        "workload.max_tries" => Kind::Whole(0, u32::MAX as u64),
+        "workload.on_disconnect" => Kind::Words(&["abort", "reconnect"]),
         "workload.load_streams" => Kind::Whole(1, 256),
         "workload.scripts" => {
             Kind::Other(|| json!({"type": "array", "items": {"anyOf": [{"type": "string"}, script()]}}))

@@ -275,6 +275,21 @@ pub(crate) fn toml_text(experiment: &Experiment) -> Result<String> {
     toml::to_string_pretty(experiment).context("cannot write the experiment as TOML")
 }
 
+/// The options that say what clients do after failures.
+fn after_failures(args: &ExperimentArgs) -> impl Iterator<Item = Override> {
+    let tries = args.max_tries.map(|n| Override {
+        key: "workload.max_tries".into(),
+        value: Value::Integer(n.into()),
+        origin: format!("--max-tries {n}"),
+    });
+    let lost = args.on_disconnect.as_ref().map(|what| Override {
+        key: "workload.on_disconnect".into(),
+        value: Value::String(what.clone()),
+        origin: format!("--on-disconnect {what}"),
+    });
+    tries.into_iter().chain(lost)
+}
+
 /// Resolves a target as libpq does, with the password that was taken out of it.
 pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "cannot parse the server given")?;
@@ -425,6 +440,7 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let origin = format!("--schema {name}");
         changes.push(Override { key: "workload.schema".into(), value: Value::String(name.clone()), origin });
     }
+    changes.extend(after_failures(args));
     if args.no_restore {
         let origin = "--no-restore".to_string();
         changes.push(Override { key: "prepare.restore".into(), value: Value::Boolean(false), origin });

@@ -61,3 +61,32 @@ fn results_are_found_by_name_answer_and_table() {
     assert!(missing.contains("has no run 3; its last run is 2"), "{missing}");
     place.expect_clean();
 }
+
+#[test]
+fn transactions_of_own_scripts_are_tried_again_as_often_as_asked() {
+    let pg = Pg::shared();
+    let database = pg.database();
+    pg.execute(&database, "CREATE TABLE one AS SELECT 1 AS id, 0 AS n");
+    let server = pg.admin_target(&database);
+    let place = Place::new();
+    let script = "BEGIN ISOLATION LEVEL REPEATABLE READ;\nUPDATE one SET n = n + 1 WHERE id = 1;\nEND;\n";
+    place.write("own.sql", script);
+    let count = |more: &[&str]| {
+        let args = "run -f own.sql -c 4 --measure 2s --ramp-up 0s --repeats 1 --no-restore --set prepare.settle=false \
+                    --set run.max_failed=100% --quiet --csv --server";
+        let args = [&args.split_whitespace().collect::<Vec<_>>()[..], &[&server], more].concat();
+        let table = place.run(&args).stdout;
+        let failed = rows(&table)[0]["failed"].parse::<f64>().unwrap();
+        let dirs = place.run(&["list", "--json"]).expect(0).stdout;
+        let newest: serde_json::Value = serde_json::from_str(dirs.lines().next().unwrap()).unwrap();
+        let run = place.path(newest["path"].as_str().unwrap()).join("runs/0001/run.json");
+        let run: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(run).unwrap()).unwrap();
+        (
+            failed > 0.0,
+            run["done"]["counts"]["retries"].as_u64().unwrap() > 0,
+            run["case"]["workload"]["max_tries"].as_u64(),
+        )
+    };
+    assert_eq!(count(&[]), (true, false, None));
+    assert_eq!(count(&["--max-tries", "0"]), (false, true, Some(0)));
+}

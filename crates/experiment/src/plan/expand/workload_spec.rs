@@ -61,6 +61,12 @@ pub(super) fn workload_spec(
     if busy_poll_us.is_some_and(|us: u32| us > BUSY_POLL_US_MAX) {
         problems.say(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
     }
+    if section.max_tries.is_some() && matches!(kind, WorkloadKind::Tpcc | WorkloadKind::TprocC) {
+        problems.say(format!(
+            "workload.max_tries: `{}` decides this itself (`tpcc` tries again without a limit, `tproc-c` never)",
+            kind.as_str()
+        ));
+    }
     let protocol = problems.take(values["workload.protocol"].parse());
     let transactions = problems.take(number(values, "workload.transactions"));
     let poller = problems.take(values["workload.poller"].parse());
@@ -84,6 +90,8 @@ pub(super) fn workload_spec(
         reply_delay_us: 0,
         layout: layout?,
         max_message_mib: section.max_message_mib,
+        max_tries: section.max_tries,
+        on_disconnect: section.on_disconnect.unwrap_or_default(),
         load_streams: section.load_streams,
         schema: section.schema.clone(),
         data,
