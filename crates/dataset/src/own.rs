@@ -2,4 +2,5 @@
 
 pub mod adopt;
 pub mod archive;
+pub mod roles;
 pub mod sql_files;

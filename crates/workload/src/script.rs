@@ -10,6 +10,7 @@ pub mod interpreter;
 pub mod lexer;
 pub(crate) mod meta;
 pub mod program;
+pub mod roles;
 pub mod sqlfile;
 pub(crate) mod sqlscan;
 pub mod statement;

@@ -141,6 +141,43 @@ pub fn extensions(list: &str) -> Vec<String> {
     list.lines().filter(|line| !line.starts_with(';')).filter_map(name).collect()
 }
 
+/// Kinds of entries that are never restored, by the word after which an entry of `pg_restore --list` is named.
+const LEFT_OUT: [(&str, &str); 5] = [
+    ("PUBLICATION", "publications"),
+    ("SUBSCRIPTION", "subscriptions"),
+    ("SECURITY LABEL", "security labels"),
+    ("ACL", "privileges"),
+    ("DEFAULT ACL", "default privileges"),
+];
+
+/// What an archive has and a restored database lacks, from the output of `pg_restore --list`: `2 publications`.
+pub fn left_out(list: &str) -> Vec<String> {
+    let count = |kind: &str| {
+        let is_one = |line: &&str| {
+            of_kind(line).is_some_and(|rest| {
+                rest.starts_with(&format!("{kind} ")) && !rest.starts_with("PUBLICATION TABLE")
+            })
+        };
+        list.lines().filter(is_one).count()
+    };
+    let counted = LEFT_OUT.iter().map(|(kind, words)| (count(kind), words)).filter(|(n, _)| *n > 0);
+    counted.map(|(n, words)| format!("{n} {words}")).collect()
+}
+
+/// Whether statements of the archive name roles that must exist: those of policies and of mappings to foreign servers.
+pub fn names_roles(list: &str) -> bool {
+    let kinds = ["POLICY ", "USER MAPPING "];
+    list.lines().filter_map(of_kind).any(|rest| kinds.iter().any(|kind| rest.starts_with(kind)))
+}
+
+/// What follows the numbers of an entry: its kind, its schema and so on.
+fn of_kind(line: &str) -> Option<&str> {
+    let (number, entry) = line.split_once("; ")?;
+    number.parse::<u64>().ok()?;
+    let (_, rest) = entry.split_once(' ')?;
+    rest.split_once(' ').map(|(_, rest)| rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +237,17 @@ mod tests {
         }
         let long = [&whole[..whole.len() - 17], &int(i32::MAX), b"x"].concat();
         check(&long, "damaged");
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_and_roles_are_noticed() {
+        let list = "; Archive\n3; 6104 16400 PUBLICATION - p app\n4; 6100 16401 SUBSCRIPTION - s app\n\
+                    5; 0 0 ACL public TABLE t app\n6; 0 0 ACL public TABLE u app\n7; 1259 1 TABLE public POLICY app\n\
+                    8; 6106 1 PUBLICATION TABLE public p t app\n";
+        assert_eq!(left_out(list), ["1 publications", "1 subscriptions", "2 privileges"]);
+        assert!(!names_roles(list));
+        assert!(names_roles("9; 3256 16412 POLICY public t p app\n"));
+        assert!(names_roles("9; 1418 16412 USER MAPPING - USER MAPPING app SERVER s app\n"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::site::progress::{Progress, Watch};
 use crate::site::{phase_limit, wal};
 use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::os::ReservedPages;
+use crate::stage::own_data::Whose;
 use crate::stage::{os, own_data};
 
 /// Label of a cluster whose data was loaded completely.
@@ -172,7 +173,7 @@ impl Embedded {
             }
             DataSource::Files(files) => {
                 let scale = case.workload.scale;
-                let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
+                let done = own_data::run_files(&mut session, (files, Whose::Ours), scale, site.stop, watch)?;
                 watch(Progress::Step(done));
             }
             DataSource::Archive(archive) => {
@@ -180,7 +181,7 @@ impl Embedded {
                 let done = own_data::restore_archive(
                     &mut session,
                     (&case.workload, archive),
-                    (&restorer, site),
+                    (&restorer, site, Whose::Ours),
                     phase_limit::of(case),
                     watch,
                 )?;

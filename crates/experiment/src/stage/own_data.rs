@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use dataset::layout;
 use dataset::own::adopt::{Wanted, adopt};
-use dataset::own::archive::extensions;
+use dataset::own::archive::{extensions, left_out, names_roles};
+use dataset::own::roles;
 use dataset::own::sql_files;
 use dataset::state::Home;
 use model::experiment::case::WorkloadSpec;
@@ -19,11 +20,19 @@ use server::binaries::version_num;
 use server::running::archive::Restore;
 use server::running::restorer::Restorer;
 use wire::session::Session;
+use workload::script::roles::needed;
 
 use crate::plan::{archive, scripts};
 use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
 use crate::stage::connections;
+
+/// Whose server it is: roles belong to a whole server, so that they are made only on our own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Ours,
+    ByUrl,
+}
 
 /// Runs the files in their order in one session. The setting `pgdyno.scale` has the scale.
 ///
@@ -31,7 +40,7 @@ use crate::stage::connections;
 /// With file, line and column of the failed statement; those before it have been executed.
 pub(crate) fn run_files(
     session: &mut Session,
-    files: &[SqlFile],
+    (files, whose): (&[SqlFile], Whose),
     scale: u32,
     stop: &AtomicBool,
     watch: &mut Watch,
@@ -40,17 +49,25 @@ pub(crate) fn run_files(
     session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
     // Their statements are the user's, and name tables as the user's sessions would.
     session.restore_for_user()?;
-    let mut n_statements = 0;
+    let (mut n_statements, mut made) = (0, Vec::new());
     for file in files {
         watch(Progress::Step(format!("running `{}`", file.name)));
         let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
+        if whose == Whose::Ours {
+            made.extend(roles::make_missing(session, &needed(&text))?);
+        }
         n_statements += sql_files::run(session, &file.name, &text, stop)?;
     }
     // The files' settings are theirs and may not persist: `pg_dump` empties the search path.
     session.execute("reset all")?;
     session.administer()?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-    Ok(format!("{}: {n_statements} statements in {:.3} s", names.join(", "), begun.elapsed().as_secs_f64()))
+    Ok(format!(
+        "{}: {n_statements} statements in {:.3} s{}",
+        names.join(", "),
+        begun.elapsed().as_secs_f64(),
+        roles::in_words(&made)
+    ))
 }
 
 /// Restores an archive over several sessions, vacuums and analyzes it, and verifies the tables of a built-in workload. Returns
@@ -62,7 +79,7 @@ pub(crate) fn run_files(
 pub(crate) fn restore_archive(
     session: &mut Session,
     (workload, archive): (&WorkloadSpec, &Archive),
-    (restorer, site): (&Restorer, &Site),
+    (restorer, site, whose): (&Restorer, &Site, Whose),
     longest: Duration,
     watch: &mut Watch,
 ) -> Result<String> {
@@ -76,6 +93,10 @@ pub(crate) fn restore_archive(
     let about = || format!("cannot restore `{name}`{}", if_other(archive, restorer, server_num));
     let list = restore.list().with_context(about)?;
     expect_extensions(session, &extensions(&list)).with_context(about)?;
+    let mut made = Vec::new();
+    if whose == Whose::Ours && names_roles(&list) {
+        made = roles::make_missing(session, &needed(&restore.schema().with_context(about)?))?;
+    }
     watch(Progress::Step(format!("restoring `{name}` ({size}) with pg_restore --jobs={n_jobs}")));
     restore.restore().with_context(about)?;
     let restored_s = begun.elapsed().as_secs_f64();
@@ -86,7 +107,15 @@ pub(crate) fn restore_archive(
         let wanted = Wanted { scale: workload.scale, layout: workload.layout, at: (site.now)() };
         adopt(session, &home, &wanted).with_context(|| format!("`{name}`"))?;
     }
-    Ok(format!("{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s", archive.words()))
+    let left_out = match &left_out(&list)[..] {
+        [] => String::new(),
+        parts => format!("; left out: {}", parts.join(", ")),
+    };
+    let made = roles::in_words(&made);
+    Ok(format!(
+        "{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s{made}{left_out}",
+        archive.words()
+    ))
 }
 
 /// Advice if the archive was written by a `pg_dump` that is newer than the `pg_restore`, or the latter is not the server's: they may

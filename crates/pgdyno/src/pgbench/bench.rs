@@ -129,7 +129,11 @@ fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: Tables) -> LoadSpec 
         Length::Seconds(n) => (n, None),
         Length::Transactions(n) => (0, Some(n.into())),
     };
-    let on_error = if plan.exit_on_abort { OnError::EndLoad } else { OnError::EndClient };
+    let on_error = match (plan.added.continue_on_error, plan.exit_on_abort) {
+        (true, _) => OnError::Continue,
+        (false, true) => OnError::EndLoad,
+        (false, false) => OnError::EndClient,
+    };
     let on_disconnect = match plan.added.on_disconnect {
         OnDisconnect::Reconnect => OnDisconnect::Reconnect,
         _ if plan.exit_on_abort => OnDisconnect::EndLoad,

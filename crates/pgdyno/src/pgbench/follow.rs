@@ -115,13 +115,13 @@ impl Follower<'_> {
         if interval.t < self.ramp_up_s {
             return;
         }
-        self.followed.totals.add(interval);
+        self.followed.totals.add(interval, self.plan.added.continue_on_error);
         if self.plan.added.percentiles || self.plan.added.json.is_some() {
             let script = interval.script as usize;
             self.followed.totals.add_histograms(script, &script_tag(script), histograms);
         }
         if self.plan.progress_s > 0 {
-            self.stretch.sums.add(interval);
+            self.stretch.sums.add(interval, self.plan.added.continue_on_error);
             // Each script reports the same second.
             if interval.script == 0 {
                 self.stretch.length_ns += interval.length_ns;

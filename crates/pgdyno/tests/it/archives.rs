@@ -262,3 +262,45 @@ fn a_built_in_workload_runs_on_an_archive_that_another_program_made() {
     assert_eq!(run.record.rows_before["stock"], 100_000);
     shop.place.expect_clean();
 }
+
+/// What databases of applications have that a new cluster has not: owners, roles of policies, mappings to foreign servers.
+const OF_AN_APPLICATION: &str = "\
+create role \"Tenant A\"; create role importer; create role app_owner;
+create table rents (id int primary key, who text);
+insert into rents select i, 'x' from generate_series(1, 1000) i;
+alter table rents enable row level security;
+create policy own on rents for select to \"Tenant A\" using (who = 'to nobody');
+create publication changes for table rents;
+create subscription others connection 'dbname=nowhere' publication p with (connect = false);
+create function refuse() returns event_trigger language plpgsql as $$ begin end $$;
+create event trigger guard on ddl_command_end execute function refuse();
+create foreign data wrapper none;
+create server far foreign data wrapper none;
+create user mapping for importer server far options (password 'S3cret');
+grant select on rents to \"Tenant A\";
+alter table rents owner to app_owner;
+";
+
+#[test]
+fn a_dump_of_an_application_needs_none_of_its_roles() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let database = pg.database_of("postgres");
+    pg.execute(&database, OF_AN_APPLICATION);
+    shop.dump(&pg, &database, "shop.dump", &["-Fc"]);
+    pg.execute(&database, "alter subscription others set (slot_name = none); drop subscription others");
+    shop.place.write("buy.sql", "SELECT count(*) FROM rents;\n");
+    let ended = shop.run(&["--repeats", "1", "-o", "archive"]).expect(0);
+    let said =
+        "made without login: Tenant A, importer; left out: 1 publications, 1 subscriptions, 1 privileges";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+
+    // The same as a file of SQL, which begins as schema files do.
+    let script = shop.dump(&pg, &database, "plain.sql", &["--exclude-schema=none"]);
+    let head = "\\set ON_ERROR_STOP on\n\\set QUIET 1\n\\timing off\n\\echo loading\n";
+    let text = fs::read_to_string(&script).unwrap();
+    shop.place.write("plain.sql", &format!("{head}{text}"));
+    let experiment = EXPERIMENT.replace("restore_from = \"shop.dump\"", "data = {files = [\"plain.sql\"]}");
+    shop.place.write("shop.toml", &experiment);
+    let ended = shop.run(&["--repeats", "1", "-o", "file"]).expect(0);
+    assert!(ended.stderr.contains("made without login: Tenant A, app_owner, importer"), "{}", ended.stderr);
+}

@@ -24,6 +24,10 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 const LINES_MAX: usize = 12;
 /// The first version with options that keep replication out of a restored database.
 const NO_REPLICATION: u32 = 100_000;
+/// The first version that has to be told to write to its standard output.
+const OUTPUT_IS_NAMED: u32 = 120_000;
+/// What a cluster of our own has no use or no place for.
+const LEFT_OUT: [&str; 4] = ["--no-owner", "--no-privileges", "--no-tablespaces", "--no-security-labels"];
 /// The first version whose `vacuumdb` has several sessions.
 const VACUUM_JOBS: u32 = 90_500;
 
@@ -55,13 +59,27 @@ impl Restore<'_> {
         self.run(command, deadline)
     }
 
+    /// The statements that create the archive's objects, without its rows; of a very long one the end.
+    ///
+    /// # Errors
+    /// As [`Restore::list`].
+    pub fn schema(&self) -> Result<String> {
+        let mut command = self.restorer.program("pg_restore")?;
+        command.args(LEFT_OUT).arg("--schema-only");
+        if self.restorer.version_num >= OUTPUT_IS_NAMED {
+            command.arg("--file=-");
+        }
+        command.arg(self.archive);
+        self.run(command, self.deadline.min(Instant::now() + LIST_DEADLINE))
+    }
+
     /// Creates all objects and rows of the archive in the database. All belong to the user of the session.
     ///
     /// # Errors
     /// With the last lines of `pg_restore`; what it did before stays.
     pub fn restore(&self) -> Result<()> {
         let mut command = self.restorer.connected("pg_restore")?;
-        command.args(["--no-owner", "--no-privileges", "--no-tablespaces", "--no-security-labels"]);
+        command.args(LEFT_OUT);
         if self.restorer.version_num >= NO_REPLICATION {
             command.args(["--no-publications", "--no-subscriptions"]);
         }

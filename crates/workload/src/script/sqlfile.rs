@@ -1,12 +1,60 @@
 //! A file of SQL as `psql -f` and `pg_dump` have it: statements one by one, and the rows of `COPY ... FROM stdin`.
 //!
-//! psql's own commands are not SQL: they are refused, with their position. Only the two with which `pg_dump` guards its
-//! output are ignored.
+//! psql's own commands are not SQL. Those that only change what psql prints, or how it reacts to errors, are passed over: each
+//! error ends the file here. All others are refused, with their position and what to do.
 
 use crate::script::sqlscan::{SqlScanner, Stop};
 
-/// psql's commands that make no difference here.
-const PASSED_OVER: [&str; 2] = ["restrict", "unrestrict"];
+/// psql's commands that make no difference here: the guards of `pg_dump`, and what is about psql's output alone.
+const PASSED_OVER: [&str; 17] = [
+    "restrict",
+    "unrestrict",
+    "timing",
+    "pset",
+    "echo",
+    "qecho",
+    "warn",
+    "x",
+    "t",
+    "a",
+    "f",
+    "H",
+    "C",
+    "T",
+    "conninfo",
+    "errverbose",
+    "prompt",
+];
+/// Variables of psql that are about its output and its reaction to errors alone.
+const OWN_VARIABLES: [&str; 15] = [
+    "ON_ERROR_STOP",
+    "ON_ERROR_ROLLBACK",
+    "QUIET",
+    "ECHO",
+    "ECHO_HIDDEN",
+    "VERBOSITY",
+    "SHOW_CONTEXT",
+    "SHOW_ALL_RESULTS",
+    "HIDE_TABLEAM",
+    "HIDE_TOAST_COMPRESSION",
+    "HISTFILE",
+    "HISTSIZE",
+    "PROMPT1",
+    "PROMPT2",
+    "COMP_KEYWORD_CASE",
+];
+/// What to do about commands that would change what is executed.
+const REFUSED: [(&str, &str); 9] = [
+    ("connect", "it goes to another database; dump without --create, or remove the line"),
+    ("c", "it goes to another database; remove the line"),
+    ("i", "it reads another file; list the files in their order in workload.data"),
+    ("ir", "it reads another file; list the files in their order in workload.data"),
+    ("include", "it reads another file; list the files in their order in workload.data"),
+    ("include_relative", "it reads another file; list the files in their order in workload.data"),
+    ("copy", "it reads a file of the client; write COPY ... FROM stdin with the rows, or restore an archive"),
+    ("gexec", "it runs what a query returns; use a DO block with EXECUTE"),
+    ("q", "it ends the file; remove what follows"),
+];
 /// The line that ends the rows of a COPY.
 const END_OF_ROWS: &str = "\\.";
 
@@ -73,12 +121,37 @@ fn pass_over(source: &str, scanner: &mut SqlScanner<'_>) -> Result<(), NotSql> {
     let rest = &source[scanner.position..];
     let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
     let word = line.split_whitespace().next().unwrap_or_default();
-    if PASSED_OVER.contains(&word) {
-        scanner.position += line.len();
-        return Ok(());
+    let verdict = judge(word, line.split_whitespace().skip(1));
+    let start = scanner.position - 1;
+    scanner.position += line.len();
+    verdict.map_err(|message| NotSql { start, message })
+}
+
+/// Whether a command of psql changes nothing here.
+fn judge<'a>(word: &str, mut arguments: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let first = arguments.next().unwrap_or_default();
+    match word {
+        _ if PASSED_OVER.contains(&word) => Ok(()),
+        "set" | "unset" if OWN_VARIABLES.contains(&first) => Ok(()),
+        "set" if first == "AUTOCOMMIT" && arguments.next().is_some_and(is_on) => Ok(()),
+        "set" | "unset" | "gset" => Err(format!(
+            "`\\{word}` of psql: variables are not replaced in files of data; write their values into the statements"
+        )),
+        "encoding" if matches!(&*first.to_ascii_uppercase().replace('-', ""), "UTF8" | "UNICODE") => Ok(()),
+        "encoding" => {
+            Err(format!("`\\encoding {first}` of psql: files are read as UTF-8; convert it (iconv)"))
+        }
+        _ => {
+            let known = REFUSED.iter().find(|(refused, _)| *refused == word);
+            let advice = known.map_or("load such a file with psql", |(_, advice)| advice);
+            Err(format!("`\\{word}` is a command of psql, not SQL: {advice}"))
+        }
     }
-    let message = format!("`\\{word}` is a command of psql, not SQL; load such a file with psql");
-    Err(NotSql { start: scanner.position - 1, message })
+}
+
+/// A value that switches a variable of psql on.
+fn is_on(value: &str) -> bool {
+    ["on", "true", "yes", "1"].contains(&&*value.trim_end_matches(';').to_ascii_lowercase())
 }
 
 /// Whether a statement is a `COPY ... FROM STDIN`.
@@ -150,13 +223,37 @@ mod tests {
         check("copy t from '/tmp/stdin';", &["copy t from '/tmp/stdin';"]);
     }
 
+    /// As schema files of applications begin.
+    #[test]
+    fn lines_about_psqls_output_and_errors_are_passed_over() {
+        let head = "\\set ON_ERROR_STOP on\n\\set ON_ERROR_STOP 1\n\\set QUIET on\n\\set ECHO all\n\\timing on\n\
+                    \\pset pager off\n\\echo Creating tables ...\n\\encoding UTF8\n\\set AUTOCOMMIT on\n\\unset ECHO\n\
+                    \\restrict abc\nselect 1;\n\\echo done; really\n\\unrestrict abc\n";
+        assert_eq!(texts(head), ["select 1;"]);
+    }
+
     #[test]
     fn commands_of_psql_are_refused_with_their_place() {
-        let refused = "`\\connect` is a command of psql, not SQL; load such a file with psql";
+        let refused = "`\\connect` is a command of psql, not SQL: it goes to another database; dump without --create, or remove \
+                       the line";
         assert_eq!(
             texts("\\restrict abc\nselect 1;\n\\connect x\n"),
             ["select 1;", &format!("(3, 1) {refused}")]
         );
+        for (line, expected) in [
+            ("\\i more.sql", "list the files in their order in workload.data"),
+            ("\\set tenant 7", "write their values into the statements"),
+            ("\\set AUTOCOMMIT off", "write their values into the statements"),
+            ("\\encoding LATIN1", "convert it"),
+            ("\\copy t from 'x'", "write COPY ... FROM stdin"),
+            ("\\if :{?x}", "load such a file with psql"),
+        ] {
+            let found = texts(&format!("{line}\nselect 1;"));
+            assert!(
+                found.len() == 1 && found[0].starts_with("(1, 1) ") && found[0].contains(expected),
+                "{found:?}"
+            );
+        }
         let unfinished = "(2, 3) the statement before psql's command has no semicolon";
         assert_eq!(texts("\n  select 1\n\\restrict x\n"), [unfinished]);
     }

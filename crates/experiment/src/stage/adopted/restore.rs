@@ -19,6 +19,7 @@ use super::{Adopted, Detail};
 use crate::site::progress::{Progress, Watch};
 use crate::site::{Site, phase_limit};
 use crate::stage::copies::{self, Wish};
+use crate::stage::own_data::Whose;
 use crate::stage::{loaded_before, made_under, own_data};
 
 impl Adopted {
@@ -148,7 +149,8 @@ impl Adopted {
 
     fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
         if let CaseData::Files(files) = &case.workload.data {
-            let done = own_data::run_files(session, files, case.workload.scale, site.stop, watch)?;
+            let done =
+                own_data::run_files(session, (files, Whose::ByUrl), case.workload.scale, site.stop, watch)?;
             return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));
         }
         if let CaseData::Archive(archive) = &case.workload.data {
@@ -176,7 +178,7 @@ impl Adopted {
         let restorer = Restorer::of_url(&self.conninfo, session.server_version_num(), &scratch)?;
         let longest = phase_limit::of(case);
         let what = (&case.workload, archive);
-        let done = own_data::restore_archive(session, what, (&restorer, site), longest, watch);
+        let done = own_data::restore_archive(session, what, (&restorer, site, Whose::ByUrl), longest, watch);
         let done = done.with_context(|| {
             let name = &self.conninfo.dbname;
             format!(

@@ -110,6 +110,8 @@ fn beyond_pgbench() -> String {
       --grace=SEC             cancel running statements SEC seconds after the end
       --on-disconnect=abort|reconnect
                               what a client does when it loses its connection (default: abort)
+      --continue-on-error     count a transaction with an SQL error as failed and go on with the next,
+                              instead of aborting its client (as pgbench 19)
       --copy                  scripts may COPY; rows for COPY FROM STDIN follow it between
                               the lines \\copydata and \\.
       --poller=auto|io_uring|epoll

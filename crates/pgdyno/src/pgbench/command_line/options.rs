@@ -127,6 +127,8 @@ pub(crate) struct LogPlan {
 pub(crate) struct Added {
     /// `--copy`.
     pub(crate) copy: bool,
+    /// `--continue-on-error` of pgbench 19, with each release that is imitated.
+    pub(crate) continue_on_error: bool,
     /// `--busy-poll`.
     pub(crate) busy_poll_us: u32,
     /// `--poller`.
@@ -195,6 +197,7 @@ pub(crate) enum Opt {
     MaxTries,
     VerboseErrors,
     ExitOnAbort,
+    ContinueOnError,
     Compat,
     Copy,
     Poller,
@@ -269,6 +272,7 @@ pub(crate) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
     specs.extend([
         added("compat", VALUE, Opt::Compat),
         added("copy", FLAG, Opt::Copy),
+        added("continue-on-error", FLAG, Opt::ContinueOnError),
         added("poller", VALUE, Opt::Poller),
         added("busy-poll", VALUE, Opt::BusyPoll),
         added("percentiles", FLAG, Opt::Percentiles),

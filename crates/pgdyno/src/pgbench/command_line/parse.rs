@@ -388,6 +388,7 @@ impl Given {
                 })?;
             }
             Opt::Percentiles => self.added.percentiles = true,
+            Opt::ContinueOnError => self.added.continue_on_error = true,
             Opt::Json => self.added.json = Some(value.to_string()),
             Opt::OnDisconnect => {
                 self.added.on_disconnect = match value {

@@ -105,6 +105,7 @@ fn counts(sums: &Sums) -> Value {
         "failed": sums.failures(),
         "serialization_failures": sums.serialization_failures(),
         "deadlock_failures": sums.deadlock_failures(),
+        "other_failures": sums.other_failures,
         "skipped": counts.skipped,
         "late": counts.late,
         "retried": counts.retried,

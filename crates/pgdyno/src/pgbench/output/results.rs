@@ -289,6 +289,9 @@ impl Out {
         if plan.failures_detailed {
             share("serialization failures", sums.serialization_failures());
             share("deadlock failures", sums.deadlock_failures());
+            if plan.added.continue_on_error {
+                share("other failures", sums.other_failures);
+            }
         }
         if plan.max_tries != 1 {
             share("transactions retried", sums.counts.retried);

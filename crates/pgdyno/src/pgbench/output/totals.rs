@@ -12,6 +12,8 @@ pub(crate) struct Sums {
     pub(crate) counts: Counts,
     /// Failed transactions by SQLSTATE.
     pub(crate) errors: BTreeMap<String, u64>,
+    /// Those that failed with another error, where that ends no client (`--continue-on-error`).
+    pub(crate) other_failures: u64,
     /// Connections made or lost.
     pub(crate) connects: Connects,
     /// Latency of committed transactions.
@@ -36,9 +38,9 @@ impl Sums {
         self.errors.get("40P01").copied().unwrap_or(0)
     }
 
-    /// What pgbench calls failed: any other error ends a client, and its transaction is not counted.
+    /// What pgbench calls failed: where another error ends its client, the transaction is not counted.
     pub(crate) fn failures(&self) -> u64 {
-        self.serialization_failures() + self.deadlock_failures()
+        self.serialization_failures() + self.deadlock_failures() + self.other_failures
     }
 
     /// All transactions that pgbench counts.
@@ -46,8 +48,13 @@ impl Sums {
         self.processed() + self.counts.skipped + self.failures()
     }
 
-    pub(crate) fn add(&mut self, interval: &Interval) {
+    /// Adds an interval; `has_others` says whether clients go on after errors of other kinds.
+    pub(crate) fn add(&mut self, interval: &Interval, has_others: bool) {
         self.counts += interval.counts;
+        if has_others {
+            let own = ["40001", "40P01"].map(|state| interval.errors.get(state).copied().unwrap_or(0));
+            self.other_failures += interval.counts.failed.saturating_sub(own.iter().sum());
+        }
         for (sqlstate, n) in &interval.errors {
             *self.errors.entry(sqlstate.clone()).or_default() += n;
         }
@@ -84,10 +91,11 @@ impl Totals {
         Totals { all: Sums::default(), scripts: vec![ScriptTotals::default(); n_scripts] }
     }
 
-    pub(crate) fn add(&mut self, interval: &Interval) {
-        self.all.add(interval);
+    /// See [`Sums::add`].
+    pub(crate) fn add(&mut self, interval: &Interval, has_others: bool) {
+        self.all.add(interval, has_others);
         let Some(script) = self.scripts.get_mut(interval.script as usize) else { return };
-        script.sums.add(interval);
+        script.sums.add(interval, has_others);
         if script.commands.len() < interval.commands.len() {
             script.commands.resize(interval.commands.len(), CommandTally::default());
         }

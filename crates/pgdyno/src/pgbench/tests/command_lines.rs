@@ -66,6 +66,7 @@ fn options_are_taken_in_every_spelling() {
     assert_eq!(weights, [1, 1, 3]);
     assert_eq!(plan.defines, [("a".into(), "1".into()), ("a".into(), "2".into())]);
     assert!(plan.exit_on_abort && plan.failures_detailed && plan.verbose_errors);
+    assert!(bench("--continue-on-error").added.continue_on_error && !plan.added.continue_on_error);
     let log = bench("-l --log-prefix x --sampling-rate=0.25").log.expect("-l is given");
     assert_eq!((log.prefix.as_str(), log.sampling_rate, log.aggregate_interval_s), ("x", 0.25, 0));
     let added =

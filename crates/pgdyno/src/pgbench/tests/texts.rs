@@ -90,7 +90,7 @@ fn interval(script: u32) -> Interval {
 
 fn text(plan: &BenchPlan, compat: Compat, intervals: &[Interval]) -> String {
     let mut totals = Totals::new(plan.scripts.len());
-    intervals.iter().for_each(|interval| totals.add(interval));
+    intervals.iter().for_each(|interval| totals.add(interval, plan.added.continue_on_error));
     text_of(plan, compat, &totals)
 }
 
@@ -259,7 +259,7 @@ fn a_ramp_up_is_part_of_no_figure() {
 #[test]
 fn progress_is_reported_as_pgbench_reports_it() {
     let mut totals = Totals::new(1);
-    totals.add(&interval(0));
+    totals.add(&interval(0), false);
     let check = |plan: &BenchPlan, expected: &str| {
         let stretch = Stretch {
             sums: &totals.all,
@@ -285,5 +285,22 @@ fn numbers_are_written_as_postgresql_writes_them() {
         [(f64::NAN, "NaN"), (f64::INFINITY, "Infinity"), (f64::NEG_INFINITY, "-Infinity"), (1.0005, "1.000")]
     {
         assert_eq!(decimal(value, 3), expected);
+    }
+}
+
+#[test]
+fn errors_that_end_no_client_are_failures_of_their_own_kind() {
+    let added = Added { continue_on_error: true, ..Added::default() };
+    let plan = BenchPlan { added, failures_detailed: true, ..plain() };
+    let mut failing = interval(0);
+    failing.counts.failed = 3;
+    failing.errors = [("22012".to_string(), 2), ("40001".to_string(), 1)].into();
+    let text = text(&plan, Compat::V18, &[failing]);
+    for line in [
+        "number of failed transactions: 3 (",
+        "number of serialization failures: 1 (",
+        "number of other failures: 2 (",
+    ] {
+        assert!(text.contains(line), "{text}");
     }
 }

@@ -1,0 +1,167 @@
+//! The roles that a file of SQL names and does not create: a dump of one database has none, because roles belong to the whole
+//! server.
+
+use std::collections::BTreeSet;
+
+use crate::script::sqlfile;
+
+/// Names that mean somebody else than a role of that name.
+const NO_ROLES: [&str; 5] = ["public", "current_user", "session_user", "current_role", "user"];
+
+/// The roles that statements of `source` need. Names within quotes, functions and rows do not count.
+pub fn needed(source: &str) -> BTreeSet<String> {
+    let (mut named, mut created) = (BTreeSet::new(), BTreeSet::new());
+    for step in sqlfile::steps(source).map_while(Result::ok) {
+        let tokens = tokens(&step.text);
+        if let [create, kind, name, ..] = &tokens[..]
+            && create.is("create")
+            && ["role", "user", "group"].iter().any(|word| kind.is(word))
+            && !name.is("mapping")
+        {
+            created.insert(name.text.clone());
+            continue;
+        }
+        named.extend(of_statement(&tokens));
+    }
+    named.retain(|name| !created.contains(name) && !name.starts_with("pg_"));
+    named
+}
+
+/// A word, a quoted name or a sign.
+#[derive(Debug, PartialEq)]
+struct Token {
+    text: String,
+    is_quoted: bool,
+}
+
+impl Token {
+    fn is(&self, word: &str) -> bool {
+        !self.is_quoted && self.text == word
+    }
+
+    fn role(&self) -> Option<String> {
+        let is_name = self.text.starts_with(|c: char| c.is_alphabetic() || c == '_') || self.is_quoted;
+        (is_name && (self.is_quoted || !NO_ROLES.contains(&&*self.text))).then(|| self.text.clone())
+    }
+}
+
+/// The tokens of a statement up to its first text or body, in which no role is named. Names without quotes are lower case.
+fn tokens(statement: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = statement;
+    while let Some(first) = rest.chars().next() {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        if let Some(after) = rest.strip_prefix("--") {
+            rest = after.find('\n').map_or("", |end| &after[end..]);
+        } else if let Some(after) = rest.strip_prefix("/*") {
+            rest = after.find("*/").map_or("", |end| &after[end + 2..]);
+        } else if first == '\'' || first == '$' {
+            break;
+        } else if let Some(after) = rest.strip_prefix('"') {
+            let (name, left) = quoted_name(after);
+            tokens.push(Token { text: name, is_quoted: true });
+            rest = left;
+        } else if is_word(first) {
+            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            tokens.push(Token { text: rest[..end].to_lowercase(), is_quoted: false });
+            rest = &rest[end..];
+        } else {
+            if !first.is_whitespace() {
+                tokens.push(Token { text: first.to_string(), is_quoted: false });
+            }
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    tokens
+}
+
+/// A quoted name, and what follows it.
+fn quoted_name(text: &str) -> (String, &str) {
+    let mut name = String::new();
+    let mut rest = text;
+    while let Some(end) = rest.find('"') {
+        name += &rest[..end];
+        rest = &rest[end + 1..];
+        match rest.strip_prefix('"') {
+            Some(after) => {
+                name.push('"');
+                rest = after;
+            }
+            None => return (name, rest),
+        }
+    }
+    (name + rest, "")
+}
+
+fn of_statement(tokens: &[Token]) -> Vec<String> {
+    let Some(first) = tokens.first() else { return Vec::new() };
+    let second = |word: &str| tokens.get(1).is_some_and(|token| token.is(word));
+    let after: &[&[&str]] = match first.text.as_str() {
+        "alter" if second("default") => &[&["for", "role"], &["for", "user"], &["to"], &["from"]],
+        "alter" if second("policy") => &[&["to"]],
+        "alter" => &[&["owner", "to"], &["mapping", "for"]],
+        "create" if second("policy") => &[&["to"]],
+        "create" if second("user") => &[&["mapping", "for"], &["not", "exists", "for"]],
+        "create" if second("schema") => &[&["authorization"]],
+        "grant" => &[&["to"], &["by"]],
+        "revoke" => &[&["from"], &["by"]],
+        "set" => &[&["authorization"], &["set", "role"]],
+        "comment" => &[&["on", "role"]],
+        _ => &[],
+    };
+    after.iter().flat_map(|words| lists_after(tokens, words)).collect()
+}
+
+/// The names of each list that follows these words.
+fn lists_after(tokens: &[Token], words: &[&str]) -> Vec<String> {
+    let mut names = Vec::new();
+    for at in 0..tokens.len() {
+        let Some(found) = tokens.get(at..at + words.len()) else { break };
+        if !found.iter().zip(words).all(|(token, word)| token.is(word)) {
+            continue;
+        }
+        let mut list = tokens[at + words.len()..].iter().peekable();
+        while let Some(name) = list.next_if(|token| !token.is("group")).or_else(|| list.nth(1)) {
+            names.extend(name.role());
+            if list.next_if(|token| token.is(",")).is_none() {
+                break;
+            }
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_found_where_statements_need_them_and_nowhere_else() {
+        let check = |source: &str, expected: &[&str]| {
+            let found: Vec<String> = needed(source).into_iter().collect();
+            assert_eq!(found, expected, "{source}");
+        };
+        check("alter table public.t owner to app;", &["app"]);
+        check("ALTER TABLE \"t to x\" OWNER TO \"App \"\"1\"\"\";", &["App \"1\""]);
+        check("GRANT SELECT ON TABLE t TO reader, writer WITH GRANT OPTION;", &["reader", "writer"]);
+        check("grant all on schema s to group app; revoke all on t from public;", &["app"]);
+        check(
+            "create policy p on t as permissive for select to tenant, current_user using ((a = 'to x'));",
+            &["tenant"],
+        );
+        check("create policy p on t using (true);", &[]);
+        check("create user mapping for app server s options (user 'to other');", &["app"]);
+        check("CREATE USER MAPPING IF NOT EXISTS FOR app SERVER s;", &["app"]);
+        check("create user mapping for public server s;", &[]);
+        check(
+            "alter default privileges for role owner_a in schema s grant select on tables to reader;",
+            &["owner_a", "reader"],
+        );
+        check("create schema s authorization app; set session authorization boss;", &["app", "boss"]);
+        check("create role app; alter table t owner to app; alter table t owner to other;", &["other"]);
+        check("create function f() returns int as $$ grant a to b $$ language sql;", &[]);
+        check("insert into t values ('grant x to y'); select 1 /* owner to x */; -- owner to y\n", &[]);
+        check("grant pg_monitor to app; alter table t owner to pg_database_owner;", &["app"]);
+        check("alter event trigger e owner to app;\ncopy t from stdin;\ngrant a to b;\n\\.\n", &["app"]);
+    }
+}
