@@ -78,9 +78,14 @@ fn transactions_of_own_scripts_are_tried_again_as_often_as_asked() {
         place.run(&args);
         let dirs = place.run(&["list", "--json"]).expect(0).stdout;
         let newest: serde_json::Value = serde_json::from_str(dirs.lines().next().unwrap()).unwrap();
-        let run = place.path(newest["path"].as_str().unwrap()).join("runs/0001/run.json");
-        let run: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(run).unwrap()).unwrap();
-        (failed > 0.0, counts["retries"].as_u64().unwrap() > 0, run["case"]["workload"]["max_tries"].as_u64())
+        let run = place.path(newest["path"].as_str().unwrap()).join("runs/0001");
+        let read = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
+        let intervals = std::fs::read_to_string(run.join("intervals.jsonl")).unwrap();
+        let sum = |name: &str| -> u64 {
+            intervals.lines().filter_map(|line| read(line)["counts"][name].as_u64()).sum()
+        };
+        let record = read(&std::fs::read_to_string(run.join("run.json")).unwrap());
+        (sum("failed") > 0, sum("retries") > 0, record["case"]["workload"]["max_tries"].as_u64())
     };
     assert_eq!(count(&[]), (true, false, None));
     assert_eq!(count(&["--max-tries", "0"]), (false, true, Some(0)));
