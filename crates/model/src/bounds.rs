@@ -48,7 +48,6 @@ pub const BOUNDS: &[Bound] = &[
     row("id", 0.0, NUMBERED_MAX as f64),
     row("of", 0.0, NUMBERED_MAX as f64),
     row("t", 0.0, SECONDS_MAX as f64),
-    row("_t", 0.0, SECONDS_MAX as f64),
     // What others measured, in any unit.
     row("points", -1e25, 1e25),
     // Sums of squares of nanoseconds, and what no rule computes with.

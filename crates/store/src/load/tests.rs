@@ -185,8 +185,9 @@ fn a_readings_file_cut_in_its_middle_gives_what_was_before() {
     let mut tick = sample::tick(0);
     for t in 0..20_000_u64 {
         // Poorly compressible, so that the file has many blocks.
-        tick.end_unix_ns = t.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        tick.values.insert("x", (tick.end_unix_ns as f64).sqrt());
+        tick.end_unix_ns = sample::GO_UNIX_NS + t * 1_000_000_000;
+        let noise = t.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        tick.values.insert("host.cpu.user[cpu1]", (noise as f64).sqrt());
         writer.tick(&tick).unwrap();
     }
     writer.finish(&sample::record(1)).unwrap();
