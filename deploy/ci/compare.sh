@@ -44,9 +44,8 @@ as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
 # Fetches an address into a file. curl reads it on its standard input: everybody on the machine can read arguments.
 fetch() {
     [[ $1 != *[[:cntrl:]]* ]] || fail "the address of the package has a line break or another control character"
-    local address=${1//\\/\\\\} file=${2//\\/\\\\}
-    printf 'url = "%s"\noutput = "%s"\n' "${address//\"/\\\"}" "${file//\"/\\\"}" |
-        curl -fsSL --retry 3 --proto '=https' --config -
+    local address=${1//\\/\\\\}
+    curl -fsSL --retry 3 --proto '=https' -o "$2" --config - <<<"url = \"${address//\"/\\\"}\""
 }
 
 install_pgdyno() {
@@ -57,8 +56,7 @@ install_pgdyno() {
     if [[ $file == https://* ]]; then
         [[ -n ${PGDYNO_SHA256:-} ]] || fail "PGDYNO_SHA256 must hold the hash of what $package is to be"
         # What follows the path may be a token, and hides the ending.
-        file=${file%%[?#]*}
-        file=$place/${file##*/}
+        file=$place/${package##*/}
         fetch "$PGDYNO_PACKAGE" "$file" || fail "cannot fetch $package"
     fi
     # What runs from here on does not need it.

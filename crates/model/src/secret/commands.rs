@@ -394,7 +394,7 @@ mod tests {
             "sshpass -p'a S3cret' ssh h",
             "x --bearer S3cret",
             "echo 'machine h login bob password S3cret' > n",
-            "echo h:5432:*:bob:S3cret > .pgpass",
+            "sh -c 'echo h:5432:*:bob:S3cret > .pgpass'",
             "x --api-key S3cret",
             "keytool -storepass S3cret",
             "kubectl --token S3cret get pods",
