@@ -31,9 +31,10 @@ const WORDS: [&[u8]; 14] = [
 
 /// Tries changed seeds of a directory; each input follows from its number.
 pub fn for_some_seconds(seeds: &Path, try_one: impl Fn(&[u8])) {
-    let mut paths: Vec<_> = fs::read_dir(seeds).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(seeds).expect("seeds").map(|entry| entry.expect("a seed").path()).collect();
     paths.sort();
-    let seeds: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+    let seeds: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).expect("a seed")).collect();
     assert!(!seeds.is_empty(), "there are seeds");
     seeds.iter().for_each(|seed| try_one(seed));
     let begun = Instant::now();

@@ -402,15 +402,13 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let value = value.iter().map(|text| Value::String(text.clone()));
         changes.extend(value.map(|value| Override { key: key.into(), value, origin: option.to_string() }));
     }
-    if !args.clients.is_empty() {
-        let all = args.clients.iter().map(|&n| Value::Integer(n.into())).collect();
-        let origin = "--clients".to_string();
-        changes.push(Override { key: "workload.clients".into(), value: Value::Array(all), origin });
-    }
-    if !args.threads.is_empty() {
-        let all = args.threads.iter().map(|&n| Value::Integer(n.into())).collect();
-        let origin = "--threads".to_string();
-        changes.push(Override { key: "workload.threads".into(), value: Value::Array(all), origin });
+    for (key, option, numbers) in
+        [("workload.clients", "--clients", &args.clients), ("workload.threads", "--threads", &args.threads)]
+    {
+        if !numbers.is_empty() {
+            let all = Value::Array(numbers.iter().map(|&n| Value::Integer(n.into())).collect());
+            changes.push(Override { key: key.into(), value: all, origin: option.to_string() });
+        }
     }
     let mut problems: Vec<String> = Vec::new();
     let mut add = |found: Result<Vec<Override>>, changes: &mut Vec<Override>| match found {
@@ -441,17 +439,15 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         changes.push(Override { key: "workload.schema".into(), value: Value::String(name.clone()), origin });
     }
     changes.extend(after_failures(args));
-    if args.no_restore {
-        let origin = "--no-restore".to_string();
-        changes.push(Override { key: "prepare.restore".into(), value: Value::Boolean(false), origin });
-    }
-    if args.calibrate {
-        let origin = "--calibrate".to_string();
-        changes.push(Override { key: "run.calibrate".into(), value: Value::Boolean(true), origin });
-    }
-    if args.perf {
-        let origin = "--perf".to_string();
-        changes.push(Override { key: "run.perf".into(), value: Value::Boolean(true), origin });
+    for (key, option, is_given, value) in [
+        ("prepare.restore", "--no-restore", args.no_restore, false),
+        ("run.calibrate", "--calibrate", args.calibrate, true),
+        ("run.perf", "--perf", args.perf, true),
+    ] {
+        if is_given {
+            let value = Value::Boolean(value);
+            changes.push(Override { key: key.into(), value, origin: option.to_string() });
+        }
     }
     if let Some(n) = args.repeats {
         let origin = format!("--repeats {n}");

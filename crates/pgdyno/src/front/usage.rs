@@ -28,19 +28,8 @@ const OF_PGBENCH: &[(&[&str], &str)] = &[
     (&["--partitions"], "--set workload.partitions=8"),
 ];
 /// Options of pgbench for which pgdyno's own commands have none.
-const ONLY_OF_PGBENCH: &[&str] = &[
-    "-P",
-    "--progress",
-    "-r",
-    "--report-per-command",
-    "-C",
-    "--connect",
-    "-l",
-    "--log",
-    "-F",
-    "-I",
-    "--max-tries",
-];
+const ONLY_OF_PGBENCH: &[&str] =
+    &["-P", "--progress", "-r", "--report-per-command", "-C", "--connect", "-l", "--log", "-F", "-I"];
 /// pgbench counts transactions that are later than a limit; pgdyno reports percentiles, or searches with them.
 const LATENCY_LIMIT: [&str; 2] = ["-L", "--latency-limit"];
 
@@ -209,7 +198,7 @@ mod tests {
         let said = text(Cli::try_parse_from(["pgdyno", "run", "--time", "30"]).unwrap_err());
         assert!(!said.contains("--title"), "{said}");
         check("run -L 10", &["searches for the highest rate", "pgdyno pgbench takes all options"]);
-        check("run --max-tries 5", &["is an option of pgbench only"]);
+        check("run --report-per-command", &["is an option of pgbench only"]);
         check("compare -j 4", &["`--threads 4` here"]);
         check("compare --aa --bin-dir /x", &["`--set server.bin_dir=DIR"]);
         check("compare --aa --server postgres://h/d", &["`--set server.url=URL"]);

@@ -35,13 +35,7 @@ pub(super) fn workload_spec(
         WorkloadKind::Scripts => scripts::data_of(section, site.url_keywords.is_some()),
         kind => archive::data_of(section, kind).unwrap_or_else(|| kind.data()),
     };
-    if section.schema.is_some() && Dataset::of(&data).is_none() {
-        problems.say(
-            "workload.schema is for tables that pgdyno loads; your own scripts and files name their schema \
-                    themselves"
-                .to_string(),
-        );
-    }
+    expect_used(section, kind, &data, problems);
     let people = people(values, experiment, target, site, problems);
     let pace: Option<Pace> = problems.take(values["workload.pace"].parse());
     let tpcc = pace.filter(|_| kind == WorkloadKind::Tpcc);
@@ -60,12 +54,6 @@ pub(super) fn workload_spec(
     let busy_poll_us = problems.take(number(values, "workload.busy_poll_us")).map(Option::unwrap_or_default);
     if busy_poll_us.is_some_and(|us: u32| us > BUSY_POLL_US_MAX) {
         problems.say(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
-    }
-    if section.max_tries.is_some() && matches!(kind, WorkloadKind::Tpcc | WorkloadKind::TprocC) {
-        problems.say(format!(
-            "workload.max_tries: `{}` decides this itself (`tpcc` tries again without a limit, `tproc-c` never)",
-            kind.as_str()
-        ));
     }
     let protocol = problems.take(values["workload.protocol"].parse());
     let transactions = problems.take(number(values, "workload.transactions"));
@@ -105,6 +93,23 @@ pub(super) fn workload_spec(
             && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
         all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
+}
+
+/// Reports keys that the workload would not follow.
+fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, problems: &mut Problems) {
+    if section.schema.is_some() && Dataset::of(data).is_none() {
+        problems.say(
+            "workload.schema is for tables that pgdyno loads; your own scripts and files name their schema \
+                    themselves"
+                .to_string(),
+        );
+    }
+    if section.max_tries.is_some() && matches!(kind, WorkloadKind::Tpcc | WorkloadKind::TprocC) {
+        problems.say(format!(
+            "workload.max_tries: `{}` decides this itself (`tpcc` tries again without a limit, `tproc-c` never)",
+            kind.as_str()
+        ));
+    }
 }
 
 /// The clients, and who makes them.

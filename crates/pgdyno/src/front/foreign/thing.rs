@@ -317,12 +317,12 @@ mod tests {
     const HARMLESS: &str = "\
         server.data_checksums server.tls server.version \
         workload.all_warehouses workload.busy_poll_us workload.calls workload.clients workload.isolation workload.kind \
-        workload.load_streams workload.max_message_mib workload.pace workload.partition_method workload.partitions \
+        workload.load_streams workload.max_message_mib workload.max_tries workload.on_disconnect workload.pace workload.partition_method workload.partitions \
         workload.poller workload.protocol workload.scale workload.schema workload.think workload.threads workload.transactions \
         prepare.analyze prepare.checkpoint prepare.checksums prepare.prewarm prepare.restore prepare.restore_by prepare.settle \
         prepare.snapshot prepare.vacuum prepare.wal_headroom \
-        target.currency target.disk target.instance target.labels target.memory target.name target.price_per_hour \
-        target.price_per_month target.provider target.region target.size";
+        target.bid_per_hour target.currency target.disk target.instance target.labels target.limits target.memory target.name \
+        target.price_per_hour target.price_per_month target.provider target.region target.size target.spot_price_per_hour";
 
     #[test]
     fn each_key_of_the_experiment_file_is_shown_by_a_row_or_harmless() {
@@ -332,7 +332,7 @@ mod tests {
         let mut unknown = Vec::new();
         for (section, of) in schema["properties"].as_object().unwrap() {
             // A whole section of numbers, names and conditions; levels that hooks get.
-            if ["experiment", "run", "limits", "factors"].contains(&section.as_str()) {
+            if ["experiment", "figure", "run", "limits", "factors"].contains(&section.as_str()) {
                 continue;
             }
             let properties =

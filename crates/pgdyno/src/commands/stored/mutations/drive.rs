@@ -229,7 +229,7 @@ fn get(address: SocketAddr, path: &str) -> Result<String, String> {
     // A stream of events has no end; its beginning is what matters.
     let is_stream = path.ends_with("/events");
     let mut piece = [0; 1 << 16];
-    while !(is_stream && !bytes.is_empty()) {
+    while !is_stream || bytes.is_empty() {
         match stream.read(&mut piece) {
             Ok(0) => break,
             Ok(n) => bytes.extend_from_slice(&piece[..n]),
