@@ -16,7 +16,6 @@ use files::trust;
 use nix::unistd::geteuid;
 use rustix::fs::{OFlags, fstat};
 
-use crate::binaries::fetch::Cache;
 use crate::user::beneath::Held;
 
 /// The file that marks a directory as ours.
@@ -77,7 +76,7 @@ impl Temporary {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn make_noted(cache: &Cache, path: &Path) -> Result<Temporary> {
+    pub fn make_noted(cache: &Path, path: &Path) -> Result<Temporary> {
         let context = || format!("create `{}`", path.display());
         let note = note(cache, &std::path::absolute(path).with_context(context)?).ok();
         let made = Temporary::make(path, 0o700);
@@ -137,7 +136,7 @@ fn inode(held: &Held) -> io::Result<u64> {
     Ok(fstat(held)?.st_ino)
 }
 
-/// Removes everything in a directory of ours, the mark last, and then the directory.
+/// Empties one of our directories, the mark last, and removes it.
 fn remove(held: &Held, path: &Path) -> io::Result<()> {
     let entries = held.entries()?;
     for (name, _) in entries.iter().filter(|(name, _)| name != MARK) {
@@ -149,7 +148,7 @@ fn remove(held: &Held, path: &Path) -> io::Result<()> {
     }
 }
 
-/// What is at a path.
+/// The finding at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// Ours, of a process that has ended: it was removed.
@@ -206,8 +205,8 @@ pub fn sweep(dir: &Path, is_name: impl Fn(&str) -> bool) -> Vec<PathBuf> {
 }
 
 /// Writes down where a directory will be. The note is locked as long as its process works.
-fn note(cache: &Cache, path: &Path) -> Result<Note> {
-    let dir = trust::make_directory(&cache.dir.join(NOTES))?;
+fn note(cache: &Path, path: &Path) -> Result<Note> {
+    let dir = trust::make_directory(&cache.join(NOTES))?;
     loop {
         let note = dir.join(files::random_hex(8)?);
         let mut file = files::create_new(&note, files::PRIVATE)?;
@@ -223,8 +222,8 @@ fn note(cache: &Cache, path: &Path) -> Result<Note> {
 }
 
 /// Removes the directories that notes in the cache name, of processes that have ended; returns them.
-pub fn sweep_noted(cache: &Cache) -> Vec<PathBuf> {
-    let Ok(dir) = trust::check_directory(&cache.dir.join(NOTES)) else { return Vec::new() };
+pub fn sweep_noted(cache: &Path) -> Vec<PathBuf> {
+    let Ok(dir) = trust::check_directory(&cache.join(NOTES)) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let mut removed = Vec::new();
     for note in entries.flatten().map(|entry| entry.path()) {
@@ -314,9 +313,9 @@ mod tests {
     #[test]
     fn what_is_noted_is_found_wherever_it_is() {
         let (place, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let cache = Cache::at(place.path().join("cache"));
+        let cache = place.path().join("cache");
         let path = elsewhere.path().join("x");
-        let notes = || fs::read_dir(cache.dir.join(NOTES)).unwrap().count();
+        let notes = || fs::read_dir(cache.join(NOTES)).unwrap().count();
         let made = Temporary::make_noted(&cache, &path).unwrap();
         assert_eq!((sweep_noted(&cache), notes()), (Vec::new(), 1));
         drop(made);

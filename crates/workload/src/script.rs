@@ -10,7 +10,6 @@ pub mod interpreter;
 pub mod lexer;
 pub(crate) mod meta;
 pub mod program;
-pub mod roles;
 pub mod sqlfile;
 pub(crate) mod sqlscan;
 pub mod statement;

@@ -115,7 +115,7 @@ pub(super) const MESSAGE_LIMIT: Rule = Rule {
     advice: "Set workload.max_message_mib to more MiB than the longest row has (at most 1024), or select less.",
     evidence: "The client, its statement, the length of what the server sent and the limit, as the driver saw them.",
     why: "A client that ends offers no more load, so that the rate is not that of all clients.",
-    tested: "Rows above the limit from a stand-in for the server, with both pollers.",
+    tested: "A script that selects a row of 3 MB, with a limit of 1 MiB.",
     check: Check::Run(message_limit),
 };
 

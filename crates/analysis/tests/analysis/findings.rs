@@ -591,14 +591,3 @@ fn a_driver_that_stays_awake_on_purpose_is_not_saturated() {
     set_metric(&mut data, "driver.thread_polling", -10.0, 50.0, 0.02);
     assert_eq!(findings_of(data)[0].id, "driver-saturated");
 }
-
-#[test]
-fn a_side_of_a_duet_is_no_measurement_by_itself() {
-    let mut data = quiet::run(1);
-    let slices = "0110".repeat(15);
-    let turns = model::load::Turns { slice_ns: 500_000_000, guard_ns: 50_000_000, slices };
-    data.record.load.as_mut().unwrap().turns = Some(turns);
-    let found = findings_of(data);
-    assert_eq!((found.len(), found[0].id), (1, "took-turns"));
-    assert!(found[0].evidence.contains("30 of 60 slices"), "{found:?}");
-}

@@ -4,7 +4,8 @@ use analysis::finding::{Grade, Severity};
 use analysis::study;
 
 use crate::comparison::{compare_cases, pairs};
-use crate::findings::RUN_TABLE;
+use crate::findings::{RUN_TABLE, findings_of};
+use crate::quiet;
 
 /// Findings of which a comparison must know that only one side's runs have them.
 const SITUATIONS: &[&str] = &[
@@ -65,4 +66,15 @@ fn what_only_one_side_has_is_named_with_its_weight_or_leaves_no_verdict() {
         let expected = if *id == "not-durable" { Severity::Void } else { severity };
         assert_eq!(named.severity, expected, "{context}");
     }
+}
+
+#[test]
+fn a_side_of_a_duet_is_no_measurement_by_itself() {
+    let mut data = quiet::run(1);
+    let slices = "0110".repeat(15);
+    let turns = model::load::Turns { slice_ns: 500_000_000, guard_ns: 50_000_000, slices };
+    data.record.load.as_mut().unwrap().turns = Some(turns);
+    let found = findings_of(data);
+    assert_eq!((found.len(), found[0].id), (1, "took-turns"));
+    assert!(found[0].evidence.contains("30 of 60 slices"), "{found:?}");
 }

@@ -79,7 +79,7 @@ impl Ledger {
     }
 }
 
-/// Whether a file that begins with these bytes, of which there are enough, is a ledger of ours, or one that a killed process had
+/// Whether a file that begins with these bytes, of which there are enough, is one of our ledgers, or one that a killed process had
 /// only begun.
 pub fn is_ledger(bytes: &[u8]) -> bool {
     let head = format!("{HEADER}\n");

@@ -20,7 +20,7 @@ use server::binaries::version_num;
 use server::running::archive::Restore;
 use server::running::restorer::Restorer;
 use wire::session::Session;
-use workload::script::roles::needed;
+use workload::script::sqlfile::roles::needed;
 
 use crate::plan::{archive, scripts};
 use crate::site::Site;

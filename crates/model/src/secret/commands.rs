@@ -98,7 +98,7 @@ rows! {
 const SETTERS: [&str; 5] = ["setenv", "set", "config", "configure", "export"];
 
 /// Words that follow the name of an option in a sentence.
-const PROSE: &str = "= a and are as by can does for from has if in is it may must not of on option or take takes than that the to twice was \
+const PROSE: &str = "= a and are as by can does for from has if in is it may must of on option or take takes than that the to twice was \
      which will with without";
 
 /// Commands within words of commands: `sh -c '...'` within `ssh host '...'`.

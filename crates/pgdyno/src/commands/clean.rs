@@ -82,7 +82,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
 
 /// Removes what processes worked in, or measured with, that have ended: where notes in the cache say, and where it is by default.
 fn passing(cache: &Cache) -> Vec<PathBuf> {
-    let mut swept = server::temporary::sweep_noted(cache);
+    let mut swept = server::temporary::sweep_noted(&cache.dir);
     for place in [Path::new(RESULTS), Path::new(".")] {
         swept.extend(stored::repeat::sweep(place));
     }

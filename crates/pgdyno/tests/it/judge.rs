@@ -86,6 +86,17 @@ fn a_server_by_url_that_logs_statements_is_doubted() {
 }
 
 #[test]
+fn a_row_above_our_limit_is_our_limit() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let (_, target) = loaded(&place, &pg);
+    let script = place.write("long.sql", "SELECT repeat('x', 3000000);\n");
+    let args = ["--server", &target, "-f", script.to_str().unwrap(), "--set", "workload.max_message_mib=1"];
+    let found = run_of(&place, "long", &args);
+    expect(&found, "message-limit void", "1 MiB");
+    place.expect_clean();
+}
+
+#[test]
 fn our_server_that_logs_durations_and_vacuums_each_second_is_doubted() {
     let place = Place::new();
     let bin_dir = bin_dir().display().to_string();

@@ -247,7 +247,7 @@ fn a_password_among_the_options_is_refused_and_not_repeated() {
     expect_quiet(&place.run(&["plan", &torn]).expect(1));
 }
 
-/// Commands that hold the canary as a word, in a header, after a colon, in a variable; and beside it what is no secret.
+/// Commands that hold the canary as a word, in a header, after a colon, in a variable; and words that are no secret.
 const COMMANDS: &str = r#"
 [hooks]
 before_case = ["sh", "-c", "true psql -p 5432 -U kept_user; true DB_PASS=S3cretPw-canary curl -fsu bob:S3cretPw-canary https://h"]

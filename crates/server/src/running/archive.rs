@@ -24,7 +24,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 const LINES_MAX: usize = 12;
 /// The first version with options that keep replication out of a restored database.
 const NO_REPLICATION: u32 = 100_000;
-/// The first version that has to be told to write to its standard output.
+/// The first version that writes to its standard output only if asked.
 const OUTPUT_IS_NAMED: u32 = 120_000;
 /// What a cluster of our own has no use or no place for.
 const LEFT_OUT: [&str; 4] = ["--no-owner", "--no-privileges", "--no-tablespaces", "--no-security-labels"];

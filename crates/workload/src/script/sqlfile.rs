@@ -3,6 +3,8 @@
 //! psql's own commands are not SQL. Those that only change what psql prints, or how it reacts to errors, are passed over: each
 //! error ends the file here. All others are refused, with their position and what to do.
 
+pub mod roles;
+
 use crate::script::sqlscan::{SqlScanner, Stop};
 
 /// psql's commands that make no difference here: the guards of `pg_dump`, and what is about psql's output alone.

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_of_ours_whose_server_was_killed_is_removed() {
+    fn only_our_file_whose_server_was_killed_is_removed() {
         let place = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = place.path().join(name);

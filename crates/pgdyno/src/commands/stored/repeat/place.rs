@@ -72,7 +72,7 @@ impl Original {
         files::create_private_dir_all(place)
             .with_context(|| format!("cannot create directory `{}`", place.display()))?;
         let name = format!("{UNPACKED}{}", files::random_hex(8).context("cannot name a directory")?);
-        let unpacked = Temporary::make_noted(&Cache::default_location()?, &place.join(name))?;
+        let unpacked = Temporary::make_noted(&Cache::default_location()?.dir, &place.join(name))?;
         let dir = unpacked.path().join("results");
         let original = Original { dir, unpacked: Some(unpacked), above, origin };
         store::unpack(&args.results, &original.dir, args.limit.of(&args.results))?;
