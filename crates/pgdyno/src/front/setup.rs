@@ -468,9 +468,12 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = Vec::new();
     for text in &args.defines {
         let origin = format!("-D {text}");
-        let (name, _) = text.split_once('=').with_context(|| format!("{origin}: expected NAME=VALUE"))?;
-        let mut change = Override::parse(&format!("workload.defines.{text}"))
+        let (name, value) =
+            text.split_once('=').with_context(|| format!("{origin}: expected NAME=VALUE"))?;
+        // The value is text as with pgbench, not TOML: `1.0`, `true` and `[1,2]` stay what they are.
+        let mut change = Override::parse(&format!("workload.defines.{name}=0"))
             .map_err(|_| anyhow::anyhow!("{origin}: `{name}` is not a valid variable name"))?;
+        change.value = Value::String(value.to_string());
         change.origin = origin;
         changes.push(change);
     }
@@ -553,6 +556,23 @@ mod tests {
             format!("`{name}` is a directory; its experiment file is `{}`", file.display())
         );
         source(&file.display().to_string(), 1).unwrap();
+    }
+
+    #[test]
+    fn a_variable_that_is_defined_is_text_as_with_pgbench() {
+        let defined = ["a='x y'", "b=true", "c=1.0", "d=[1,2]", "e=", "f= 1"].map(str::to_string);
+        let args = ExperimentArgs { defines: defined.into(), ..ExperimentArgs::default() };
+        let read = file::parse("x.toml", "[experiment]\nname = \"x\"\n", &overrides(&args).unwrap()).unwrap();
+        let levels = read.workload.defines.iter();
+        let texts: Vec<String> = levels
+            .map(|(name, levels)| {
+                let all: Vec<String> = levels.all().iter().map(ToString::to_string).collect();
+                format!("{name}={}", all.join("|"))
+            })
+            .collect();
+        assert_eq!(texts, ["a='x y'", "b=true", "c=1.0", "d=[1,2]", "e=", "f= 1"]);
+        let args = ExperimentArgs { defines: vec!["a b=1".to_string()], ..ExperimentArgs::default() };
+        assert!(overrides(&args).unwrap_err().to_string().contains("`a b` is not a valid variable name"));
     }
 
     #[test]
