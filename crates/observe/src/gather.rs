@@ -72,9 +72,10 @@ impl Gather {
     /// [`Gather::put`] for the answers of a server or another machine, which may be anything: ignores unknown names,
     /// values that are not finite, and an unbounded number of instances.
     pub(crate) fn put_said(&mut self, name: &str, instance: &str, value: f64) {
-        let is_row =
-            metric::find(name).is_some_and(|metric| metric.instance.is_empty() == instance.is_empty());
-        if !is_row || !value.is_finite() || instance.len() > INSTANCE_BYTES_MAX {
+        // A counter is as it stands here, which may be less than before: its increase is checked where it is read.
+        let is_row = metric::find(name)
+            .is_some_and(|metric| metric.instance.is_empty() == instance.is_empty() && metric.can_be(value));
+        if !is_row || instance.len() > INSTANCE_BYTES_MAX {
             return;
         }
         let is_full = self.highest.len().max(self.values.len()) >= KEYS_MAX;

@@ -53,7 +53,7 @@ impl RunFollow {
             go_unix_ns,
             intervals: Tail::new(&dir, names::INTERVALS, |line| parse::interval(line).ok()),
             histograms: Tail::new(&dir, names::LATENCY, histogram),
-            ticks: Tail::new(&dir, names::READINGS, |line| parse::tick(line).ok()),
+            ticks: Tail::new(&dir, names::READINGS, |line| parse::tick(line).ok().map(|read| read.tick)),
             events: Tail::new(&dir, names::EVENTS, |line| parse::record(line).ok()),
         }
     }

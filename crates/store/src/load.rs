@@ -22,13 +22,14 @@ use model::run::now::Now;
 use model::run::profile::Profile;
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use model::secret::{hide_json, hide_text};
-use model::telemetry::reading::{KEYS_MAX, OVERLAPS_MAX, Tick, TickSource};
+use model::telemetry::reading::{KEYS_MAX, LENGTH_MAX_NS, OVERLAPS_MAX, Tick, TickSource};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 pub(crate) use self::lines::LINES;
 pub use self::lines::decoded_bytes_max;
 use self::lines::{Allowance, Damage, read_lines};
+use crate::parse::ReadTick;
 use crate::profiles::read_profiles;
 use crate::{hlog, names, parse};
 
@@ -435,31 +436,71 @@ fn read_json_lines<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec
 /// for a moment looks at a few.
 fn read_ticks(path: &Path, damage: &mut Damage) -> Vec<Tick> {
     let (mut found, mut keys) = (Vec::new(), BTreeSet::new());
-    let mut ends: BTreeMap<TickSource, VecDeque<u64>> = BTreeMap::new();
+    let mut sources: BTreeMap<TickSource, Overlaps> = BTreeMap::new();
     read_lines(path, damage, &mut |line, _| {
-        let tick = parse::tick(line)?;
-        for (key, _) in tick.values.entries() {
-            if !keys.contains(key) {
-                keys.insert(key.clone());
-            }
+        let ReadTick { mut tick, impossible } = parse::tick(line)?;
+        // An observer that was away for so long says nothing of any moment.
+        if tick.length_ns > LENGTH_MAX_NS {
+            return Ok(());
         }
-        if keys.len() > KEYS_MAX {
-            return Err(format!("the run has readings of more than {KEYS_MAX} keys"));
+
+        sources.entry(tick.source).or_default().add(&tick)?;
+
+        let is_too_much = take_keys(&mut tick, &mut keys);
+        found.push(tick);
+        match impossible.or(is_too_much) {
+            Some(reason) => Err(reason),
+            None => Ok(()),
         }
-        let ends = ends.entry(tick.source).or_default();
-        if ends.len() == OVERLAPS_MAX {
-            if tick.end_unix_ns.saturating_sub(tick.length_ns) < ends[0] {
+    });
+    found
+}
+
+/// Leaves out values of keys beyond those that a run may have; says so.
+fn take_keys(tick: &mut Tick, keys: &mut BTreeSet<Arc<str>>) -> Option<String> {
+    let n_before = tick.values.len();
+    for (key, _) in tick.values.entries() {
+        if keys.len() < KEYS_MAX && !keys.contains(key) {
+            keys.insert(key.clone());
+        }
+    }
+    if keys.len() == KEYS_MAX {
+        tick.values.retain(|key, _| keys.contains(key));
+    }
+    let is_less = tick.values.len() < n_before;
+    is_less.then(|| format!("the run has readings of more than {KEYS_MAX} keys"))
+}
+
+/// The ends of a source's last ticks.
+#[derive(Default)]
+struct Overlaps {
+    ends: VecDeque<u64>,
+    n_steps: usize,
+}
+
+impl Overlaps {
+    /// How often a clock may be set back during a run.
+    const STEPS_MAX: usize = 8;
+
+    /// Takes the next tick, which follows the others or, where the clock was set back, begins again.
+    fn add(&mut self, tick: &Tick) -> Result<(), String> {
+        if self.ends.len() == OVERLAPS_MAX {
+            let overlaps = tick.end_unix_ns.saturating_sub(tick.length_ns) < self.ends[0];
+            if overlaps && self.n_steps == Overlaps::STEPS_MAX {
                 return Err(format!(
                     "more than {OVERLAPS_MAX} ticks of a source overlap, or are not in order"
                 ));
             }
-            ends.pop_front();
+            if overlaps {
+                self.ends.clear();
+                self.n_steps += 1;
+            } else {
+                self.ends.pop_front();
+            }
         }
-        ends.push_back(tick.end_unix_ns);
-        found.push(tick);
+        self.ends.push_back(tick.end_unix_ns);
         Ok(())
-    });
-    found
+    }
 }
 
 fn read_intervals(path: &Path, damage: &mut Damage) -> Vec<Interval> {

@@ -27,7 +27,16 @@ pub(crate) fn interval(bytes: &[u8]) -> Result<Interval, String> {
 }
 
 /// Reads a line of `readings.jsonl`; names that are not those of metrics are dropped.
-pub(crate) fn tick(bytes: &[u8]) -> Result<Tick, String> {
-    let tick: Tick = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    tick.check().map(|()| tick)
+pub(crate) fn tick(bytes: &[u8]) -> Result<ReadTick, String> {
+    let mut tick: Tick = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    tick.check()?;
+    let impossible = tick.take_out_impossible();
+    Ok(ReadTick { tick, impossible })
+}
+
+/// A tick without the values that are impossible, and the first of these in words.
+#[derive(Debug)]
+pub(crate) struct ReadTick {
+    pub(crate) tick: Tick,
+    pub(crate) impossible: Option<String>,
 }

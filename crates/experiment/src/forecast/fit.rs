@@ -199,26 +199,35 @@ fn fit_memory(experiment: &mut Experiment, memory_bytes: u64) {
     let settings = &mut experiment.server.settings;
     let bytes = |value: &SettingValue| model::text::units::size_bytes(&value.0, 8 << 10);
     let first = |levels: Option<&Levels<SettingValue>>| levels.and_then(|levels| bytes(&levels.all()[0]));
-    let cache_per_buffers = first(settings.get(CACHE)).zip(first(settings.get(BUFFERS)));
-    let mut is_scaled = false;
+    // The buffers of the study, if a share of this machine's memory takes their place.
+    let mut replaced_bytes = None;
     if let Some(levels) = settings.get_mut(BUFFERS) {
-        let n_bytes = first(Some(levels));
+        let of_study = first(Some(levels)).filter(|bytes| *bytes > 0);
         let fits = |value: &SettingValue| bytes(value).is_none_or(|bytes| bytes <= memory_bytes / 4);
-        keep(levels, fits, SettingValue(format!("{}%", BUFFERS_SHARE)));
-        is_scaled = first(Some(levels)) != n_bytes;
+        let share = SettingValue(format!("{BUFFERS_SHARE}%"));
+        keep(levels, fits, share.clone());
+        replaced_bytes = of_study.filter(|_| levels.all() == [share]);
     }
+
     let Some(levels) = settings.get_mut(CACHE) else { return };
-    let share = match cache_per_buffers {
-        // What the planner believes of caching is a multiple of shared buffers, as in the study.
-        Some((cache, buffers)) if is_scaled && buffers > 0 => {
-            let share = BUFFERS_SHARE * cache as f64 / buffers as f64;
-            replace(levels, vec![SettingValue(format!("{}%", share.round().clamp(1.0, 100.0)))]);
-            return;
-        }
-        _ => CACHE_SHARE_MAX,
+    let Some(buffers) = replaced_bytes else {
+        let fits = |value: &SettingValue| bytes(value).is_none_or(|bytes| bytes <= memory_bytes);
+        keep(levels, fits, SettingValue(format!("{CACHE_SHARE_MAX}%")));
+        return;
     };
-    let fits = |value: &SettingValue| bytes(value).is_none_or(|bytes| bytes <= memory_bytes);
-    keep(levels, fits, SettingValue(format!("{share}%")));
+
+    // What the planner believes of caching is a multiple of shared buffers, as in the study, for each level.
+    let mut scaled: Vec<SettingValue> = Vec::new();
+    for level in levels.all() {
+        let share = bytes(level).map(|cache| (BUFFERS_SHARE * cache as f64 / buffers as f64).round());
+        let level = share.map_or(level.clone(), |share| {
+            SettingValue(format!("{}%", share.max(1.0).min(CACHE_SHARE_MAX)))
+        });
+        if !scaled.contains(&level) {
+            scaled.push(level);
+        }
+    }
+    replace(levels, scaled);
 }
 
 /// Whether the number of clients is constant and all are always busy: if they wait between transactions, the number has

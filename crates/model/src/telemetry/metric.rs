@@ -67,8 +67,14 @@ pub const VALUE_MAX: f64 = 1e18;
 
 /// Beginnings of what many servers and machines lack, and what no rule is silent without: it is recorded why it is not there, but
 /// that is no finding.
-pub const OPTIONAL: [&str; 5] =
-    ["statements.", "disk.over_limit_time", "net.held_back_packets", "host.cpu.frequency", "counters."];
+pub const OPTIONAL: [&str; 6] = [
+    "statements.",
+    "disk.over_limit_time",
+    "net.held_back_packets",
+    "host.cpu.frequency",
+    "counters.",
+    "server.wal_directory_bytes",
+];
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
+use model::secret;
 use serde::{Deserialize, Serialize};
 
 /// Hexadecimal digits of the number of a list: nobody finds two lists that have the same.
@@ -52,6 +53,22 @@ impl Ask {
     /// Asks to measure for long.
     pub(crate) fn size(about: String) -> Ask {
         Ask { wanted: Wanted::Size, about, list: Vec::new(), number: number(&[]) }
+    }
+
+    /// Whether all of it is shown: whatever looks like a secret is hidden wherever it is printed, line by line, as a whole, and on a page.
+    /// Whoever wrote a list might make a command look like one.
+    pub(crate) fn is_shown_whole(&self) -> bool {
+        let is_whole = |text: &str| secret::hide_text(text) == text;
+        let texts: Vec<&str> = self.list.iter().map(|line| line.text.as_str()).collect();
+        is_whole(&self.to_string())
+            && is_whole(&self.page_text())
+            && texts.iter().all(|text| is_whole(text) && text.lines().all(is_whole))
+    }
+
+    /// Why it is asked for and the whole list, as a page shows them.
+    fn page_text(&self) -> String {
+        let texts = self.list.iter().map(|line| line.text.as_str());
+        [self.about.as_str()].into_iter().chain(texts).collect::<Vec<_>>().join("\n")
     }
 }
 

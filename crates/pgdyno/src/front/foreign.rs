@@ -179,19 +179,30 @@ pub(crate) fn decide(plan: &mut Plan, experiment: &mut Experiment, road: &Road) 
 
 /// Shows what is executed, if it is allowed.
 fn expect_listed(list: &[Line], allowed: Option<&Allowed>) -> Result<()> {
+    if list.is_empty() {
+        return Ok(());
+    }
+
     let about = match allowed {
-        _ if list.is_empty() => return Ok(()),
-        Some(allowed) if allowed.covers(list) => {
-            let texts: Vec<String> = list.iter().map(|line| line.text.clone()).collect();
-            show("executed or used here, as --allow-commands says", &texts);
-            return Ok(());
-        }
         Some(_) => {
             "the list that was allowed is not this one, of what the experiment would execute here or use of another place"
         }
         None => "the experiment would use or execute here what belongs to another place",
     };
-    Err(Ask::commands(about.to_string(), list.to_vec()).into())
+    let ask = Ask::commands(about.to_string(), list.to_vec());
+    ensure!(
+        ask.is_shown_whole(),
+        "what the experiment would use or execute here contains what looks like a secret, which is never shown, and nobody can consent to \
+         what is not shown. Nothing was executed; read `{}` and the plan, and write an experiment of your own with what you accept of it",
+        store::names::EXPERIMENT
+    );
+    if !allowed.is_some_and(|allowed| allowed.covers(list)) {
+        return Err(ask.into());
+    }
+
+    let texts: Vec<String> = list.iter().map(|line| line.text.clone()).collect();
+    show("executed or used here, as --allow-commands says", &texts);
+    Ok(())
 }
 
 fn show(what: &str, texts: &[String]) {
@@ -318,6 +329,22 @@ mod tests {
                 assert!(!error.is::<Ask>(), "{error:#}");
                 let said = error.to_string();
                 assert!(said.contains("this pgdyno does not accept it") && !said.contains("--"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_would_be_hidden_when_it_is_shown_is_refused_for_good() {
+        let key = "[hooks]\nafter_case = [\"echo\", \"-----BEGIN PRIVATE KEY-----\"]\nafter_run = [\"sh\", \"-c\", \"evil\"]\n\
+                   before_run = [\"echo\", \"-----END PRIVATE KEY-----\"]";
+        let word = "[hooks]\nbefore_run = [\"bash\", \"-c\", \"eval \\\"$1\\\"\", \"command was:\", \"evil\"]";
+        let setting = "[server.settings]\narchive_command = \"psql postgres://u:S3cretPw@h/d; evil\"";
+        for text in [key, word, setting] {
+            for allowed in [None, Some(&Allowed::All)] {
+                let error = refused([text, text], allowed);
+                assert!(!error.is::<Ask>(), "{text}: {error:#}");
+                let said = error.to_string();
+                assert!(said.contains("looks like a secret") && !said.contains("--allow"), "{said}");
             }
         }
     }

@@ -21,9 +21,11 @@ pub(super) fn copy(path: &Path, to: &mut dyn Write) -> io::Result<bool> {
         names::PLAN | names::RUN | names::COMPARISON | names::DUET | names::PROOFS | names::PROFILE => {
             whole(path, to, hide_json)
         }
-        names::READINGS_ZST => compressed(path, to, hide_json),
-        names::LATENCY_ZST | names::STATEMENTS_ZST => compressed(path, to, hide_tag),
-        names::REMOTE_ZST => compressed(path, to, hide_text),
+        names::READINGS_ZST => compressed(path, to, hide_json, decoded_bytes_max(path)),
+        names::LATENCY_ZST => compressed(path, to, hide_tag, decoded_bytes_max(path)),
+        // No report reads these, which repeat themselves: an exporter's text hardly changes.
+        names::STATEMENTS_ZST => compressed(path, to, hide_tag, n_kept_bytes_max(path)),
+        names::REMOTE_ZST => compressed(path, to, hide_text, n_kept_bytes_max(path)),
         names::LATENCY => lines(files::open(path)?, to, hide_tag),
         // A statement with a secret may have several lines.
         names::SERVER_LOG => copy_entries(files::open(path)?, to),
@@ -33,6 +35,12 @@ pub(super) fn copy(path: &Path, to: &mut dyn Write) -> io::Result<bool> {
 }
 
 type Hide = fn(&str) -> Cow<'_, str>;
+
+/// Bytes that a file which is only kept may decode to: searching it takes time, and no memory.
+fn n_kept_bytes_max(path: &Path) -> u64 {
+    const TIMES: u64 = 100;
+    decoded_bytes_max(path).saturating_mul(TIMES)
+}
 
 fn whole(path: &Path, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
     write_hidden(&read_whole(path)?, to, hide)
@@ -55,9 +63,11 @@ fn lines(from: impl Read, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
 }
 
 /// A compressed file stays byte for byte as it is, unless it holds a secret.
-fn compressed(path: &Path, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
-    let n_max = LINES.file_bytes_max.min(decoded_bytes_max(path));
-    let open = || Ok::<_, io::Error>(Bounded { from: zstd::Decoder::new(files::open(path)?)?, left: n_max });
+fn compressed(path: &Path, to: &mut dyn Write, hide: Hide, n_max: u64) -> io::Result<bool> {
+    let open = || {
+        let from = zstd::Decoder::new(files::open(path)?)?;
+        Ok::<_, io::Error>(Bounded { from, left: n_max, n_max })
+    };
     if !lines(open()?, &mut io::sink(), hide)? {
         io::copy(&mut files::open(path)?, to)?;
         return Ok(false);
@@ -69,18 +79,19 @@ fn compressed(path: &Path, to: &mut dyn Write, hide: Hide) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Fails where more than `left` bytes come.
+/// Fails where more than `n_max` bytes come.
 struct Bounded<R> {
     from: R,
     left: u64,
+    n_max: u64,
 }
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let n_read = self.from.read(bytes)?;
         let left = self.left.checked_sub(n_read as u64);
-        self.left =
-            left.ok_or_else(|| io::Error::other("it decodes to more than a hundred times its size"))?;
+        let too_much = || format!("it decodes to more than the {} bytes that a file of its size may", self.n_max);
+        self.left = left.ok_or_else(|| io::Error::other(too_much()))?;
         Ok(n_read)
     }
 }

@@ -198,9 +198,11 @@ fn row(figure: &FigureSection, sides: &[(&Experiment, Vec<Dimension>); 2], n_cpu
     for (key, wanted) in figure.at.levels.iter().filter(|(key, _)| !is_label(key)) {
         let after = levels(&sides[1], key);
         let is_there = |level: &String| after.iter().any(|known| is_level(key, level, known));
-        if !wanted.all().iter().all(|level| is_there(&level.0)) {
+        let gone = wanted.all().iter().map(|level| &level.0).filter(|level| !is_there(level));
+        let gone: Vec<&str> = gone.map(String::as_str).collect();
+        if !gone.is_empty() {
             fate = Fate::Dropped;
-            left.push(format!("without {key} {}", wanted.all()[0].0));
+            left.push(format!("without {key} {}", gone.join(", ")));
         }
     }
     Row { figure: figure.name.clone(), fate, left }
