@@ -75,8 +75,8 @@ const HARMLESS_NAMES: [&str; 8] = [
 ];
 
 /// Ends of names that say where a secret is, or something about it.
-const HARMLESS_ENDS: [&str; 11] =
-    ["_file", "_path", "_env", "_stdin", "_fd", "_ttl", "_type", "_url", "_name", "_length", "tokens"];
+const HARMLESS_ENDS: [&str; 10] =
+    ["_file", "_path", "_env", "_stdin", "_fd", "_ttl", "_type", "_url", "_name", "_length"];
 
 /// Ends of names whose value is secret: weaker words, which a number may follow that counts something.
 const WEAK_ENDS: [&str; 5] = ["pass", "pwd", "pw", "jwt", "userpwd"];
@@ -88,6 +88,8 @@ const HARMLESS_VALUES: [&str; 9] =
 const MARK: &str = "(hidden";
 /// Enough to distinguish a few values, too few to search for one.
 const DIGEST_BYTES: usize = 3;
+/// How often marks may be nested in values that earlier versions wrote.
+const NESTED_MAX: usize = 4;
 
 /// Returns the key of the marks.
 pub type KeySource = fn() -> Option<[u8; 32]>;
@@ -107,7 +109,10 @@ fn key() -> Option<&'static [u8; 32]> {
 
 /// The mark that replaces `secret`.
 fn mark(secret: &str) -> String {
-    let Some(key) = key() else { return format!("{MARK})") };
+    key().map_or_else(|| format!("{MARK})"), |key| mark_by(key, secret))
+}
+
+fn mark_by(key: &[u8; 32], secret: &str) -> String {
     let digest = Sha256::new().chain_update(key).chain_update(secret).finalize();
     let digits: String = digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
     format!("{MARK} {digits})")
@@ -126,7 +131,8 @@ pub fn is_secret(name: &str, text: &str) -> bool {
 /// Whether `text`, the value of `name`, contains a password, a key or a token; it does not count that a setting of this
 /// name may contain one.
 pub fn holds_password(name: &str, text: &str) -> bool {
-    (is_secret_word(name) && !is_harmless(text)) || matches!(hide_text(text), Cow::Owned(_))
+    let is_named = is_secret_word(name) && !is_harmless(text) && !counts_tokens(name, text);
+    is_named || matches!(hide_text(text), Cow::Owned(_))
 }
 
 /// Whether the name alone marks its value as a password, a key or a token.
@@ -148,7 +154,15 @@ fn is_harmless_for(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_strong = WORDS.iter().any(|word| name.replace('-', "_").contains(word));
     let is_count = value.len() < 4 && value.bytes().all(|byte| byte.is_ascii_digit());
-    !is_strong && (is_count || (name.ends_with("pwd") && value.starts_with('/')))
+    counts_tokens(name.as_str(), value)
+        || !is_strong && (is_count || (name.ends_with("pwd") && value.starts_with('/')))
+}
+
+/// Whether a value is a number of tokens (`max_tokens = 4096`), not a list of them.
+fn counts_tokens(name: &str, value: &str) -> bool {
+    let number = value.trim_end_matches([',', ';', ')']);
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && name.to_ascii_lowercase().ends_with("tokens")
 }
 
 /// Whether a value is a variable of the environment, or one of a shell's own: `$PGPASSWORD`, `${TOKEN}`, `$1`.
@@ -212,11 +226,22 @@ pub struct Revealed {
 impl Revealed {
     /// The secrets in a JSON text.
     pub fn of_json(text: &str) -> Revealed {
+        Revealed::by(text, &mut mark)
+    }
+
+    fn by(text: &str, mark: Marker) -> Revealed {
         let mut by_mark = BTreeMap::new();
-        json::hide_by(text, &mut |secret| {
+        let hidden = json::hide_by(text, &mut |secret| {
             let mark = mark(secret);
             by_mark.insert(mark.clone(), secret.to_string());
             mark
+        });
+        // Earlier versions hid `Bearer (hidden 1a2b3c)` once more.
+        json::map_strings(&hidden, &mut |_, value| {
+            for nested in after_schemes(value) {
+                by_mark.insert(mark(nested), nested.to_string());
+            }
+            None
         });
         Revealed { by_mark }
     }
@@ -227,14 +252,35 @@ impl Revealed {
         if key().is_none() {
             return Cow::Borrowed(text);
         }
+        self.restore(text)
+    }
+
+    fn restore<'a>(&self, text: &'a str) -> Cow<'a, str> {
         json::map_strings(text, &mut |_, value| {
             let mut value = is_marked(value).then(|| value.to_string())?;
-            for (mark, secret) in &self.by_mark {
-                value = value.replace(mark, secret);
+            // A secret may contain the mark of another one.
+            for _ in 0..NESTED_MAX {
+                let before = value.clone();
+                for (mark, secret) in &self.by_mark {
+                    value = value.replace(mark, secret);
+                }
+                if value == before {
+                    break;
+                }
             }
             Some(value)
         })
     }
+}
+
+/// The marks in `text` that follow a word and a space, with that word: `Bearer (hidden 1a2b3c)`.
+fn after_schemes(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices(MARK).filter_map(|(at, _)| {
+        let end = at + text[at..].find(')')? + 1;
+        let before = text[..at].trim_end();
+        let start = before.trim_end_matches(|sign: char| sign.is_ascii_alphanumeric() || sign == '-').len();
+        (start < before.len() && before.len() < at).then(|| &text[start..end])
+    })
 }
 
 #[cfg(test)]
@@ -297,6 +343,11 @@ pub(crate) mod tests {
             "alter system set restore_command to 'curl -u a:S3cret x'",
             "archive_command = curl -u a:S3cret %p",
             "SELECT dblink_connect('host=h password=S3cret')",
+            "REGISTRY_TOKENS=S3cret,Other",
+            "Authorization: Digest username=\"u\", uri=\"/x\", response=\"S3cret\"",
+            "Digest username=\"u\", realm=\"x\", response=\"S3cret\"",
+            "Signature keyId=\"x\",algorithm=\"hs2019\",signature=\"S3cret\"",
+            "AWS4-HMAC-SHA256 SignedHeaders=host, Signature=S3cret",
         ] {
             let hidden = hidden(text);
             assert!(!hidden.to_lowercase().contains("s3cret"), "{text}\n{hidden}");
@@ -329,6 +380,14 @@ pub(crate) mod tests {
             "PGPASSWORD=$PGPASSWORD psql",
             "Asia/Kolkata, Authorization failed, a cookie, key: x",
             "n_pass = 2",
+            "max_tokens = 4096, top = 1",
+            "UPDATE survey SET response=:r WHERE id=:id;",
+            "response=12ms",
+            "signature=$1",
+            "select 1 where digest = $1 and response=:r",
+            "set search_path to secrets, public;",
+            "alter role u set search_path to secrets, public;",
+            "the server asiapacificnortheast is slow",
         ] {
             assert_eq!(hidden(text), text);
         }
@@ -354,6 +413,8 @@ pub(crate) mod tests {
             ("archive_command", "(disabled)", false),
             ("archive_command", "/bin/true", false),
             ("my.password", "x", true),
+            ("registry_tokens", "x", true),
+            ("max_tokens", "4096", false),
             ("workload.defines.api-key", "x", true),
             ("password_encryption", "md5", false),
             ("work_mem", "4MB", false),
@@ -376,5 +437,30 @@ pub(crate) mod tests {
         assert_eq!(Revealed::of_json(given).put_back(&hidden), given);
         let other = Revealed::of_json(r#"{"primary_conninfo": "d"}"#);
         assert!(is_marked(&other.put_back(&hidden)));
+    }
+
+    #[test]
+    fn headers_are_restored_whatever_the_key() {
+        for (scheme, n) in
+            ["Bearer", "token", "Basic"].into_iter().flat_map(|scheme| (0..16).map(move |n| (scheme, n)))
+        {
+            let mut mark = |secret: &str| mark_by(&[n; 32], secret);
+            let header = format!("Authorization: {scheme} S3cret");
+            for given in [
+                format!(r#"{{"before_run": "curl -H '{header}' https://h"}}"#),
+                format!(r#"{{"before_run": ["curl", "-H", "{header}", "https://h"]}}"#),
+                format!(r#"{{"before_run": "curl -H 'Cookie: token=S3cret; id=S3cret' https://h"}}"#),
+            ] {
+                let hidden = json::hide_by(&given, &mut mark).into_owned();
+                assert!(!hidden.contains("S3cret"), "{hidden}");
+                let revealed = Revealed::by(&given, &mut mark);
+                assert_eq!(revealed.restore(&hidden), given);
+                // As earlier versions wrote it.
+                let inner = format!("{scheme} {}", mark("S3cret"));
+                let nested = hidden.replace(&inner, &mark(&inner));
+                assert_eq!(hidden.contains(&inner), given.contains(&header), "{hidden}");
+                assert_eq!(revealed.restore(&nested), given);
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::words::{Word, split};
-use super::{Marker, is_harmless, is_secret_word};
+use super::{MARK, Marker, counts_tokens, is_harmless, is_secret_word};
 
 /// What of an option's value is secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,14 +88,25 @@ rows! {
     "curl" "" "--oauth2-bearer" => Part::Whole, "curl --oauth2-bearer S3cret https://h", "curl -o out https://h";
     "http https xh ab hey" "" "-a -A -P --auth" => Part::After(':'), "http -a bob:S3cret h", "ab -n 10 http://h/";
     "xfreerdp wlfreerdp" "" "/p" => Part::After(':'), "xfreerdp /u:bob /p:S3cret /v:h", "xfreerdp /v:h";
+    "date docker docker-compose podman chpst setpriv start-stop-daemon ps sort diff cp" "" "-u -U --user" => Part::Nothing,
+        "", "docker-compose run --user app:app x";
     "" "" "-u -U --user --username --proxy-user --auth --basic-auth --login --userpass" => Part::After(':'),
         "curl -u bob:S3cret https://h", "curl -u bob https://h";
     "" "" "-H --header --proxy-header --http-header" => Part::Header,
         "curl -H 'apikey: S3cret' https://h", "curl -H 'Accept: text/plain' https://h";
 }
 
+/// Programs of the rows whose names are words of sentences and names of files as often: only the first word of a command is one.
+const COMMON: &str = "date ps sort diff cp";
+
 /// Programs that take a name, and then its value, as words.
 const SETTERS: [&str; 5] = ["setenv", "set", "config", "configure", "export"];
+
+/// Those that are commands of other programs (`git config`, `aws configure set`), and elsewhere words of SQL or names of tables.
+const INNER_SETTERS: &str = "set config configure";
+
+/// Words with which a sentence or a statement begins, rather than a command with a setter.
+const NO_PROGRAMS: &str = "alter update begin begin; we you they then please";
 
 /// Words that follow the name of an option in a sentence.
 const PROSE: &str = "= a and are as by can does for from has if in is it may must of on option or take takes than that the to twice was \
@@ -177,14 +188,15 @@ fn secrets_of(words: &[&str], is_list: bool) -> Vec<(usize, Range<usize>)> {
     while at < words.len() {
         let word = words[at];
         let name = word.rsplit('/').next().unwrap_or_default();
-        if is_program(name) || SETTERS.contains(&name) {
+        if is_program_at(words, at, name) || is_setter_at(words, at, name) {
             program = (name, at);
         }
         let next = words.get(at + 1).copied();
         let secret = match option_of(word) {
             Some(option) => of_option(option, next, program.0, &words[program.1..at]),
-            None if SETTERS.contains(&program.0) && at > program.1 && is_secret_word(word) => {
-                next.map(|value| (1, 0..value.len()))
+            None if SETTERS.contains(&program.0) && at > program.1 && is_name_at(words, program, at) => {
+                let value = next.filter(|value| !counts_tokens(word, value));
+                value.map(|value| (1, 0..value.len()))
             }
             None => None,
         };
@@ -202,8 +214,26 @@ fn secrets_of(words: &[&str], is_list: bool) -> Vec<(usize, Range<usize>)> {
     found
 }
 
-fn is_program(name: &str) -> bool {
-    !name.is_empty() && ROWS.iter().any(|row| has(row.programs, name))
+fn is_program_at(words: &[&str], at: usize, name: &str) -> bool {
+    let is_first = || words[..at].iter().all(|before| before.contains('='));
+    let is_program = !name.is_empty() && ROWS.iter().any(|row| has(row.programs, name));
+    is_program && (!has(COMMON, name) || is_first())
+}
+
+/// Whether a word takes a name and its value. Only in the shell fish `set` is a command by itself, with options.
+fn is_setter_at(words: &[&str], at: usize, name: &str) -> bool {
+    let follows_program =
+        || words[..at].first().is_some_and(|first| !has(PROSE, first) && !has(NO_PROGRAMS, first));
+    let has_option = || name == "set" && words.get(at + 1).is_some_and(|next| next.starts_with('-'));
+    SETTERS.contains(&name) && (!has(INNER_SETTERS, name) || follows_program() || has_option())
+}
+
+/// Whether the word is the name of a secret that the setter sets: between them are only options and their values.
+fn is_name_at(words: &[&str], setter: (&str, usize), at: usize) -> bool {
+    let is_of_option = |between: usize| {
+        words[between].starts_with('-') || (between > setter.1 + 1 && words[between - 1].starts_with('-'))
+    };
+    is_secret_word(words[at]) && (!has(INNER_SETTERS, setter.0) || (setter.1 + 1..at).all(is_of_option))
 }
 
 fn has(list: &str, name: &str) -> bool {
@@ -273,7 +303,8 @@ fn of_option(
     let bare = given.name.trim_start_matches('-');
     let is_long = given.name.starts_with("--") || bare.len() > 2;
     if is_long && !bare.starts_with("no-") && is_secret_word(bare) {
-        let value = next.filter(|value| given.value_at.is_none() && !is_option_like(value));
+        let is_value = |value: &&str| !is_option_like(value) && !counts_tokens(bare, value);
+        let value = next.filter(is_value).filter(|_| given.value_at.is_none());
         return value.map(|value| (1, unquoted(value, 0)));
     }
     attached.and_then(|row| in_word(2, row.part))
@@ -303,8 +334,10 @@ fn part_of(value: &str, part: Part) -> Option<Range<usize>> {
         Part::After(_) if value.contains("://") => return None,
         Part::After(sign) => {
             let from = value.find(sign)? + sign.len_utf8();
+            let before = &value[..from - sign.len_utf8()];
             let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            if is_number(&value[..from - sign.len_utf8()]) && is_number(&value[from..]) {
+            // A format of a time, `+%H:%M`, is no user.
+            if before.starts_with(['+', '%']) || (is_number(before) && is_number(&value[from..])) {
                 return None;
             }
             from
@@ -321,7 +354,8 @@ fn part_of(value: &str, part: Part) -> Option<Range<usize>> {
             let is_secret =
                 is_secret_word(name) || HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
             let spaces = text.len() - text.trim_start().len();
-            return is_secret.then(|| unquoted(value, value.len() - text.len() + spaces));
+            let is_none = counts_tokens(name, text.trim()) || is_hidden_credential(name, text);
+            return (is_secret && !is_none).then(|| unquoted(value, value.len() - text.len() + spaces));
         }
         Part::Cookie => value.find('=')? + 1,
     };
@@ -330,6 +364,17 @@ fn part_of(value: &str, part: Part) -> Option<Range<usize>> {
 
 /// Headers whose value is secret although their name does not say so.
 const HEADERS: [&str; 5] = ["Cookie", "Set-Cookie", "Authorization", "Proxy-Authorization", "X-Auth"];
+
+/// Whether of the value of a header only its scheme was left: `Authorization: Bearer (hidden 1a2b3c)`. Where more was left, as
+/// of several cookies, the rest may be secret, too.
+fn is_hidden_credential(name: &str, text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(MARK) else { return false };
+    let is_scheme = scheme.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_end = |rest: &str| rest.trim_end_matches(['\'', '"', '\\', ' ']).is_empty();
+    name.to_ascii_lowercase().ends_with("authorization")
+        && is_scheme
+        && rest.split_once(')').is_some_and(|(_, rest)| is_end(rest))
+}
 
 /// The rest of a value without the quotes around it.
 fn unquoted(value: &str, from: usize) -> Range<usize> {
@@ -341,9 +386,11 @@ fn unquoted(value: &str, from: usize) -> Range<usize> {
 
 /// Whether a value is no secret: there is none, it was hidden, or it only says where a secret is.
 fn is_no_secret(value: &str) -> bool {
-    let is_given_elsewhere =
-        value.starts_with("$(") || value.starts_with('<') || super::is_environment(value);
-    is_harmless(value) || is_given_elsewhere
+    let is_placeholder =
+        value.starts_with('<') && value.trim_end_matches(['.', ',', ';', ':', '\'', '"']).ends_with('>');
+    // From another command, or from a file.
+    let is_redirected = value.starts_with("$(") || value.starts_with("<(") || value == "<";
+    is_harmless(value) || is_placeholder || is_redirected || super::is_environment(value)
 }
 
 #[cfg(test)]
@@ -426,6 +473,17 @@ mod tests {
             "curl https://h/x?private_token=S3cret",
             "curl https://h/x?key=S3cret",
             "docker run -e DB_PASS=S3cret -p 8080:80 image",
+            "curl -H 'Authorization: Basic S3cret' https://h",
+            "curl -H 'Cookie: token=S3cret; id=S3cret' https://h",
+            "x --tokens S3cret",
+            "REGISTRY_TOKENS=S3cret,Other x",
+            "sshpass -p '<S3cret9' ssh h",
+            "redis-cli -a S3cret sort x",
+            "redis-cli sort -a S3cret x",
+            "smbclient -U %S3cret //h/s",
+            "tool config set password S3cret",
+            "git config --file f http.token S3cret",
+            "set -gx TOKEN S3cret",
         ] {
             check(command, true);
         }
@@ -450,6 +508,18 @@ mod tests {
             "SET password_encryption = 'md5'",
             "rsync -a --bypass x y",
             "PWD=/home/u ls",
+            "date -u +%H:%M:%S",
+            "x -u +%H:%M:%S",
+            "TZ=UTC date -u %H:%M",
+            "chpst -u bob:grp x",
+            "setpriv --user app:app x",
+            "x --max-tokens 4096 --password <password>",
+            "x --max-tokens=4096",
+            "x config max_tokens 4096",
+            "x --password < /etc/pass",
+            "set search_path to secrets, public",
+            "psql -c 'set search_path to secrets, public'",
+            "config password_resets users",
         ] {
             check(command, false);
         }

@@ -28,6 +28,9 @@ pub(super) fn hide_by<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
     }
 }
 
+/// Lists with these keys are names, not words of commands.
+const LISTS_OF_NAMES: [&str; 3] = ["\"tables\"", "\"written\"", "\"factors\""];
+
 /// JSON without the secrets that only the words before them in the same list show.
 fn hide_lists<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
     if !commands::may_list(text, patterns::may_be_secret(text)) {
@@ -35,11 +38,24 @@ fn hide_lists<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
     }
     let bytes = text.as_bytes();
     let (mut changed, mut done, mut at) = (String::new(), 0, 0);
+    // For each open brace or bracket, whether names are listed in it; and the last string, which may be the key of a list.
+    let (mut are_names, mut last) = (Vec::new(), 0..0);
     while at < bytes.len() {
         match bytes[at] {
-            b'"' => at = end_of_string(bytes, at),
+            b'"' => {
+                last = at..end_of_string(bytes, at);
+                at = last.end;
+            }
             b'[' => {
-                let list = strings_of(text, at + 1);
+                let is_keyed = text[last.end..at].trim() == ":";
+                let is_outer = are_names.last() == Some(&true);
+                are_names.push(if is_keyed {
+                    LISTS_OF_NAMES.contains(&&text[last.clone()])
+                } else {
+                    is_outer
+                });
+                let is_list_of_names = are_names.last() == Some(&true);
+                let list = if is_list_of_names { Vec::new() } else { strings_of(text, at + 1) };
                 let words: Vec<Cow<str>> = list.iter().map(|(_, word)| word.clone()).collect();
                 let hidden = commands::hide_list(&words, mark).unwrap_or_default();
                 for ((place, _), new) in list.iter().zip(hidden).filter(|((_, word), new)| word != new) {
@@ -49,7 +65,14 @@ fn hide_lists<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
                 }
                 at = list.last().map_or(at + 1, |(place, _)| place.end);
             }
-            _ => at += 1,
+            byte => {
+                match byte {
+                    b'{' => are_names.push(false),
+                    b'}' | b']' => drop(are_names.pop()),
+                    _ => {}
+                }
+                at += 1;
+            }
         }
     }
     if done == 0 { Cow::Borrowed(text) } else { Cow::Owned(changed + &text[done..]) }
@@ -187,6 +210,17 @@ mod tests {
         check(
             r#"[["x", "--password", "c"], 1, ["-p", "c"]]"#,
             r#"[["x", "--password", "(hidden 1)"], 1, ["-p", "c"]]"#,
+        );
+        for names in [
+            r#"{"tables": ["config", "password_resets", "users"]}"#,
+            r#"{"tables": [["git", "config", "password_resets", "users"]], "written": ["x", "set", "token", "y"]}"#,
+            r#"{"a": ["config", "password_resets", "users"]}"#,
+        ] {
+            check(names, names);
+        }
+        check(
+            r#"{"tables": ["a", "b"], "x": [["git", "config", "token", "c"]]}"#,
+            r#"{"tables": ["a", "b"], "x": [["git", "config", "token", "(hidden 1)"]]}"#,
         );
         check(r#"{"host=h password=x": 1}"#, r#"{"host=h password=(hidden 1)": 1}"#);
     }

@@ -77,8 +77,12 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             "",
             r#"\bauthorization["']?\s*[:=]\s*["']?(?:[a-z][a-z0-9\-]*[ \t]+)?(?P<bare>[^\s'"]+)"#,
         ),
-        // The header of a request that is signed or digested.
-        pattern(&["signature=", "response="], "", r#"\b(?:signature|response)="?(?P<bare>[^\s'",&]+)"#),
+        // The header of a request that is signed or digested; statements and logs have columns and times of these names.
+        pattern(
+            &["signature=", "response="],
+            "",
+            r#"\b(?:digest|aws4-hmac-sha256|signature):?\s+(?:[a-z]+=|\(hidden)[^\n]*?\b(?:signature|response)="?(?P<bare>[^\s'",&]+)"#,
+        ),
         // X-Api-Key: x. Without a hyphen, a name and a colon are part of a sentence as often.
         pattern(
             words,
