@@ -6,25 +6,43 @@ use std::collections::BTreeSet;
 use crate::script::sqlfile;
 
 /// Names that mean somebody else than a role of that name.
-const NO_ROLES: [&str; 5] = ["public", "current_user", "session_user", "current_role", "user"];
+const NO_ROLES: [&str; 8] =
+    ["public", "current_user", "session_user", "current_role", "user", "all", "none", "default"];
 
-/// The roles that statements of `source` need. Names within quotes, functions and rows do not count.
+/// The roles that statements of `source` need and none makes. Names within texts, functions and rows do not count.
 pub fn needed(source: &str) -> BTreeSet<String> {
     let (mut named, mut created) = (BTreeSet::new(), BTreeSet::new());
     for step in sqlfile::steps(source).map_while(Result::ok) {
         let tokens = tokens(&step.text);
-        if let [create, kind, name, ..] = &tokens[..]
-            && create.is("create")
-            && ["role", "user", "group"].iter().any(|word| kind.is(word))
-            && !name.is("mapping")
-        {
-            created.insert(name.text.clone());
-            continue;
+        created.extend(made_by(&tokens));
+        if tokens.first().is_some_and(|token| token.is("do")) {
+            created.extend(made_in_body(&step.text));
         }
         named.extend(of_statement(&tokens));
     }
     named.retain(|name| !created.contains(name) && !name.starts_with("pg_"));
     named
+}
+
+/// The role that a statement makes, or to whose name it changes another.
+fn made_by(tokens: &[Token]) -> Option<String> {
+    match tokens {
+        [verb, kind, name, ..] if verb.is("create") && kind.is_role_kind() && !name.is("mapping") => {
+            name.role()
+        }
+        [verb, kind, _, rename, to, name, ..]
+            if verb.is("alter") && kind.is_role_kind() && rename.is("rename") && to.is("to") =>
+        {
+            name.role()
+        }
+        _ => None,
+    }
+}
+
+/// The roles that a DO statement makes: made before it, they would fail it. Its body is a text, and may have texts to execute.
+fn made_in_body(statement: &str) -> Vec<String> {
+    let tokens = tokens(&statement.replace(['\'', '$'], " "));
+    (0..tokens.len()).filter_map(|at| made_by(&tokens[at..])).collect()
 }
 
 /// A word, a quoted name or a sign.
@@ -37,6 +55,10 @@ struct Token {
 impl Token {
     fn is(&self, word: &str) -> bool {
         !self.is_quoted && self.text == word
+    }
+
+    fn is_role_kind(&self) -> bool {
+        ["role", "user", "group"].iter().any(|word| self.is(word))
     }
 
     fn role(&self) -> Option<String> {
@@ -96,14 +118,25 @@ fn quoted_name(text: &str) -> (String, &str) {
 fn of_statement(tokens: &[Token]) -> Vec<String> {
     let Some(first) = tokens.first() else { return Vec::new() };
     let second = |word: &str| tokens.get(1).is_some_and(|token| token.is(word));
+    let is_membership = !tokens.iter().any(|token| token.is("on"));
+    let is_option = tokens.get(2).is_some_and(|token| token.is("option"));
     let after: &[&[&str]] = match first.text.as_str() {
         "alter" if second("default") => &[&["for", "role"], &["for", "user"], &["to"], &["from"]],
         "alter" if second("policy") => &[&["to"]],
-        "alter" => &[&["owner", "to"], &["mapping", "for"]],
+        "alter" if second("user") && tokens.get(2).is_some_and(|token| token.is("mapping")) => {
+            &[&["mapping", "for"]]
+        }
+        "alter" if second("role") => &[&["alter", "role"]],
+        "alter" if second("user") => &[&["alter", "user"]],
+        "alter" if second("group") => &[&["alter", "group"], &["add", "user"], &["drop", "user"]],
+        "alter" => &[&["owner", "to"]],
         "create" if second("policy") => &[&["to"]],
         "create" if second("user") => &[&["mapping", "for"], &["not", "exists", "for"]],
         "create" if second("schema") => &[&["authorization"]],
+        "grant" if is_membership => &[&["grant"], &["to"], &["by"]],
         "grant" => &[&["to"], &["by"]],
+        "revoke" if is_membership && is_option => &[&["option", "for"], &["from"], &["by"]],
+        "revoke" if is_membership => &[&["revoke"], &["from"], &["by"]],
         "revoke" => &[&["from"], &["by"]],
         "set" => &[&["authorization"], &["set", "role"]],
         "comment" => &[&["on", "role"]],
@@ -162,6 +195,27 @@ mod tests {
         check("create function f() returns int as $$ grant a to b $$ language sql;", &[]);
         check("insert into t values ('grant x to y'); select 1 /* owner to x */; -- owner to y\n", &[]);
         check("grant pg_monitor to app; alter table t owner to pg_database_owner;", &["app"]);
+        check("GRANT app_read, \"Write\" TO app WITH ADMIN OPTION;", &["Write", "app", "app_read"]);
+        check("revoke admin option for app_read from app; revoke b from c;", &["app", "app_read", "b", "c"]);
+        check(
+            "grant select on t to all_readers; revoke grant option for all on t from x;",
+            &["all_readers", "x"],
+        );
+        check("ALTER ROLE app SET search_path = x; alter user \"B\" password 'c';", &["B", "app"]);
+        check("alter group g add user u, v;", &["g", "u", "v"]);
+        check("alter role all set jit = off; alter role current_user set jit = off; set role none;", &[]);
+        check("alter user mapping for app server s options (set user 'x');", &["app"]);
+        check("alter role a rename to b; alter table t owner to b;", &["a"]);
+        check("DO $$ BEGIN CREATE ROLE app; END $$; ALTER TABLE t OWNER TO app;", &[]);
+        check(
+            "do language plpgsql $do$begin if not exists (select from pg_roles where rolname = 'app') then \
+             -- don't\nexecute 'create user \"App\"'; end if; end$do$; grant app to \"App\", other;",
+            &["app", "other"],
+        );
+        check(
+            "create function f() returns void as $$ create role app $$ language sql; grant app to b;",
+            &["app", "b"],
+        );
         check("alter event trigger e owner to app;\ncopy t from stdin;\ngrant a to b;\n\\.\n", &["app"]);
     }
 }
