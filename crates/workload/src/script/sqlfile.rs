@@ -8,7 +8,7 @@ pub mod roles;
 use crate::script::sqlscan::{SqlScanner, Stop};
 
 /// psql's commands that make no difference here: the guards of `pg_dump`, and what is about psql's output alone.
-const PASSED_OVER: [&str; 17] = [
+const PASSED_OVER: [&str; 16] = [
     "restrict",
     "unrestrict",
     "timing",
@@ -25,7 +25,6 @@ const PASSED_OVER: [&str; 17] = [
     "T",
     "conninfo",
     "errverbose",
-    "prompt",
 ];
 /// Variables of psql that are about its output and its reaction to errors alone.
 const OWN_VARIABLES: [&str; 15] = [
@@ -136,7 +135,7 @@ fn judge<'a>(word: &str, mut arguments: impl Iterator<Item = &'a str>) -> Result
         _ if PASSED_OVER.contains(&word) => Ok(()),
         "set" | "unset" if OWN_VARIABLES.contains(&first) => Ok(()),
         "set" if first == "AUTOCOMMIT" && arguments.next().is_some_and(is_on) => Ok(()),
-        "set" | "unset" | "gset" => Err(format!(
+        "set" | "unset" | "gset" | "prompt" => Err(format!(
             "`\\{word}` of psql: variables are not replaced in files of data; write their values into the statements"
         )),
         "encoding" if matches!(&*first.to_ascii_uppercase().replace('-', ""), "UTF8" | "UNICODE") => Ok(()),
@@ -245,6 +244,7 @@ mod tests {
         for (line, expected) in [
             ("\\i more.sql", "list the files in their order in workload.data"),
             ("\\set tenant 7", "write their values into the statements"),
+            ("\\prompt 'tenant? ' tenant", "write their values into the statements"),
             ("\\set AUTOCOMMIT off", "write their values into the statements"),
             ("\\encoding LATIN1", "convert it"),
             ("\\copy t from 'x'", "write COPY ... FROM stdin"),
