@@ -49,14 +49,18 @@ fetch() {
 }
 
 install_pgdyno() {
-    local file package
+    local file package ending=
     [[ -n ${PGDYNO_PACKAGE:-} ]] || return 0
     file=$PGDYNO_PACKAGE
     package=$(shown "$PGDYNO_PACKAGE")
     if [[ $file == https://* ]]; then
         [[ -n ${PGDYNO_SHA256:-} ]] || fail "PGDYNO_SHA256 must hold the hash of what $package is to be"
-        # What follows the path may be a token, and hides the ending.
-        file=$place/${package##*/}
+        # Only the ending of the path says what it is: what follows it may be a token.
+        case ${PGDYNO_PACKAGE%%[?#]*} in
+            *.deb) ending=.deb ;;
+            *.tar.gz | *.tgz) ending=.tar.gz ;;
+        esac
+        file=$place/package$ending
         fetch "$PGDYNO_PACKAGE" "$file" || fail "cannot fetch $package"
     fi
     # What runs from here on does not need it.
@@ -81,7 +85,8 @@ install_pgdyno() {
 clone_source() {
     local address=$PGDYNO_SOURCE user rest
     local -a git=(git)
-    [[ $address != *://*\?* ]] || fail "PGDYNO_SOURCE has a query, which git would show; name the user as https://USER:TOKEN@..."
+    [[ $address != *://*\?* ]] ||
+        fail "PGDYNO_SOURCE has a query, which git would show; name the user as https://USER:TOKEN@..., with %3F for the sign ?"
     if [[ $address =~ ^(https?)://([^/?#]*)@(.*)$ ]]; then
         user=${BASH_REMATCH[2]} rest=${BASH_REMATCH[3]}
         address=${BASH_REMATCH[1]}://$rest
@@ -89,6 +94,9 @@ clone_source() {
         (umask 077 && printf '%s\n' "${address%%://*}://$user@${rest%%/*}" >"$place/credentials")
         git+=(-c "credential.helper=" -c "credential.helper=store --file=$place/credentials")
     fi
+    # Behind the host an @ may end a password that was not encoded.
+    [[ $address != http*://*@* ]] ||
+        fail "PGDYNO_SOURCE: encode the signs / # ? of the password (%2F, %23, %3F), and @ of a path (%40)"
     local code=0
     GIT_TERMINAL_PROMPT=0 "${git[@]}" clone -q --no-checkout "$address" "$place/source" || code=$?
     rm -f "$place/credentials"

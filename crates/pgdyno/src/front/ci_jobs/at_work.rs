@@ -125,8 +125,15 @@ fn a_merge_request_answers_for_its_own_commits_only_and_a_runner_may_be_used_aga
     assert_eq!(git(&clone, "worktree list").lines().count(), 1, "none is left behind");
 }
 
-/// Calls the script with the package at an address, which holds this program.
-fn install(program: &str) -> Output {
+const PROGRAM: &str = "#!/bin/sh\necho pgdyno 9\n";
+const ADDRESS: &str = "https://localhost/pgdyno-x.tar.gz?token=a/b#c";
+const SCHEMAS: [&str; 3] = ["schemas", "a.sql", "a.sql"];
+/// Stands for apt-get: installs the program of a package next to itself.
+const APT_GET: &str =
+    "#!/bin/sh\necho \"by apt-get\" >&2; tar -xzf \"$4\" -C \"${0%/*}\" --strip-components=2\n";
+
+/// Calls the script with the package at an address, which holds this program, and with these arguments and variables.
+fn install(program: &str, address: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| -> PathBuf { place.path().join(name) };
     write_program(&at("pgdyno-x/bin/pgdyno"), program);
@@ -135,24 +142,59 @@ fn install(program: &str) -> Output {
     let sum = said(&Command::new("sha256sum").arg(at("package")).output().unwrap());
     fs::write(at("compare.sh"), SCRIPT).unwrap();
     fs::write(at("a.sql"), "").unwrap();
+    write_program(&at("bin/apt-get"), APT_GET);
+    write_program(&at("bin/sudo"), "#!/bin/sh\nexec \"$@\"\n");
     let mut script = Command::new("bash");
     script
-        .args(["compare.sh", "schemas", "a.sql", "a.sql"])
+        .arg("compare.sh")
+        .args(arguments)
         .current_dir(place.path())
-        .env_remove("GITHUB_STEP_SUMMARY");
+        .env_remove("GITHUB_STEP_SUMMARY")
+        .envs(variables.iter().copied());
     // A function that bash takes from its environment.
     script.env("BASH_FUNC_curl%%", "() { while [ \"$1\" != -o ]; do shift; done; cp package \"$2\"; }");
-    script.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    script.env("PGDYNO_PACKAGE", "https://localhost/pgdyno-x.tar.gz?token=a/b#c");
+    script.env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", at("bin").display()));
+    script.env("PGDYNO_PACKAGE", address);
     script.env("PGDYNO_SHA256", sum.split(' ').next().unwrap()).output().unwrap()
 }
 
 #[test]
 fn a_package_is_installed_by_the_path_of_its_address_and_must_run() {
-    let installed = install("#!/bin/sh\necho pgdyno 9\n");
-    let text = String::from_utf8_lossy(&installed.stderr).into_owned();
-    assert!(installed.status.success() && text.contains("compare: pgdyno 9: A is "), "{text}");
-    let broken = install("#!/bin/sh\nexit 1\n");
+    for (address, is_deb) in [
+        ("https://localhost/pgdyno-x.tar.gz?token=a/b#c", false),
+        ("https://localhost/pgdyno@1.tgz", false),
+        ("https://localhost/x/pgdyno@1.0_amd64.deb", true),
+        ("https://localhost/pgdyno.deb?X-Goog-Credential=a@b.tar.gz", true),
+    ] {
+        let installed = install(PROGRAM, address, &SCHEMAS, &[]);
+        let text = String::from_utf8_lossy(&installed.stderr).into_owned();
+        let is_used = installed.status.success() && text.contains("compare: pgdyno 9: A is ");
+        assert!(is_used && text.contains("by apt-get") == is_deb, "{address}: {text}");
+    }
+    let broken = install("#!/bin/sh\nexit 1\n", ADDRESS, &SCHEMAS, &[]);
     let text = String::from_utf8_lossy(&broken.stderr).into_owned();
     assert!(broken.status.code() == Some(1) && text.contains("/pgdyno does not run"), "{text}");
+}
+
+#[test]
+fn a_password_that_is_not_encoded_does_not_reach_git() {
+    for source in [
+        "https://user:s3cret#ken@localhost/x",
+        "https://user:s3cret/ken@localhost/x",
+        "https://user:s3cret?ken@localhost/x",
+        "https://user:a@s3cret/ken@localhost/x",
+        "https://s3cret#ken@localhost/x",
+    ] {
+        let git = ("BASH_FUNC_git%%", "() { echo \"git had $*\" >&2; }");
+        let refused = install(PROGRAM, ADDRESS, &["builds", "a", "b"], &[("PGDYNO_SOURCE", source), git]);
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            refused.status.code() == Some(1) && text.contains("compare: PGDYNO_SOURCE"),
+            "{source}: {text}"
+        );
+        assert!(
+            text.contains("%3F") && !text.contains("git had") && !text.contains("s3cret"),
+            "{source}: {text}"
+        );
+    }
 }
