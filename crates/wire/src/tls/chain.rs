@@ -119,10 +119,12 @@ pub(super) fn check_validity(of: &Certificate, now: UnixTime) -> Result<(), Cert
 /// Whether this may have issued a certificate below which are `depth` more authorities. As with OpenSSL, one of version
 /// 1 may if it is a root.
 fn check_authority(of: &Certificate, depth: usize, is_root: bool) -> Result<(), CertificateError> {
-    let of = {
-        check_extensions(of)?;
-        &of.tbs_certificate
-    };
+    check_extensions(of)?;
+    // What an authority may be used for limits what it issues. A root is trusted for servers by its place in the file.
+    if !is_root {
+        check_purpose(of)?;
+    }
+    let of = &of.tbs_certificate;
     if of.version == Version::V1 && is_root {
         return Ok(());
     }
@@ -144,7 +146,7 @@ fn check_authority(of: &Certificate, depth: usize, is_root: bool) -> Result<(), 
     }
 }
 
-/// Whether a server may use it.
+/// Whether a server may use it, or what it issues: without the extension for anything.
 fn check_purpose(of: &Certificate) -> Result<(), CertificateError> {
     let usage = of.tbs_certificate.get::<ExtendedKeyUsage>().map_err(|_| CertificateError::BadEncoding)?;
     let is_for_servers = |oid: &ObjectIdentifier| [ID_KP_SERVER_AUTH, ANY_EXTENDED_KEY_USAGE].contains(oid);
