@@ -51,7 +51,11 @@ impl Owner {
             started: Stat::of(pid).map_or(0, |stat| stat.started),
             boot_id: boot_id(),
             pid_namespace: pid_namespace(),
-            command: std::env::args().nth(1).filter(is_command).unwrap_or_default(),
+            command: std::env::args_os()
+                .nth(1)
+                .and_then(|word| word.into_string().ok())
+                .filter(is_command)
+                .unwrap_or_default(),
             user,
             since_unix_s: since.as_secs(),
         }

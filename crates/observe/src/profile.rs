@@ -5,6 +5,7 @@ mod script;
 
 use std::fs;
 use std::io::{ErrorKind, Read};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,7 +147,8 @@ fn frequency(n_busy: usize, length_s: u32) -> u32 {
 fn perf(args: &[&str]) -> Command {
     let mut command = Command::new("perf");
     command.args(args).env("PERF_CONFIG", "/dev/null").env("LC_ALL", "C").env_remove("DEBUGINFOD_URLS");
-    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    // Ctrl-Z at the terminal does not stop it while we go on.
+    command.stdin(Stdio::null()).stderr(Stdio::piped()).process_group(0);
     command
 }
 

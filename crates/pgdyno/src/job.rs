@@ -334,6 +334,8 @@ pub(crate) fn take_os(plan: &Plan) -> Result<Option<Os>> {
 /// # Errors
 /// When something is left, or another pgdyno changes settings there now.
 pub(crate) fn undo_settings(servers: &[Conninfo]) -> Result<()> {
+    // Paused half-way, it would keep the lock of the server.
+    signals::refuse_to_pause();
     settings::undo_left(servers, &Cache::default_location()?, &mut |line| say(&line))
 }
 

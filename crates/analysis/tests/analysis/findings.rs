@@ -168,6 +168,9 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         done.errors.insert("script".to_string(), 2);
         done.messages.insert("script".to_string(), "client 0 aborted: end of script".to_string());
     }),
+    ("message-limit", Severity::Void, "1 client ended: a row has 3 MB", |data| {
+        data.events.push(event(12.0, EventKind::LimitExceeded, "a row has 3 MB, the limit is 1 MiB"));
+    }),
     ("protocol-broken", Severity::Void, "1 client ended: the server sent ReadyForQuery", |data| {
         data.events.push(event(
             12.0,

@@ -190,6 +190,7 @@ fn clients_end_with_pgbench_s_words() {
         for &protocol in *protocols {
             let mut load = load(&cluster.conninfo(), &[source], 2);
             (load.protocol, load.n_clients, load.time_commands) = (protocol, 1, true);
+            load.values_as_pgbench = true;
             let driven = drive(load);
             assert_eq!(driven.texts(EventKind::ClientAborted), [*wanted], "{protocol:?} {source}");
             assert_eq!(driven.done.clients_lost, 1);

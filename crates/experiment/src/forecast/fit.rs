@@ -220,9 +220,8 @@ fn fit_memory(experiment: &mut Experiment, memory_bytes: u64) {
     let mut scaled: Vec<SettingValue> = Vec::new();
     for level in levels.all() {
         let share = bytes(level).map(|cache| (BUFFERS_SHARE * cache as f64 / buffers as f64).round());
-        let level = share.map_or(level.clone(), |share| {
-            SettingValue(format!("{}%", share.max(1.0).min(CACHE_SHARE_MAX)))
-        });
+        let level = share
+            .map_or(level.clone(), |share| SettingValue(format!("{}%", share.max(1.0).min(CACHE_SHARE_MAX))));
         if !scaled.contains(&level) {
             scaled.push(level);
         }

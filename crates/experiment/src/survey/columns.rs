@@ -6,7 +6,7 @@ use model::experiment::case::WorkloadSpec;
 use model::load::Protocol;
 use wire::session::{SearchPath, Session, SessionError};
 use workload::script::assignment::Columns;
-use workload::{Bundle, Fetch, Program, Statement};
+use workload::{Bundle, Fetch, Piece, Program, Statement};
 
 use crate::plan::scripts;
 use crate::plan::scripts::unset::Known;
@@ -38,7 +38,7 @@ pub(super) fn expect_set(
             if *columns != Columns::Unknown {
                 continue;
             }
-            match columns_of(session, statement, program, workload.protocol) {
+            match columns_of(session, statement, program, workload) {
                 Ok(names) => *columns = Columns::Known(names),
                 Err(Unnamed::Connection(error)) => return Err(error.into()),
                 Err(Unnamed::Because(why)) => {
@@ -62,10 +62,14 @@ fn columns_of(
     session: &mut Session,
     statement: &Statement,
     program: &Program,
-    protocol: Protocol,
+    workload: &WorkloadSpec,
 ) -> std::result::Result<Vec<String>, Unnamed> {
+    if let Some(name) = word_in(statement, program, workload) {
+        return Err(Unnamed::Because(format!("its columns depend on the text of `{name}`")));
+    }
+
     // Only the simple protocol takes several statements at once.
-    let mut parts = match protocol {
+    let mut parts = match workload.protocol {
         Protocol::Simple => statement.parts(&program.variables),
         Protocol::Extended | Protocol::Prepared => vec![statement.text.clone()],
     };
@@ -90,6 +94,16 @@ fn columns_of(
         names.extend(columns);
     }
     Ok(names)
+}
+
+/// A variable that a statement of the simple protocol has as text which is no number: it may be the name of a column.
+fn word_in<'a>(statement: &Statement, program: &'a Program, workload: &WorkloadSpec) -> Option<&'a str> {
+    if workload.protocol != Protocol::Simple {
+        return None;
+    }
+    let is_word =
+        |name: &&str| workload.defines.get(*name).is_some_and(|value| value.trim().parse::<f64>().is_err());
+    statement.pieces.iter().filter_map(Piece::variable).map(|id| program.variables.name(id)).find(is_word)
 }
 
 /// The columns of one statement, parsed under the scripts' search path in a transaction that is rolled back.

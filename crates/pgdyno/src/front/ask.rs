@@ -89,7 +89,8 @@ impl fmt::Display for Ask {
             Wanted::Commands => {
                 writeln!(f, "{about}:")?;
                 for Line { text, instead } in list {
-                    writeln!(f, "  {text}")?;
+                    // No line of a text begins where ours do.
+                    writeln!(f, "  {}", text.replace('\n', "\n  "))?;
                     if !instead.is_empty() {
                         writeln!(f, "    ({instead})")?;
                     }

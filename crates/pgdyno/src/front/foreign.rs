@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
+use experiment::plan::file::Override;
 use experiment::plan::{expand, file};
 use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource};
@@ -101,14 +102,15 @@ pub(crate) fn expect_allowed(
 }
 
 /// Lets a command measure the experiment file of stored results, if this user's pgdyno made them or what it names is allowed. `asked` is
-/// the experiment with the options of the command line: what they replace is not executed. Files elsewhere are their user's own.
+/// the experiment with the `options` of the command line: what they replace is not executed, and what they make of the file is. Files
+/// elsewhere are their user's own.
 ///
 /// # Errors
 /// As [`decide`].
 pub(crate) fn expect_file_allowed(
     path: &Path,
     text: &str,
-    asked: &Experiment,
+    (asked, options): (&Experiment, &[Override]),
     allowed: Option<&Allowed>,
 ) -> Result<()> {
     let dir = match path.parent() {
@@ -125,11 +127,12 @@ pub(crate) fn expect_file_allowed(
     };
     let Author::Unknown(reason) = author else { return Ok(()) };
     say(&format!("note: `{}` may hold results of somebody else: {}", dir.display(), reason.words()));
-    let of_file = file::parse(store::names::EXPERIMENT, text, &[])?;
-    let mut list = all_of(&planned(&of_file)?, &of_file);
-    if let Ok(remaining) = planned(asked).map(|cases| all_of(&cases, asked)) {
-        list.retain(|line| remaining.contains(line));
-    }
+    // The file with the options is what is measured; what the options alone name is their user's own.
+    let of_options = file::parse("options", "[experiment]\nname = \"options\"\n", options).ok();
+    let ours = of_options.and_then(|asked| planned(&asked).ok().map(|cases| all_of(&cases, &asked)));
+    let ours = ours.unwrap_or_default();
+    let mut list = all_of(&planned(asked)?, asked);
+    list.retain(|line| !ours.contains(line));
     expect_listed(&list, allowed)
 }
 
@@ -337,7 +340,8 @@ mod tests {
     fn what_would_be_hidden_when_it_is_shown_is_refused_for_good() {
         let key = "[hooks]\nafter_case = [\"echo\", \"-----BEGIN PRIVATE KEY-----\"]\nafter_run = [\"sh\", \"-c\", \"evil\"]\n\
                    before_run = [\"echo\", \"-----END PRIVATE KEY-----\"]";
-        let word = "[hooks]\nbefore_run = [\"bash\", \"-c\", \"eval \\\"$1\\\"\", \"command was:\", \"evil\"]";
+        let word =
+            "[hooks]\nbefore_run = [\"bash\", \"-c\", \"eval \\\"$1\\\"\", \"command was:\", \"evil\"]";
         let setting = "[server.settings]\narchive_command = \"psql postgres://u:S3cretPw@h/d; evil\"";
         for text in [key, word, setting] {
             for allowed in [None, Some(&Allowed::All)] {

@@ -62,7 +62,8 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
-    foreign::expect_file_allowed(Path::new(&name), &text, &experiment, args.allow_commands.as_ref())?;
+    let allowed = args.allow_commands.as_ref();
+    foreign::expect_file_allowed(Path::new(&name), &text, (&experiment, &changes), allowed)?;
     hiding::expect_all_given(&name, &experiment)?;
     if args.upload {
         upload(&mut experiment)?;
@@ -468,8 +469,7 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = Vec::new();
     for text in &args.defines {
         let origin = format!("-D {text}");
-        let (name, value) =
-            text.split_once('=').with_context(|| format!("{origin}: expected NAME=VALUE"))?;
+        let (name, value) = text.split_once('=').with_context(|| format!("{origin}: expected NAME=VALUE"))?;
         // The value is text as with pgbench, not TOML: `1.0`, `true` and `[1,2]` stay what they are.
         let mut change = Override::parse(&format!("workload.defines.{name}=0"))
             .map_err(|_| anyhow::anyhow!("{origin}: `{name}` is not a valid variable name"))?;

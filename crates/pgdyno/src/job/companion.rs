@@ -44,7 +44,8 @@ impl Companion {
         command.arg(format!("--listen={listen}"));
         command.args(opens.then_some("--open"));
         command.args((listen.to_string() == LISTEN).then_some("--move"));
-        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        // Ctrl-Z at the terminal does not stop it while we go on.
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
         let mut child = command.spawn().context("cannot start `pgdyno serve`")?;
         let stdin = child.stdin.take();
         Ok(Companion { child, stdin })

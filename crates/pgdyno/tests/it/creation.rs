@@ -149,8 +149,8 @@ fn statistics_of_a_server_by_url_are_made_under_each_level_of_their_target() {
     let target = server.admin_target("bench");
     place.run(&["init", "--server", &target, "--create-database", "--scale", "1"]).expect(0);
     let common = "run -c 1 --measure 2s --ramp-up 0s --repeats 2 --scale 1 --allow-changes --set prepare.settle=false \
-                  --set prepare.prewarm=false --set prepare.analyze=false --set prepare.vacuum=false \
-                  --set server.settings.default_statistics_target=[10,1000] -o out --server";
+                  --allow-setting default_statistics_target --set prepare.prewarm=false --set prepare.analyze=false \
+                  --set prepare.vacuum=false --set server.settings.default_statistics_target=[10,1000] -o out --server";
     let mut args: Vec<&str> = common.split_whitespace().collect();
     args.extend([&target, PACE]);
     // The bounds that ANALYZE kept of one column.

@@ -92,7 +92,7 @@ fn a_row_above_our_limit_is_our_limit() {
     let script = place.write("long.sql", "SELECT repeat('x', 3000000);\n");
     let args = ["--server", &target, "-f", script.to_str().unwrap(), "--set", "workload.max_message_mib=1"];
     let found = run_of(&place, "long", &args);
-    expect(&found, "message-limit void", "1 MiB");
+    expect(&found, "message-limit void", "limit of 1048576");
     place.expect_clean();
 }
 

@@ -58,7 +58,8 @@ impl Outside {
 fn write_experiment(place: &Place, targets: [&str; 2]) {
     let script = format!("{ATTACK}.sql");
     // Its statements are in the report, and one of them fails with a message of the server.
-    let message = LONG_ATTACK.replace('\'', "''");
+    // A colon before a word would make it a variable.
+    let message = LONG_ATTACK.replace('\'', "''").replace(':', "'||':'||'");
     place.write(&script, &format!("select '{message}' as \"{}\";\n", ATTACK.replace('"', "\"\"")));
     let raise = format!("do $$ begin raise exception '%', '{message}'; end $$;");
     place.write(

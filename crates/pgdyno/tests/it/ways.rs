@@ -85,7 +85,8 @@ fn transactions_of_own_scripts_are_tried_again_as_often_as_asked() {
             intervals.lines().filter_map(|line| read(line)["counts"][name].as_u64()).sum()
         };
         let record = read(&std::fs::read_to_string(run.join("run.json")).unwrap());
-        (sum("failed") > 0, sum("retries") > 0, record["case"]["workload"]["max_tries"].as_u64())
+        // The end of the load fails what each client is trying again.
+        (sum("failed") > 4, sum("retries") > 0, record["case"]["workload"]["max_tries"].as_u64())
     };
     assert_eq!(count(&[]), (true, false, None));
     assert_eq!(count(&["--max-tries", "0"]), (false, true, Some(0)));

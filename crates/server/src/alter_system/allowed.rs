@@ -98,8 +98,6 @@ const TAKEN: [Taken; 9] = [
             "wal_recycle",
             "wal_skip_threshold",
             "wal_sync_method",
-            "wal_writer_delay",
-            "wal_writer_flush_after",
         ],
     },
     Taken {
@@ -169,7 +167,7 @@ const TAKEN: [Taken; 9] = [
         categories: &["Connections and Authentication / Connection Settings"],
         names: &["max_connections"],
     },
-    Taken { categories: &["Lock Management"], names: &["deadlock_timeout", "max_locks_per_transaction"] },
+    Taken { categories: &["Lock Management"], names: &["max_locks_per_transaction"] },
 ];
 
 const OUTLIVES_ROWS: &str = "what others write meanwhile stays written that way";
@@ -177,12 +175,13 @@ const ENDS: &str = "it ends or refuses what others do meanwhile";
 const FREEZES: &str = "vacuums that it starts go on after it, and what they freeze stays frozen";
 const CLEANS: &str = "rows that queries on standbys need may be removed, which ends these queries";
 const MEANING: &str = "it changes what other people's statements mean or return";
+const LOSES: &str = "a crash meanwhile may lose more of what others commit with synchronous_commit = off";
 const REPLICATES: &str = "it decides what standbys and subscribers receive, and when";
 const LOG: &str = "whoever watches this server relies on its log, which may hold what others keep secret";
 const MONITORS: &str = "whoever watches this server has a gap in its statistics";
 
 /// Settings that have a reason of their own to be changed by name only.
-const BY_NAME: [(&str, &str); 65] = [
+const BY_NAME: [(&str, &str); 67] = [
     ("array_nulls", MEANING),
     ("autovacuum_freeze_max_age", FREEZES),
     ("autovacuum_multixact_freeze_max_age", FREEZES),
@@ -192,6 +191,10 @@ const BY_NAME: [(&str, &str); 65] = [
     ("compute_query_id", MONITORS),
     ("createrole_self_grant", "it decides which rights new roles get"),
     ("datestyle", MEANING),
+    (
+        "deadlock_timeout",
+        "waits of others that begin meanwhile keep it, and a deadlock among them lasts that long",
+    ),
     ("debug_print_*", LOG),
     ("default_statistics_target", "statistics that ANALYZE collects meanwhile stay until the next ANALYZE"),
     ("default_table_access_method", OUTLIVES_ROWS),
@@ -253,6 +256,7 @@ const BY_NAME: [(&str, &str); 65] = [
     ("wal_receiver_*", REPLICATES),
     ("wal_retrieve_retry_interval", REPLICATES),
     ("wal_sender_timeout", REPLICATES),
+    ("wal_writer_*", LOSES),
     ("xml*", MEANING),
 ];
 

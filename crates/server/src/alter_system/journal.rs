@@ -105,16 +105,14 @@ impl Journal {
         Ok(journal)
     }
 
-    /// As [`Journal::read`], to put back what it says.
+    /// Lets what it says be put back.
     ///
     /// # Errors
-    /// As [`Journal::read`]; also [`Taken`] while the process that changed the settings lives: it may only have lost its connection,
-    /// and with it the lock.
-    pub(super) fn read_to_undo(path: &Path) -> Result<Journal> {
-        let journal = Journal::read(path)?;
-        match journal.by.as_ref().filter(|owner| owner.is_another_that_lives()) {
+    /// [`Taken`] while the process that changed the settings lives: it may only have lost its connection, and with it the lock.
+    pub(super) fn expect_owner_gone(&self) -> Result<()> {
+        match self.by.as_ref().filter(|owner| owner.is_another_that_lives()) {
             Some(owner) => Err(Taken(owner.words()).into()),
-            None => Ok(journal),
+            None => Ok(()),
         }
     }
 

@@ -154,6 +154,7 @@ fn of_settings(session: &mut Session, wish: Wish) -> Result<Vec<String>> {
             .flat_map(move |(known, now)| values.iter().map(move |value| (known.as_str(), *value, now)))
     });
     found.extend(readers::problems(session, wishes)?);
+    found.extend(locks_of_prepared(session, &names));
     for (name, values) in levels {
         let refused: Vec<String> = values.iter().filter_map(|value| refusal(name, value)).collect();
         if !refused.is_empty() {
@@ -171,6 +172,19 @@ fn of_settings(session: &mut Session, wish: Wish) -> Result<Vec<String>> {
         found.extend(case.problems(&values));
     }
     Ok(found)
+}
+
+/// The locks of a prepared transaction must fit in whenever the server starts, also after the setting is put back.
+fn locks_of_prepared(session: &mut Session, names: &[&str]) -> Option<String> {
+    let is_of_locks = |name: &&&str| name.to_ascii_lowercase().ends_with("locks_per_transaction");
+    let name = names.iter().find(is_of_locks)?;
+    let none_can_be = is_so(session, "select pg_catalog.current_setting('max_prepared_transactions') = '0'");
+    (!none_can_be).then(|| {
+        format!(
+            "server.settings.{name}: with fewer locks, prepared transactions keep the server from starting; it is changed only where \
+             max_prepared_transactions is 0"
+        )
+    })
 }
 
 /// One setting, as the server has it.

@@ -85,7 +85,7 @@ pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -
         if !is_named(&path, &system_identifier) {
             continue;
         }
-        let mut journal = Journal::read_to_undo(&path)?;
+        let mut journal = Journal::read(&path)?;
         // The same server may have several names. A copy of it, or its standby, may by chance have the entries that the journal
         // says: it answers at another address.
         if path == own {
@@ -95,6 +95,8 @@ pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -
         } else {
             continue;
         }
+        // Only of this server: the settings of another one, with the same identifier, concern nobody here.
+        journal.expect_owner_gone()?;
         undone.extend(undo(&mut journal, &path, conninfo, holder)?);
     }
     Ok(undone)
@@ -139,7 +141,8 @@ pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let mut journal = Journal::read_to_undo(path)?;
+    let mut journal = Journal::read(path)?;
+    journal.expect_owner_gone()?;
     identity::check(&mut holder, &journal).with_context(|| how_on(&journal, path))?;
     undo(&mut journal, path, conninfo, &mut holder)
 }

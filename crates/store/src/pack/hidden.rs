@@ -90,7 +90,8 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let n_read = self.from.read(bytes)?;
         let left = self.left.checked_sub(n_read as u64);
-        let too_much = || format!("it decodes to more than the {} bytes that a file of its size may", self.n_max);
+        let too_much =
+            || format!("it decodes to more than the {} bytes that a file of its size may", self.n_max);
         self.left = left.ok_or_else(|| io::Error::other(too_much()))?;
         Ok(n_read)
     }

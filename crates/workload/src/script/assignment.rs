@@ -61,6 +61,27 @@ pub fn setter(program: &Program, variable: VariableId, columns: &[Columns]) -> O
     })
 }
 
+/// The variables that begin with each prefix, of prefixes that few begin with: a script of others may have very many branches.
+fn possible_columns<'a>(
+    program: &Program,
+    prefixes: &HashMap<&'a str, usize>,
+) -> HashMap<&'a str, Vec<usize>> {
+    const N_MAX: usize = 100;
+    let mut found: HashMap<&'a str, Vec<usize>> = HashMap::new();
+    for index in 0..program.variables.len() {
+        let id = VariableId(u32::try_from(index).expect("scripts are far smaller than 4 GiB"));
+        let name = program.variables.name(id);
+        for len in name.len().saturating_sub(COLUMN_BYTES_MAX)..=name.len() {
+            let known = name.get(..len).and_then(|prefix| prefixes.get_key_value(prefix));
+            if let Some((prefix, _)) = known {
+                found.entry(*prefix).or_default().push(index);
+            }
+        }
+    }
+    found.retain(|_, variables| variables.len() <= N_MAX);
+    found
+}
+
 /// The prefix of the variables that a statement's columns become.
 fn prefix(fetch: &Fetch) -> Option<&str> {
     match fetch {
@@ -76,6 +97,8 @@ struct Flow<'a> {
     /// Variables by their slots, and behind them the prefixes whose columns are unknown.
     is_set: Vec<bool>,
     prefixes: HashMap<&'a str, usize>,
+    /// Of each such prefix, the variables that may be its columns, if they are few: branches may set a variable in different ways.
+    with_prefix: HashMap<&'a str, Vec<usize>>,
     /// What is set, in order, so that the end of a branch can take it back.
     log: Vec<usize>,
     /// The conditions that are open here.
@@ -104,9 +127,11 @@ impl<'a> Flow<'a> {
                 prefixes.entry(prefix).or_insert(next);
             }
         }
+        let with_prefix = possible_columns(program, &prefixes);
         Flow {
             program,
             columns,
+            with_prefix,
             is_set: vec![false; n_variables + prefixes.len()],
             prefixes,
             log: Vec::new(),
@@ -168,7 +193,15 @@ impl<'a> Flow<'a> {
         let program = self.program;
         let Some(prefix) = prefix(&program.statements[statement].fetch) else { return };
         match &self.columns[statement] {
-            Columns::Unknown => self.set(self.prefixes[prefix]),
+            Columns::Unknown => {
+                let slot = self.prefixes[prefix];
+                if !self.is_set[slot] {
+                    self.set(slot);
+                    let variables = self.with_prefix.remove(prefix).unwrap_or_default();
+                    variables.iter().for_each(|variable| self.set(*variable));
+                    self.with_prefix.insert(prefix, variables);
+                }
+            }
             Columns::Known(names) => {
                 let ids = names.iter().filter_map(|name| program.variables.find(&format!("{prefix}{name}")));
                 ids.for_each(|id| self.set(id.index()));
@@ -302,6 +335,12 @@ mod tests {
             (
                 "\\if 1\nselect unknown \\gset p_\n\\else\nselect unknown \\gset p_\n\\endif\nselect :p_q;",
                 &[],
+            ),
+            // Branches that set it in different ways.
+            ("\\if 1\nselect unknown \\gset\n\\else\n\\set q 0\n\\endif\nselect :q, :r;", &["6 r"]),
+            (
+                "\\if 1\nselect unknown \\gset a_\n\\else\nselect unknown \\gset\n\\endif\nselect :a_x, :x;",
+                &["6 x"],
             ),
             // What is no variable, and what is one although it looks like text.
             ("select 1::int, '10:30', a[1:2], b := 1;", &[]),

@@ -110,7 +110,10 @@ fn ask(what: What, back: &[Link]) -> Result<Answer> {
     let n_read = said.take(ANSWER_BYTES_MAX).read_to_end(&mut answer);
     let status = child.wait().context("wait for the process that draws pages")?;
     if answer.len() as u64 == ANSWER_BYTES_MAX {
-        bail!("this page has more than {} MiB; `pgdyno report` of the result draws it", ANSWER_BYTES_MAX >> 20);
+        bail!(
+            "this page has more than {} MiB; `pgdyno report` of the result draws it",
+            ANSWER_BYTES_MAX >> 20
+        );
     }
     match (n_read, serde_json::from_slice(&answer)) {
         (Ok(_), Ok(answer)) => Ok(answer),

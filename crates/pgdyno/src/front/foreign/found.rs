@@ -60,15 +60,25 @@ const NAMING: [&str; 7] = ["command", "librar", "_path", "file", "director", "pr
 /// Settings that make the server execute, load, read or write what they name.
 pub(super) fn settings(case: &Case) -> Vec<String> {
     let all = case.server.settings.iter().chain(&case.workload.session_settings);
-    let names_something = |name: &str, value: &str| {
-        let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-        let name = name.to_ascii_lowercase();
-        let is_odd = |c: char| c.is_control() || ['/', '\\', '\''].contains(&c);
-        !is_plain || value.contains(is_odd) || NAMING.iter().any(|word| name.contains(word))
-    };
     all.filter(|(name, value)| names_something(name, value))
         .map(|(name, value)| format!("{name} = {value}"))
         .collect()
+}
+
+/// The same of each level in the text of an experiment.
+pub(super) fn settings_of_text(experiment: &Experiment) -> Vec<String> {
+    let settings = experiment.server.settings.iter();
+    let all = settings.flat_map(|(name, levels)| levels.all().iter().map(move |level| (name, &level.0)));
+    all.filter(|(name, value)| names_something(name, value))
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect()
+}
+
+fn names_something(name: &str, value: &str) -> bool {
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+    let name = name.to_ascii_lowercase();
+    let is_odd = |c: char| c.is_control() || ['/', '\\', '\''].contains(&c);
+    !is_plain || value.contains(is_odd) || NAMING.iter().any(|word| name.contains(word))
 }
 
 /// A repository or a tree that is built. Of PostgreSQL's own, its tags need no consent.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use model::experiment::Experiment;
-use model::experiment::case::{Case, ServerSource};
+use model::experiment::case::{Case, ServerSource, WorkloadKind};
 use model::experiment::plan::Plan;
 use wire::conninfo;
 
@@ -213,6 +213,8 @@ impl Thing {
             Thing::Scripts => found::unread_scripts(experiment),
             Thing::Data => found::unread_archive(experiment),
             Thing::Drivers => found::driver_lists(experiment),
+            // Also levels that no case has: an option may bring them back.
+            Thing::Settings => found::settings_of_text(experiment),
             _ => Vec::new(),
         }
     }
@@ -272,12 +274,15 @@ impl Thing {
             }),
             Thing::Imports => experiment.import.clear(),
             Thing::Os => experiment.os = Default::default(),
-            Thing::Servers
-            | Thing::Scripts
-            | Thing::Data
-            | Thing::Source
-            | Thing::BinDir
-            | Thing::Settings => {}
+            // Without effect in other workloads, but an option may give it one.
+            Thing::Scripts | Thing::Data
+                if experiment.workload.kind.all().contains(&WorkloadKind::Scripts) => {}
+            Thing::Scripts => {
+                experiment.workload.scripts.clear();
+                experiment.workload.defines.clear();
+            }
+            Thing::Data => experiment.workload.data = None,
+            Thing::Servers | Thing::Source | Thing::BinDir | Thing::Settings => {}
         }
     }
 }
