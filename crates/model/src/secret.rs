@@ -449,7 +449,7 @@ pub(crate) mod tests {
             for given in [
                 format!(r#"{{"before_run": "curl -H '{header}' https://h"}}"#),
                 format!(r#"{{"before_run": ["curl", "-H", "{header}", "https://h"]}}"#),
-                format!(r#"{{"before_run": "curl -H 'Cookie: token=S3cret; id=S3cret' https://h"}}"#),
+                r#"{"before_run": "curl -H 'Cookie: token=S3cret; id=S3cret' https://h"}"#.to_string(),
             ] {
                 let hidden = json::hide_by(&given, &mut mark).into_owned();
                 assert!(!hidden.contains("S3cret"), "{hidden}");

@@ -221,7 +221,7 @@ fn fit_memory(experiment: &mut Experiment, memory_bytes: u64) {
     for level in levels.all() {
         let share = bytes(level).map(|cache| (BUFFERS_SHARE * cache as f64 / buffers as f64).round());
         let level = share
-            .map_or(level.clone(), |share| SettingValue(format!("{}%", share.max(1.0).min(CACHE_SHARE_MAX))));
+            .map_or(level.clone(), |share| SettingValue(format!("{}%", share.clamp(1.0, CACHE_SHARE_MAX))));
         if !scaled.contains(&level) {
             scaled.push(level);
         }

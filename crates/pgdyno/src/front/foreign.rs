@@ -108,11 +108,11 @@ pub(crate) fn expect_allowed(
 /// # Errors
 /// As [`decide`].
 pub(crate) fn expect_file_allowed(
-    path: &Path,
-    text: &str,
+    (path, text): (&str, &str),
     (asked, options): (&Experiment, &[Override]),
     allowed: Option<&Allowed>,
 ) -> Result<()> {
+    let path = Path::new(path);
     let dir = match path.parent() {
         Some(dir) if dir.as_os_str().is_empty() => Path::new("."),
         Some(dir) => dir,
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_text_that_has_more_than_its_plan_is_refused_or_loses_it() {
         for (more, expected) in [
-            ("[server.settings]\narchive_command = \"evil\"", "server.settings: archive_command = evil"),
+            ("[server.settings]\nlog_filename = \"evil\"", "server.settings: log_filename = evil"),
             ("[server]\nbin_dir = \"/tmp/evil\"", "server.bin_dir: /tmp/evil"),
             ("[server]\nurl = \"host=evil\"", "server.url: host=evil"),
             (
@@ -342,7 +342,7 @@ mod tests {
                    before_run = [\"echo\", \"-----END PRIVATE KEY-----\"]";
         let word =
             "[hooks]\nbefore_run = [\"bash\", \"-c\", \"eval \\\"$1\\\"\", \"command was:\", \"evil\"]";
-        let setting = "[server.settings]\narchive_command = \"psql postgres://u:S3cretPw@h/d; evil\"";
+        let setting = "[server.settings]\narchive_command = \"evil\"";
         for text in [key, word, setting] {
             for allowed in [None, Some(&Allowed::All)] {
                 let error = refused([text, text], allowed);

@@ -62,8 +62,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
-    let allowed = args.allow_commands.as_ref();
-    foreign::expect_file_allowed(Path::new(&name), &text, (&experiment, &changes), allowed)?;
+    foreign::expect_file_allowed((&name, &text), (&experiment, &changes), args.allow_commands.as_ref())?;
     hiding::expect_all_given(&name, &experiment)?;
     if args.upload {
         upload(&mut experiment)?;
