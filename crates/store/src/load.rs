@@ -480,7 +480,7 @@ struct Overlaps {
 
 impl Overlaps {
     /// How often a clock may be set back during a run.
-    const STEPS_MAX: usize = 8;
+    const STEPS_MAX: usize = 2;
 
     /// Takes the next tick, which follows the others or, where the clock was set back, begins again.
     fn add(&mut self, tick: &Tick) -> Result<(), String> {
