@@ -1,4 +1,4 @@
-//! A stored experiment is executed as it is only where and by whom it was made; of any other, everything foreign is shown first, on
+//! A stored experiment is executed as it is only by the installation that made it; of any other, everything foreign is shown first, on
 //! every road that leads from files to commands.
 
 use std::fs;

@@ -18,7 +18,7 @@ pub enum Allowed<'a> {
 }
 
 impl Allowed<'_> {
-    /// Why a setting may not be changed without more consent.
+    /// Why a setting needs a consent of its own.
     pub fn refusal(self, name: &str) -> Option<String> {
         let is_named = match self {
             Allowed::Nothing => false,

@@ -1,4 +1,4 @@
-//! Settings that ALTER SYSTEM may not change for a benchmark, whatever its user says, with the reason: what a name alone decides.
+//! Settings that pgdyno refuses to change by ALTER SYSTEM, whatever its user says, with the reason: what a name alone decides.
 
 use crate::settings::is_setting_name;
 
