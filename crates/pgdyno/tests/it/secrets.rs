@@ -184,20 +184,26 @@ fn hidden_values_that_differ_are_compared_as_different() {
     assert!(levels.iter().all(|level| level.starts_with("(hidden ")) && levels[0] != levels[1], "{levels:?}");
 }
 
-#[test]
-fn an_experiment_with_hidden_values_resumes_if_they_are_given_again() {
-    let place = place();
-    place.write("canary.toml", &EXPERIMENT.replace("repeats = 1", "repeats = 2").replace("\"2s\"", "\"4s\""));
-    let running = start(&place, &["run", "canary.toml", "-o", "out"]);
+/// Stops the experiment in its first run, and expects that it resumes only with the values that were hidden: each mark is a value that has to be
+/// given again, and the same. `other` has other values.
+fn expect_values_again(place: &Place, other: &str) {
+    let running = start(place, &["run", "canary.toml", "-o", "out"]);
     place.wait_for_load("out", 1);
     running.signal(Signal::SIGINT);
     expect_quiet(&running.wait().expect(2));
 
     let refused = place.run(&["run", "--resume", "out"]).expect(1);
     assert!(refused.stderr.contains("give the same experiment again"), "{}", refused.stderr);
-    place.write("other.toml", &EXPERIMENT.replace(CANARY, "S3cretPw-other"));
+    place.write("other.toml", other);
     let refused = place.run(&["run", "--resume", "out", "other.toml"]).expect(1);
     assert!(refused.stderr.contains("has another value"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_experiment_with_hidden_values_resumes_if_they_are_given_again() {
+    let place = place();
+    place.write("canary.toml", &EXPERIMENT.replace("repeats = 1", "repeats = 2").replace("\"2s\"", "\"4s\""));
+    expect_values_again(&place, &EXPERIMENT.replace(CANARY, "S3cretPw-other"));
     let refused = place.run(&["run", "out/experiment.toml", "-o", "again"]).expect(1);
     assert!(refused.stderr.contains("a secret was hidden as `(hidden "), "{}", refused.stderr);
 
@@ -268,17 +274,7 @@ fn secrets_among_the_words_of_commands_get_nowhere_and_are_given_again() {
         expect_quiet(&planned);
         assert!(planned.stdout.contains("kept_user"), "{}", planned.stdout);
     }
-    let running = start(&place, &["run", "canary.toml", "-o", "out"]);
-    place.wait_for_load("out", 1);
-    running.signal(Signal::SIGINT);
-    expect_quiet(&running.wait().expect(2));
-
-    // Each mark is a value that has to be given again, and the same.
-    let refused = place.run(&["run", "--resume", "out"]).expect(1);
-    assert!(refused.stderr.contains("give the same experiment again"), "{}", refused.stderr);
-    place.write("other.toml", &experiment.replace(CANARY, "S3cretPw-other"));
-    let refused = place.run(&["run", "--resume", "out", "other.toml"]).expect(1);
-    assert!(refused.stderr.contains("has another value"), "{}", refused.stderr);
+    expect_values_again(&place, &experiment.replace(CANARY, "S3cretPw-other"));
     expect_quiet(&start(&place, &["run", "--resume", "out", "canary.toml"]).wait().expect(0));
     assert!(place.results("out").runs.iter().all(|run| run.record.state == RunState::Completed));
     expect_closed(&place.path("out"));
