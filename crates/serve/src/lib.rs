@@ -136,10 +136,8 @@ pub enum Consent {
 pub struct Question {
     /// The consent that is missing.
     pub consent: Consent,
-    /// Why it is needed, in a sentence.
-    pub about: String,
-    /// All that it would allow.
-    pub list: Vec<String>,
+    /// Why it is needed, and all that it would allow.
+    pub text: String,
 }
 
 /// What came of the wish to measure something again.

@@ -59,14 +59,14 @@ impl Ask {
     /// Whoever wrote a list might make a command look like one.
     pub(crate) fn is_shown_whole(&self) -> bool {
         let is_whole = |text: &str| secret::hide_text(text) == text;
-        let texts: Vec<&str> = self.list.iter().map(|line| line.text.as_str()).collect();
+        let mut texts = self.list.iter().map(|line| line.text.as_str());
         is_whole(&self.to_string())
             && is_whole(&self.page_text())
-            && texts.iter().all(|text| is_whole(text) && text.lines().all(is_whole))
+            && texts.all(|text| is_whole(text) && text.lines().all(is_whole))
     }
 
     /// Why it is asked for and the whole list, as a page shows them.
-    fn page_text(&self) -> String {
+    pub(crate) fn page_text(&self) -> String {
         let texts = self.list.iter().map(|line| line.text.as_str());
         [self.about.as_str()].into_iter().chain(texts).collect::<Vec<_>>().join("\n")
     }

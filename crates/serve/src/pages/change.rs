@@ -88,13 +88,12 @@ fn consents(query: Option<&str>) -> Result<Vec<Consent>, Failure> {
 
 /// The page that asks for one more consent.
 fn asked(site: &Site, name: &str, given: &[Consent], asked: &Question) -> Page {
-    let Question { consent, about, list } = asked;
+    let Question { consent, text } = asked;
     let all: Vec<String> =
         given.iter().chain([consent]).map(|consent| format!("accept={}", word(consent))).collect();
-    let reason = [&[about.clone()][..], list].concat().join("\n");
     let question = site::Question {
         title: "May it do this?",
-        reason: &model::secret::hide_text(&reason),
+        reason: &model::secret::hide_text(text),
         to: &format!("/again/{}?{}", site::encoded(name), all.join("&")),
         button: match consent {
             Consent::Commands(_) => "Allow it, and measure",

@@ -28,8 +28,7 @@ pub(crate) const MAKERS: Makers = Makers {
     again: |_, _, consents| match consents {
         [] => Ok(Again::Asks(Question {
             consent: Consent::Commands("1a2b".to_string()),
-            about: "It would do this:".to_string(),
-            list: vec!["hooks: rm <b>x</b>".to_string()],
+            text: "It would do this:\nhooks: rm <b>x</b>".to_string(),
         })),
         _ => anyhow::bail!("begun by the test"),
     },

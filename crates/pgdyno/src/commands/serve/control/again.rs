@@ -181,12 +181,12 @@ fn asked(refusal: &Refusal) -> Result<Again> {
         );
     }
     let Ok(Asking { asks }) = serde_json::from_slice(&refusal.asks.bytes) else { bail!("{words}") };
-    let Ask { wanted, about, list, number } = asks;
-    let consent = match wanted {
-        Wanted::Commands => Consent::Commands(number),
+    let text = asks.page_text();
+    let consent = match asks.wanted {
+        Wanted::Commands => Consent::Commands(asks.number),
         Wanted::Size => Consent::Size,
     };
-    Ok(Again::Asks(Question { consent, about, list: list.into_iter().map(|line| line.text).collect() }))
+    Ok(Again::Asks(Question { consent, text }))
 }
 
 /// The option by which the command line gives a consent.
