@@ -127,13 +127,17 @@ pub(crate) fn expect_file_allowed(
     };
     let Author::Unknown(reason) = author else { return Ok(()) };
     say(&format!("note: `{}` may hold results of somebody else: {}", dir.display(), reason.words()));
-    // The file with the options is what is measured; what the options alone name is their user's own.
-    let of_options = file::parse("options", "[experiment]\nname = \"options\"\n", options).ok();
-    let ours = of_options.and_then(|asked| planned(&asked).ok().map(|cases| all_of(&cases, &asked)));
-    let ours = ours.unwrap_or_default();
+    let ours = named_by(options);
     let mut list = all_of(&planned(asked)?, asked);
     list.retain(|line| !ours.contains(line));
     expect_listed(&list, allowed)
+}
+
+/// What options name without any file, which is their user's own. Options that make no experiment by themselves name nothing.
+fn named_by(options: &[Override]) -> Vec<Line> {
+    let alone = file::parse("options", "[experiment]\nname = \"options\"\n", options).ok();
+    let named = alone.and_then(|alone| planned(&alone).ok().map(|cases| all_of(&cases, &alone)));
+    named.unwrap_or_default()
 }
 
 /// All that a text names.
@@ -351,6 +355,45 @@ mod tests {
                 assert!(said.contains("looks like a secret") && !said.contains("--allow"), "{said}");
             }
         }
+    }
+
+    /// What is asked about a stranger's file that is measured with options, each `KEY=VALUE`.
+    fn asked_about(text: &str, options: &[&str]) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(store::names::EXPERIMENT);
+        let text = format!("[experiment]\nname = \"x\"\n{text}");
+        std::fs::write(&path, &text).unwrap();
+        std::fs::write(dir.path().join(store::names::PLAN), "{}").unwrap();
+        let options: Vec<Override> = options.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let asked = file::parse("x", &text, &options).unwrap();
+        match expect_file_allowed((path.to_str().unwrap(), &text), (&asked, &options), None) {
+            Ok(()) => Vec::new(),
+            Err(error) => error.downcast::<Ask>().unwrap().list.into_iter().map(|line| line.text).collect(),
+        }
+    }
+
+    const INERT: &str = "[workload]\nkind = \"tpcb\"\ndata = {files = [{name = \"x.sql\", text = \"copy t to program 'evil'\"}]}";
+
+    #[test]
+    fn a_strangers_file_is_judged_as_options_make_it_and_what_they_name_is_not_foreign() {
+        let own = ["workload.kind=scripts", "workload.scripts=[{name=\"own.sql\", text=\"select 1;\"}]"];
+        assert_eq!(asked_about(INERT, &[]), Vec::<String>::new());
+        assert_eq!(asked_about(INERT, &own), ["workload.data: x.sql\n    copy t to program 'evil'"]);
+        // A level that the file excludes for its own number of clients.
+        let excluded = "exclude = [{server.settings.log_filename = \"evil\", workload.clients = [1]}]\n[workload]\nclients = [1]\n\
+                        [server.settings]\nlog_filename = [\"x\", \"evil\"]";
+        let evil = "server.settings: log_filename = evil".to_string();
+        assert!(asked_about(excluded, &["workload.clients=[1, 2]"]).contains(&evil));
+        assert_eq!(
+            asked_about("[server.settings]\nlog_filename = \"x\"", &["server.settings.log_filename=mine"]),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn what_has_no_effect_in_a_strangers_text_is_not_taken_over_into_new_results() {
+        let taken = decided(["", INERT], STRANGER, (None, false)).unwrap();
+        assert_eq!(taken.workload.data, None);
     }
 
     #[test]

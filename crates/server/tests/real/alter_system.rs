@@ -302,6 +302,18 @@ fn of_standby(server: &Server, dir: &Path) {
 
 /// Who else may read the WAL: for as long as that is not ruled out, nothing is changed that would reach them.
 #[test]
+fn lock_tables_stay_as_they_are_where_transactions_may_be_prepared() {
+    let server = Server::start(&Options { settings: &["max_prepared_transactions=2"], ..Options::default() });
+    let admin = server.socket("postgres");
+    for level in ["10", "150"] {
+        let asked = wanted(&[("max_locks_per_transaction", level)]);
+        let found = problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
+        let is_named = |text: &String| text.contains("prepared transactions keep the server from starting");
+        assert!(found.iter().any(is_named), "{level}: {found:?}");
+    }
+}
+
+#[test]
 fn what_readers_of_the_wal_would_not_survive_is_refused_unless_they_are_ruled_out() {
     let server = Server::start(&Options::default());
     let admin = server.socket("postgres");

@@ -35,6 +35,44 @@ fn what_was_written_is_read_back() {
     }
 }
 
+/// What is read of a file of these ticks.
+fn read_back(ticks: &[Tick]) -> (Vec<Tick>, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(names::READINGS);
+    let lines: String = ticks.iter().map(|tick| serde_json::to_string(tick).unwrap() + "\n").collect();
+    fs::write(&path, lines).unwrap();
+    let mut damage = Damage::default();
+    (read_ticks(&path, &mut damage), damage.found)
+}
+
+#[test]
+fn a_clock_that_is_set_back_and_an_observer_that_was_away_cost_no_other_tick() {
+    const SECOND_NS: u64 = 1_000_000_000;
+    const HOUR_NS: u64 = 3_600 * SECOND_NS;
+    let at = |end_unix_ns: u64| Tick { end_unix_ns, length_ns: SECOND_NS, ..sample::tick(0) };
+    let begun = sample::tick(0).end_unix_ns + 2 * HOUR_NS;
+    let before = (0..100).map(|n| at(begun + n * SECOND_NS));
+    let after = (0..100).map(|n| at(begun - HOUR_NS + n * SECOND_NS));
+    let ticks: Vec<Tick> = before.chain(after).collect();
+    assert_eq!(read_back(&ticks), (ticks.clone(), Vec::new()));
+
+    let away = Tick { length_ns: HOUR_NS + 1, ..at(begun) };
+    assert_eq!(read_back(&[at(begun), away, at(begun)]), (vec![at(begun); 2], Vec::new()));
+}
+
+#[test]
+fn an_impossible_value_costs_no_other_value_of_its_tick() {
+    let good = sample::tick(0);
+    let mut bad = good.clone();
+    bad.values.insert("host.memory.available", -1.0);
+    let (ticks, damage) = read_back(&[bad]);
+    assert_eq!(ticks, [good]);
+    assert!(
+        damage.len() == 1 && damage[0].contains("`host.memory.available` of -1e0 is impossible"),
+        "{damage:?}"
+    );
+}
+
 /// Every file below `path`.
 fn files_below(path: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
