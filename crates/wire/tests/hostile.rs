@@ -82,7 +82,7 @@ fn messages_before_the_server_is_ready_have_bounds() {
     let ok = message(b'R', &[0; 4]);
     let after_ok = |again: Vec<u8>| [ok.clone(), again].concat();
     let many_settings = (0..300).flat_map(|n| message(b'S', format!("name{n}\0value\0").as_bytes()));
-    check(Say::Once(after_ok(many_settings.collect())), "more settings than the limit of 256");
+    check(Say::Once(after_ok(many_settings.collect())), "more settings than pgdyno's limit of 256");
     let long = [&b"search_path\0"[..], &[b'x'; 65_000], b"\0"].concat();
     let another = [&b"TimeZone\0"[..], &[b'x'; 1000], b"\0"].concat();
     check(Say::Once(after_ok([message(b'S', &long), message(b'S', &another)].concat())), "limit of 64 KiB");
@@ -174,12 +174,12 @@ fn an_answer_without_end_ends() {
         let error = error(say).to_string();
         assert!(error.contains(expected), "{error}, not {expected}");
     };
-    check(Say::Endless(row), "more rows than the limit of 64 MiB");
-    check(Say::Endless(message(b'C', b"SELECT 1\0")), "more rows than the limit of 64 MiB");
+    check(Say::Endless(row), "more rows than pgdyno's limit of 64 MiB");
+    check(Say::Endless(message(b'C', b"SELECT 1\0")), "more rows than pgdyno's limit of 64 MiB");
     check(Say::Once(b"D\x7f\xff\xff\xff".to_vec()), "impossible length: 2147483647");
-    check(Say::Once(b"D\x01\x00\x00\x05".to_vec()), "has 16777217 bytes, more than the limit of 16777216");
+    check(Say::Once(b"D\x01\x00\x00\x05".to_vec()), "a DataRow of 16777217 bytes, more than pgdyno's limit of 16777216");
     let settings = (0..300).flat_map(|n| message(b'S', format!("name{n}\0value\0").as_bytes())).collect();
-    check(Say::Once(settings), "more settings than the limit of 256");
+    check(Say::Once(settings), "more settings than pgdyno's limit of 256");
     let mut session = session(vec![Say::Endless(message(b'N', b"SNOTICE\0C00000\0Mhello\0\0"))]);
     session.set_timeout(Some(Duration::from_secs(1)));
     let error = session.query("SELECT 1").unwrap_err();
