@@ -32,6 +32,8 @@ document.addEventListener('DOMContentLoaded', () => {
     const on = (name, act) => stream.addEventListener(name, (event) => {
       if (event.lastEventId) last = event.lastEventId;
       act(event.data);
+      // A window that has lost the focus says nothing of what loses it within.
+      deliver();
     });
     on('whole', (text) => whole(JSON.parse(text)));
     on('more', (text) => more(JSON.parse(text)));
@@ -111,8 +113,10 @@ document.addEventListener('DOMContentLoaded', () => {
     }
   };
 
+  const deliver = () => [...waiting].forEach(([id, html]) => part({ id, html }));
+
   // The element that gets the focus has it a moment later.
-  live.addEventListener('focusout', () => setTimeout(() => [...waiting].forEach(([id, html]) => part({ id, html }))));
+  live.addEventListener('focusout', () => setTimeout(deliver));
 
   const end = ({ words, to, leaves }) => {
     ended = true;

@@ -129,6 +129,7 @@ fn values_move_a_killed_server_resumes_and_the_end_leads_to_the_report() {
     run.second(800);
     tab.wait_for(&format!("{tps} === '800' && part.textContent === 'old'"));
     tab.eval("part.blur(); 0");
+    run.second(810);
     tab.wait_for("part.textContent !== 'old'");
     assert_eq!(tab.eval("document.body.dataset.errors ?? ''"), json!(""));
     let line =

@@ -97,6 +97,8 @@ impl Tab {
         tab.session = session["sessionId"].as_str().unwrap().to_string();
         tab.call("Page.enable", json!({}));
         tab.call("Page.setLifecycleEventsEnabled", json!({ "enabled": true }));
+        // The page hears of its focus whatever has that of the browser.
+        tab.call("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
         tab.resize(look);
         tab
     }
