@@ -114,10 +114,20 @@ impl Keys<'_> {
         if self.is_key {
             return None;
         }
-        let mut names = self.keys.iter().rev().flatten().map(AsRef::as_ref);
+        let mut names = self.keys.iter().rev().take(DEPTH_MAX).flatten().map(AsRef::as_ref);
         names.find(|name| *name != "value")
     }
+
+    /// Opens a list, whose elements have its name.
+    fn open_list(&mut self) {
+        let name = self.keys.last().filter(|_| self.keys.len() < DEPTH_MAX).cloned().flatten();
+        self.keys.push(name);
+    }
 }
+
+/// Deepest nesting whose names count: nobody reads JSON that is deeper, and a million brackets are not to take a million times the time or
+/// memory.
+const DEPTH_MAX: usize = 128;
 
 /// JSON with every string that `change` changes replaced.
 pub(super) fn map_strings<'a>(
@@ -130,8 +140,7 @@ pub(super) fn map_strings<'a>(
     while at < bytes.len() {
         match bytes[at] {
             b'{' => keys.keys.push(None),
-            // The elements of a list have the name of the list.
-            b'[' => keys.keys.push(keys.keys.last().cloned().flatten()),
+            b'[' => keys.open_list(),
             b'}' | b']' => drop(keys.keys.pop()),
             b'"' => {
                 let end = end_of_string(bytes, at);
@@ -223,6 +232,17 @@ mod tests {
             r#"{"tables": ["a", "b"], "x": [["git", "config", "token", "(hidden 1)"]]}"#,
         );
         check(r#"{"host=h password=x": 1}"#, r#"{"host=h password=(hidden 1)": 1}"#);
+    }
+
+    #[test]
+    fn very_deep_nesting_takes_little_time_and_memory() {
+        let key = format!("\\u0041{}", "x".repeat(1_000));
+        let deep = |open: &str| open.repeat(1_000_000);
+        for text in [deep("[\"a\","), format!("{{\"{key}\": {}", deep("[\"a\","))] {
+            let begun = std::time::Instant::now();
+            assert!(!is_marked(&hide_json(&text)));
+            assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+        }
     }
 
     #[test]
