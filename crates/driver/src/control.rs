@@ -6,4 +6,5 @@ pub(crate) mod listen;
 pub(crate) mod merge;
 pub(crate) mod output;
 pub(crate) mod process;
+pub(crate) mod rights;
 pub(crate) mod usage;

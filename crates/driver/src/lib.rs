@@ -15,6 +15,7 @@ mod tally;
 mod thread;
 
 pub use control::process::{PollSpotNotice, drive};
+pub use control::rights::Rights;
 
 /// The far end of a pipe to another machine: greeting, hello, beats, and lines that wait for nobody.
 pub mod far {

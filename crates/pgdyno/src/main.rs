@@ -40,7 +40,7 @@ fn begin() -> Result<Cli, ExitCode> {
     secret::set_key_source(crate::front::hiding::key);
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {
-        return Err(ExitCode::from(drive() as u8));
+        return Err(ExitCode::from(drive(driver::Rights::OfUser) as u8));
     }
     guard::undo_on_panic();
     if let Err(error) = crate::front::secrets::take_carried() {
@@ -97,7 +97,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Agent(args) => crate::commands::agents::agent(&args),
         Command::Agents(args) => crate::commands::agents::agents(&args),
         Command::Dial(args) => crate::commands::agents::dial(&args),
-        Command::Drive => Ok(drive()),
+        Command::Drive(args) => Ok(drive(args.rights())),
         Command::Watch => Ok(watch::watch()),
         Command::Wait => idle::wait(),
         Command::Host => hands::host(),
@@ -115,9 +115,9 @@ fn conduct(command: Command) -> ExitCode {
     }
 }
 
-fn drive() -> Exit {
+fn drive(rights: driver::Rights) -> Exit {
     let input = std::io::BufReader::new(std::io::stdin());
-    match driver::drive(input, &mut std::io::stdout(), spot::poll_for_other) {
+    match driver::drive(input, &mut std::io::stdout(), rights, spot::poll_for_other) {
         Ok(true) => Exit::Done,
         Ok(false) | Err(_) => Exit::Failed,
     }

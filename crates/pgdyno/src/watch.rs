@@ -200,9 +200,14 @@ fn log_path(
     readable(collected)
 }
 
+/// Longest list of a log collector's files: three lines with a path each.
+const LIST_BYTES_MAX: u64 = 16 << 10;
+
 /// Where the log collector of the server with this data directory writes, if we may know it (`current_logfiles`).
 fn collected(data: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(data.join("current_logfiles")).ok()?;
+    // The server's user may put anything there.
+    let bytes = files::read(&data.join("current_logfiles"), LIST_BYTES_MAX).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
     let path = text.lines().find_map(|line| line.strip_prefix("stderr "))?;
     Some(data.join(path))
 }
@@ -233,5 +238,8 @@ mod tests {
         assert_eq!(collected(dir.path()), Some(dir.path().join("log/postgresql.log")));
         std::fs::write(dir.path().join("current_logfiles"), "stderr /var/log/pg.log\n").unwrap();
         assert_eq!(collected(dir.path()), Some(PathBuf::from("/var/log/pg.log")));
+        std::fs::remove_file(dir.path().join("current_logfiles")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", dir.path().join("current_logfiles")).unwrap();
+        assert_eq!(collected(dir.path()), None, "it has no end");
     }
 }

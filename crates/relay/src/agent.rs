@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use crate::connect::{MESSAGES_WAITING, Server, block_on};
+use crate::connect::{MESSAGES_WAITING, Server, block_on, lift_memory};
 use crate::find::{Here, find_through};
 use crate::frame::{Expected, Frame, Numbered};
 use crate::pump::{End, Local, Over};
@@ -40,7 +40,12 @@ pub struct Agent {
     pub program: PathBuf,
     /// Name and version of the program, for lists.
     pub build: String,
+    /// Whether loads may execute shell commands and write files.
+    pub may_execute: bool,
 }
+
+/// The option, without its dashes, of a driver that only loads.
+pub const LOAD_ONLY: &str = "load-only";
 
 /// The request for a process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -230,6 +235,7 @@ fn start(agent: &Agent, command: &str) -> std::io::Result<Child> {
     let mut process = Command::new(&agent.program);
     process
         .arg(command)
+        .args((command == "drive" && !agent.may_execute).then(|| format!("--{LOAD_ONLY}")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -237,9 +243,10 @@ fn start(agent: &Agent, command: &str) -> std::io::Result<Child> {
     let in_child = || -> std::io::Result<()> {
         // No key of a terminal at which the agent was started stops or ends it.
         setsid()?;
+        lift_memory()?;
         Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)
     };
-    // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
+    // SAFETY: between fork and exec the closure makes four system calls and allocates nothing.
     unsafe { process.pre_exec(in_child) };
     process.spawn()
 }

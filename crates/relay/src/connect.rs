@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use async_nats::{Client, ConnectOptions, Event};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// How long a server may take to let us in.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -163,8 +164,24 @@ impl LastEvent {
     }
 }
 
-/// Runs `future` to its end on this thread.
+/// Most memory of a process that speaks with a NATS server, in bytes of address space. The library keeps what a server sends of a
+/// message, however long it says that the message is.
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
+
+fn bound_memory() -> Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_AS).context("cannot read the limit of memory")?;
+    setrlimit(Resource::RLIMIT_AS, MEMORY_BYTES_MAX.min(most), most).context("cannot limit memory")
+}
+
+/// Lifts the limit again for what this process starts, between fork and exec.
+pub(crate) fn lift_memory() -> std::io::Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_AS)?;
+    Ok(setrlimit(Resource::RLIMIT_AS, most, most)?)
+}
+
+/// Runs `future` to its end on this thread, with bounded memory.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    bound_memory()?;
     // Another provider of cryptography may be linked in; the first choice stays.
     let _chosen_before = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -15,7 +15,7 @@ mod frame;
 mod pump;
 mod subject;
 
-pub use agent::{Agent, serve};
+pub use agent::{Agent, LOAD_ONLY, serve};
 pub use connect::Server;
 pub use dial::dial;
 pub use find::{Found, find};

@@ -18,6 +18,7 @@ use crate::control::collect::Collector;
 use crate::control::commands::{Commands, Heard};
 use crate::control::listen::{self, Begin};
 use crate::control::output::{Failure, Outbox, with_outbox};
+use crate::control::rights::Rights;
 use crate::control::usage;
 use crate::poller::Poller;
 use crate::tally::Tally;
@@ -39,16 +40,17 @@ pub type PollSpotNotice = fn(&str, WallClock, &Outbox);
 
 /// Carries out one order read from `input`, reporting on `output`. Returns whether the load took place;
 /// if it could not, the last line says why. With the load begins `poll_spot_notice` at the address of the order, if it has
-/// one: what it finds are events on the given time line.
+/// one: what it finds are events on the given time line. An order that needs more than `rights` fails.
 ///
 /// # Errors
 /// Only when `output` cannot be written: nobody listens any more.
 pub fn drive(
     input: impl BufRead + Send + 'static,
     output: &mut (dyn Write + Send),
+    rights: Rights,
     poll_spot_notice: PollSpotNotice,
 ) -> io::Result<bool> {
-    with_outbox(output, |outbox| match prepare_and_run(input, outbox, poll_spot_notice) {
+    with_outbox(output, |outbox| match prepare_and_run(input, outbox, rights, poll_spot_notice) {
         Ok(()) => Ok(true),
         Err(Failure::Output(e)) => Err(e),
         Err(Failure::Load(message)) => outbox.say_last(&DriverLine::Failed { message }).map(|()| false),
@@ -58,6 +60,7 @@ pub fn drive(
 fn prepare_and_run(
     input: impl BufRead + Send + 'static,
     outbox: &Outbox,
+    rights: Rights,
     poll_spot_notice: PollSpotNotice,
 ) -> Result<(), Failure> {
     let wall = WallClock::read();
@@ -75,6 +78,7 @@ fn prepare_and_run(
     conninfo.key_password = first.key_password.map(Secret::new);
     conninfo.root_certificates = first.root_certificates;
     let scripts = Scripts::compile(&load)?;
+    rights.check(&load, &scripts.bundle)?;
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
         return Err("the load has no end: give it a time or a number of transactions".to_string().into());
     }

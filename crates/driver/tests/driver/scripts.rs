@@ -1,6 +1,8 @@
 //! Script features: rows to variables, shells, pipelines, and the messages when they fail.
 
-use model::load::{OnError, Protocol};
+use driver::Rights;
+use model::load::drive::DriveOrder;
+use model::load::{LoadSpec, OnError, Protocol, TransactionLog};
 use model::telemetry::event::EventKind;
 
 use crate::cluster::Cluster;
@@ -63,6 +65,35 @@ fn a_shell_s_output_is_reported() {
     // A second ends while a command runs, and is reported.
     let driven = drive(load(&cluster.conninfo(), &["\\shell sleep 1.3"], 1));
     assert_eq!((driven.intervals.len(), driven.done.counts.committed), (2, 1));
+}
+
+#[test]
+fn a_driver_that_may_only_load_executes_nothing_and_writes_nothing() {
+    let cluster = Cluster::shared();
+    let said = |load: LoadSpec| {
+        let order = serde_json::to_string(&DriveOrder::new(load, None)).unwrap();
+        let mut output = Vec::new();
+        driver::drive(std::io::Cursor::new(order.into_bytes()), &mut output, Rights::LoadOnly, |_, _, _| ())
+            .unwrap();
+        String::from_utf8(output).unwrap()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let made = dir.path().join("made");
+    for command in ["\\shell touch", "\\setshell x touch"] {
+        let source = format!("SELECT 1;\n{command} {}", made.display());
+        let said = said(load(&cluster.conninfo(), &[&source], 1));
+        assert!(said.contains("failed") && said.contains("--allow-shell"), "{said}");
+    }
+    let mut logged = load(&cluster.conninfo(), &["SELECT 1;"], 1);
+    logged.log = Some(TransactionLog {
+        prefix: made.display().to_string(),
+        sampling_rate: 1.0,
+        aggregate_interval_s: 0,
+        failures_detailed: false,
+        pid: None,
+    });
+    assert!(said(logged).contains("--allow-shell"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]

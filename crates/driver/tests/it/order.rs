@@ -65,8 +65,9 @@ impl Driving {
         let (input, mut orders) = pipe().unwrap();
         let (output, mut said) = pipe().unwrap();
         writeln!(orders, "{first_line}").unwrap();
-        let driver =
-            std::thread::spawn(move || driver::drive(BufReader::new(input), &mut said, |_, _, _| ()));
+        let driver = std::thread::spawn(move || {
+            driver::drive(BufReader::new(input), &mut said, driver::Rights::OfUser, |_, _, _| ())
+        });
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {

@@ -18,6 +18,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<Exit> {
         labels: args.labels.iter().cloned().collect(),
         program: std::env::current_exe().context("cannot find this program's own file")?,
         build: concat!("pgdyno ", env!("CARGO_PKG_VERSION")).to_string(),
+        may_execute: args.allow_shell,
     };
     relay::serve(&args.nats.server(), agent, |line| say(&format!("pgdyno agent: {line}")))?;
     Ok(Exit::Done)

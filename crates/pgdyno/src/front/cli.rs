@@ -23,7 +23,7 @@ use model::text::share::Share;
 
 use self::numbers::{clients, pairs, repeats};
 use crate::front::ask::Allowed;
-use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
+use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, DriveArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::data::{CheckArgs, InitArgs};
@@ -143,7 +143,7 @@ pub(crate) enum Command {
     Dial(DialArgs),
     /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
-    Drive,
+    Drive(DriveArgs),
     /// Wait for a signal that ends this process: the first one of a container without a shell.
     #[command(hide = true)]
     Wait,

@@ -1,6 +1,8 @@
 //! Drivers that wait at a NATS server: they share a load as others do, and what breaks on the way ends the run with its
 //! name. The server is a real one with TLS, whose users may speak for themselves only.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use model::experiment::plan::RunState;
@@ -79,6 +81,70 @@ fn agents_that_dial_out_share_a_load_and_speak_for_nobody_else() {
         agent.wait().expect(0);
     }
     place.expect_clean();
+}
+
+#[test]
+fn what_comes_by_message_executes_nothing_unless_the_agent_allows_it() {
+    let Some(nats) = Nats::start(&["a"]) else { return tell(SKIPPED) };
+    let (pg, place) = (Pg::shared(), Place::new());
+    let server = pg.admin_target(&pg.database());
+    let made = place.path("made");
+    place.write("shell.sql", &format!("\\shell touch {}\nSELECT 1;\n", made.display()));
+    let run = |out: &str| {
+        let args = ["run", "--server", &server, "-o", out, "-f", "shell.sql", "-c", "1", "--measure", "2s"];
+        let more = ["--ramp-up", "0s", "--repeats", "1", "--agents", "all"];
+        place.start(as_conductor(&place, &nats, &[&args[..], &more].concat())).wait()
+    };
+    let obedient = agent(&place, &nats, "a", "a");
+    wait_for_agents(&place, &nats, "a");
+    let refused = run("refused");
+    assert!(refused.stderr.contains("--allow-shell") && !made.exists(), "{}", refused.stderr);
+    obedient.signal(Signal::SIGTERM);
+    obedient.wait().expect(0);
+
+    let (url, creds, ca) = (nats.url(), nats.creds("a"), nats.ca());
+    let args = ["agent", "--nats", &url, "--creds", &creds, "--ca", &ca, "--name", "a", "--allow-shell"];
+    let generous = place.start(place.command(&args));
+    wait_for_agents(&place, &nats, "a");
+    run("allowed").expect(0);
+    assert!(made.exists());
+    generous.signal(Signal::SIGTERM);
+    generous.wait().expect(0);
+    place.expect_clean();
+}
+
+/// A server that lets everybody in, and answers the first subscription with a message that has no end.
+fn endless_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let info =
+            r#"INFO {"server_id":"x","version":"2.9.0","proto":1,"headers":true,"max_payload":1048576}"#;
+        writeln!(stream, "{info}\r").unwrap();
+        let asked = BufReader::new(stream.try_clone().unwrap());
+        for line in asked.lines().map_while(Result::ok) {
+            if line.starts_with("PING") {
+                write!(stream, "PONG\r\n").unwrap();
+            }
+            if line.starts_with("SUB pgdyno.find") {
+                write!(stream, "MSG pgdyno.find 1 40000000000\r\n").unwrap();
+                let many = vec![b'x'; 1 << 20];
+                while stream.write_all(&many).is_ok() {}
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_nats_server_that_sends_without_end_does_not_take_all_memory() {
+    let place = Place::new();
+    let url = format!("nats://{}", endless_server());
+    let agent = place.start(place.command(&["agent", "--nats", &url, "--name", "a"]));
+    let begun = Instant::now();
+    let ended = agent.wait();
+    assert!(begun.elapsed() < Duration::from_secs(120) && ended.stderr.contains("memory"), "{ended:?}");
 }
 
 #[test]

@@ -39,6 +39,24 @@ pub(crate) struct AgentArgs {
     /// What experiments choose this agent by. Repeatable.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = relay::check_label)]
     pub(crate) labels: Vec<(String, String)>,
+    /// Let loads that come by message execute the shell commands of their scripts, and write logs of transactions, as this user.
+    #[arg(long)]
+    pub(crate) allow_shell: bool,
+}
+
+/// Options of `drive`.
+#[derive(Debug, Args)]
+pub(crate) struct DriveArgs {
+    /// Execute no shell command and write no file, whatever the order says.
+    #[arg(long = relay::LOAD_ONLY)]
+    load_only: bool,
+}
+
+impl DriveArgs {
+    /// How far whoever sends the order is trusted.
+    pub(crate) fn rights(&self) -> driver::Rights {
+        if self.load_only { driver::Rights::LoadOnly } else { driver::Rights::OfUser }
+    }
 }
 
 /// Options of `agents`.
