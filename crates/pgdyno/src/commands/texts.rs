@@ -43,6 +43,9 @@ fn without_hidden(all: &Command) -> Command {
 /// # Errors
 /// When the directory cannot be made or written.
 pub(crate) fn man(dir: &Path) -> Result<Exit> {
+    if nix::unistd::geteuid().is_root() {
+        files::trust::check_output(dir)?;
+    }
     std::fs::create_dir_all(dir)
         .with_context(|| format!("cannot create the directory `{}`", dir.display()))?;
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)

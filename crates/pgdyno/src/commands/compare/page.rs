@@ -133,6 +133,7 @@ pub(super) fn write_asked(
     let command = shell::command(&again(arguments(), None));
     let pages = with(comparisons, sources, &[command], Pages::of)?;
     let write = |path: &Path, text: &str| -> Result<()> {
+        expect_replaceable(path)?;
         store::write_report(path, text.as_bytes())?;
         say(&format!("report: {}", path.display()));
         Ok(())
@@ -152,6 +153,28 @@ pub(super) fn write_asked(
         .with_context(|| format!("cannot create the directory `{}`", path.display()))?;
     write(&path.join(report::MARKDOWN), &pages.markdown)?;
     write(&path.join(report::HTML), &pages.html)
+}
+
+/// What each page that pgdyno writes has: HTML at its beginning, Markdown at its end.
+const SIGNS: [&str; 2] = ["<meta name=\"generator\" content=\"pgdyno ", "\nMade by pgdyno "];
+/// Longest page that is looked at for them, in bytes.
+const PAGE_BYTES_MAX: u64 = 64 << 20;
+
+/// Refuses to replace a file that is no page of pgdyno's.
+fn expect_replaceable(path: &Path) -> Result<()> {
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let is_ours = files::read(path, PAGE_BYTES_MAX).is_ok_and(|bytes| {
+        let text = String::from_utf8_lossy(&bytes);
+        SIGNS.iter().any(|sign| text.contains(sign))
+    });
+    ensure!(
+        is_ours,
+        "`{}` exists and is no page of pgdyno; remove it, or name another file with --report",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Writes the page that compares results with their repetition in `dir`, and returns its path.
@@ -219,6 +242,22 @@ pub(super) fn with<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_pages_of_our_own_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let check = |name: &str, text: &str, is_replaced: bool| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(expect_replaceable(&path).is_ok(), is_replaced, "{name}: {text}");
+        };
+        check("a.md", "# My notes\n", false);
+        check("a.md", "## A and B\n\nMade by pgdyno 0.1.0.\n", true);
+        check("a.html", "<p>mine</p>", false);
+        check("a.html", "<head><meta name=\"generator\" content=\"pgdyno 0.1.0\">", true);
+        assert!(expect_replaceable(&dir.path().join("none")).is_ok());
+        assert!(expect_replaceable(dir.path()).is_err(), "a directory");
+    }
 
     #[test]
     fn the_command_that_repeats_has_the_same_seed_and_no_directory() {

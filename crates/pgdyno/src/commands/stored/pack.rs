@@ -5,7 +5,7 @@ mod commands;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use model::experiment::case::{Case, ServerSource};
 use model::run::RunRecord;
 use model::telemetry::import::Import;
@@ -118,7 +118,10 @@ fn met(record: &RunRecord) -> Vec<String> {
 
 /// Unpacks results.
 pub(crate) fn unpack(args: &UnpackArgs) -> Result<Exit> {
-    let to = args.output.clone().unwrap_or_else(|| Path::new(RESULTS).join(stem(&args.file)));
+    let to = match &args.output {
+        Some(to) => to.clone(),
+        None => Path::new(RESULTS).join(stem(&args.file)?),
+    };
     let unpacked = store::unpack(&args.file, &to, args.limit.of(&args.file))?;
     let to = to.display();
     say(&format!(
@@ -129,10 +132,16 @@ pub(crate) fn unpack(args: &UnpackArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Name of a packed file without its end.
-fn stem(file: &Path) -> String {
+/// Name of a packed file without its end, which names a directory.
+fn stem(file: &Path) -> Result<String> {
     let name = file.file_name().map_or("results".into(), |name| name.to_string_lossy());
-    name.strip_suffix(END).unwrap_or(&name).to_string()
+    let stem = name.strip_suffix(END).unwrap_or(&name);
+    ensure!(
+        !["", ".", ".."].contains(&stem),
+        "the name of `{}` gives no directory a name; say one with -o DIR",
+        file.display()
+    );
+    Ok(stem.to_string())
 }
 
 #[cfg(test)]

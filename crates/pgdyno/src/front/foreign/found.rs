@@ -57,25 +57,31 @@ pub(super) fn data(data: &CaseData) -> Vec<String> {
 /// Words in names of settings whose values are programs, libraries or files.
 const NAMING: [&str; 7] = ["command", "librar", "_path", "file", "director", "provider", "preload"];
 
-/// Settings that make the server execute, load, read or write what they name.
+/// Settings that make the server execute, load, read or write what they name. With one of them, all others: what a library does is for
+/// them to say.
 pub(super) fn settings(case: &Case) -> Vec<String> {
     let all = case.server.settings.iter().chain(&case.workload.session_settings);
-    all.filter(|(name, value)| names_something(name, value))
-        .map(|(name, value)| format!("{name} = {value}"))
-        .collect()
+    shown_settings(all.map(|(name, value)| (name.as_str(), value.as_str())).collect())
 }
 
 /// The same of each level in the text of an experiment.
 pub(super) fn settings_of_text(experiment: &Experiment) -> Vec<String> {
     let settings = experiment.server.settings.iter();
-    let all = settings.flat_map(|(name, levels)| levels.all().iter().map(move |level| (name, &level.0)));
-    all.filter(|(name, value)| names_something(name, value))
-        .map(|(name, value)| format!("{name} = {value}"))
-        .collect()
+    let all = settings
+        .flat_map(|(name, levels)| levels.all().iter().map(move |level| (name.as_str(), level.0.as_str())));
+    shown_settings(all.collect())
 }
 
+fn shown_settings(all: Vec<(&str, &str)>) -> Vec<String> {
+    if !all.iter().any(|(name, value)| names_something(name, value)) {
+        return Vec::new();
+    }
+    all.iter().map(|(name, value)| format!("{name} = {value}")).collect()
+}
+
+/// What has a dot in its name is read by a library, which may execute it.
 fn names_something(name: &str, value: &str) -> bool {
-    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let name = name.to_ascii_lowercase();
     let is_odd = |c: char| c.is_control() || ['/', '\\', '\''].contains(&c);
     !is_plain || value.contains(is_odd) || NAMING.iter().any(|word| name.contains(word))
@@ -205,14 +211,18 @@ mod tests {
             ("work_mem = 1\nx", "1"),
             ("stats_temp", "/etc"),
             ("hba_file", "x"),
+            ("plperl.on_init", "system(chr(108))"),
+            ("pltcl.start_proc", "evil"),
         ] {
             check(name, value, true);
         }
-        for (name, value) in
-            [("work_mem", "64MB"), ("shared_buffers", "1GB"), ("plpgsql.check_asserts", "on")]
-        {
+        for (name, value) in [("work_mem", "64MB"), ("shared_buffers", "1GB")] {
             check(name, value, false);
         }
+        let mut case = a_case();
+        case.server.settings.insert("shared_preload_libraries".to_string(), "plperl".to_string());
+        case.workload.session_settings.insert("work_mem".to_string(), "1MB".to_string());
+        assert!(settings(&case).contains(&"work_mem = 1MB".to_string()), "a library may read any of them");
     }
 
     #[test]
