@@ -178,8 +178,8 @@ pub fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resul
     );
     let elsewhere = match session.query(&sql)?.scalar() {
         Some(other) => format!(", but schema `{other}` has: pass --schema"),
-        None if dataset == Dataset::default() => "; load them with pgdyno init".to_string(),
-        None => format!("; load them with pgdyno init -w {}", dataset.name()),
+        None if dataset == Dataset::default() => "; load them with pgdyno init --server URL".to_string(),
+        None => format!("; load them with pgdyno init -w {} --server URL", dataset.name()),
     };
     Ok(format!("schema `{}` has no {} tables{elsewhere}", schema.name(), dataset.title()))
 }

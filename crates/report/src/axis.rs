@@ -169,6 +169,11 @@ fn axis_key(study: &Study, cases: &[&Case]) -> Option<String> {
     chosen.map(|key| (*key).clone())
 }
 
+/// A level for people: the empty one as SQL writes it.
+pub(crate) fn shown(level: &str) -> &str {
+    if level.is_empty() { "''" } else { level }
+}
+
 fn level(case: &Case, key: &str) -> String {
     case.level(key).unwrap_or_default().to_string()
 }
@@ -180,7 +185,7 @@ fn group_name(case: &Case, keys: &[&String]) -> String {
             "server.version" => format!("PostgreSQL {}", level(case, key)),
             "workload.kind" | "target" | "target.provider" | "target.region" | "target.size"
             | "target.disk" => level(case, key),
-            _ => format!("{} {}", factor_words(key), level(case, key)),
+            _ => format!("{} {}", factor_words(key), shown(&level(case, key))),
         })
         .collect();
     parts.join(", ")

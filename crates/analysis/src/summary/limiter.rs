@@ -53,6 +53,31 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
+    /// All of them.
+    pub const ALL: [Bottleneck; 21] = [
+        Bottleneck::Quota,
+        Bottleneck::Steal,
+        Bottleneck::ForeignCpu,
+        Bottleneck::Driver,
+        Bottleneck::WalSync,
+        Bottleneck::WalVolume,
+        Bottleneck::Standby,
+        Bottleneck::DataRead,
+        Bottleneck::DataWrite,
+        Bottleneck::Memory,
+        Bottleneck::ServerCpu,
+        Bottleneck::Scheduling,
+        Bottleneck::Checkpoint,
+        Bottleneck::Autovacuum,
+        Bottleneck::RowLock,
+        Bottleneck::ClientHeldLock,
+        Bottleneck::Lwlock,
+        Bottleneck::Network,
+        Bottleneck::OfferedLoad,
+        Bottleneck::Mixed,
+        Bottleneck::Unknown,
+    ];
+
     /// The name in tables and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -224,7 +224,8 @@ pub(crate) fn intention(session: &mut wire::Session, cases: &[&Case]) -> Result<
     }
     let now = alter_system::values_now(session, levels.keys().copied())?;
     let words = |(name, values): (&&str, &Vec<&str>)| {
-        let is = now.get(&name.to_ascii_lowercase()).map_or("not shown", String::as_str);
+        let is = now.get(&name.to_ascii_lowercase()).map_or("not shown", |value| alter_system::shown(value));
+        let values: Vec<&str> = values.iter().map(|value| alter_system::shown(value)).collect();
         format!("{name} to {} (it is {is})", values.join(", "))
     };
     let all: Vec<String> = levels.iter().map(words).collect();

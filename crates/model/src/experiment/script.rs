@@ -168,7 +168,7 @@ impl SqlEntry {
 
 impl<'de> Deserialize<'de> for SqlEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        text_or_table(deserializer, "the name of a file with SQL", SqlEntry::named, SqlEntry::of_table)
+        text_or_table(deserializer, FILE_WITH_SQL, SqlEntry::named, SqlEntry::of_table)
     }
 }
 
@@ -205,6 +205,9 @@ impl<'de> Deserialize<'de> for DataChoice {
         text_or_table(deserializer, expected, DataChoice::named, DataChoice::of_table)
     }
 }
+
+const FILE_WITH_SQL: &str = "the name of a file with SQL (all files of a list are one set of data; `pgdyno compare --a \
+     'workload.data.files=[\"a.sql\"]' --b 'workload.data.files=[\"b.sql\"]'` compares two)";
 
 /// A script of a case, with its text at the time of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

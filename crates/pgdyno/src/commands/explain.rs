@@ -1,6 +1,7 @@
-//! `pgdyno explain`: the page of a finding, or the list of all findings.
+//! `pgdyno explain`: the page of a finding or of a limiter, or the list of all findings.
 
 use analysis::findings::{CATALOGUE, Rule, rule};
+use analysis::summary::limiter::Bottleneck;
 use anyhow::{Result, bail};
 use model::text::columns;
 use model::text::nearest::nearest;
@@ -8,11 +9,14 @@ use model::text::nearest::nearest;
 use crate::commands::report::for_terminal;
 use crate::{Exit, print};
 
-/// Prints the page of the finding with this identifier, in any spelling that reports use; without one, the list.
+/// Prints the page of the finding or the limiter of this name, in any spelling that reports use; without one, the list.
 pub(crate) fn explain(finding: Option<&str>) -> Result<Exit> {
     let text = match finding {
         None => list(),
-        Some(name) => find(name)?.page(),
+        Some(name) => match limiter(name) {
+            Some(limiter) => page_of(limiter),
+            None => find(name)?.page(),
+        },
     };
     print(&for_terminal(&text))?;
     Ok(Exit::Done)
@@ -23,9 +27,29 @@ fn list() -> String {
     CATALOGUE.iter().map(|rule| format!("{}  {}\n", columns::left(rule.id, width), rule.title)).collect()
 }
 
+/// The limiter of this name, if no finding has it: that says more.
+fn limiter(name: &str) -> Option<Bottleneck> {
+    let id = id(name);
+    Bottleneck::ALL.into_iter().find(|limiter| limiter.as_str() == id && rule(&id).is_none())
+}
+
+fn page_of(limiter: Bottleneck) -> String {
+    format!(
+        "{}: what limited a run was {}\n\nadvice\n    {}\n\nsource\n    METHODOLOGY, \"What limited a run\"; pgdyno why DIR tries what \
+         would lift it\n",
+        limiter.as_str(),
+        limiter.words(),
+        limiter.advice()
+    )
+}
+
 /// Reports write `foreign CPU` for `foreign-cpu`.
+fn id(name: &str) -> String {
+    name.trim().to_lowercase().replace([' ', '_', '/'], "-").replace("i-o", "io")
+}
+
 fn find(name: &str) -> Result<&'static Rule> {
-    let id = name.trim().to_lowercase().replace([' ', '_', '/'], "-").replace("i-o", "io");
+    let id = id(name);
     let has_title = |rule: &&Rule| rule.title.eq_ignore_ascii_case(name.trim());
     if let Some(rule) = rule(id.trim_matches(['[', ']'])).or_else(|| CATALOGUE.iter().find(has_title)) {
         return Ok(rule);
@@ -58,6 +82,8 @@ mod tests {
         {
             assert_eq!(find(name).unwrap().id, "foreign-cpu");
         }
+        assert!(limiter("row-lock").is_some() && limiter("foreign-cpu").is_none() && limiter("x").is_none());
+        assert!(Bottleneck::ALL.iter().all(|one| page_of(*one).contains(one.advice())));
         assert!(find("cpu").unwrap_err().to_string().contains("did you mean foreign-cpu"));
         assert!(
             find("foreign-cup")

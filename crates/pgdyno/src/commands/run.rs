@@ -16,7 +16,7 @@ use crate::commands::why;
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::RunArgs;
 use crate::front::cli::why::WhyArgs;
-use crate::front::{foreign, hiding, moved, setup};
+use crate::front::{foreign, hiding, moved, setup, shell};
 use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
 use crate::job::{self, Conducted, Job, Terms};
@@ -30,6 +30,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         Some(dir) => why::prove(&StoredCase { dir, case: None }, &WhyArgs::after(args)),
         None => Ok(exit),
     }
+}
+
+/// How to go on with results that are not complete, with the consents that a resumption needs again.
+fn go_on(dir: &Path, args: &RunArgs) -> String {
+    let databases =
+        args.replace_databases.iter().map(|name| format!(" --replace-database {}", shell::quoted(name)));
+    let replace = if args.replace { " --replace" } else { "" };
+    format!(
+        "continue with: pgdyno run --resume {}{replace}{}{}",
+        shell::quoted(&dir.display().to_string()),
+        databases.collect::<String>(),
+        args.changes.words()
+    )
 }
 
 /// Runs the experiment that `args` ask for. Returns the directory of its results, if it has one.
@@ -50,7 +63,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
         Some(dir) => resumed(dir, args, consent(args))?,
         None => begun(args)?,
     };
-    job::end_in_time(format!("continue with: pgdyno run --resume {}", job.dir.path().display()));
+    job::end_in_time(go_on(job.dir.path(), args));
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
@@ -201,7 +214,7 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
     }
     // This releases the lock on the directory.
     drop(dir);
-    let go_on = format!("continue with: pgdyno run --resume {}", path.display());
+    let go_on = go_on(&path, args);
     if !has_results {
         let word = if outcome.stopped { "stopped" } else { "ended" };
         say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));

@@ -312,7 +312,7 @@ impl Words<'_> {
     }
 
     fn place(&self, group: &Group) -> String {
-        let part = |(key, level): (&String, &String)| name(key, std::slice::from_ref(level));
+        let part = |(key, level): (&String, &String)| name(key, &[axis::shown(level).to_string()]);
         group.others.iter().map(part).collect::<Vec<String>>().join(", ")
     }
 
@@ -325,7 +325,7 @@ impl Words<'_> {
     /// A level without the name of the factor. A connection string is shown as a place.
     fn bare(&self, level: &str) -> String {
         if self.answer.factor != "server.url" {
-            return level.to_string();
+            return axis::shown(level).to_string();
         }
         let mut cases = self.study.cases.iter().map(|case| &case.case);
         let of = |case: &&model::experiment::case::Case| {

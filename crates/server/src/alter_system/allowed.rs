@@ -235,7 +235,7 @@ const BY_NAME: [(&str, &str); 67] = [
     ("synchronized_standby_slots", REPLICATES),
     (
         "synchronous_commit",
-        "a crash meanwhile may lose what others have committed; workload.session_settings sets it for the load alone",
+        "a crash meanwhile may lose what others have committed; `options=-c synchronous_commit=off` in the server's URL sets it for our sessions alone",
     ),
     (
         "synchronous_standby_names",

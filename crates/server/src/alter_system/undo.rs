@@ -47,6 +47,7 @@ impl Undone {
     /// The setting and its fate, in words.
     pub fn words(&self) -> String {
         let Undone { place, name, now, fate, left } = self;
+        let now = super::shown(now);
         let left = left.as_ref().map_or_else(String::new, |left| format!(", {left}"));
         match fate {
             Fate::Back => format!("put back setting `{name}` to {now} on {place}{left}"),

@@ -125,6 +125,7 @@ impl Attempt {
             place: place.clone(),
             user: conninfo.user.clone(),
             password: conninfo.password_for(route.host).cloned(),
+            ignored: conninfo.passfile_warning.clone(),
             channel_binding: conninfo.channel_binding,
             encrypted: false,
             end_point: None,

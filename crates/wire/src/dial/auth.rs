@@ -22,6 +22,8 @@ pub(super) struct Auth {
     pub(super) place: String,
     pub(super) user: String,
     pub(super) password: Option<Secret>,
+    /// Why the password file was not used.
+    pub(super) ignored: Option<String>,
     pub(super) channel_binding: ChannelBinding,
     /// Whether the connection uses TLS.
     pub(super) encrypted: bool,
@@ -203,9 +205,11 @@ impl Auth {
     }
 
     fn password(&self) -> Result<&Secret, ConnectError> {
-        self.password
-            .as_ref()
-            .ok_or_else(|| ConnectError::NoPassword { place: self.place.clone(), user: self.user.clone() })
+        self.password.as_ref().ok_or_else(|| ConnectError::NoPassword {
+            place: self.place.clone(),
+            user: self.user.clone(),
+            ignored: self.ignored.clone(),
+        })
     }
 
     fn not_allowed(&self, list: &RequireAuth, asked: &str) -> ConnectError {

@@ -90,12 +90,15 @@ pub enum ConnectError {
     },
     /// The server requires a password and none was given.
     #[error(
-        "server `{place}` requires a password for user `{user}`, but none was given: set `PGPASSWORD`, or add a line to `~/.pgpass` (mode 0600)"
+        "server `{place}` requires a password for user `{user}`, but none was given: {}",
+        ignored.as_ref().map_or("set `PGPASSWORD`, or add a line to `~/.pgpass` (mode 0600)".to_owned(), |why| format!("the {why}"))
     )]
     NoPassword {
         place: String,
         /// Role.
         user: String,
+        /// Why the password file was not used, if there is one.
+        ignored: Option<String>,
     },
     /// The server rejects the user or the password.
     #[error("server `{place}` refused user `{user}` ({}): {}; {password_source}", error.sqlstate, error.message)]

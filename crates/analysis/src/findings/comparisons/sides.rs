@@ -71,8 +71,8 @@ struct Tally {
     id: &'static str,
     /// The highest severity that it has in a run.
     severity: Severity,
-    /// The evidence of the first run that has it.
-    evidence: String,
+    /// The evidence of the first run of A and of B that has it.
+    evidence: [Option<String>; 2],
     /// Runs of A and of B that have it.
     n: [usize; 2],
     /// Runs of A and of B that count.
@@ -91,10 +91,11 @@ impl Tally {
 
     fn words(&self) -> String {
         let [a, b] = self.n;
-        format!(
-            "{} in {a} of {} runs of A and {b} of {} of B ({})",
-            self.id, self.of[0], self.of[1], self.evidence
-        )
+        let evidence = match &self.evidence {
+            [Some(a), Some(b)] if a != b => format!("A: {a}; B: {b}"),
+            [a, b] => a.clone().or_else(|| b.clone()).unwrap_or_default(),
+        };
+        format!("{} in {a} of {} runs of A and {b} of {} of B ({evidence})", self.id, self.of[0], self.of[1])
     }
 }
 
@@ -129,13 +130,14 @@ fn tallies(context: &ComparisonContext) -> Vec<Tally> {
                 tallies.push(Tally {
                     id: finding.id,
                     severity: finding.severity,
-                    evidence: finding.evidence.clone(),
+                    evidence: [None, None],
                     n: [0, 0],
                     of,
                 });
                 tallies.len() - 1
             });
             tallies[i].severity = tallies[i].severity.max(finding.severity);
+            tallies[i].evidence[side].get_or_insert_with(|| finding.evidence.clone());
             tallies[i].n[side] += 1;
         }
     }

@@ -18,6 +18,13 @@ pub(crate) struct ChangeArgs {
 }
 
 impl ChangeArgs {
+    /// The options as they are typed, each with a space before it.
+    pub(crate) fn words(&self) -> String {
+        let changes = if self.allow_changes { " --allow-changes" } else { "" };
+        let settings = self.allow_settings.iter().map(|name| format!(" --allow-setting {name}"));
+        changes.to_string() + &settings.collect::<String>()
+    }
+
     pub(crate) fn allowed(&self) -> Allowed<'_> {
         if self.allow_changes { Allowed::Changes(&self.allow_settings) } else { Allowed::Nothing }
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::super::escape::text;
 use super::super::{Figure, thinning};
+use crate::axis;
 use crate::axis::colour::{self, Colour};
 use crate::axis::pair::{self, Cell, Pair};
 use crate::prose::{format, phrases};
@@ -101,7 +102,7 @@ pub(super) fn section(pair: &Pair) -> String {
 fn level_words(title: &str, level: &str) -> String {
     match title {
         "clients" => phrases::plural(level, "client"),
-        title => format!("{title} {level}"),
+        title => format!("{title} {}", axis::shown(level)),
     }
 }
 
