@@ -5,5 +5,6 @@ pub mod capacity;
 pub mod factors;
 pub mod labels;
 pub mod money;
+pub mod offered;
 pub mod scalability;
 pub mod variation;

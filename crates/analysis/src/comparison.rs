@@ -5,6 +5,7 @@
 
 pub(crate) mod build;
 pub(crate) mod differences;
+mod provisional;
 mod sample;
 pub(crate) mod supplement;
 mod wording;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use stats::{Comparison, Design};
 
 pub use differences::Difference;
+pub use provisional::Provisional;
 pub use sample::Sample;
 pub use supplement::{Adjusted, Supplement};
 
@@ -134,8 +136,28 @@ pub struct FigureComparison {
     pub b_median: Option<f64>,
     /// The comparison; `None` with too few pairs.
     pub result: Option<Ratio>,
+    /// What they show all the same; only without a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisional: Option<Provisional>,
     /// The values behind it.
     pub sample: Sample,
+}
+
+impl FigureComparison {
+    /// A figure with the medians of A and of B, and what the sample shows if there is no result.
+    pub fn new(
+        figure: Figure,
+        (a_median, b_median): (Option<f64>, Option<f64>),
+        result: Option<Ratio>,
+        sample: Sample,
+        pairing: Pairing,
+    ) -> FigureComparison {
+        let provisional = match result {
+            Some(_) => None,
+            None => Provisional::of(&sample, pairing),
+        };
+        FigureComparison { figure, a_median, b_median, result, provisional, sample }
+    }
 }
 
 /// A ratio with its interval and verdict.
@@ -213,6 +235,8 @@ pub struct CaseComparison {
     pub margin: f64,
     /// The deciding figure: throughput in a closed loop, the 99th percentile if the rate is given.
     pub lead: Figure,
+    /// The option with which more is measured, of `compare` or of `run`: `--pairs`, `--rounds` or `--repeats`.
+    pub more_with: &'static str,
     /// All figures; for a duet, throughput only, and for its repetition, the ratio.
     pub figures: Vec<FigureComparison>,
     /// For a duet: the second slice of a pair over the first, which is 1 unless one side's slice affects the next.
@@ -235,9 +259,14 @@ pub struct CaseComparison {
 }
 
 impl CaseComparison {
+    /// The deciding figure.
+    pub fn leading_figure(&self) -> Option<&FigureComparison> {
+        self.figures.iter().find(|figure| figure.figure == self.lead)
+    }
+
     /// The comparison of the deciding figure.
     pub fn leading(&self) -> Option<&Ratio> {
-        self.figures.iter().find(|figure| figure.figure == self.lead)?.result.as_ref()
+        self.leading_figure()?.result.as_ref()
     }
 
     /// The verdict that counts: with several cases, a difference must also pass Holm's correction.
@@ -280,16 +309,18 @@ impl<'a> Samples<'a> {
         } else {
             stats::compare_unpaired(&a, &b, margin).zip(stats::rank_sum_p(&a, &b))
         };
-        FigureComparison {
+        let sample = match pairing.is_paired() {
+            true => Sample::of_blocks(figure, &self.a, &self.b),
+            false => Sample::of_runs(figure, &self.a, &self.b),
+        };
+        let medians = (medians(&self.a), medians(&self.b));
+        FigureComparison::new(
             figure,
-            a_median: medians(&self.a),
-            b_median: medians(&self.b),
-            result: result.map(|(comparison, p)| ratio(figure, comparison, p)),
-            sample: match pairing.is_paired() {
-                true => Sample::of_blocks(figure, &self.a, &self.b),
-                false => Sample::of_runs(figure, &self.a, &self.b),
-            },
-        }
+            medians,
+            result.map(|(comparison, p)| ratio(figure, comparison, p)),
+            sample,
+            pairing,
+        )
     }
 
     /// Logarithms of a figure on both sides; a run without it is left out, with its partner if it has one.

@@ -20,6 +20,7 @@ mod tpcc;
 mod window;
 
 pub(crate) use crate::comparison::build::level;
+pub use cases::ROWS_ARE_SHARED;
 pub(crate) use host::FOREIGN_STRETCH;
 pub(crate) use platform::{FAST_CLOCKS, STEADY_GOVERNORS};
 pub(crate) use server::{forgetful, statement_records};

@@ -38,8 +38,62 @@ pub struct Change {
     pub before: f64,
     /// Median throughput up to the next change.
     pub after: f64,
-    /// `p` of the t test between both.
+    /// `p` of the test between both: Student's t, or the exact rank sum if that shows it more clearly.
     pub p: f64,
+}
+
+/// A change that the runs since the last one suggest, and are too few to show.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pending {
+    /// The first run after it.
+    pub first_after: Point,
+    /// Runs before it, since the last change.
+    pub n_before: usize,
+    /// Runs after it.
+    pub n_after: usize,
+    /// Median throughput before it.
+    pub before: f64,
+    /// Median throughput after it.
+    pub after: f64,
+    /// `p` of the exact rank sum test between both.
+    pub p: f64,
+    /// How many more runs would decide if they are like those after it; none if no number would, as there are too few before it.
+    pub more_runs: Option<usize>,
+    /// Whether it is about all runs of the history.
+    #[serde(skip)]
+    is_of_all: bool,
+}
+
+impl Pending {
+    /// A change over all runs of a history: so many before it and after it, with these medians.
+    pub fn new(
+        first_after: Point,
+        n: [usize; 2],
+        medians: [f64; 2],
+        p: f64,
+        more_runs: Option<usize>,
+    ) -> Pending {
+        let ([n_before, n_after], [before, after]) = (n, medians);
+        Pending { first_after, n_before, n_after, before, after, p, more_runs, is_of_all: true }
+    }
+
+    /// `the last 5 are 46 % below the first 5; 4 more runs would decide`.
+    pub fn words(&self) -> String {
+        let change = self.after / self.before - 1.0;
+        let side = if change < 0.0 { "below" } else { "above" };
+        let before = match self.is_of_all {
+            true => format!("the first {}", self.n_before),
+            false => format!("the {} before them", self.n_before),
+        };
+        let share = 100.0 * change.abs();
+        let share = if share < 9.95 { format!("{share:.1}") } else { format!("{share:.0}") };
+        let decide = match self.more_runs {
+            Some(1) => "1 more run would decide".to_string(),
+            Some(n) => format!("{n} more runs would decide"),
+            None => format!("no number of further runs decides, as only {} came before", self.n_before),
+        };
+        format!("the last {} are {share} % {side} {before}; {decide}", self.n_after)
+    }
 }
 
 /// The history of one case.
@@ -53,6 +107,9 @@ pub struct History {
     pub points: Vec<Point>,
     /// Changes of level, in order: at least 2 %, p below 0.001, four runs on each side.
     pub changes: Vec<Change>,
+    /// What the runs since the last change suggest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
 }
 
 /// A run with what says to which history it belongs; far smaller than its experiment.
@@ -114,7 +171,10 @@ pub fn joined(runs: impl IntoIterator<Item = PastRun>) -> Vec<History> {
             Some((_, history)) => history.points.push(point),
             None => {
                 let label = label(&case);
-                histories.push((key, History { label, hostname, points: vec![point], changes: Vec::new() }));
+                histories.push((
+                    key,
+                    History { label, hostname, points: vec![point], changes: Vec::new(), pending: None },
+                ));
             }
         }
     }
@@ -203,5 +263,12 @@ fn with_changes(mut history: History) -> History {
         p: change.p,
     };
     history.changes = changes.iter().map(change).collect();
+    let since = changes.last().map_or(0, |change| change.at);
+    history.pending = stats::pending_change(&tps[since..], ChangeRule::default()).map(|found| {
+        let first_after = history.points[since + found.at].clone();
+        let n = [found.at, tps.len() - since - found.at];
+        let pending = Pending::new(first_after, n, [found.before, found.after], found.p, found.more);
+        Pending { is_of_all: since == 0, ..pending }
+    });
     history
 }

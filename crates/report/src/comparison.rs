@@ -2,11 +2,12 @@
 
 pub(crate) mod repeated;
 
-use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Ratio, Verdict};
+use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Provisional, Ratio, Verdict};
 use model::text::visible::visible;
 
 use crate::ComparisonInput;
 pub(crate) use crate::prose::format::signed;
+use crate::prose::ratio::stands;
 use crate::prose::{format, phrases};
 use crate::terminal;
 
@@ -113,10 +114,11 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
     };
     let of =
         if case.lead == Figure::Throughput { String::new() } else { format!(" by {}", case.lead.as_str()) };
-    let Some(ratio) = case.leading() else { return provisional(case, &n, &of) };
+    let Some(ratio) = case.leading() else { return without_verdict(case, &n) };
     let interval = interval(ratio);
     let change = percent((ratio.ratio - 1.0).abs());
     let level = (100.0 * ratio.level).round();
+    let b = format!("B {}", stands(case.lead, ratio.ratio, "A"));
     match case.verdict().unwrap_or(ratio.verdict) {
         differs @ (Verdict::Faster | Verdict::Slower) => {
             let word = word(case.lead, differs, case.margin);
@@ -130,58 +132,76 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
         }
         Verdict::Unsure if ratio.verdict != Verdict::Unsure => {
             format!(
-                "undecided{of}: {interval} ({n}); it would differ if it were the only case, but among this many it may be chance"
+                "undecided: {b}, {interval} ({n}); it would differ if it were the only case, but among this many it may be chance"
             )
         }
         Verdict::Unsure => match ratio.more_pairs {
             Some(more) => format!(
-                "undecided{of}: {interval}; about {} would settle it",
+                "undecided: {b}, {interval}; about {} would settle it",
                 phrases::plural(more, &format!("more {noun}"))
             ),
-            None => format!("undecided{of}: {interval} ({n})"),
+            None => format!("undecided: {b}, {interval} ({n})"),
         },
     }
 }
 
 /// Runs, or rounds, of A and of B that have the deciding figure, where they are not paired.
 pub(crate) fn n_runs(case: &CaseComparison) -> [usize; 2] {
-    let leading = case.figures.iter().find(|figure| figure.figure == case.lead);
-    leading.map_or([0, 0], |figure| [figure.sample.a.len(), figure.sample.b.len()])
+    case.leading_figure().map_or([0, 0], |figure| [figure.sample.a.len(), figure.sample.b.len()])
 }
 
-/// What fewer pairs than a verdict needs say: the ratios' geometric mean and range, and what is missing.
-fn provisional(case: &CaseComparison, n: &str, of: &str) -> String {
-    let ratios =
-        case.figures.iter().find(|figure| figure.figure == case.lead).map(|figure| &figure.sample.ratios);
-    let none = format!("no verdict: {n}");
-    let Some(ratios) = ratios else { return none };
-    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-    let Some(mean) = stats::mean(&logs).map(f64::exp) else { return none };
-    let (low, high) =
-        ratios.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), r| (low.min(*r), high.max(*r)));
-    let agree = ratios.iter().filter(|ratio| (**ratio > 1.0) == (mean > 1.0)).count();
-    let missing = stats::PAIRS_MIN.saturating_sub(ratios.len());
-    let noun = case.pairing.noun();
-    let option = if case.pairing == Pairing::Rounds { "--rounds" } else { "--pairs" };
-    if agree < ratios.len() {
-        return format!(
-            "no verdict yet: B is between {} and {} A{of} in {}; {} for a verdict: {option} {}",
-            times(low),
-            times(high),
-            phrases::plural(ratios.len(), noun),
-            phrases::plural(missing, &format!("more {noun}")),
-            stats::PAIRS_MIN
-        );
+/// What fewer pairs or runs than a verdict needs show: the ratio, which way it points, and what is missing.
+fn without_verdict(case: &CaseComparison, n: &str) -> String {
+    let Some(found) = case.leading_figure().and_then(|figure| figure.provisional) else {
+        return format!("no verdict: {n}");
+    };
+    match case.pairing.is_paired() {
+        true => of_few_pairs(case, &found),
+        false => of_few_runs(case, &found, n),
     }
+}
+
+fn of_few_pairs(case: &CaseComparison, found: &Provisional) -> String {
+    let [n, _] = found.n;
+    let pairs = phrases::plural(n, case.pairing.noun());
+    let range = [found.lowest, found.highest].map(times);
+    let missing = missing(found.n_missing, case.more_with, stats::PAIRS_MIN);
+    let b = format!("B {}", stands(case.lead, found.ratio, "A"));
+    if !found.is_one_way() {
+        let [low, high] = range;
+        return format!("no verdict yet: {b} on average, and between {low} and {high} in {pairs}; {missing}");
+    }
+    let (range, none) = match n {
+        1 => (String::new(), format!("one {} gives no verdict", case.pairing.noun())),
+        _ => (format!(" ({} to {})", range[0], range[1]), format!("{pairs} give no verdict")),
+    };
+    format!("provisional: {b} in {n} of {pairs}{range}; {none}: {missing}")
+}
+
+fn of_few_runs(case: &CaseComparison, found: &Provisional, n: &str) -> String {
+    let noun = case.pairing.noun();
+    let apart = match case.lead {
+        _ if !found.is_one_way() => format!("but their {noun}s overlap"),
+        Figure::Throughput if found.ratio > 1.0 => format!("and no {noun} of A is as fast as one of B"),
+        Figure::Throughput => format!("and no {noun} of B is as fast as one of A"),
+        _ if found.ratio > 1.0 => format!("and each {noun} of B is above each of A"),
+        _ => format!("and each {noun} of B is below each of A"),
+    };
+    let whose = if found.n[0] == found.n[1] { "of each" } else { "of the side with fewer" };
+    let verb = if found.n == [1, 1] { "gives" } else { "give" };
+    let are = if found.n_missing == 1 { "is" } else { "are" };
     format!(
-        "provisional: B is {} A{of} ({noun}s from {} to {}), in the same direction in {agree} of {}; {} for a verdict: {option} {}",
-        times(mean),
-        times(low),
-        times(high),
-        phrases::plural(ratios.len(), noun),
-        phrases::plural(missing, &format!("more {noun}")),
-        stats::PAIRS_MIN
+        "no verdict: B {} by the medians, {apart}; {n} {verb} none: {} more {whose} {are} needed ({} {})",
+        stands(case.lead, found.ratio, "A"),
+        found.n_missing,
+        case.more_with,
+        stats::UNPAIRED_MIN
     )
+}
+
+/// `4 more are needed (--pairs 6)`.
+fn missing(n: usize, option: &str, whole: usize) -> String {
+    format!("{n} more {} needed ({option} {whole})", if n == 1 { "is" } else { "are" })
 }
 
 /// A ratio: `2.2x`, `0.987x`.
@@ -191,7 +211,7 @@ fn times(ratio: f64) -> String {
 
 fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
     let change = match change(figure, case) {
-        [_, word] if figure.result.is_none() => word,
+        [change, word] if change == "-" => word,
         [change, word] => format!("{change}  {word}"),
     };
     let name = figure.figure.as_str();
@@ -255,7 +275,10 @@ pub(crate) fn supplement(case: &CaseComparison) -> Vec<(String, String)> {
 /// The change with its interval, and a short verdict.
 pub(crate) fn change(figure: &FigureComparison, case: &CaseComparison) -> [String; 2] {
     match &figure.result {
-        None => ["-".to_string(), "no verdict".to_string()],
+        None => {
+            let ratio = figure.provisional.map(|found| signed(found.ratio - 1.0));
+            [ratio.unwrap_or_else(|| "-".to_string()), "no verdict".to_string()]
+        }
         Some(ratio) => {
             // Of several cases, the deciding figure's verdict must also pass the correction.
             let verdict = case.verdict().filter(|_| figure.figure == case.lead).unwrap_or(ratio.verdict);
@@ -339,6 +362,7 @@ mod tests {
             n_pairs: 10,
             margin: 0.02,
             lead: figure.figure,
+            more_with: "--pairs",
             figures: vec![figure],
             carry_over: None,
             supplement: Default::default(),
@@ -350,12 +374,20 @@ mod tests {
         }
     }
 
+    /// The comparison as it is with these values and without a result.
+    pub(super) fn with_sample(mut case: CaseComparison, sample: Sample) -> CaseComparison {
+        let FigureComparison { figure, a_median, b_median, .. } = case.figures[0];
+        case.figures = vec![FigureComparison::new(figure, (a_median, b_median), None, sample, case.pairing)];
+        case
+    }
+
     fn case(change: f64, low: f64, high: f64, verdict: Verdict, more_pairs: Option<usize>) -> CaseComparison {
         let figure = FigureComparison {
             figure: Figure::Throughput,
             a_median: Some(1000.0),
             b_median: Some(1041.0),
             result: Some(Ratio { more_pairs, ..ratio(change, low, high, verdict) }),
+            provisional: None,
             sample: Sample::default(),
         };
         compared("version 15", "version 18", figure)
@@ -378,11 +410,11 @@ mod tests {
         );
         check(
             &case(1.011, 0.988, 1.034, Verdict::Unsure, Some(12)),
-            "undecided: -1.2 to +3.4 %; about 12 more pairs would settle it",
+            "undecided: B is 1.1 % faster than A, -1.2 to +3.4 %; about 12 more pairs would settle it",
         );
         check(
             &case(1.011, 0.988, 1.034, Verdict::Unsure, Some(1)),
-            "undecided: -1.2 to +3.4 %; about 1 more pair would settle it",
+            "undecided: B is 1.1 % faster than A, -1.2 to +3.4 %; about 1 more pair would settle it",
         );
         let mut of_latency = case(1.041, 1.029, 1.053, Verdict::Slower, None);
         of_latency.lead = Figure::P99;
@@ -390,36 +422,87 @@ mod tests {
         check(&of_latency, "B is 4.1 % slower by p99 (95 % interval +2.9 to +5.3 %, 10 pairs)");
         let mut one_of_many = case(1.041, 1.029, 1.053, Verdict::Faster, None);
         one_of_many.figures[0].result.as_mut().expect("it is there").p_adjusted = 0.2;
-        assert!(verdict(&one_of_many).starts_with("undecided: +2.9 to +5.3 % (10 pairs); it would differ"));
-        let mut none = case(1.0, 1.0, 1.0, Verdict::Same, None);
-        (none.figures[0].result, none.pairing) = (None, Pairing::None);
-        for (n_a, n_b, expected) in [
-            (3, 3, "no verdict: 3 runs each"),
-            (2, 3, "no verdict: 2 and 3 runs"),
-            (3, 1, "no verdict: 3 and 1 run"),
-            (0, 0, "no verdict: 0 runs each"),
-        ] {
-            none.figures[0].sample =
-                Sample { a: vec![1000.0; n_a], b: vec![900.0; n_b], ..Sample::default() };
-            check(&none, expected);
-        }
-        (none.n_pairs, none.pairing) = (4, Pairing::Blocks);
-        none.figures[0].sample = Sample { ratios: vec![2.0, 2.2, 2.3, 2.3], ..Sample::default() };
-        check(
-            &none,
-            "provisional: B is 2.2x A (pairs from 2.0x to 2.3x), in the same direction in 4 of 4 pairs; 2 more pairs for a \
-             verdict: --pairs 6",
+        assert!(
+            verdict(&one_of_many).starts_with(
+                "undecided: B is 4.1 % faster than A, +2.9 to +5.3 % (10 pairs); it would differ"
+            )
         );
+        let mut none = case(1.0, 1.0, 1.0, Verdict::Same, None);
+        (none.more_with, none.pairing) = ("--repeats", Pairing::None);
+        for (n_a, n_b, expected) in [
+            (
+                3,
+                3,
+                "no verdict: B is 10 % slower than A by the medians, and no run of B is as fast as one of A; 3 runs each give none: 1 \
+                 more of each is needed (--repeats 4)",
+            ),
+            (
+                2,
+                3,
+                "no verdict: B is 10 % slower than A by the medians, and no run of B is as fast as one of A; 2 and 3 runs give none: 2 \
+                 more of the side with fewer are needed (--repeats 4)",
+            ),
+            (0, 0, "no verdict: 0 runs each"),
+            (0, 2, "no verdict: 0 and 2 runs"),
+        ] {
+            let sample = Sample { a: vec![1000.0; n_a], b: vec![900.0; n_b], ..Sample::default() };
+            check(&with_sample(none.clone(), sample), expected);
+        }
+        let apart = Sample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..Sample::default() };
+        check(
+            &with_sample(none.clone(), apart),
+            "no verdict: B is 5.0 times as fast as A by the medians, and no run of A is as fast as one of B; 2 runs each give none: 2 more of \
+             each are needed (--repeats 4)",
+        );
+        let overlapping = Sample { a: vec![100.0, 300.0], b: vec![150.0, 350.0], ..Sample::default() };
+        check(
+            &with_sample(none.clone(), overlapping),
+            "no verdict: B is 25 % faster than A by the medians, but their runs overlap; 2 runs each give none: 2 more of each are needed \
+             (--repeats 4)",
+        );
+    }
+
+    #[test]
+    fn fewer_pairs_than_a_verdict_needs_say_which_way_they_point() {
+        for (lead, ratios, expected) in [
+            (
+                Figure::Throughput,
+                vec![2.0, 2.2, 2.3, 2.3],
+                "provisional: B is 2.2 times as fast as A in 4 of 4 pairs (2.0x to 2.3x); 4 pairs give no verdict: 2 more are needed \
+                 (--pairs 6)",
+            ),
+            (
+                Figure::Throughput,
+                vec![4.96],
+                "provisional: B is 5.0 times as fast as A in 1 of 1 pair; one pair gives no verdict: 5 more are needed (--pairs 6)",
+            ),
+            (
+                Figure::Throughput,
+                vec![0.2],
+                "provisional: B is 80 % slower than A in 1 of 1 pair; one pair gives no verdict: 5 more are needed (--pairs 6)",
+            ),
+            (
+                Figure::P99,
+                vec![1.3, 1.3],
+                "provisional: B has a p99 30 % above that of A in 2 of 2 pairs (1.300x to 1.300x); 2 pairs give no verdict: 4 more are \
+                 needed (--pairs 6)",
+            ),
+        ] {
+            let mut few = case(1.0, 1.0, 1.0, Verdict::Same, None);
+            (few.figures[0].figure, few.lead) = (lead, lead);
+            let few = with_sample(few, Sample { ratios, ..Sample::default() });
+            assert_eq!(verdict(&few), expected);
+        }
     }
 
     #[test]
     fn pairs_that_disagree_have_no_provisional_ratio() {
         let mut few = case(1.0, 1.0, 1.0, Verdict::Same, None);
-        (few.figures[0].result, few.n_pairs, few.pairing) = (None, 3, Pairing::Blocks);
-        few.figures[0].sample.ratios = vec![0.52, 2.76, 0.76];
+        (few.n_pairs, few.pairing) = (3, Pairing::Blocks);
+        let few = with_sample(few, Sample { ratios: vec![0.52, 2.76, 0.76], ..Sample::default() });
         assert_eq!(
             verdict(&few),
-            "no verdict yet: B is between 0.520x and 2.8x A in 3 pairs; 3 more pairs for a verdict: --pairs 6"
+            "no verdict yet: B is 2.9 % faster than A on average, and between 0.520x and 2.8x in 3 pairs; 3 more are needed (--pairs 6)"
         );
     }
 

@@ -86,6 +86,16 @@ pub fn doctor(
     doctor::text(diagnosis, about, width, colour, is_verbose)
 }
 
+/// The verdict of a comparison in a line, or what the runs show without one.
+pub fn comparison_verdict(case: &analysis::comparison::CaseComparison) -> String {
+    comparison::verdict(case)
+}
+
+/// A limiter and how sure it is: `wal-sync (medium confidence)`; after what-ifs of too few pairs, that they give no verdict.
+pub fn limiter_standing(limiter: &analysis::summary::limiter::Limiter) -> String {
+    format!("{} ({})", limiter.name.as_str(), prose::limiter::standing(limiter))
+}
+
 /// The answer in a sentence, as every form of the report begins.
 pub fn headline(study: &Study) -> String {
     prose::headline::sentence(study)

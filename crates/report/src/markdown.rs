@@ -4,7 +4,6 @@ pub(crate) mod comparison;
 
 use std::collections::BTreeSet;
 
-use analysis::finding::Severity;
 use analysis::summary::Study;
 use model::run::RunRecord;
 use model::run::host::HostRecord;
@@ -156,7 +155,7 @@ fn scripts_of_best(input: &Input) -> String {
 fn findings(study: &Study) -> String {
     let groups = condense::findings(study);
     let (notes, weighty): (Vec<&FindingGroup>, Vec<&FindingGroup>) =
-        groups.iter().partition(|group| group.severity == Severity::Note);
+        groups.iter().partition(|group| group.is_aside());
     let list = |groups: &[&FindingGroup]| {
         groups.iter().map(|group| finding(group, study.runs.len())).collect::<String>()
     };

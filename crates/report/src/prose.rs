@@ -10,6 +10,7 @@ pub(crate) mod format;
 pub(crate) mod headline;
 pub(crate) mod limiter;
 pub(crate) mod phrases;
+pub(crate) mod ratio;
 pub(crate) mod scalability;
 pub(crate) mod scripts;
 pub(crate) mod statements;

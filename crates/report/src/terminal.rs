@@ -48,9 +48,11 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
-    for line in tpcc(study).into_iter().chain(crate::prose::capacity::below_table(study)) {
+    let below = tpcc(study).into_iter().chain(crate::prose::capacity::below_table(study));
+    for line in below.chain(crate::prose::capacity::offered::below_table(study)) {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
     }
+    crate::prose::capacity::tried(study).iter().for_each(|line| text.push_str(&format!("{line}\n")));
     let limits = limiter::lines(study);
     if !limits.is_empty() {
         text.push_str(&format!("\n{}\n", paint.on("limited by", Style::Bold)));
@@ -87,7 +89,7 @@ fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detai
     }
     text.push_str(&format!("\n{}\n", paint.on("findings", Style::Bold)));
     let (notes, weighty): (Vec<&FindingGroup>, Vec<&FindingGroup>) =
-        groups.iter().partition(|group| group.severity == Severity::Note);
+        groups.iter().partition(|group| group.is_aside());
     for group in weighty {
         finding(text, group, study.runs.len(), width, paint);
     }

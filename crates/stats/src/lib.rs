@@ -38,7 +38,7 @@ pub use series::autocorrelated::{
     batch_means_interval, block_bootstrap, block_length, effective_sample_size,
 };
 pub use series::batches::{autocorrelation_lag_1, batch_means};
-pub use series::change_points::{ChangePoint, ChangeRule, change_points};
+pub use series::change_points::{ChangePoint, ChangeRule, PendingChange, change_points, pending_change};
 pub use series::trend::{MannKendall, STEADINESS_MIN, Steadiness, mann_kendall, steadiness, t_test_p};
 pub use series::warm_up::{WarmUpRule, is_warm, mser_cut};
 

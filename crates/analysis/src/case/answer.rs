@@ -148,6 +148,23 @@ impl Group {
         self.levels.iter().filter(|level| !level.is_worse()).collect()
     }
 
+    /// The levels of which the best one is ahead in each block, by more than what does not matter, in fewer blocks than a verdict
+    /// needs; the nearest first.
+    pub fn behind_so_far(&self) -> Vec<&LevelResult> {
+        let is_behind = |level: &&LevelResult| {
+            level.against_best.is_some_and(|against| {
+                against.standing == Standing::Open
+                    && against.n_blocks < stats::PAIRS_MIN
+                    && against.n_better == against.n_blocks
+                    && against.ratio.ln().abs() > MARGIN.ln_1p()
+            })
+        };
+        let distance = |level: &LevelResult| level.against_best.map_or(0.0, |one| one.ratio.ln().abs());
+        let mut behind: Vec<&LevelResult> = self.levels.iter().filter(is_behind).collect();
+        behind.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+        behind
+    }
+
     /// Whether no level has more than one run.
     pub fn is_of_single_runs(&self) -> bool {
         self.levels.iter().all(|level| level.n_runs < 2)

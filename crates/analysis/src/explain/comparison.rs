@@ -68,6 +68,15 @@ pub(super) fn lead(a: Side) -> Figure {
     }
 }
 
+/// See [`CaseComparison::more_with`].
+fn more_with(a: Side, pairing: Pairing) -> &'static str {
+    match pairing {
+        Pairing::Slices | Pairing::Rounds | Pairing::RoundsApart => "--rounds",
+        Pairing::Blocks if a.data.plan.is_comparison => "--pairs",
+        Pairing::Blocks | Pairing::None => "--repeats",
+    }
+}
+
 /// The pairs of a comparison, and how they were formed.
 pub(super) struct Pairs {
     pub(super) purpose: Purpose,
@@ -106,6 +115,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
         n_pairs: n[0].min(n[1]),
         margin,
         lead,
+        more_with: more_with(a, pairing),
         figures,
         carry_over,
         supplement,

@@ -39,13 +39,8 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
         _ => Sample::of_slices(duet),
     };
     // Slices of one round resemble each other more than those of other rounds.
-    let throughput = FigureComparison {
-        figure: Figure::Throughput,
-        a_median: stats::median(&sample.a),
-        b_median: stats::median(&sample.b),
-        result: of_logs(&ratios),
-        sample,
-    };
+    let medians = (stats::median(&sample.a), stats::median(&sample.b));
+    let throughput = FigureComparison::new(Figure::Throughput, medians, of_logs(&ratios), sample, pairing);
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
     let design = Pairs {
         purpose: Purpose::Change,
@@ -94,13 +89,10 @@ pub fn compare_duet_repeat(a: Played, b: Played, margin: f64) -> CaseComparison 
     let result = stats::compare_unpaired(&of_a, &of_b, margin).zip(stats::rank_sum_p(&of_a, &of_b));
     let [ratios_a, ratios_b] =
         [&of_a, &of_b].map(|logs| logs.iter().map(|log| log.exp()).collect::<Vec<f64>>());
-    let figure = FigureComparison {
-        figure: Figure::Ratio,
-        a_median: stats::median(&ratios_a),
-        b_median: stats::median(&ratios_b),
-        result: result.map(|(comparison, p)| ratio(Figure::Ratio, comparison, p)),
-        sample: Sample { a: ratios_a, b: ratios_b, ..Sample::default() },
-    };
+    let medians = (stats::median(&ratios_a), stats::median(&ratios_b));
+    let result = result.map(|(comparison, p)| ratio(Figure::Ratio, comparison, p));
+    let sample = Sample { a: ratios_a, b: ratios_b, ..Sample::default() };
+    let figure = FigureComparison::new(Figure::Ratio, medians, result, sample, Pairing::RoundsApart);
     // What differs between a side and its repetition casts doubt on the ratio of both.
     let of_side = |side: usize| {
         let design = Pairs {

@@ -1,6 +1,5 @@
 //! Findings about a case: how well its runs agree, and what kind of load it is.
 
-use model::experiment::case::WorkloadKind;
 use model::run::host::HostRecord;
 use model::run::server::ServerRecord;
 use model::text::units::size_bytes;
@@ -9,6 +8,7 @@ use super::format::{bytes, figure, list, percent, plural};
 use super::server::writes;
 use super::{CaseContext, Check, ON_RECORDS, Rule};
 use crate::finding::{Finding, Severity};
+use crate::run::limiter::rows;
 use crate::run::marks;
 use crate::summary::RunSummary;
 
@@ -303,27 +303,24 @@ fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
         .then(|| NO_CHECKPOINT.finds(Severity::Note, evidence()))
 }
 
+/// The identifier of [`ROW_CONTENTION`], which reports name first.
+pub const ROWS_ARE_SHARED: &str = "row-contention";
+
 pub(super) const ROW_CONTENTION: Rule = Rule {
-    id: "row-contention",
+    id: ROWS_ARE_SHARED,
     title: "Clients wait for each other's rows",
-    severity: "Note for tpcb when there are more clients than scale units",
+    severity: "Note for tpcb when there are more clients than branches, and for TPC-C without think times when there are more than warehouses",
     source: "pgbench documentation, good practices: the scale should be at least the largest number of clients",
     advice: "Raise the scale to the number of clients or more, unless row locks are the question.",
-    evidence: "Clients against branches, as each TPC-B-like transaction updates one branch.",
+    evidence: "Clients against the rows that their transactions must share.",
     why: "Clients that queue for one row measure the lock manager.",
     tested: ON_RECORDS,
     check: Check::Case(row_contention),
 };
 
 fn row_contention(context: &CaseContext) -> Option<Finding> {
-    let workload = &context.case.workload;
-    let contended = workload.kind == WorkloadKind::Tpcb && workload.n_clients > workload.scale;
-    let evidence = || {
-        format!(
-            "{} update {}: they mostly wait for row locks on branches",
-            plural(workload.n_clients, "client"),
-            if workload.scale == 1 { "1 branch".to_string() } else { format!("{} branches", workload.scale) }
-        )
-    };
-    contended.then(|| ROW_CONTENTION.finds(Severity::Note, evidence()))
+    // What was seen says more than that they must.
+    let seen = context.summary.limiter.as_ref().and_then(|limiter| limiter.shared.clone());
+    let words = seen.or_else(|| rows::words(&context.case.workload))?;
+    Some(ROW_CONTENTION.finds(Severity::Note, words))
 }

@@ -90,7 +90,7 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     title: "Too few pairs for a verdict",
     severity: "Doubt below six pairs; where runs or rounds are not paired, below four on each side",
     source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
-    advice: "Use --pairs 6 or more, or a longer --time; give an experiment whose results are compared more --repeats, and a duet that is repeated more --rounds.",
+    advice: "Go on in the same directory (compare --resume DIR), or use --pairs 6 or more, or a longer --time; give an experiment whose results are compared more --repeats, and a duet that is repeated more --rounds.",
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
     tested: "One pair of two settings of a server that pgdyno runs.",

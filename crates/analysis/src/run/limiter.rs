@@ -11,6 +11,7 @@ mod candidates;
 mod charged;
 mod facts;
 mod figures;
+pub(crate) mod rows;
 pub(crate) mod utilisation;
 
 use model::run::RunRecord;
@@ -172,7 +173,8 @@ pub(crate) fn of_case(runs: &[&Limiter]) -> Option<Limiter> {
     names.sort_unstable();
     names.dedup();
     let evidence = format!("its runs were limited by {}", names.join(", "));
-    Some(limiter((Bottleneck::Mixed, 1.0, evidence), Confidence::Low, None))
+    let shared = runs.iter().find_map(|run| run.shared.clone());
+    Some(Limiter { shared, ..limiter((Bottleneck::Mixed, 1.0, evidence), Confidence::Low, None) })
 }
 
 /// The limiter of a run over its measurement.
@@ -186,20 +188,25 @@ pub(crate) fn of_run(
     // Those of the whole measurement: a third may have none by chance.
     let checkpoints_per_min = facts::checkpoints_per_min(usage, span);
     let full_pages = facts::full_pages(usage, span);
-    let judged = |span| {
+    let facts_of = |span| {
         let facts = Facts { checkpoints_per_min, full_pages, ..Facts::of(usage, span)? };
         let facts = facts.with(usage, span, resources, conditions);
         let facts = if delays_commits(record) { facts.with_commit_delay() } else { facts };
-        Some(judge(&Facts { used: utilisation::of(usage, span, record), ..facts }))
+        Some(Facts { used: utilisation::of(usage, span, record), ..facts })
     };
-    let whole = judged(span)?;
+    let judged = |span| Some(judge(&facts_of(span)?));
+    let facts = facts_of(span)?;
+    let whole = judge(&facts);
     let third = (span.1 - span.0) / 3.0;
     let bounds = [0.0, 1.0, 2.0].map(|n| (span.0 + n * third, span.0 + (n + 1.0) * third));
     let thirds: Vec<Limiter> = bounds.into_iter().filter_map(judged).collect();
     let limiter = if thirds.len() == bounds.len() { over(whole, &thirds) } else { whole };
     let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();
     let next = if is_left_to_server { MORE_PROCESSORS } else { limiter.next };
-    Some(Limiter { next, ..limiter })
+    let shared = rows::words(&record.case.workload);
+    let shared =
+        shared.map(|words| format!("{words}: {:.1} of them waited for locks", rows::waiting(&facts)));
+    Some(Limiter { next, shared, ..limiter })
 }
 
 /// Whether commits pause before they flush WAL, so that others join.

@@ -208,6 +208,9 @@ pub struct Limiter {
     pub name: Bottleneck,
     /// How sure that is.
     pub confidence: Confidence,
+    /// The rows that more clients share than there are of them, with the clients that waited for locks: it comes before whatever limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<String>,
     /// The figures behind it, in words.
     pub evidence: String,
     /// The same as shares: of what limits, of what was second, and of processors, clients and driver in any case.
@@ -235,6 +238,7 @@ impl Limiter {
         Limiter {
             name,
             confidence,
+            shared: None,
             evidence: evidence.into(),
             figures: Vec::new(),
             firsts: Vec::new(),

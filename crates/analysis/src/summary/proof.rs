@@ -9,8 +9,19 @@ use super::limiter::Bottleneck;
 /// With half of the clients, at least this part of the throughput remains where they queue for something.
 pub(crate) const QUEUE_MIN: f64 = 0.85;
 
+/// Fewest pairs that prove or refute: below, an interval of 95 % is wider than most effects.
+pub const PAIRS_MIN: usize = 4;
+
 /// The processors, as what bounds a lift.
 pub(crate) const PROCESSORS: &str = "the processors";
+
+/// What results say that no verdict on a limiter can come from: `2 pairs give no verdict`; none if one of them has pairs enough, or there
+/// is none.
+pub fn no_verdict(proofs: &[Proof]) -> Option<String> {
+    let most = proofs.iter().map(|proof| proof.n_pairs).max()?;
+    let verb = if most == 1 { "gives" } else { "give" };
+    (most < PAIRS_MIN).then(|| format!("{} {verb} no verdict", model::text::prose::plural(most, "pair")))
+}
 
 /// How a what-if tests a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +100,11 @@ impl Proof {
         self.ratio.is_some() && self.interval.is_some() && self.overruled.is_none()
     }
 
+    /// The verdict, which fewer pairs than [`PAIRS_MIN`] do not give.
+    pub fn verdict(&self) -> Outcome {
+        if self.n_pairs < PAIRS_MIN { Outcome::Undecided } else { self.outcome }
+    }
+
     /// Whether an earlier result of the same what-if says more than this one, which says nothing, or decides nothing with fewer pairs.
     pub fn yields_to(&self, earlier: &Proof) -> bool {
         let is_same =
@@ -104,6 +120,12 @@ impl Proof {
         };
         if let Some(overruled) = &self.overruled {
             return format!("{}: {overruled}, so that this tests nothing.", self.change);
+        }
+        if self.n_pairs < PAIRS_MIN {
+            return format!(
+                "{} gave {ratio:.2}x in {} pairs, which give no verdict.",
+                self.change, self.n_pairs
+            );
         }
         let mut text = format!("{} gives {ratio:.2}x ({low:.2}x to {high:.2}x)", self.change);
         if let Some(predicted) = self.predicted {

@@ -4,7 +4,7 @@ use model::load::sessions::SessionSettings;
 use model::run::ExperimentData;
 
 use crate::summary::limiter::{Bottleneck, Confidence};
-use crate::summary::proof::{Kind, Outcome, Proof, QUEUE_MIN};
+use crate::summary::proof::{Kind, Outcome, PAIRS_MIN, Proof, QUEUE_MIN};
 use crate::summary::{CaseSummary, RunSummary, Study};
 use crate::what_if::WhatIf;
 
@@ -31,7 +31,8 @@ pub fn judge(data: &ExperimentData, study: &Study, (without, with): (u32, u32), 
     let is_silent = (what_if.is_partial && outcome == Outcome::Refuted)
         || (what_if.is_forced && outcome == Outcome::Proven);
     let overruled = overruled(data, with);
-    let outcome = if is_silent || overruled.is_some() { Outcome::Undecided } else { outcome };
+    let is_short = log_ratios.len() < PAIRS_MIN;
+    let outcome = if is_silent || is_short || overruled.is_some() { Outcome::Undecided } else { outcome };
     Proof {
         limiter: what_if.limiter,
         kind: what_if.kind,
@@ -143,7 +144,7 @@ fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2]
 /// Gives the limiter of the case with this number its proofs: with high confidence if one proves it. If one refutes it, what was
 /// second takes its place, unless that is refuted, too.
 pub fn confirm(study: &mut Study, case: u32, proofs: &[Proof]) {
-    let of = |name: Bottleneck| proofs.iter().find(|proof| proof.limiter == name).map(|proof| proof.outcome);
+    let of = |name: Bottleneck| proofs.iter().find(|proof| proof.limiter == name).map(Proof::verdict);
     let of_case = study.cases.iter_mut().filter(|summary| summary.case.id == case);
     for limiter in of_case.filter_map(|summary| summary.limiter.as_mut()) {
         if of(limiter.name) == Some(Outcome::Refuted) {
@@ -189,9 +190,9 @@ mod tests {
         assert_eq!(occupied, Outcome::Undecided, "what limits is as occupied as before");
     }
 
-    #[test]
-    fn a_proof_says_what_it_shows_and_what_comes_next() {
-        let proof = Proof {
+    /// A proof of six pairs.
+    fn of_wal_sync() -> Proof {
+        Proof {
             limiter: Bottleneck::WalSync,
             kind: Kind::Lift,
             change: "synchronous_commit=off".to_string(),
@@ -208,7 +209,12 @@ mod tests {
             overruled: None,
             next: Some(Bottleneck::RowLock),
             measured_in: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_proof_says_what_it_shows_and_what_comes_next() {
+        let proof = of_wal_sync();
         assert_eq!(
             proof.sentence(),
             "synchronous_commit=off gives 8.90x (8.10x to 9.60x), more than the predicted 6.00x (limited by the processors at the use \
@@ -223,5 +229,21 @@ mod tests {
         assert!(near.sentence().contains("(5.80x to 9.60x), predicted 6.00x: wal-sync"), "not surely more");
         let refuted = Proof { outcome: Outcome::Refuted, ..proof };
         assert!(refuted.sentence().ends_with(": wal-sync does not limit it."));
+    }
+
+    #[test]
+    fn fewer_pairs_than_a_verdict_needs_decide_nothing() {
+        for (n_pairs, expected) in
+            [(1, Outcome::Undecided), (2, Outcome::Undecided), (3, Outcome::Undecided), (4, Outcome::Proven)]
+        {
+            let proof = Proof { n_pairs, ..of_wal_sync() };
+            assert_eq!(proof.verdict(), expected, "{n_pairs} pairs");
+            let said = crate::summary::proof::no_verdict(std::slice::from_ref(&proof));
+            assert_eq!(said.is_some(), n_pairs < 4, "{said:?}");
+            assert_eq!(proof.sentence().contains("no verdict"), n_pairs < 4, "{}", proof.sentence());
+        }
+        let two = Proof { n_pairs: 2, ..of_wal_sync() };
+        assert_eq!(crate::summary::proof::no_verdict(&[two]).as_deref(), Some("2 pairs give no verdict"));
+        assert_eq!(crate::summary::proof::no_verdict(&[]), None);
     }
 }

@@ -1,6 +1,8 @@
 //! Lifts by settings of the server: of a server that pgdyno runs all of them, of another one those of the load's own sessions, and
 //! with consent what a reload applies.
 
+use model::experiment::case::setting;
+
 use crate::summary::proof::Kind;
 use crate::what_if::WhatIf;
 use crate::what_if::choose::{Change, Circumstances};
@@ -50,6 +52,10 @@ impl Circumstances<'_> {
             ));
         }
         let mut case = self.case.clone();
+        // It acts on the load: what was loaded is what was measured.
+        if setting::makes_data(name, &case.workload.data) {
+            case.data_settings = Some(setting::of_its_data(self.case).clone());
+        }
         case.server.settings.insert(name.to_string(), value.to_string());
         Ok(self.changed(Kind::Lift, format!("{name}={value}"), side_effect, case))
     }

@@ -55,9 +55,14 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         data.runs[0].record.server_is_local = false
     }),
     ("no-checkpoint", Severity::Note, "no checkpoint in 90 measured seconds", |_| {}),
-    ("row-contention", Severity::Note, "8 clients update 1 branch", |data| {
-        data.plan.cases[0].workload.scale = 1;
-    }),
+    (
+        "row-contention",
+        Severity::Note,
+        "8 clients share 1 branch (and ten times as many tellers; each transaction updates one)",
+        |data| {
+            data.plan.cases[0].workload.scale = 1;
+        },
+    ),
     ("searches-disagree", Severity::Void, "in 2 of 3 runs no rate met p99 <= 10ms; found were 3,", |data| {
         data.runs.iter_mut().take(2).for_each(find_no_rate);
         find_a_rate(&mut data.runs[2]);

@@ -134,3 +134,48 @@ fn runs_of_a_duet_are_no_part_of_a_history() {
     let found = histories(&experiments);
     assert_eq!(found.iter().map(|history| history.points.len()).collect::<Vec<usize>>(), [3]);
 }
+
+/// Experiments of one run each with these levels.
+fn of_levels(levels: &[u64]) -> analysis::history::History {
+    let experiments: Vec<_> = levels
+        .iter()
+        .zip(0..)
+        .map(|(level, day)| experiment(day, *level, |data| data.runs.truncate(1)))
+        .collect();
+    histories(&experiments).remove(0)
+}
+
+#[test]
+fn what_few_runs_suggest_is_stated_with_the_number_that_decides() {
+    // Their spread is too large for the t test: p is 0.005.
+    let first = [1000, 1400, 800, 1300, 900];
+    let last = [500, 700, 400, 600, 750];
+    let few = of_levels(&[first, last].concat());
+    assert_eq!(few.changes, []);
+    let pending = few.pending.expect("they do not overlap");
+    assert_eq!((pending.n_before, pending.n_after, pending.more_runs), (5, 5, Some(4)));
+    assert_eq!(pending.words(), "the last 5 are 40 % below the first 5; 4 more runs would decide");
+    assert!((pending.p - 2.0 / 252.0).abs() < 1e-12, "{}", pending.p);
+
+    // With them, it is decided.
+    let more = of_levels(&[&first[..], &last, &[600, 600, 600, 600]].concat());
+    assert_eq!((more.changes.len(), more.pending), (1, None));
+
+    for (levels, expected) in [
+        (
+            &[1000, 1010, 990, 1005, 700, 705][..],
+            Some("the last 2 are 30 % below the first 4; 11 more runs would decide"),
+        ),
+        (
+            &[1000, 1010, 700, 705][..],
+            Some(
+                "the last 2 are 30 % below the first 2; no number of further runs decides, as only 2 came before",
+            ),
+        ),
+        (&[1000, 1010, 990, 1005, 995, 1002, 998, 1003], None),
+        (&[1000, 1010], None),
+    ] {
+        let words = of_levels(levels).pending.map(|pending| pending.words());
+        assert_eq!(words.as_deref(), expected, "{levels:?}");
+    }
+}

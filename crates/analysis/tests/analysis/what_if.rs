@@ -138,6 +138,9 @@ fn each_limiter_is_tested_by_a_change_of_its_own() {
         let what_if = chosen(name, &case, &sizes).unwrap();
         assert_eq!((what_if.limiter, what_if.kind, what_if.change.as_str()), (name, kind, change));
         assert_ne!(what_if.case, case, "{change} changes the case");
+        // What a setting changes is the load: the data is that of the unchanged case, which is loaded already.
+        let made_under = model::experiment::case::setting::made_under;
+        assert_eq!(made_under(&what_if.case), made_under(&case), "{change}");
     }
     // 80 % of the clients' time is charged to it; the processors have room for 2.5 times as much.
     assert_eq!(chosen(Bottleneck::WalSync, &case, &[]).unwrap().predicted, Some(2.5));

@@ -337,6 +337,7 @@ fn case(
         max_failed: experiment.run.max_failed,
         conditions: experiment.experiment.conditions.clone(),
         imports: experiment.import.clone(),
+        data_settings: None,
     })
 }
 

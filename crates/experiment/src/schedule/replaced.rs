@@ -19,6 +19,9 @@ use crate::site::clock::unix_now;
 /// Reason for a run that no longer counts.
 const OF_ANOTHER_SERVER: &str = "its server was replaced before its block was complete";
 
+/// Reason for a run of a pair that was not complete when it was stopped.
+const WITHOUT_PARTNER: &str = "the other run of its pair was missing";
+
 /// What a server says of itself that another one says differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Identity {
@@ -117,18 +120,41 @@ pub fn begin_again(
     standing: &mut Standing,
 ) -> Result<BTreeSet<u32>> {
     let runs = of_begun_blocks(plan, targets, &standing.done);
+    again(dir, records, (&runs, OF_ANOTHER_SERVER), standing)?;
+    Ok(runs)
+}
+
+/// Begins again completed runs whose partner of a comparison is missing: both belong together in time.
+///
+/// # Errors
+/// When a record cannot be written.
+pub fn make_again(
+    dir: &ExperimentDir,
+    records: &[RunRecord],
+    runs: &BTreeSet<u32>,
+    standing: &mut Standing,
+) -> Result<()> {
+    again(dir, records, (runs, WITHOUT_PARTNER), standing)
+}
+
+fn again(
+    dir: &ExperimentDir,
+    records: &[RunRecord],
+    (runs, why): (&BTreeSet<u32>, &str),
+    standing: &mut Standing,
+) -> Result<()> {
     standing.done.retain(|run| !runs.contains(run));
-    standing.again.extend(&runs);
+    standing.again.extend(runs);
     // Repeats, which have the higher numbers, come first: they are found by a planned run that is done.
     for record in records.iter().rev() {
         let is_again = runs.contains(&resume::planned(record).run);
         if is_again && record.state == RunState::Completed {
-            let (state, reason) = (RunState::Partial, OF_ANOTHER_SERVER.to_string());
+            let (state, reason) = (RunState::Partial, why.to_string());
             dir.amend_record(&RunRecord { state, reason: reason.clone(), ..record.clone() })?;
             dir.append_state(&StateLine { t_unix_ns: unix_now(), run: record.spec.run, state, reason })?;
         }
     }
-    Ok(runs)
+    Ok(())
 }
 
 /// The completed runs of these targets in blocks that they have not completed.

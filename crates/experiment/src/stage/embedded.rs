@@ -137,7 +137,9 @@ impl Embedded {
     /// Loads the data, and takes a snapshot of it if runs are restored to one.
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
-        let settings = self.settings_of(case, site, Adding::Everything)?;
+        let mut making = case.clone();
+        making.server.settings = setting::of_its_data(case).clone();
+        let settings = self.settings_of(&making, site, Adding::Everything)?;
         // What is written here stays in memory, and without a snapshot the run finds it there.
         let binding = os::placement_of(case).context("os.numa")?;
         self.loaded_on = binding.as_ref().map(Binding::words);

@@ -85,6 +85,9 @@ pub struct Case {
     /// Series that something else measures, which are taken into each run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<Import>,
+    /// The settings that the data is made under, if they are not those of the server: a change of one thing keeps its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_settings: Option<BTreeMap<String, String>>,
 }
 
 impl Case {
@@ -112,6 +115,7 @@ impl Case {
             max_failed: None,
             conditions: Vec::new(),
             imports: Vec::new(),
+            data_settings: None,
         }
     }
 

@@ -5,7 +5,9 @@ pub(crate) mod ending;
 mod floor;
 mod gauge;
 mod measure;
+mod next;
 pub(crate) mod page;
+mod resumed;
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,12 @@ use crate::{Exit, print_exact, say};
 
 /// Runs the form of the command that `args` ask for.
 pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
+    if args.changes.allow_changes && (args.duet || !args.results.is_empty()) {
+        bail!(
+            "--allow-changes is for sides that are measured in pairs: {}; leave it out",
+            if args.duet { "both sides of a duet run at once" } else { "stored results change nothing" }
+        );
+    }
     match args.results.as_slice() {
         [] if args.duet => duet::compare(args),
         [] => measure::compare(args),
@@ -122,7 +130,9 @@ pub(crate) fn finish(comparisons: &[CaseComparison], data: &ExperimentData, args
     }
     // A comparison without a verdict may not pass.
     if args.fail_on.is_some() && comparisons.iter().any(|case| case.verdict().is_none()) {
-        say("no verdict: too few runs that count for --fail-on");
+        for case in comparisons.iter().filter(|case| case.verdict().is_none()) {
+            say(&format!("--fail-on: {}", report::comparison_verdict(case)));
+        }
         return Ok(Exit::Partial);
     }
     Ok(Exit::Done)
@@ -251,7 +261,48 @@ fn of_two<'a>(
 
 #[cfg(test)]
 mod tests {
+    use analysis::comparison::{Figure, FigureComparison, Pairing, Ratio, Sample};
+
     use super::*;
+
+    /// A comparison of so many pairs by throughput, with a verdict and the pairs that would settle it, if there is one.
+    pub(super) fn case_of(n_pairs: usize, ratio: Option<(Verdict, Option<usize>)>) -> CaseComparison {
+        let result = ratio.map(|(verdict, more_pairs)| Ratio {
+            ratio: 1.1,
+            low: 0.9,
+            high: 1.3,
+            level: 0.95,
+            verdict,
+            p: 0.1,
+            p_adjusted: 0.01,
+            detectable: None,
+            more_pairs,
+        });
+        let sample = Sample { ratios: vec![1.1; n_pairs], ..Sample::default() };
+        CaseComparison {
+            a: "A".to_string(),
+            b: "B".to_string(),
+            pairing: Pairing::Blocks,
+            n_pairs,
+            margin: MARGIN,
+            lead: Figure::Throughput,
+            more_with: "--pairs",
+            figures: vec![FigureComparison::new(
+                Figure::Throughput,
+                (None, None),
+                result,
+                sample,
+                Pairing::Blocks,
+            )],
+            carry_over: None,
+            supplement: Default::default(),
+            declared: Vec::new(),
+            defaults: Vec::new(),
+            undeclared: Vec::new(),
+            findings: Vec::new(),
+            grade: Grade::Valid,
+        }
+    }
 
     #[test]
     fn results_are_named_with_or_without_a_case() {

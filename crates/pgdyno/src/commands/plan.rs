@@ -21,6 +21,7 @@ use model::text::prose::{bytes, plural};
 use server::Listen;
 use server::alter_system::Allowed;
 use server::cluster::DATABASE;
+use server::cluster::space::Demand;
 use server::running::listen::LOAD_ROLE;
 use workload::Program;
 
@@ -210,10 +211,32 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
             size_text(needed)
         )?;
     }
+    writeln!(out, "sum     {}", sum(&outlook, peak))?;
     if let Some(why) = outlook.asks_consent(plan.runs.len()) {
         writeln!(out, "note    {why}: `pgdyno run` asks for --yes")?;
     }
     Ok(())
+}
+
+/// All of it: time with everything that takes any, disk space of all file systems and servers at the peak, memory of the largest case.
+fn sum(outlook: &Outlook, peak: Option<&Peak>) -> String {
+    let planned_s = outlook.planned_s();
+    let mut parts = vec![match outlook.repeats_s > 0.0 {
+        true => format!(
+            "about {} of time, at most {} with repeats",
+            duration(planned_s),
+            duration(planned_s + outlook.repeats_s)
+        ),
+        false => format!("about {} of time", duration(planned_s)),
+    }];
+    let here = peak.map_or(0, |peak| peak.demands.iter().map(Demand::needed_bytes).sum::<u64>());
+    if here + outlook.url_bytes > 0 {
+        parts.push(format!("{} of disk", size_text(here + outlook.url_bytes)));
+    }
+    if let Some(memory) = outlook.memory_bytes {
+        parts.push(format!("{} of memory", size_text(memory)));
+    }
+    parts.join("; ")
 }
 
 fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
@@ -441,6 +464,7 @@ mod tests {
             let text = text(&plan, None).unwrap();
             assert!(text.contains(expected), "{text}");
             assert!(text.contains("scale 10, 1 client, 1 thread, prepared"), "{text}");
+            assert!(text.contains("\nsum     about ") && text.contains(" of memory\n"), "{text}");
         };
         check(&[], None, "wal     up to 10.0 GiB");
         check(&[], Some("1GB"), "wal     up to 1.25 GiB");

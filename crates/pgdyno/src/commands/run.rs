@@ -164,11 +164,7 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
 fn accepted(path: &Path, args: &RunArgs) -> Result<(Plan, String, BTreeSet<String>)> {
     let mut sealed = store::read_sealed(path)?;
     let plan = &sealed.plan;
-    ensure!(
-        !plan.is_comparison,
-        "`{}` is a comparison, which cannot be resumed because the runs of a pair belong together in time; run pgdyno compare again",
-        path.display()
-    );
+    ensure!(!plan.is_comparison, "`{}` is a comparison; use pgdyno compare --resume {0}", path.display());
     ensure!(
         plan.origins.is_empty(),
         "`{}` was merged from {}; resume those",

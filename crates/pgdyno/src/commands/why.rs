@@ -1,5 +1,6 @@
 //! `pgdyno why`: proves what limited a case by changing one thing at a time.
 
+mod go_on;
 pub(crate) mod proofs;
 
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::summary::CaseSummary;
 use analysis::summary::limiter::Limiter;
-use analysis::summary::proof::Proof;
+use analysis::summary::proof::{PAIRS_MIN, Proof, no_verdict};
 use analysis::what_if::{self, Circumstances, Groups, WhatIf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
@@ -38,7 +39,7 @@ use crate::{Exit, print_exact, say, signals};
 /// Ramp-up of a what-if: data is in memory when it begins, and a pair has the same one.
 const RAMP_UP_S: u32 = 2;
 /// Fewest and most blocks: below four, an interval of 95 % is wider than most effects.
-const BLOCKS: (u32, u32) = (4, 12);
+const BLOCKS: (u32, u32) = (PAIRS_MIN as u32, 12);
 
 /// What-ifs that were measured.
 struct Measured {
@@ -101,7 +102,10 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     }
     let base = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
     let planned = planned(&explained.data.plan, base, &what_ifs, args);
-    let Some(measured) = conducted(planned, servers, &explained, args)? else { return Ok(Exit::Partial) };
+    let begun = go_on::find(&of.dir, summary.case.id, &planned, args.output.as_deref())?;
+    let (place, planned) = begun.map_or((None, planned), |(place, plan)| (Some(place), plan));
+    let wanted = Wanted { plan: planned, place, servers };
+    let Some(measured) = conducted(wanted, &explained, args)? else { return Ok(Exit::Partial) };
     let study = &measured.explained.study;
     let data = &measured.explained.data;
     let judged = what_ifs.iter().zip(2..).map(|(what_if, id)| what_if::judge(data, study, (1, id), what_if));
@@ -235,7 +239,15 @@ fn planned(measured: &Plan, base: &Case, what_ifs: &[WhatIf], args: &WhyArgs) ->
     let now = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
     let of = |n_blocks| what_ifs::plan(measured, base, &changed, Extent { n_blocks, window }, now);
     let (time_s, least) = (args.time.ms as f64 / 1000.0, preview::outlook(&of(BLOCKS.0)));
-    let least_s = least.runs_s + least.profiles_s;
+    let loading_s = more_data_s(&of(1));
+    let around_s = least.profiles_s + loading_s;
+    let least_s = least.runs_s + around_s;
+    if loading_s > 0.0 {
+        say(&format!(
+            "note: a what-if needs data of its own, which takes about {} to load; it is part of the time",
+            preview::duration(loading_s)
+        ));
+    }
     if least_s > time_s {
         say(&format!(
             "note: {} pairs of each what-if, the fewest, take about {}, longer than `why --time {}`; measuring them all the same",
@@ -244,7 +256,15 @@ fn planned(measured: &Plan, base: &Case, what_ifs: &[WhatIf], args: &WhyArgs) ->
             args.time
         ));
     }
-    of(n_blocks(time_s - least.profiles_s, least.runs_s))
+    of(n_blocks(time_s - around_s, least.runs_s))
+}
+
+/// Seconds for loading what the unchanged case does not have: data of another scale.
+fn more_data_s(plan: &Plan) -> f64 {
+    let mut unchanged = plan.clone();
+    unchanged.cases.truncate(1);
+    unchanged.runs.retain(|run| run.case == unchanged.cases[0].id);
+    (preview::outlook(plan).loading_s - preview::outlook(&unchanged).loading_s).max(0.0)
 }
 
 /// How many blocks fit into `time_s`, within [`BLOCKS`], if the fewest take `least_s`.
@@ -252,14 +272,26 @@ fn n_blocks(time_s: f64, least_s: f64) -> u32 {
     ((time_s / least_s * f64::from(BLOCKS.0)) as u32).clamp(BLOCKS.0, BLOCKS.1)
 }
 
+/// What-ifs to measure.
+struct Wanted {
+    plan: Plan,
+    /// The directory in which they were begun and stopped.
+    place: Option<PathBuf>,
+    servers: Vec<Conninfo>,
+}
+
 /// Conducts the plan; `None` if it was stopped before the first run.
-fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
+fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
+    let Wanted { plan, place, servers } = wanted;
     let consent =
         Consent { yes: args.yes, replace: false, replace_databases: &[], allowed: args.changes.allowed() };
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
-    let mut job = Job::begin(plan, &of.data.experiment_toml, servers, args.output.as_deref())?;
+    let mut job = match place {
+        Some(place) => go_on::take_up(&place, plan, servers)?,
+        None => Job::begin(plan, &of.data.experiment_toml, servers, args.output.as_deref())?,
+    };
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     let terms = Terms {
         replace: false,
@@ -294,16 +326,17 @@ fn show(proofs: &Proofs, limiter: Option<&Limiter>, args: &WhyArgs) -> Result<()
     if args.json {
         let mut all = serde_json::to_value(proofs)?;
         all["limiter"] = serde_json::to_value(limiter)?;
+        // Too few pairs have no confidence.
+        if let (Some(words), Some(limiter)) = (no_verdict(&proofs.proofs), all["limiter"].as_object_mut()) {
+            limiter.remove("confidence");
+            limiter.insert("no_verdict".to_string(), words.into());
+        }
         return print_exact(&format!("{}\n", serde_json::to_string_pretty(&all)?));
     }
     let sentence = |proof: &Proof| format!("{} ({})\n", proof.in_full(), plural(proof.n_pairs, "pair"));
     let mut text: String = proofs.proofs.iter().map(sentence).collect();
     if let Some(limiter) = limiter {
-        text.push_str(&format!(
-            "limiter: {} ({} confidence)\n",
-            limiter.name.as_str(),
-            limiter.confidence.as_str()
-        ));
+        text.push_str(&format!("limiter: {}\n", ::report::limiter_standing(limiter)));
     }
     text.push_str(&format!("measured in {}\n", proofs.measured_in));
     print_exact(&text)

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod ceilings;
 pub(crate) mod changes;
+pub(crate) mod compare;
 pub(crate) mod data;
 pub(crate) mod doctor;
 mod kept;
@@ -19,13 +20,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
-use model::text::share::Share;
 
-use self::numbers::{clients, pairs, repeats};
+use self::numbers::{clients, repeats};
 use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, DriveArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::changes::ChangeArgs;
+pub(crate) use crate::front::cli::compare::{CompareArgs, FailOn, share};
 use crate::front::cli::data::{CheckArgs, InitArgs};
 use crate::front::cli::doctor::DoctorArgs;
 pub(crate) use crate::front::cli::kept::{CleanArgs, ServerCommand};
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     /// Merge results of one experiment that were measured in several places into one study with one report.
     Merge(MergeArgs),
     /// Compare two measured cases, or measure two now in pairs: ratio, interval, verdict.
+    #[command(disable_version_flag = true)]
     Compare(Box<CompareArgs>),
     /// Prove what limited a case: short what-ifs, each of which changes one thing, in randomized blocks.
     Why(WhyArgs),
@@ -394,159 +396,9 @@ pub(crate) struct PlanArgs {
     pub(crate) json: bool,
 }
 
-/// Options of `compare`.
-#[derive(Debug, Args)]
-#[command(after_help = COMPARE_HELP)]
-pub(crate) struct CompareArgs {
-    /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any, measure now.
-    #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
-    pub(crate) results: Vec<String>,
-    /// Take these results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
-    // clap ignores `requires` if the required argument conflicts with another one that is given.
-    #[arg(long, value_name = "TARGET", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
-    pub(crate) store: Option<String>,
-    #[command(flatten)]
-    pub(crate) labels: Labels,
-    /// Serve the running comparison to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "results")]
-    pub(crate) metrics: Option<SocketAddr>,
-    /// Show no progress.
-    #[arg(short, long, conflicts_with = "results")]
-    pub(crate) quiet: bool,
-    #[command(flatten)]
-    pub(crate) live: LiveArgs,
-    /// What A changes in the experiment: server.version=15, server.settings.work_mem=64MB, server.url=… Repeatable.
-    #[arg(long = "a", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
-    pub(crate) a: Vec<String>,
-    /// What B changes in the experiment. Repeatable.
-    #[arg(long = "b", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
-    pub(crate) b: Vec<String>,
-    /// Measure A against itself, to learn the smallest difference this host can show; it is kept for later comparisons.
-    #[arg(long, conflicts_with = "results")]
-    pub(crate) aa: bool,
-    /// Run both servers at once, their loads taking turns in short slices: cancels disturbances longer than a slice.
-    #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
-    pub(crate) duet: bool,
-    /// Rounds of a duet; both servers are restarted for each. From 6 on, rounds are the unit of the statistics.
-    #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: u32,
-    /// Length of a duet's slices, milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 500, requires = "duet")]
-    pub(crate) slice: u32,
-    /// Beginning of each slice that does not count, milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 50, requires = "duet")]
-    pub(crate) guard: u32,
-    /// The experiment that both sides change: a file, or a built-in one [default: quick].
-    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "results")]
-    pub(crate) experiment: Option<String>,
-    /// Execute what the file of results brings with it that this pgdyno did not make, as for `run`.
-    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
-    pub(crate) allow_commands: Option<Allowed>,
-    /// Number of clients.
-    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results")]
-    pub(crate) clients: Option<u32>,
-    /// Scale units of data.
-    #[arg(short, long, value_name = "N", conflicts_with = "results")]
-    pub(crate) scale: Option<String>,
-    /// Schema to load the tables into [default: the first existing one of the search path].
-    #[arg(long, value_name = "NAME", conflicts_with = "results")]
-    pub(crate) schema: Option<String>,
-    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
-    #[arg(short, long, value_name = "NAME", conflicts_with = "results")]
-    pub(crate) workload: Option<String>,
-    /// A pgbench script of your own and its weight. Repeatable.
-    #[arg(short = 'f', long = "script", value_name = "FILE[@WEIGHT]", conflicts_with = "results")]
-    pub(crate) scripts: Vec<String>,
-    /// Driver threads.
-    #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results")]
-    pub(crate) threads: Option<u32>,
-    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
-    /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
-    #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
-    pub(crate) drivers: Vec<DriverSection>,
-    /// Put a copy of this program on the machines of drivers and of observed servers where it is missing or another build.
-    #[arg(long, conflicts_with = "results")]
-    pub(crate) upload: bool,
-    /// Length of the measurement window, per run, or per round of a duet.
-    #[arg(long, value_name = "TIME", conflicts_with = "results")]
-    pub(crate) measure: Option<String>,
-    /// Load before the measurement window, which does not count.
-    #[arg(long, value_name = "TIME", conflicts_with = "results")]
-    pub(crate) ramp_up: Option<String>,
-    /// Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf.
-    #[arg(long, conflicts_with = "results")]
-    pub(crate) perf: bool,
-    /// Any key of the experiment file, for both sides. Repeatable.
-    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
-    pub(crate) set: Vec<String>,
-    /// Exactly this many pairs, 6 to 500, whatever they show [default: as many as --precision needs within --time].
-    #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results")]
-    pub(crate) pairs: Option<u32>,
-    /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
-    pub(crate) precision: f64,
-    /// Stop after this time at the latest.
-    #[arg(long, value_name = "TIME", default_value = "10min")]
-    pub(crate) time: model::text::units::Span,
-    /// The largest difference that does not matter.
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
-    pub(crate) margin: f64,
-    /// Exit with 4 if B is slower, or if it differs either way.
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) fail_on: Option<FailOn>,
-    /// Compare even if A and B differ in more than was asked for.
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// Directory of the results, new or empty [default: results/DATE-compare-XXXX].
-    #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
-    pub(crate) output: Option<PathBuf>,
-    /// Where to write the page of a comparison of stored results: a directory (report.html and report.md), or a file
-    /// that ends in .html or .md. A comparison measured now has its page with its results.
-    // clap ignores `requires` if the required argument conflicts with another one that is given.
-    #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
-    pub(crate) report: Option<PathBuf>,
-    /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
-    #[arg(long, conflicts_with = "results")]
-    pub(crate) replace: bool,
-    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it.
-    /// Repeatable.
-    #[arg(long = "replace-database", value_name = "NAME", conflicts_with = "results")]
-    pub(crate) replace_databases: Vec<String>,
-    /// Ask nothing.
-    #[arg(short, long, conflicts_with = "results")]
-    pub(crate) yes: bool,
-    /// Print as JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 fn exit_codes() -> String {
     let lines = crate::EXITS.map(|(exit, meaning)| format!("\n  {}  {meaning}", exit as u8));
     format!("Exit codes:{}", lines.concat())
-}
-
-const COMPARE_HELP: &str = "\
-Examples:
-  pgdyno compare results/monday results/tuesday --report monday-tuesday.html
-  pgdyno compare results/versions:1 results/versions:3
-  pgdyno compare --a server.version=15 --b server.version=18 --time 20min
-  pgdyno compare --b server.settings.wal_compression=on --fail-on slower
-  pgdyno compare --aa
-  pgdyno compare --duet --b server.settings.synchronous_commit=off --rounds 12";
-
-/// When a comparison fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum FailOn {
-    Slower,
-    Different,
-}
-
-/// A share below 100 %: `2%`, `0.5 %` or `0.02`.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<Share>()?.value() {
-        share if share < 1.0 => Ok(share),
-        _ => Err(format!("`{text}` is not below 100 % (example: 2%)")),
-    }
 }
 
 /// Options of `null`.
@@ -579,6 +431,36 @@ mod tests {
     use clap::error::ErrorKind;
 
     use super::*;
+
+    #[test]
+    fn options_of_run_that_concern_both_sides_are_options_of_compare() {
+        // Those that make several cases, ask for another form of report, or go on with an experiment.
+        const OF_RUN_ALONE: [&str; 12] = [
+            "resume",
+            "target",
+            "repeats",
+            "fit",
+            "spot-notice",
+            "why",
+            "strict",
+            "list",
+            "verbose",
+            "csv",
+            "markdown",
+            "version",
+        ];
+        let command = <Cli as clap::CommandFactory>::command();
+        let options = |name: &str| -> Vec<String> {
+            let command = command.find_subcommand(name).expect("it is a command");
+            command.get_arguments().filter_map(|one| one.get_long()).map(str::to_string).collect()
+        };
+        let of_compare = options("compare");
+        let missing: Vec<String> = options("run")
+            .into_iter()
+            .filter(|option| !of_compare.contains(option) && !OF_RUN_ALONE.contains(&option.as_str()))
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 
     #[test]
     fn a_resumed_experiment_refuses_what_it_would_ignore() {

@@ -33,16 +33,8 @@ const ONLY_OF_PGBENCH: &[&str] =
 /// pgbench counts transactions that are later than a limit; pgdyno reports percentiles, or searches with them.
 const LATENCY_LIMIT: [&str; 2] = ["-L", "--latency-limit"];
 
-/// Options of `run` that `compare` writes as keys, because A and B may differ in them.
-const AS_KEYS: &[(&str, &str)] = &[
-    ("--bin-dir", "--set server.bin_dir=DIR"),
-    ("--server", "--set server.url=URL"),
-    ("--host", "--set 'server.host={via=[\"ssh\",\"db1\"]}'"),
-    ("--agents", "--set 'agents={nats=\"tls://nats1:4222\"}'"),
-    ("--version", "--a server.version=15 --b server.version=18"),
-    ("--pace", "--set workload.pace=500/s"),
-    ("--repeats", "--pairs 10"),
-];
+/// Options of `run` that `compare` has under another name.
+const AS_OTHERS: &[(&str, &str)] = &[("--repeats", "--pairs 10")];
 
 /// Commands that people type and pgdyno has as options of others.
 const BY_OPTION: &[(&[&str], &str)] = &[
@@ -74,7 +66,7 @@ fn text(error: clap::Error) -> String {
 
 fn with_tips(error: clap::Error) -> clap::Error {
     let mut error = with_command(error);
-    match as_key(&error) {
+    match under_another_name(&error) {
         Some(lead) => {
             error.remove(ContextKind::SuggestedArg);
             tip(&mut error, &[lead]);
@@ -85,11 +77,11 @@ fn with_tips(error: clap::Error) -> clap::Error {
 }
 
 /// How `compare` writes an option that only other commands have.
-fn as_key(error: &clap::Error) -> Option<String> {
+fn under_another_name(error: &clap::Error) -> Option<String> {
     let usage = error.get(ContextKind::Usage)?.to_string();
     let ContextValue::String(typed) = error.get(ContextKind::InvalidArg)? else { return None };
     let option = typed.split([' ', '=']).next()?;
-    let (_, ours) = AS_KEYS.iter().find(|(theirs, _)| *theirs == option)?;
+    let (_, ours) = AS_OTHERS.iter().find(|(theirs, _)| *theirs == option)?;
     let is_unknown = error.kind() == ErrorKind::UnknownArgument && usage.contains("pgdyno compare");
     is_unknown.then(|| format!("compare writes `{option}` as `{ours}`"))
 }
@@ -200,8 +192,7 @@ mod tests {
         check("run -L 10", &["searches for the highest rate", "pgdyno pgbench takes all options"]);
         check("run --report-per-command", &["is an option of pgbench only"]);
         check("compare -j 4", &["`--threads 4` here"]);
-        check("compare --aa --bin-dir /x", &["`--set server.bin_dir=DIR"]);
-        check("compare --aa --server postgres://h/d", &["`--set server.url=URL"]);
+        check("compare --aa --repeats 5", &["`--pairs 10`"]);
         check("resume results/x", &["`pgdyno run --resume DIR`"]);
         check("run --measur 30s", &["'--measure'"]);
         check("run --foo", &["unexpected argument '--foo'"]);

@@ -21,7 +21,19 @@ fn two_settings_of_our_own_server_are_measured_in_pairs() {
     assert!(ended.stdout.contains("B: jit off\n\nprovisional: B is "), "{}", ended.stdout);
     assert!(ended.stdout.contains("Too few pairs for a verdict [too-few-pairs]"), "{}", ended.stdout);
     let gate = place.run(&["compare", "out", "--fail-on", "slower"]).expect(2);
-    assert!(gate.stderr.contains("no verdict"), "{}", gate.stderr);
+    assert!(
+        gate.stderr.contains("--fail-on: provisional: B is ") && gate.stderr.contains(" in 1 of 1 pair; "),
+        "{}",
+        gate.stderr
+    );
+    let stored: Value = json(&place.run(&["compare", "out", "--json"]).expect(0).stdout);
+    let ratio = stored.pointer("/comparisons/0/figures/0/provisional/ratio").and_then(Value::as_f64);
+    assert!(ratio.is_some_and(|ratio| ratio > 0.0), "{stored}");
+    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    let markdown = std::fs::read_to_string(place.path("out/report.md")).unwrap();
+    for text in [page, markdown] {
+        assert!(text.contains("Provisional: B is ") && text.contains(" in 1 of 1 pair; "), "{text}");
+    }
     assert!(ended.stdout.contains("declared: setting jit: not set and off"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("undeclared"), "{}", ended.stdout);
     let data = place.results("out");
@@ -32,6 +44,41 @@ fn two_settings_of_our_own_server_are_measured_in_pairs() {
         let jit = run.server.as_ref().and_then(|server| server.setting("jit"));
         assert_eq!(jit, Some(if run.spec.case == 1 { "on" } else { "off" }));
     }
+    // It goes on in the same directory, as it says.
+    let next =
+        "no verdict: 5 pairs are missing; to go on in the same directory: pgdyno compare --resume out (";
+    assert!(ended.stderr.contains(next), "{}", ended.stderr);
+    let more = place.run(&["compare", "--resume", "out", "--time", "1s"]).expect(0);
+    assert!(more.stderr.contains("going on in out: 1 of 6 pairs are done"), "{}", more.stderr);
+    assert!(more.stderr.contains("no verdict: 4 pairs are missing; "), "{}", more.stderr);
+    assert!(
+        more.stdout.contains(" in 2 pairs; ") || more.stdout.contains(" in 2 of 2 pairs ("),
+        "{}",
+        more.stdout
+    );
+    let blocks: Vec<u32> = place.results("out").runs.iter().map(|run| run.record.spec.block).collect();
+    assert_eq!(blocks, [1, 1, 2, 2]);
+    let refused = place.run(&["compare", "--resume", "out", "--b", "server.settings.jit=off"]);
+    refused.expect(1);
+    place.expect_clean();
+}
+
+#[test]
+fn settings_of_a_server_by_url_are_compared_with_consent() {
+    let (place, pg) = (Place::new(), Pg::start());
+    let server = pg.admin_target(&pg.database());
+    let sides =
+        "compare --b server.settings.work_mem=8MB -w tpcb-select -s 1 --time 1s --yes -q -o out --server";
+    let args: Vec<&str> = sides.split(' ').chain([server.as_str()]).chain(SHORT).collect();
+    let refused = place.run(&args).expect(1);
+    assert!(refused.stderr.contains("--allow-changes"), "{}", refused.stderr);
+    let args: Vec<&str> = args.into_iter().chain(["--allow-changes"]).collect();
+    place.run(&args).expect(0);
+    for run in place.results("out").runs {
+        let had = run.record.server.as_ref().and_then(|server| server.setting("work_mem"));
+        assert_eq!(had, Some(if run.record.spec.case == 1 { "4MB" } else { "8MB" }));
+    }
+    assert_eq!(pg.ask("postgres", "show work_mem"), "4MB");
     place.expect_clean();
 }
 

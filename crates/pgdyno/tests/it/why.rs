@@ -165,3 +165,38 @@ fn run_with_calibrate_measures_what_is_not_known_once_and_records_it() {
     assert_eq!(json(&kept)[2]["calibration"]["part_ms"], 5000, "{}", kept.stdout);
     place.expect_clean();
 }
+
+#[test]
+fn what_ifs_that_were_stopped_have_no_confidence_and_go_on_with_the_same_command() {
+    let (server, place) = (slow_to_commit(), Place::new());
+    let target = server.admin_target(&server.database_of("postgres"));
+    let measure = ["run", "--server", &target, "-w", "tpcb-simple", "-o", "out", "--json"];
+    run(&place, &measure, LOAD).expect(0);
+    let words = "why out -o lifted --time 1s --measure 2s --yes -q".split(' ').collect::<Vec<&str>>();
+    let running = place.start(place.command(&words));
+    let n_done = || {
+        let records = store::read_records(&place.path("lifted")).unwrap_or_default();
+        records.iter().filter(|one| one.state == model::experiment::plan::RunState::Completed).count()
+    };
+    // Two blocks of the unchanged case and of one or two changes.
+    wait_until("two blocks are measured, or none is", || n_done() >= 6 || !running.is_alive());
+    running.signal(Signal::SIGINT);
+    let ended = running.wait();
+    if is_disturbed(&ended) {
+        return;
+    }
+    let ended = ended.expect(2);
+    let said = ended.stdout.contains(" pairs give no verdict; run the same command again to go on)");
+    assert!(said && !ended.stdout.contains("confidence"), "{ended:?}");
+    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(page.contains(" pairs give no verdict; run the same command again to go on</span>"), "{page}");
+
+    let ended = place.run(&words).expect(0);
+    assert!(ended.stderr.contains("going on in lifted: "), "{}", ended.stderr);
+    assert!(
+        ended.stdout.contains(" (4 pairs)\n") && ended.stdout.contains(" confidence)"),
+        "{}",
+        ended.stdout
+    );
+    place.expect_clean();
+}

@@ -100,7 +100,14 @@ mod tests {
     fn case(result: Option<Ratio>, ours: [f64; 3]) -> CaseComparison {
         let sample = Sample { a: vec![990.0, 1000.0, 1020.0], b: ours.to_vec(), ..Sample::default() };
         let (a_median, b_median) = (Some(1000.0), Some(ours[1]));
-        let figure = FigureComparison { figure: Figure::Throughput, a_median, b_median, result, sample };
+        let figure = FigureComparison {
+            figure: Figure::Throughput,
+            a_median,
+            b_median,
+            result,
+            provisional: None,
+            sample,
+        };
         let case = compared("8 clients", "8 clients", figure);
         CaseComparison { pairing: Pairing::None, n_pairs: 3, ..case }
     }

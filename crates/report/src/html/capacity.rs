@@ -1,6 +1,6 @@
 //! The section on the search for the highest rate: the rate of each case, and the probes of each run.
 
-use analysis::summary::capacity::{Capacity, ProbeSummary, ProbeVerdict};
+use analysis::summary::capacity::{Capacity, ProbeSummary};
 use analysis::summary::{CaseSummary, RunSummary, Study};
 use serde::Serialize;
 
@@ -119,7 +119,8 @@ fn of_run(run: &RunSummary, capacity: &Capacity) -> String {
         capacity.target
     );
     if capacity.probes.iter().all(|probe| probe.latency_ns.is_none()) {
-        return format!("<p class=\"quiet\">{}: {}.</p>\n", text(&title), text(&found));
+        let table = if rows.is_empty() { String::new() } else { table("plain", &heads, &rows) };
+        return format!("<p class=\"quiet\">{}: {}.</p>{table}\n", text(&title), text(&found));
     }
     let id = format!("probes-{}", run.run);
     Figure { id: &id, title: &title, note: &note, height: "mid", table: &table("plain", &heads, &rows) }
@@ -132,11 +133,7 @@ fn probe_row(probe: &ProbeSummary) -> Vec<String> {
         (Some(low), Some(high)) => format!("{} to {}", format::ms(low as f64), ms(Some(high))),
         _ => "-".to_string(),
     };
-    let verdict = match probe.verdict {
-        ProbeVerdict::Misses if probe.piles_up => "misses: transactions pile up".to_string(),
-        verdict => verdict.as_str().to_string(),
-    };
-    let last = if probe.confirms { format!("{verdict} (confirms)") } else { verdict };
+    let last = capacity::verdict(probe);
     [
         format!("{:.0} to {:.0}", probe.from_s, probe.to_s),
         format!("{}/s", format::tps(probe.rate_per_s)),

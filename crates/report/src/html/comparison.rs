@@ -66,7 +66,10 @@ fn sides(input: &ComparisonInput, case: &CaseComparison) -> String {
 fn tiles(input: &ComparisonInput, case: &CaseComparison) -> String {
     let ratio = case.leading();
     let bare = |text: String| text.replace(" %", "");
-    let what = format!("B against A, {}", case.lead.as_str());
+    let without = if ratio.is_none() { ", no verdict" } else { "" };
+    let what = format!("B against A, {}{without}", case.lead.as_str());
+    let provisional = case.leading_figure().and_then(|figure| figure.provisional);
+    let shown = ratio.map(|ratio| ratio.ratio).or(provisional.map(|found| found.ratio));
     let n = case.n_pairs.to_string();
     let (n, pairs) = match (case.pairing, comparison::n_runs(case)) {
         (Pairing::Blocks, _) => (n, "pairs of runs"),
@@ -77,7 +80,7 @@ fn tiles(input: &ComparisonInput, case: &CaseComparison) -> String {
         (Pairing::RoundsApart, [a, b]) => (format!("{a} and {b}"), "rounds of A and of B, not paired"),
     };
     let tiles = [
-        (ratio.map(|ratio| bare(comparison::signed(ratio.ratio - 1.0))), "%", what.as_str()),
+        (shown.map(|ratio| bare(comparison::signed(ratio - 1.0))), "%", what.as_str()),
         (ratio.map(|ratio| bare(comparison::interval(ratio))), "%", "95 % interval"),
         (Some(n), "", pairs),
         (

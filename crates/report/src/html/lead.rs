@@ -191,7 +191,7 @@ pub(crate) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>)
 pub(super) fn findings(study: &Study) -> String {
     let groups = condense::findings(study);
     let (notes, weighty): (Vec<&FindingGroup>, Vec<&FindingGroup>) =
-        groups.iter().partition(|group| group.severity == Severity::Note);
+        groups.iter().partition(|group| group.is_aside());
     let list = |groups: &[&FindingGroup]| -> String {
         let items: String = groups.iter().map(|group| finding(group, study.runs.len())).collect();
         format!("<ul class=\"findings\">\n{items}</ul>\n")

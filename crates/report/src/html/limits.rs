@@ -11,6 +11,7 @@ use analysis::summary::{CaseSummary, Study};
 
 use super::escape::text;
 use crate::axis::Axis;
+use crate::prose::limiter::standing;
 use crate::prose::{format, headline, phrases};
 
 /// The section; empty if nothing was judged.
@@ -54,6 +55,9 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
     let whose =
         if whose.is_empty() { String::new() } else { format!("{}: ", text(&phrases::capital(whose))) };
+    let shared = limiter.shared.as_ref();
+    let first = if whose.is_empty() { "First" } else { "first" };
+    let shared = shared.map_or(String::new(), |words| format!("{first}, {}; then ", text(words)));
     let second = limiter.runner_up.as_ref().map_or(String::new(), |(name, evidence)| {
         let evidence = text(&phrases::one_line(evidence));
         format!("<p class=\"quiet\">Second: {}, {evidence}.</p>", marked(*name))
@@ -63,11 +67,11 @@ fn judgement(element: &str, whose: &str, limiter: &Limiter) -> String {
         false => interventions(&limiter.proofs),
     };
     format!(
-        "<{element} class=\"limited\">{whose}<b>{}</b>, {} <span class=\"badge note\">{} confidence</span></{element}>\n\
+        "<{element} class=\"limited\">{whose}{shared}<b>{}</b>, {} <span class=\"badge note\">{}</span></{element}>\n\
          <p>{}.</p>\n{}{second}{next}",
         marked(limiter.name),
         text(limiter.name.words()),
-        limiter.confidence.as_str(),
+        text(&standing(limiter)),
         text(&phrases::capital(&phrases::one_line(&limiter.evidence))),
         evidence(limiter),
     )
@@ -273,5 +277,10 @@ mod tests {
         let runner_up = Some((Bottleneck::WalSync, "a flush".to_string()));
         let html = judgement("p", "", &Limiter { runner_up, ..lock });
         assert!(html.contains("</i>wal-sync, a flush.</p>") && !html.contains(": <b>"), "{html}");
+        let shared = Some("64 clients share 10 branches: 44.0 of them waited for locks".to_string());
+        let html =
+            judgement("p", "", &Limiter { shared, ..limiter(Bottleneck::RowLock, Confidence::Medium) });
+        let lead = "<p class=\"limited\">First, 64 clients share 10 branches: 44.0 of them waited for locks; then <b>";
+        assert!(html.starts_with(lead), "{html}");
     }
 }

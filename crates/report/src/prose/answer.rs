@@ -1,5 +1,7 @@
 //! The answer to the question of an experiment's factor, as sentences. It ranks nothing that may be chance.
 
+mod ahead;
+
 use analysis::case::answer::{Against, Answer, Decider, Group, LevelResult, Settles, Standing};
 use analysis::summary::{CaseSummary, Study};
 
@@ -83,9 +85,12 @@ impl Words<'_> {
             self.ends(best),
             of_runs(best)
         );
+        let behind = group.behind_so_far();
+        let is_behind = |level: &LevelResult| behind.iter().any(|one| one.case == level.case);
         let others: Vec<&LevelResult> =
-            plateau.iter().copied().filter(|level| level.case != best.case).collect();
+            plateau.iter().copied().filter(|level| level.case != best.case && !is_behind(level)).collect();
         let rest = match others.as_slice() {
+            [] if !behind.is_empty() => format!("it {}", self.so_far(&behind)),
             [] if self.answer.by != Decider::P99 && is_most(group) => {
                 "it is the most that were measured, and more may be faster".to_string()
             }
@@ -102,7 +107,13 @@ impl Words<'_> {
             }
             others => {
                 let names: Vec<String> = others.iter().map(|level| level.level.clone()).collect();
-                format!("{} cannot be distinguished from it here{}", self.list(&names), self.missing(group))
+                let cannot = self.list(&names);
+                let missing = self.missing(group);
+                let also = match behind.is_empty() {
+                    true => String::new(),
+                    false => format!("; it {}", self.so_far(&behind)),
+                };
+                format!("{cannot} cannot be distinguished from it here{missing}{also}")
             }
         };
         format!("{found}; {rest}")
@@ -115,7 +126,16 @@ impl Words<'_> {
         let Some(against) = other.against_best else { return self.open(group) };
         let names: Vec<String> = group.levels.iter().map(|level| level.level.clone()).collect();
         match against.standing {
-            Standing::Open => self.open(group),
+            Standing::Open => match group.behind_so_far().as_slice() {
+                [] => self.open(group),
+                behind => format!(
+                    "{} {}{}{}",
+                    self.list(std::slice::from_ref(&best.level)),
+                    ahead::clause(self.answer.by, behind, |level| self.bare(level)),
+                    self.medians(&against, best, other),
+                    ahead::no_verdict(self.study, behind)
+                ),
+            },
             Standing::Same => format!(
                 "{} differ by less than 2 % ({}, {})",
                 self.list(&names),
@@ -161,26 +181,77 @@ impl Words<'_> {
         }
         let worse: Vec<&LevelResult> =
             group.levels.iter().filter(|level| plateau.iter().all(|one| one.case != level.case)).collect();
+        let behind = group.behind_so_far();
+        let plateau: Vec<&LevelResult> =
+            plateau.into_iter().filter(|level| behind.iter().all(|one| one.case != level.case)).collect();
+        let also = match (behind.is_empty(), plateau.as_slice()) {
+            (true, _) => String::new(),
+            (false, [_]) => return format!("{}; {}", self.leads(group, &behind), self.lower(&worse, group)),
+            (false, _) => {
+                format!("; {} {}", self.list(std::slice::from_ref(&best.level)), self.so_far(&behind))
+            }
+        };
         format!(
-            "{} are {} and cannot be distinguished here{}; {} {}{}",
+            "{} are {} and cannot be distinguished here{}; {}{also}",
             self.list(&names(&plateau)),
             self.superlative(),
             self.missing(group),
-            self.list(&names(&worse)),
-            match (worse.len(), self.answer.by) {
-                (1, Decider::P99) => "is slower",
-                (_, Decider::P99) => "are slower",
-                (1, _) => "is lower",
-                _ => "are lower",
-            },
-            self.by_blocks(group)
+            self.lower(&worse, group)
         )
+    }
+
+    /// `PostgreSQL 13 and 14 are lower`.
+    fn lower(&self, worse: &[&LevelResult], group: &Group) -> String {
+        let names: Vec<String> = worse.iter().map(|level| level.level.clone()).collect();
+        let are = match (worse.len(), self.answer.by) {
+            (1, Decider::P99) => "is slower",
+            (_, Decider::P99) => "are slower",
+            (1, _) => "is lower",
+            _ => "are lower",
+        };
+        format!("{} {are}{}", self.list(&names), self.by_blocks(group))
+    }
+
+    /// The best of levels that are all behind it so far, or lower.
+    fn leads(&self, group: &Group, behind: &[&LevelResult]) -> String {
+        let best = group.best();
+        let list = ahead::list(self.answer.by, behind, |level| self.bare(level));
+        let n_blocks = behind.iter().filter_map(|level| level.against_best).map(|one| one.n_blocks).min();
+        let n_blocks = n_blocks.unwrap_or_default();
+        format!(
+            "{} is {} in {n_blocks} of {n_blocks} blocks: {}, {}{}",
+            self.list(std::slice::from_ref(&best.level)),
+            self.superlative(),
+            self.value(best.median),
+            list.trim_start_matches("is "),
+            ahead::no_verdict(self.study, behind)
+        )
+    }
+
+    /// `is 5.0 times as fast as 13 in 2 of 2 blocks; two runs each give no verdict …`.
+    fn so_far(&self, behind: &[&LevelResult]) -> String {
+        let is_of_clients = self.answer.factor == CLIENTS;
+        let name = |level: &str| match is_of_clients {
+            true => self.list(&[level.to_string()]),
+            false => self.bare(level),
+        };
+        format!("{}{}", ahead::clause(self.answer.by, behind, name), ahead::no_verdict(self.study, behind))
     }
 
     /// Levels none of which stands out.
     fn open(&self, group: &Group) -> String {
-        let names: Vec<String> = group.levels.iter().map(|level| level.level.clone()).collect();
-        format!("{} cannot be distinguished here{}", self.list(&names), self.missing(group))
+        let behind = group.behind_so_far();
+        let is_open = |level: &&LevelResult| behind.iter().all(|one| one.case != level.case);
+        let names: Vec<String> =
+            group.levels.iter().filter(is_open).map(|level| level.level.clone()).collect();
+        let best = &group.best().level;
+        let also = match (behind.is_empty(), names.len()) {
+            (true, _) => String::new(),
+            (false, 1) => return self.leads(group, &behind),
+            (false, _) => format!("; {} {}", self.list(std::slice::from_ref(best)), self.so_far(&behind)),
+        };
+        let average = ahead::on_average(self.answer.by, group, &self.bare(best));
+        format!("{} cannot be distinguished here{average}{}{also}", self.list(&names), self.missing(group))
     }
 
     /// How much runs vary, and how many more blocks would help: of the levels that may be as good as the best one.
@@ -306,6 +377,9 @@ impl Words<'_> {
         let plateau: Vec<String> = group.plateau().iter().map(|level| level.level.clone()).collect();
         match plateau.as_slice() {
             [best] => format!("{} {}", self.bare(best), self.superlative()),
+            all if all.len() == 1 + group.behind_so_far().len() => {
+                format!("{} {} so far", self.bare(&group.best().level), self.superlative())
+            }
             all if all.len() == group.levels.len() => "not distinguished".to_string(),
             several => format!("{} {}, not distinguished", joined(several), self.superlative()),
         }

@@ -1,9 +1,14 @@
 //! The result of a search for the highest rate, as text.
 
-use analysis::summary::capacity::{CaseCapacity, Outcome};
+pub(crate) mod offered;
+
+use analysis::summary::capacity::{CaseCapacity, Outcome, ProbeSummary, ProbeVerdict};
 use analysis::summary::{CaseSummary, RunSummary, Study};
 
 use crate::prose::{format, phrases};
+
+/// Tables of rates that a terminal shows; the page has all.
+const TABLES_MAX: usize = 3;
 
 /// `highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs)`; `None` for a case without such a rate.
 pub(crate) fn words(case: &CaseSummary) -> Option<String> {
@@ -42,6 +47,48 @@ pub(crate) fn below_table(study: &Study) -> Vec<String> {
     if study.cases.len() > 1 { lines(study) } else { Vec::new() }
 }
 
+/// The rates that searches tried, a table for each run of the first ones: rate, what was achieved, the percentile, and the verdict.
+pub(crate) fn tried(study: &Study) -> Vec<String> {
+    let searched = || {
+        let of_run = |run: &RunSummary| run.capacity.is_some() && run.replaced_by.is_none();
+        study.runs.iter().filter(move |run| of_run(run))
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for run in searched().take(TABLES_MAX) {
+        lines.extend(table(run));
+    }
+    if let n @ 1.. = searched().count().saturating_sub(TABLES_MAX) {
+        lines.push(format!("the page has the rates that {} tried", phrases::plural(n, "more run")));
+    }
+    lines
+}
+
+fn table(run: &RunSummary) -> Vec<String> {
+    let Some(capacity) = &run.capacity else { return Vec::new() };
+    let percentile = format!("p{}", capacity.target.percentile);
+    let row = |cells: [&str; 4]| format!("{:>12}{:>12}{:>12}  {}", cells[0], cells[1], cells[2], cells[3]);
+    let mut lines = vec![
+        String::new(),
+        format!("rates that run {} tried for {}", run.run, capacity.target),
+        row(["offered", "achieved", &percentile, "verdict"]),
+    ];
+    for probe in &capacity.probes {
+        let per_s = |rate: f64| format!("{}/s", format::tps(rate));
+        let latency = probe.latency_ns.map_or("-".to_string(), |ns| format!("{} ms", format::ms(ns as f64)));
+        lines.push(row([&per_s(probe.rate_per_s), &per_s(probe.achieved_per_s), &latency, &verdict(probe)]));
+    }
+    lines
+}
+
+/// `misses: transactions pile up`, `holds (confirms)`.
+pub(crate) fn verdict(probe: &ProbeSummary) -> String {
+    let verdict = match probe.verdict {
+        ProbeVerdict::Misses if probe.piles_up => "misses: transactions pile up",
+        verdict => verdict.as_str(),
+    };
+    if probe.confirms { format!("{verdict} (confirms)") } else { verdict.to_string() }
+}
+
 /// `in 1 of 2 runs no rate met p99 <= 10ms; the other found 1,208/s`.
 fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
     let runs = || study.runs.iter().filter(|run| run.case == case.case.id && run.replaced_by.is_none());
@@ -64,4 +111,36 @@ fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
 
 fn is_unreachable(run: &RunSummary) -> bool {
     run.capacity.as_ref().is_some_and(|capacity| capacity.outcome == Outcome::Unreachable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_that_piles_up_says_so_and_the_last_one_confirms() {
+        let probe = |verdict, piles_up, confirms| ProbeSummary {
+            from_s: 1.0,
+            to_s: 3.0,
+            rate_per_s: 2400.0,
+            achieved_per_s: 2390.0,
+            late: 0.0,
+            latency_ns: Some(8_100_000),
+            latency_low_ns: None,
+            latency_high_ns: None,
+            verdict,
+            piles_up,
+            confirms,
+        };
+        for (verdict, piles_up, confirms, expected) in [
+            (ProbeVerdict::Misses, true, false, "misses: transactions pile up"),
+            (ProbeVerdict::Misses, false, false, "misses"),
+            (ProbeVerdict::Holds, false, true, "holds (confirms)"),
+        ] {
+            let said = super::verdict(&probe(verdict, piles_up, confirms));
+            assert!(said.starts_with(expected.split(' ').next().unwrap()) || said == expected, "{said}");
+            assert_eq!(said.contains("confirms"), confirms, "{said}");
+            assert_eq!(said.contains("pile up"), piles_up, "{said}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Merges equal findings of many runs into one, with the runs it concerns.
 
 use analysis::finding::{Finding, Severity};
+use analysis::findings::ROWS_ARE_SHARED;
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::phrases;
@@ -67,6 +68,15 @@ pub(crate) fn title(id: &str) -> String {
 }
 
 impl FindingGroup<'_> {
+    /// Whether it is only a note, which reports fold away. That clients wait for each other's rows is none: it comes before what limits.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.severity == Severity::Note && !self.is_first()
+    }
+
+    fn is_first(&self) -> bool {
+        self.id == ROWS_ARE_SHARED
+    }
+
     /// Title of its findings.
     pub(crate) fn title(&self) -> String {
         title(self.id)
@@ -162,7 +172,10 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
             b.severity.cmp(&a.severity).then(by_figure)
         });
     }
-    groups.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.found.len().cmp(&a.found.len())));
+    groups.sort_by(|a, b| {
+        let by_weight = b.severity.cmp(&a.severity).then(b.found.len().cmp(&a.found.len()));
+        b.is_first().cmp(&a.is_first()).then(by_weight)
+    });
     groups
 }
 

@@ -45,16 +45,20 @@ pub(crate) fn of(study: &Study) -> Headline {
             // The sentence goes on to the other groups.
             let of_levels = answer.groups.iter().flat_map(|group| &group.levels).map(|level| level.grade);
             let grade = of_levels.fold(of_study, Grade::max);
-            Headline { text: prose::answer::words(study, &answer), grade: Some(grade) }
+            let text = format!("{}{}", prose::answer::words(study, &answer), prose::capacity::offered::missed(study));
+            Headline { text, grade: Some(grade) }
         }
-        None => Headline { text: of_case(best), grade: Some(best.grade.max(of_study)) },
+        None => Headline { text: of_case(study, best), grade: Some(best.grade.max(of_study)) },
     }
 }
 
-fn of_case(case: &CaseSummary) -> String {
+fn of_case(study: &Study, case: &CaseSummary) -> String {
     let label = name(case);
     if let Some(capacity) = prose::capacity::words(case) {
         return format!("{label}: {capacity}");
+    }
+    if let Some(offered) = prose::capacity::offered::words(study, case) {
+        return format!("{label}: {offered}");
     }
     let tps = case.tps_median.map_or_else(|| "-".to_string(), format::tps);
     let mut spread = match case.n_runs {

@@ -1,7 +1,7 @@
 //! What limited the cases, as text.
 
 use analysis::summary::limiter::Limiter;
-use analysis::summary::proof::Proof;
+use analysis::summary::proof::{Proof, no_verdict};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::phrases;
@@ -30,10 +30,19 @@ fn words(limiter: &Limiter) -> String {
             format!("Measured: {}", phrases::one_line(&sentences.join(" ")))
         }
     };
+    let shared = limiter.shared.as_ref().map_or(String::new(), |words| format!("first, {words}; then "));
     format!(
-        "{} ({} confidence): {}.{second} {next}",
+        "{shared}{} ({}): {}.{second} {next}",
         limiter.name.as_str(),
-        limiter.confidence.as_str(),
+        standing(limiter),
         phrases::one_line(&limiter.evidence),
     )
+}
+
+/// How sure the limiter is: `medium confidence`, or that the pairs of its what-ifs are too few, where there is none.
+pub(crate) fn standing(limiter: &Limiter) -> String {
+    match no_verdict(&limiter.proofs) {
+        Some(words) => format!("{words}; run the same command again to go on"),
+        None => format!("{} confidence", limiter.confidence.as_str()),
+    }
 }

@@ -57,7 +57,11 @@ pub fn history(
 
 fn section(n: usize, history: &History) -> String {
     let on = if history.hostname.is_empty() { String::new() } else { format!(" on {}", history.hostname) };
+    let pending = history.pending.as_ref();
+    let pending =
+        pending.map(|found| format!("<p class=\"changes\">No verdict yet: {}.</p>\n", text(&found.words())));
     let changes = match history.changes.as_slice() {
+        [] if pending.is_some() => String::new(),
         [] if history.points.len() < RUNS_MIN => {
             "<p class=\"quiet\">Too few runs to tell whether the level changed.</p>\n".to_string()
         }
@@ -77,10 +81,11 @@ fn section(n: usize, history: &History) -> String {
         table: &rows(history),
     };
     format!(
-        "<section aria-labelledby=\"h{n}\">\n<h2 id=\"h{n}\">{}</h2>\n<p class=\"quiet\">{}{}</p>\n{changes}{}</section>\n",
+        "<section aria-labelledby=\"h{n}\">\n<h2 id=\"h{n}\">{}</h2>\n<p class=\"quiet\">{}{}</p>\n{changes}{}{}</section>\n",
         text(&history.label),
         plural(history.points.len(), "run"),
         text(&on),
+        pending.unwrap_or_default(),
         figure.html()
     )
 }
@@ -146,6 +151,8 @@ fn chart(history: &History) -> HistoryData {
 
 #[cfg(test)]
 mod tests {
+    use analysis::history::Pending;
+
     use super::*;
 
     #[test]
@@ -162,8 +169,13 @@ mod tests {
             hostname: String::new(),
             points: (0..n).map(point).collect(),
             changes: Vec::new(),
+            pending: None,
         };
         assert!(section(0, &of(8)).contains("No change beyond chance was found"));
         assert!(section(0, &of(7)).contains("Too few runs to tell"));
+        let pending = Some(Pending::new(point(6), [5, 5], [1000.0, 540.0], 0.008, Some(4)));
+        let html = section(0, &History { pending, ..of(10) });
+        let words = "No verdict yet: the last 5 are 46 % below the first 5; 4 more runs would decide.</p>";
+        assert!(html.contains(words) && !html.contains("No change beyond chance"), "{html}");
     }
 }

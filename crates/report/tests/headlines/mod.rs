@@ -1,9 +1,9 @@
 //! The answer in one sentence, for made-up throughputs of levels by block.
 
 use analysis::finding::{Finding, Grade, Severity};
-use analysis::summary::Study;
 use analysis::summary::capacity::{CaseCapacity, Rate};
 use analysis::summary::tpcc::TpccSummary;
+use analysis::summary::{Second, Study};
 use model::load::Pace;
 
 use crate::synthetic::{self, Shape};
@@ -90,6 +90,47 @@ fn two_versions_are_ranked_only_if_they_differ_beyond_chance() {
         &two(&[100.0, 101.0, 99.0], &[310.0, 312.0, 309.0]),
         "PostgreSQL 18 is 3.10 times as fast as 13 (95 % interval 3.06 to 3.14 times, in 3 of 3 blocks): 310 tps against 100 \
          tps; provisional: 3 more blocks for a verdict (--repeats 6) - valid",
+    );
+}
+
+#[test]
+fn a_direction_that_all_blocks_agree_on_is_stated_with_what_a_verdict_needs() {
+    let (slow, fast): (&[f64], &[f64]) = (&[120.0, 188.0], &[900.0, 628.0]);
+    let verdict = "two runs each give no verdict: it takes 4 more blocks at least (--repeats 6) - valid";
+    check(
+        &study(&["13", "18"], &[4], &[slow, fast]),
+        &format!(
+            "PostgreSQL 18 is 5.0 times as fast as 13 in 2 of 2 blocks: 764 tps against 154 tps; {verdict}"
+        ),
+    );
+    check(
+        &study(&["13", "18"], &[4], &[&[1000.0, 1010.0, 1020.0], &[1050.0, 1400.0, 1900.0]]),
+        "PostgreSQL 18 is 39.4 % faster than 13 in 3 of 3 blocks: 1,400 tps against 1,010 tps; three runs each give no verdict: it \
+         takes 3 more blocks at least (--repeats 6) - valid",
+    );
+    check(
+        &study(&["13", "15", "18"], &[4], &[slow, &[700.0, 500.0], fast]),
+        &format!(
+            "PostgreSQL 18 is fastest in 2 of 2 blocks: 764 tps, 27.1 % faster than 15 and 5.0 times as fast as 13; {verdict}"
+        ),
+    );
+    check(
+        &study(&["13", "15", "18"], &[4], &[slow, &[1000.0, 500.0], fast]),
+        &format!(
+            "PostgreSQL 15 and 18 cannot be distinguished here (runs vary by 47 %); too much for more repeats to reveal a \
+             difference of 5 %; PostgreSQL 18 is 5.0 times as fast as 13 in 2 of 2 blocks; {verdict}"
+        ),
+    );
+    check(
+        &study(&["18"], &[1, 16], &[slow, fast]),
+        &format!(
+            "Peak: 764 tps with 16 clients (median of 2 runs, CV 25 %); it is 5.0 times as fast as 1 client in 2 of 2 blocks; {verdict}"
+        ),
+    );
+    check(
+        &study(&["13", "18"], &[4], &[&[150.0, 158.0, 800.0], &[760.0, 768.0, 790.0]]),
+        "PostgreSQL 13 and 18 cannot be distinguished here: 18 is 2.9 times as fast in 2 of 3 blocks (runs vary by 101 %); too much for \
+         more repeats to reveal a difference of 5 % - valid",
     );
 }
 
@@ -224,6 +265,7 @@ fn where_the_rate_is_given_latency_is_ranked() {
     }
     for run in &mut study.runs {
         let ms = if run.case == 1 { 8.0 } else { 4.0 };
+        run.counts.committed = (1000.0 * run.measured_s) as u64;
         run.latency.as_mut().unwrap().p99_ns = (ms * 1e6 * (1.0 + 0.01 * f64::from(run.block))) as u64;
     }
     check(
@@ -231,6 +273,81 @@ fn where_the_rate_is_given_latency_is_ranked() {
         "PostgreSQL 18 has a p99 50 % lower than 13 (95 % interval -50.0 to -50.0 %, in 3 of 3 blocks): p99 4.08 ms against \
          p99 8.16 ms; provisional: 3 more blocks for a verdict (--repeats 6) - valid",
     );
+}
+
+#[test]
+fn the_verdict_on_a_rate_is_the_headline() {
+    let mut one = study(&["18"], &[8], &[&[476.0]]);
+    one.cases[0].case.workload.pace = Pace::Poisson { rate_per_s: 500.0 };
+    let mut offer = |achieved: f64, p99_ms: [u64; 3]| {
+        let run = &mut one.runs[0];
+        run.counts = Default::default();
+        run.counts.committed = (achieved * run.measured_s) as u64;
+        let second = run.seconds.iter().find(|second| second.measured).unwrap().clone();
+        run.seconds =
+            p99_ms.iter().map(|ms| Second { p99_ns: Some(ms * 1_000_000), ..second.clone() }).collect();
+        let mut latency = run.latency.unwrap();
+        latency.p99_ns = p99_ms[2] * 1_000_000;
+        one.cases[0].latency = Some(latency);
+        let (text, html) = (headline(&one), {
+            let (_, data) = synthetic::make(&Shape { window: (1, 3), ..Shape::default() });
+            report::html(&report::Input { study: &one, data: &data, commands: &[], tool_version: "0.1.0" })
+        });
+        let first = html.split("<p class=\"answer\">").nth(1).unwrap().replace('\u{a0}', " ");
+        let words = text.trim_end_matches(" - valid").trim_end_matches(" - doubtful").to_string();
+        assert!(first.starts_with(&words), "{first}");
+        let terminal = report::terminal_table(&one, 100, false);
+        assert!(terminal.contains(&words), "{terminal}");
+        words
+    };
+    assert_eq!(
+        offer(400.0, [200, 1300, 2400]),
+        "8 clients: 500/s was not sustained: 400/s; p99 2,400 ms and growing"
+    );
+    assert_eq!(offer(400.0, [2000, 2100, 2050]), "8 clients: 500/s was not sustained: 400/s; p99 2,050 ms");
+    assert_eq!(offer(500.0, [4, 9, 8]), "8 clients: 500/s was sustained; p99 8.00 ms");
+}
+
+#[test]
+fn clients_that_wait_for_each_others_rows_are_the_first_finding_and_never_folded_away() {
+    let mut one = study(&["18"], &[64], &[&[700.0, 710.0, 690.0]]);
+    let finding = |id, severity, evidence: &str| Finding {
+        id,
+        severity,
+        evidence: evidence.to_string(),
+        advice: "Do something.".to_string(),
+    };
+    one.runs[0].findings.push(finding("foreign-cpu", Severity::Doubt, "others used 12 % of the processors"));
+    one.cases[0].findings = vec![
+        finding("cache-fit", Severity::Note, "the data fits in memory"),
+        finding(
+            "row-contention",
+            Severity::Note,
+            "64 clients share 10 branches: 44.0 of them waited for locks",
+        ),
+    ];
+    let (_, data) = synthetic::make(&Shape { window: (1, 3), ..Shape::default() });
+    let input = report::Input { study: &one, data: &data, commands: &[], tool_version: "0.1.0" };
+    for text in [report::terminal_table(&one, 200, false), report::markdown(&input), report::html(&input)] {
+        let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words} is not in {text}"));
+        let first = at("64 clients share 10 branches: 44.0 of them");
+        assert!(first < at("thers used 12 % of the processors") && first < at("1 note"), "{text}");
+    }
+}
+
+#[test]
+fn an_answer_says_where_the_rate_was_not_sustained() {
+    let mut two = study(&["13", "18"], &[4], &[&[1000.0; 3], &[800.0; 3]]);
+    for case in &mut two.cases {
+        case.case.workload.pace = Pace::Poisson { rate_per_s: 1000.0 };
+    }
+    for run in &mut two.runs {
+        run.counts = Default::default();
+        run.counts.committed = (run.tps.unwrap() * run.measured_s) as u64;
+    }
+    assert!(headline(&two).contains("; 1,000/s was not sustained in 1 of 2 cases - "), "{}", headline(&two));
+    let terminal = report::terminal_table(&two, 120, false);
+    assert!(terminal.contains("was not sustained: 800/s (median of 3 runs)"), "{terminal}");
 }
 
 #[test]

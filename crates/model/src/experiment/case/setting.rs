@@ -86,10 +86,15 @@ fn by_statements(data: &CaseData) -> bool {
     matches!(data, CaseData::Files(_) | CaseData::Archive(_))
 }
 
+/// The settings that are in effect while a case's data is made.
+pub fn of_its_data(case: &Case) -> &BTreeMap<String, String> {
+    case.data_settings.as_ref().unwrap_or(&case.server.settings)
+}
+
 /// The settings of a case that decide what its data is, in lower case. Cases with equal ones share their data.
 pub fn made_under(case: &Case) -> BTreeMap<String, String> {
     let of_data = |name: &String| makes_data(name, &case.workload.data);
-    let chosen = case.server.settings.iter().filter(|(name, _)| of_data(name));
+    let chosen = of_its_data(case).iter().filter(|(name, _)| of_data(name));
     chosen.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_string())).collect()
 }
 

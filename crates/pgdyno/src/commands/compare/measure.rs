@@ -10,15 +10,14 @@ use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
 use server::Cache;
-use server::alter_system::Allowed;
 
 use super::ending::Ending;
 use super::gauge::Gauge;
-use super::{finish, floor, page};
+use super::{finish, floor, next, page, resumed};
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::announce::{Consent, announce, ask};
-use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
+use crate::front::cli::{CompareArgs, ExperimentArgs, ServerArgs, SideChanges};
 use crate::front::setup::{self, Asked};
 use crate::job::metrics::Metrics;
 use crate::job::{self, Conducted, Job, Terms, preview};
@@ -33,19 +32,23 @@ const PAIRS_MAX: u32 = 500;
 
 /// Measures A and B and compares them.
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
-    if !args.aa && args.a.is_empty() && args.b.is_empty() {
+    if args.resume.is_none() && !args.aa && args.a.is_empty() && args.b.is_empty() {
         bail!(
             "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
         );
     }
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
-    let mut job = prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?;
+    let (mut job, earlier) = match &args.resume {
+        Some(dir) => resumed::take_up(dir, args)?,
+        None => (prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?, Vec::new()),
+    };
     let gauge = Gauge::new(args, &job.plan);
+    earlier.iter().for_each(|record| gauge.know(record));
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allowed: Allowed::Nothing,
+        allowed: args.changes.allowed(),
         n_servers: 1,
         is_enough: Some(&is_enough),
         quiet: args.quiet,
@@ -55,6 +58,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         referee: Some(&gauge),
     };
     let Conducted { result: (outcome, result), is_restored, page } = job.conduct(terms, conduct::conduct)?;
+    let has_pairs_left = gauge.n_blocks() < job.plan.repeats as usize;
     if let Some(words) = gauge.of_disturbed() {
         say(&words);
     }
@@ -76,6 +80,9 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     say(&format!("report: {}", html.display()));
     drop(page);
     let has_verdict = comparisons.iter().all(|case| case.verdict().is_some());
+    for words in comparisons.iter().filter_map(|case| next::words(case, &path, has_pairs_left)) {
+        say(&words);
+    }
     let ending = match result {
         Err(error) => Ending::Failed(error),
         Ok(()) if outcome.stopped => Ending::Stopped,
@@ -110,7 +117,7 @@ pub(super) fn prepare(
         yes: args.yes,
         replace: args.replace,
         replace_databases: &args.replace_databases,
-        allowed: Allowed::Nothing,
+        allowed: args.changes.allowed(),
     };
     let n_servers = if args.duet { 2 } else { 1 };
     job::undo_settings(&servers)?;
@@ -159,6 +166,11 @@ fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
 /// The options of one side's experiment.
 fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String]) -> ExperimentArgs {
     let list = |value: &Option<String>| value.iter().cloned().collect::<Vec<String>>();
+    let server = ServerArgs {
+        server: args.server.server.clone(),
+        versions: args.server.versions.clone(),
+        bin_dir: args.server.bin_dir.clone(),
+    };
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     // Built-in experiments vary the number of clients: take the one that keeps the processors busy.
     let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
@@ -170,7 +182,17 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
         threads: args.threads.into_iter().collect(),
         drivers: args.drivers.clone(),
         upload: args.upload,
-        host: None,
+        agents: args.agents.clone(),
+        nats: args.nats.clone(),
+        host: args.host.clone(),
+        server,
+        max_tries: args.max_tries,
+        on_disconnect: args.on_disconnect.clone(),
+        no_restore: args.no_restore,
+        protocol: list(&args.protocol),
+        defines: args.defines.clone(),
+        pace: list(&args.pace),
+        calibrate: args.calibrate,
         scale: list(&args.scale),
         schema: args.schema.clone(),
         workload: list(&args.workload),
@@ -237,8 +259,9 @@ fn both_tomls(a: &Asked, b: &Asked) -> String {
     let b: Vec<String> =
         b.experiment_toml.lines().map(|line| format!("# {line}").trim_end().to_string()).collect();
     format!(
-        "# A of a comparison by pairs; B follows as a comment.\n{}\n# B:\n{}\n",
+        "# A of a comparison by pairs; B follows as a comment.\n{}{}{}\n",
         a.experiment_toml,
+        page::SIDE_B,
         b.join("\n")
     )
 }

@@ -16,6 +16,9 @@ use crate::front::cli::CompareArgs;
 use crate::front::shell;
 use crate::say;
 
+/// What separates A's experiment from B's, which is a comment.
+pub(super) const SIDE_B: &str = "\n# B:\n";
+
 /// How to repeat a comparison that is about to be measured: in the order, and with the random numbers, of `seed`.
 pub(super) fn request(args: &CompareArgs, seed: u64) -> ComparisonRequest {
     ComparisonRequest { format: model::FORMAT, command: again(arguments(), Some(seed)), margin: args.margin }

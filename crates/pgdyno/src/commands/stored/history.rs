@@ -9,6 +9,7 @@ use model::text::prose::plural;
 
 use crate::commands::stored::explained::{Explained, Series};
 use crate::commands::stored::shelf;
+use crate::front::cli::FailOn;
 use crate::front::cli::stored::{HistoryArgs, RESULTS};
 use crate::{Exit, print, print_exact, say};
 
@@ -52,7 +53,24 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
     } else {
         print(&found.iter().map(text).collect::<Vec<String>>().join("\n"))?;
     }
-    Ok(Exit::Done)
+    Ok(args.fail_on.map_or(Exit::Done, |fail_on| judged(&found, fail_on)))
+}
+
+/// What a job does about these histories. Says of each what decides.
+fn judged(histories: &[History], fail_on: FailOn) -> Exit {
+    let is_meant = |before: f64, after: f64| fail_on == FailOn::Different || after < before;
+    let mut exit = Exit::Done;
+    for history in histories {
+        let (change, pending) = (history.changes.last(), history.pending.as_ref());
+        if let Some(change) = change.filter(|change| is_meant(change.before, change.after)) {
+            say(&format!("--fail-on: {}: {}", history.label, words(change).trim()));
+            exit = Exit::Different;
+        } else if let Some(pending) = pending.filter(|pending| is_meant(pending.before, pending.after)) {
+            say(&format!("--fail-on: {}: no verdict yet: {}", history.label, pending.words()));
+            exit = if exit == Exit::Different { exit } else { Exit::Partial };
+        }
+    }
+    exit
 }
 
 /// The name of the experiment whose results are in this directory, and the directory with all its results.
@@ -82,7 +100,9 @@ pub(super) fn text(history: &History) -> String {
         )
         .expect("a string takes any text");
     }
-    if history.changes.is_empty() {
+    if let Some(pending) = &history.pending {
+        writeln!(text, "  no verdict yet: {}", pending.words()).expect("a string takes any text");
+    } else if history.changes.is_empty() {
         text.push_str(no_change(history.points.len()));
     }
     text
@@ -111,6 +131,47 @@ fn words(change: &Change) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_downwards_fails_a_job_and_one_that_few_runs_suggest_has_no_verdict() {
+        use analysis::history::{Pending, Point};
+        let point = || Point {
+            experiment: "day 1".to_string(),
+            run: 1,
+            t_unix_ns: 1,
+            revision: "18.1".to_string(),
+            tps: 1000.0,
+        };
+        let change = |after: f64| Change {
+            last_before: point(),
+            first_after: point(),
+            before: 1000.0,
+            after,
+            p: 1e-5,
+        };
+        let of = |changes: &[f64], pending: Option<Pending>| History {
+            label: "8 clients".to_string(),
+            hostname: String::new(),
+            points: vec![point()],
+            changes: changes.iter().map(|after| change(*after)).collect(),
+            pending,
+        };
+        let pending = |after: f64| Some(Pending::new(point(), [5, 5], [1000.0, after], 0.008, Some(4)));
+        let check = |history: History, slower: Exit, different: Exit| {
+            let found = [FailOn::Slower, FailOn::Different]
+                .map(|fail_on| judged(std::slice::from_ref(&history), fail_on));
+            assert_eq!(found, [slower, different], "{history:?}");
+        };
+        check(of(&[], None), Exit::Done, Exit::Done);
+        check(of(&[900.0], None), Exit::Different, Exit::Different);
+        check(of(&[900.0, 1100.0], None), Exit::Done, Exit::Different);
+        check(of(&[], pending(540.0)), Exit::Partial, Exit::Partial);
+        check(of(&[], pending(1540.0)), Exit::Done, Exit::Partial);
+        check(of(&[900.0], pending(540.0)), Exit::Different, Exit::Different);
+        assert!(text(&of(&[], pending(540.0))).ends_with(
+            "  no verdict yet: the last 5 are 46 % below the first 5; 4 more runs would decide\n"
+        ));
+    }
 
     #[test]
     fn a_few_runs_are_too_few_to_deny_a_change() {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::front::cli::FailOn;
+
 /// Default directory of results.
 pub(crate) const RESULTS: &str = "results";
 
@@ -109,6 +111,10 @@ pub(crate) struct HistoryArgs {
     /// Take the results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["place", "dir"])]
     pub(crate) store: Option<String>,
+    /// Exit with 4 if the last change of level is downwards, or if there is one either way; with 2 if the runs since suggest one and are too
+    /// few.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) fail_on: Option<FailOn>,
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,0 +1,66 @@
+//! Whether a rate that was asked for was sustained: the verdict of an open loop.
+
+use model::load::Pace;
+use serde::Serialize;
+
+use crate::summary::{CaseSummary, RunSummary, Study};
+
+/// How much the latency of the last third of a measurement exceeds that of the first where it grows. Our convention.
+const GROWS: f64 = 1.2;
+
+/// What became of the rate of a case over its runs that count.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Offered {
+    /// Transactions per second that were due.
+    pub rate_per_s: f64,
+    /// Transactions per second that ended, the median of the runs.
+    pub achieved_per_s: f64,
+    /// Runs that count.
+    pub n_runs: usize,
+    /// Runs of which fewer than 99 % of the offered transactions ended, beyond chance.
+    pub n_missed: usize,
+    /// 99th percentile of latency, nanoseconds.
+    pub p99_ns: Option<u64>,
+    /// Whether latency grew within a run that did not sustain it: it then says how long the run was.
+    pub is_growing: bool,
+}
+
+/// What became of a case's rate; `None` for a closed loop, a search, or without a run that counts.
+pub fn of(study: &Study, case: &CaseSummary) -> Option<Offered> {
+    let (Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s }) = case.case.workload.pace else {
+        return None;
+    };
+    let runs: Vec<&RunSummary> = study
+        .runs
+        .iter()
+        .filter(|run| run.case == case.case.id && run.counts() && run.measured_s > 0.0)
+        .collect();
+    let achieved: Vec<f64> = runs.iter().map(|run| run.counts.ended() as f64 / run.measured_s).collect();
+    let missed: Vec<&&RunSummary> = runs.iter().filter(|run| !is_sustained(run, rate_per_s)).collect();
+    Some(Offered {
+        rate_per_s,
+        achieved_per_s: stats::median(&achieved)?,
+        n_runs: runs.len(),
+        n_missed: missed.len(),
+        p99_ns: case.latency.map(|latency| latency.p99_ns),
+        is_growing: missed.iter().any(|run| grows(run)),
+    })
+}
+
+/// As the finding `offered-load-not-achieved` judges it.
+fn is_sustained(run: &RunSummary, rate_per_s: f64) -> bool {
+    let offered = rate_per_s * run.measured_s;
+    run.counts.ended() as f64 >= 0.99 * offered - 3.0 * offered.sqrt()
+}
+
+fn grows(run: &RunSummary) -> bool {
+    let seconds: Vec<f64> = run
+        .seconds
+        .iter()
+        .filter(|second| second.measured)
+        .filter_map(|second| Some(second.p99_ns? as f64))
+        .collect();
+    let third = seconds.len() / 3;
+    let (first, last) = (&seconds[..third], &seconds[seconds.len() - third..]);
+    stats::median(first).zip(stats::median(last)).is_some_and(|(first, last)| last > GROWS * first)
+}

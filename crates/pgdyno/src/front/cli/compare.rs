@@ -1,0 +1,250 @@
+//! Options of `compare`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use model::experiment::driver::DriverSpec;
+use model::experiment::driver::inventory::DriverSection;
+use model::text::share::Share;
+
+use crate::front::ask::Allowed;
+use crate::front::cli::agents::{AgentsWanted, NatsArgs};
+use crate::front::cli::changes::ChangeArgs;
+use crate::front::cli::live::LiveArgs;
+use crate::front::cli::numbers::{clients, pairs};
+use crate::front::cli::{Labels, ServerArgs};
+
+/// Options that a comparison which goes on may not change, because it goes on as it was asked for.
+const ASKED: [&str; 37] = [
+    "results",
+    "a",
+    "b",
+    "aa",
+    "duet",
+    "rounds",
+    "slice",
+    "guard",
+    "experiment",
+    "name",
+    "title",
+    "note",
+    "server",
+    "versions",
+    "bin_dir",
+    "clients",
+    "scale",
+    "schema",
+    "workload",
+    "scripts",
+    "threads",
+    "drivers",
+    "agents",
+    "upload",
+    "host",
+    "max_tries",
+    "on_disconnect",
+    "no_restore",
+    "protocol",
+    "defines",
+    "pace",
+    "calibrate",
+    "measure",
+    "ramp_up",
+    "perf",
+    "pairs",
+    "output",
+];
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_HELP)]
+pub(crate) struct CompareArgs {
+    /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any, measure now.
+    #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
+    pub(crate) results: Vec<String>,
+    /// Take these results from a PostgreSQL database that `pgdyno push` filled; they are fetched into `results`.
+    // clap ignores `requires` if the required argument conflicts with another one that is given.
+    #[arg(long, value_name = "TARGET", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
+    pub(crate) store: Option<String>,
+    /// Go on with a comparison in this directory that was stopped, or had no time, before it had the pairs of a verdict.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ASKED)]
+    pub(crate) resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) labels: Labels,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Serve the running comparison to Prometheus at this address, as http://ADDRESS/metrics (127.0.0.1:9187).
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "results")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Show no progress.
+    #[arg(short, long, conflicts_with = "results")]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
+    /// What A changes in the experiment: server.version=15, server.settings.work_mem=64MB, server.url=… Repeatable.
+    #[arg(long = "a", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
+    pub(crate) a: Vec<String>,
+    /// What B changes in the experiment. Repeatable.
+    #[arg(long = "b", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
+    pub(crate) b: Vec<String>,
+    /// Measure A against itself, to learn the smallest difference this host can show; it is kept for later comparisons.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) aa: bool,
+    /// Run both servers at once, their loads taking turns in short slices: cancels disturbances longer than a slice.
+    #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
+    pub(crate) duet: bool,
+    /// Rounds of a duet; both servers are restarted for each. From 6 on, rounds are the unit of the statistics.
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Length of a duet's slices, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 500, requires = "duet")]
+    pub(crate) slice: u32,
+    /// Beginning of each slice that does not count, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 50, requires = "duet")]
+    pub(crate) guard: u32,
+    /// The experiment that both sides change: a file, or a built-in one [default: quick].
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "results")]
+    pub(crate) experiment: Option<String>,
+    /// Execute what the file of results brings with it that this pgdyno did not make, as for `run`.
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
+    pub(crate) allow_commands: Option<Allowed>,
+    /// Number of clients.
+    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    pub(crate) clients: Option<u32>,
+    /// Scale units of data.
+    #[arg(short, long, value_name = "N", conflicts_with = "results")]
+    pub(crate) scale: Option<String>,
+    /// Schema to load the tables into [default: the first existing one of the search path].
+    #[arg(long, value_name = "NAME", conflicts_with = "results")]
+    pub(crate) schema: Option<String>,
+    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    #[arg(short, long, value_name = "NAME", conflicts_with = "results")]
+    pub(crate) workload: Option<String>,
+    /// A pgbench script of your own and its weight. Repeatable.
+    #[arg(
+        short = 'f',
+        long = "script",
+        visible_alias = "file",
+        value_name = "FILE[@WEIGHT]",
+        conflicts_with = "results"
+    )]
+    pub(crate) scripts: Vec<String>,
+    /// Driver threads.
+    #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    pub(crate) threads: Option<u32>,
+    /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
+    /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
+    #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
+    pub(crate) drivers: Vec<DriverSection>,
+    /// Put a copy of this program on the machines of drivers and of observed servers where it is missing or another build.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) upload: bool,
+    /// Agents at a NATS server that drive: those with these labels (`all`: any), in order of their names, COUNT of them.
+    #[arg(long, value_name = "KEY=VALUE,...[*COUNT]", conflicts_with = "results")]
+    pub(crate) agents: Option<AgentsWanted>,
+    #[command(flatten)]
+    pub(crate) nats: NatsArgs,
+    /// The host of the servers by URL, to be observed there: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there.
+    #[arg(long, value_name = "ssh:HOST", conflicts_with = "results")]
+    pub(crate) host: Option<DriverSpec>,
+    /// Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1].
+    #[arg(long, value_name = "N", conflicts_with = "results")]
+    pub(crate) max_tries: Option<u32>,
+    /// What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort].
+    #[arg(long, value_name = "WHAT", value_parser = ["abort", "reconnect"], conflicts_with = "results")]
+    pub(crate) on_disconnect: Option<String>,
+    /// Use the data as it is, as for `run`.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) no_restore: bool,
+    /// How statements are sent: simple, extended, prepared, pipelined.
+    #[arg(short = 'M', long, value_name = "MODE", conflicts_with = "results")]
+    pub(crate) protocol: Option<String>,
+    /// A variable of your scripts, for both sides. Repeatable.
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", conflicts_with = "results")]
+    pub(crate) defines: Vec<String>,
+    /// When transactions are due, as for `run`: "500/s", "constant 500/s", "max with p99 <= 10ms" [default: closed].
+    #[arg(long, value_name = "PACE", conflicts_with = "results")]
+    pub(crate) pace: Option<String>,
+    /// Measure ceilings that are not known before the first run, as for `run`.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) calibrate: bool,
+    /// Length of the measurement window, per run, or per round of a duet.
+    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    pub(crate) measure: Option<String>,
+    /// Load before the measurement window, which does not count.
+    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    pub(crate) ramp_up: Option<String>,
+    /// Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) perf: bool,
+    /// Any key of the experiment file, for both sides. Repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
+    pub(crate) set: Vec<String>,
+    /// Exactly this many pairs, 6 to 500, whatever they show [default: as many as --precision needs within --time].
+    #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results")]
+    pub(crate) pairs: Option<u32>,
+    /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
+    pub(crate) precision: f64,
+    /// Stop after this time at the latest.
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    pub(crate) time: model::text::units::Span,
+    /// The largest difference that does not matter.
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
+    pub(crate) margin: f64,
+    /// Exit with 4 if B is slower, or if it differs either way.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Compare even if A and B differ in more than was asked for.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Directory of the results, new or empty [default: results/DATE-compare-XXXX].
+    #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
+    pub(crate) output: Option<PathBuf>,
+    /// Where to write the page of a comparison of stored results: a directory (report.html and report.md), or a file
+    /// that ends in .html or .md. A comparison measured now has its page with its results.
+    // clap ignores `requires` if the required argument conflicts with another one that is given.
+    #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
+    pub(crate) report: Option<PathBuf>,
+    /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) replace: bool,
+    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it.
+    /// Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME", conflicts_with = "results")]
+    pub(crate) replace_databases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) changes: ChangeArgs,
+    /// Ask nothing.
+    #[arg(short, long, conflicts_with = "results")]
+    pub(crate) yes: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const COMPARE_HELP: &str = "\
+Examples:
+  pgdyno compare results/monday results/tuesday --report monday-tuesday.html
+  pgdyno compare results/versions:1 results/versions:3
+  pgdyno compare --a server.version=15 --b server.version=18 --time 20min
+  pgdyno compare --b server.settings.wal_compression=on --fail-on slower
+  pgdyno compare --server postgres://… --allow-changes --b server.settings.work_mem=64MB
+  pgdyno compare --aa
+  pgdyno compare --duet --b server.settings.synchronous_commit=off --rounds 12";
+
+/// When a comparison fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FailOn {
+    Slower,
+    Different,
+}
+
+/// A share below 100 %: `2%`, `0.5 %` or `0.02`.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<Share>()?.value() {
+        share if share < 1.0 => Ok(share),
+        _ => Err(format!("`{text}` is not below 100 % (example: 2%)")),
+    }
+}

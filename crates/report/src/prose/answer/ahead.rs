@@ -1,0 +1,81 @@
+//! What a few blocks that all point the same way say: a direction and a ratio, and no verdict.
+
+use analysis::case::answer::{Against, Decider, Group, LevelResult};
+use analysis::comparison::Figure;
+use analysis::summary::Study;
+
+use crate::prose::ratio::{in_words, stands};
+
+/// More levels than this are left to the table.
+const NAMED_MAX: usize = 3;
+
+/// `is 12 % faster than 15 and 5.0 times as fast as 13 in 2 of 2 blocks`: the best level against those that are behind it so far.
+pub(crate) fn clause(by: Decider, behind: &[&LevelResult], name: impl Fn(&str) -> String) -> String {
+    let n_blocks = fewest(behind);
+    format!("{} in {n_blocks} of {n_blocks} blocks", list(by, behind, name))
+}
+
+/// The same without the blocks.
+pub(crate) fn list(by: Decider, behind: &[&LevelResult], name: impl Fn(&str) -> String) -> String {
+    let named = |level: &&&LevelResult| {
+        level.against_best.map(|against| stands(figure(by), against.ratio, &name(&level.level)))
+    };
+    let mut parts: Vec<String> = match behind.len() {
+        // The nearest and the farthest say between what the others are.
+        n if n > NAMED_MAX => [&behind[0], &behind[n - 1]].iter().filter_map(|level| named(level)).collect(),
+        _ => behind.iter().filter_map(|level| named(&level)).collect(),
+    };
+    // One verb for all of them.
+    for part in parts.iter_mut().skip(1) {
+        *part = part.trim_start_matches("is ").to_string();
+    }
+    let more = behind.len() - parts.len();
+    let others = if more > 0 { format!(", with {} between them", in_words(more)) } else { String::new() };
+    match parts.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}{others}", first.join(", ")),
+        parts => parts.concat(),
+    }
+}
+
+/// `; two runs each give no verdict: it takes 4 more blocks at least (--repeats 6)`.
+pub(crate) fn no_verdict(study: &Study, behind: &[&LevelResult]) -> String {
+    let n = fewest(behind);
+    let missing = stats::PAIRS_MIN.saturating_sub(n);
+    format!(
+        "; {} runs each give no verdict: it takes {} at least (--repeats {})",
+        in_words(n),
+        crate::prose::phrases::plural(missing, "more block"),
+        study.plan.repeats as usize + missing
+    )
+}
+
+/// `: 18 is 2.9 times as fast in 2 of 3 blocks`, where blocks disagree about a multiple; else empty.
+pub(crate) fn on_average(by: Decider, group: &Group, best: &str) -> String {
+    let against = |level: &LevelResult| level.against_best.filter(is_multiple);
+    match group.levels.iter().filter_map(against).collect::<Vec<Against>>().as_slice() {
+        [only] if group.levels.len() == 2 => {
+            let ratio = stands(figure(by), only.ratio, "");
+            let ratio =
+                ratio.trim_end().trim_end_matches(" as").trim_end_matches(" of").trim_end_matches(" than");
+            format!(": {best} {ratio} in {} of {} blocks", only.n_better, only.n_blocks)
+        }
+        _ => String::new(),
+    }
+}
+
+/// Whether the ratio is one that nobody calls noise at first sight.
+fn is_multiple(against: &Against) -> bool {
+    against.ratio.ln().abs() >= 1.5_f64.ln()
+}
+
+fn fewest(behind: &[&LevelResult]) -> usize {
+    let blocks = behind.iter().filter_map(|level| level.against_best);
+    blocks.map(|against| against.n_blocks).min().unwrap_or_default()
+}
+
+fn figure(by: Decider) -> Figure {
+    match by {
+        Decider::P99 => Figure::P99,
+        Decider::Rate(_) | Decider::Nopm | Decider::Throughput => Figure::Throughput,
+    }
+}

@@ -1,0 +1,48 @@
+//! Whether a rate that was asked for was sustained, as text.
+
+use analysis::case::offered::{self, Offered};
+use analysis::summary::{CaseSummary, Study};
+
+use crate::prose::{format, phrases};
+
+/// `500/s was not sustained: 476/s; p99 2,401 ms and growing`; `None` for a case without a rate of its own.
+pub(crate) fn words(study: &Study, case: &CaseSummary) -> Option<String> {
+    offered::of(study, case).map(|offered| sentence(&offered))
+}
+
+/// A line for each case with a rate; none if there is one case, because the headline says it.
+pub(crate) fn below_table(study: &Study) -> Vec<String> {
+    let line =
+        |case: &CaseSummary| Some(format!("{}: {}", phrases::one_line(&case.label), words(study, case)?));
+    if study.cases.len() > 1 { study.cases.iter().filter_map(line).collect() } else { Vec::new() }
+}
+
+/// `; 500/s was not sustained in 1 of 2 cases`, after an answer that compares cases; empty if all were.
+pub(crate) fn missed(study: &Study) -> String {
+    let all: Vec<Offered> = study.cases.iter().filter_map(|case| offered::of(study, case)).collect();
+    let missed: Vec<&Offered> = all.iter().filter(|one| one.n_missed > 0).collect();
+    let Some(first) = missed.first() else { return String::new() };
+    let rate = match missed.iter().all(|one| one.rate_per_s == first.rate_per_s) {
+        true => format!("{}/s", format::tps(first.rate_per_s)),
+        false => "the rate".to_string(),
+    };
+    format!("; {rate} was not sustained in {} of {}", missed.len(), phrases::plural(all.len(), "case"))
+}
+
+fn sentence(offered: &Offered) -> String {
+    let rate = format!("{}/s", format::tps(offered.rate_per_s));
+    let of = match offered.n_runs {
+        1 => String::new(),
+        n => format!(" (median of {n} runs)"),
+    };
+    let p99 = offered.p99_ns.map_or(String::new(), |ns| format!("; p99 {} ms", format::ms(ns as f64)));
+    if offered.n_missed == 0 {
+        return format!("{rate} was sustained{of}{p99}");
+    }
+    let which = match offered.n_missed == offered.n_runs {
+        true => String::new(),
+        false => format!(" in {} of {} runs", offered.n_missed, offered.n_runs),
+    };
+    let growing = if offered.is_growing { " and growing" } else { "" };
+    format!("{rate} was not sustained{which}: {}/s{of}{p99}{growing}", format::tps(offered.achieved_per_s))
+}

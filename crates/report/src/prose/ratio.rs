@@ -1,0 +1,28 @@
+//! How B stands to A by a ratio, in words.
+
+use analysis::comparison::Figure;
+
+use crate::comparison::percent;
+
+/// From here on a ratio is said as a multiple.
+const TIMES_MIN: f64 = 2.0;
+
+/// B against `other` by the ratio B to A of a figure: `is 5.0 times as fast as A`, `is 12 % slower than A`.
+pub(crate) fn stands(figure: Figure, ratio: f64, other: &str) -> String {
+    let change = percent((ratio - 1.0).abs());
+    let word = figure.as_str();
+    match figure {
+        Figure::Throughput if ratio >= TIMES_MIN => format!("is {ratio:.1} times as fast as {other}"),
+        Figure::Throughput if ratio >= 1.0 => format!("is {change} faster than {other}"),
+        Figure::Throughput => format!("is {change} slower than {other}"),
+        _ if ratio >= TIMES_MIN => format!("has {ratio:.1} times the {word} of {other}"),
+        _ if ratio >= 1.0 => format!("has a {word} {change} above that of {other}"),
+        _ => format!("has a {word} {change} below that of {other}"),
+    }
+}
+
+/// Small numbers as words.
+pub(crate) fn in_words(n: usize) -> String {
+    let words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    words.get(n).map_or_else(|| n.to_string(), ToString::to_string)
+}
