@@ -8,7 +8,8 @@ use model::run::server::ServerRecord;
 const TAKES_EFFECT: [&str; 2] = ["select pg_reload_conf();", "and restart the server"];
 
 /// Beginnings of advice that changes a catalog, which only a primary takes.
-const OF_PRIMARY: [&str; 5] = ["grant ", "alter role ", "alter database ", "create extension ", "add it to shared_preload_libraries"];
+const OF_PRIMARY: [&str; 5] =
+    ["grant ", "alter role ", "alter database ", "create extension ", "add it to shared_preload_libraries"];
 /// Settings that a standby must have as high as its primary (`CheckRequiredParameterValues` in xlogrecovery.c), of those that rows name.
 const RAISED_ON_STANDBYS_FIRST: [&str; 1] = ["max_connections"];
 
@@ -78,7 +79,8 @@ fn by_whom(fix: String, server: &ServerRecord) -> String {
     }
     let name = rest.split(' ').next().unwrap_or_default();
     let is_first_there = RAISED_ON_STANDBYS_FIRST.contains(&name) && !server.receivers.is_empty();
-    let first = if is_first_there { "first on its standbys, which stop otherwise, and then here: " } else { "" };
+    let first =
+        if is_first_there { "first on its standbys, which stop otherwise, and then here: " } else { "" };
     let whom = if lacks.is_some() { "as a superuser: " } else { "" };
     format!("{first}{whom}{fix}")
 }
@@ -156,7 +158,10 @@ mod tests {
     #[test]
     fn a_fix_can_be_followed_on_the_server_that_gets_it() {
         let here = |id: &str, server: &ServerRecord| {
-            let fixes = ROWS.iter().map(|row| (row.id, row.fix)).chain(SIGHTS.iter().map(|sight| (sight.id, sight.fix)));
+            let fixes = ROWS
+                .iter()
+                .map(|row| (row.id, row.fix))
+                .chain(SIGHTS.iter().map(|sight| (sight.id, sight.fix)));
             let (_, fix) = fixes.into_iter().find(|(one, _)| *one == id).unwrap();
             effective(id, fix.to_string(), Some(server))
         };
@@ -181,7 +186,10 @@ mod tests {
         };
         assert!(here("jit", &lacks("needs a superuser")).starts_with("as a superuser: alter system set jit"));
         let off = here("jit", &lacks("allow_alter_system is off"));
-        assert!(!off.contains("alter system set") && off.contains("configuration file, set jit = off"), "{off}");
+        assert!(
+            !off.contains("alter system set") && off.contains("configuration file, set jit = off"),
+            "{off}"
+        );
         let primary = ServerRecord { receivers: vec!["async".to_string()], ..of(150_018) };
         assert!(here("free-sessions", &primary).starts_with("first on its standbys"));
         assert!(here("jit", &primary).starts_with("alter system"));

@@ -333,8 +333,12 @@ fn missing_advice(record: &RunRecord) -> String {
     .filter_map(|(is_wanted, what)| is_wanted.then_some(what))
     .collect();
     match wanted.is_empty() {
-        true => "Findings that need these figures stay silent; the reasons say what each of them needs.".to_string(),
-        false => format!("If these figures matter, {}; findings that need them stay silent.", wanted.join(", and ")),
+        true => "Findings that need these figures stay silent; the reasons say what each of them needs."
+            .to_string(),
+        false => format!(
+            "If these figures matter, {}; findings that need them stay silent.",
+            wanted.join(", and ")
+        ),
     }
 }
 

@@ -74,11 +74,8 @@ fn named(facts: &Facts) -> Limiter {
     let is_clear = is_behind || second.as_ref().is_none_or(|(_, score, _)| *score < 0.8 * first.1);
     // What was not observed may be near its limit too.
     let is_seen = facts.cpu.is_some() && facts.is_sure && !facts.is_load_hidden();
-    let confidence = if first.1 >= AT_LIMIT && is_clear && is_seen {
-        Confidence::Medium
-    } else {
-        Confidence::Low
-    };
+    let confidence =
+        if first.1 >= AT_LIMIT && is_clear && is_seen { Confidence::Medium } else { Confidence::Low };
     limiter(first, confidence, second)
 }
 
@@ -91,7 +88,8 @@ fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Optio
 fn nothing_near(facts: &Facts) -> Limiter {
     let (idle, working, seen) = (facts.waiting(), facts.working(), seen(facts));
     if facts.is_load_hidden() {
-        let evidence = format!("what the load's sessions do is hidden from pgdyno's role, or not tracked; {seen}");
+        let evidence =
+            format!("what the load's sessions do is hidden from pgdyno's role, or not tracked; {seen}");
         return limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None);
     }
     // Where clients never pause, what neither the server nor the driver works on is between them.
@@ -144,7 +142,9 @@ fn seen(facts: &Facts) -> String {
         n if n < HIDDEN_MIN => String::new(),
         n => format!("; what {n:.1} more did is hidden"),
     };
-    format!("on average {working:.1} sessions were in a statement and {idle:.1} waited for the driver{busy}{hidden}")
+    format!(
+        "on average {working:.1} sessions were in a statement and {idle:.1} waited for the driver{busy}{hidden}"
+    )
 }
 
 /// The judgement of a whole measurement, of which `thirds` were judged apart.

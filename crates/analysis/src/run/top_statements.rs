@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn what_the_server_does_not_count_is_unknown() {
-        let values = [("statements.span", 1.0), ("statements.calls[7]", 9.0), ("statements.wal_bytes[7]", 8.0)];
+        let values =
+            [("statements.span", 1.0), ("statements.calls[7]", 9.0), ("statements.wal_bytes[7]", 8.0)];
         let ticks = ticks(&values, 4);
         let placed = ticks.iter().map(|tick| Placed { from_s: 0.0, to_s: 4.0, tick });
         let usage = Usage::new(placed.collect(), Parties { server: true, driver: true, pgdyno: true });

@@ -319,7 +319,8 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
             (prepare.vacuum, "--set prepare.vacuum=false"),
             (prepare.analyze, "--set prepare.analyze=false"),
         ];
-        let lacking: Vec<&str> = writers.into_iter().filter(|(is_on, _)| *is_on).map(|(_, option)| option).collect();
+        let lacking: Vec<&str> =
+            writers.into_iter().filter(|(is_on, _)| *is_on).map(|(_, option)| option).collect();
         ensure!(
             is_as_it_is || lacking.is_empty(),
             "{is_standby}: load the data on the primary with pgdyno init, and measure it here with {}",

@@ -183,7 +183,8 @@ mod tests {
         assert!(!ServerRecord::default().hides("hba_file"), "nothing was recorded");
         assert!(plain.has_loaded("pg_stat_statements") && !plain.has_loaded("pg_stat"));
         let mut named = with(&["data_directory", "shared_preload_libraries"]);
-        named.settings.get_mut("shared_preload_libraries").unwrap().value = "a, \"$libdir/auto_explain.so\"".to_string();
+        named.settings.get_mut("shared_preload_libraries").unwrap().value =
+            "a, \"$libdir/auto_explain.so\"".to_string();
         assert!(named.has_loaded("auto_explain") && named.has_loaded("a") && !named.has_loaded("b"));
     }
 

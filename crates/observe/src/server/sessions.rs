@@ -56,7 +56,8 @@ pub(crate) fn foreign(row: &str, backends: &Backends) -> Foreign {
         }
         found.pids.push(pid);
         found.n_sessions += u32::from(leader.is_none());
-        found.n_working = found.n_working.filter(|_| !word.ends_with('?')).map(|n| n + u32::from(word.ends_with('*')));
+        found.n_working =
+            found.n_working.filter(|_| !word.ends_with('?')).map(|n| n + u32::from(word.ends_with('*')));
     }
     found
 }

@@ -183,7 +183,10 @@ fn activity(version_num: u32) -> String {
          when not pg_is_in_recovery() then 'autovacuum worker' end";
     let (kind, is_hidden) = if (100_000..110_000).contains(&version_num) {
         let worker = "when backend_type = 'background worker' and datname is not null then 'parallel worker'";
-        (format!("case when backend_type is null then {hidden_kind} {worker} else backend_type end"), "backend_type is null")
+        (
+            format!("case when backend_type is null then {hidden_kind} {worker} else backend_type end"),
+            "backend_type is null",
+        )
     } else if version_num >= 110_000 {
         (format!("coalesce(backend_type, {hidden_kind})"), "backend_type is null")
     } else {

@@ -292,7 +292,8 @@ impl ServerWatch {
         let may_be_absent = |key: &str| key.starts_with("server.io.") || key.starts_with("server.slru.");
         let uncounted = self.session.as_ref().map(|asking| &asking.uncounted);
         values.retain(|key, value| {
-            (*value != 0.0 || !may_be_absent(key)) && uncounted.is_none_or(|uncounted| uncounted.is_known(key, *value))
+            (*value != 0.0 || !may_be_absent(key))
+                && uncounted.is_none_or(|uncounted| uncounted.is_known(key, *value))
         });
         self.count_checkpoints(&values, end_unix_ns);
         self.count_autovacuums(&values, end_unix_ns);
@@ -437,7 +438,10 @@ impl ServerWatch {
             _ => None,
         };
         if let Some(extension) = extension.as_ref().filter(|extension| extension.version < (1, 8)) {
-            let reason = format!("pg_stat_statements {}.{} does not count it", extension.version.0, extension.version.1);
+            let reason = format!(
+                "pg_stat_statements {}.{} does not count it",
+                extension.version.0, extension.version.1
+            );
             self.out.unavailable("statements.plan_time, statements.wal_bytes", reason);
         }
         if extension.is_none() {
@@ -506,7 +510,8 @@ impl ServerWatch {
             let reason = format!(
                 "role `{role}` does not see what other roles' sessions do, and while there are any, not how many are at work; {how}"
             );
-            self.out.unavailable("server.waiting of other roles, server.foreign_working, server.on_cpu", reason);
+            self.out
+                .unavailable("server.waiting of other roles, server.foreign_working, server.on_cpu", reason);
         }
         Ok(())
     }

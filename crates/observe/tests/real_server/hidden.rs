@@ -60,7 +60,10 @@ fn work_of_others_is_unknown_to_a_role_that_may_not_see_it_and_their_vacuums_are
     own.wait_for_tick();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            server.execute("postgres", "do $$ begin while clock_timestamp() < now() + '4 s' loop null; end loop; end $$")
+            server.execute(
+                "postgres",
+                "do $$ begin while clock_timestamp() < now() + '4 s' loop null; end loop; end $$",
+            )
         });
         own.wait_for(EventKind::AutovacuumSeen);
         sleep(Duration::from_secs(3));
@@ -71,19 +74,24 @@ fn work_of_others_is_unknown_to_a_role_that_may_not_see_it_and_their_vacuums_are
     check_keys(&own_ticks);
     for metric in ["server.foreign_working", "server.on_cpu"] {
         assert!(most(&all_ticks, metric) >= 1.0, "{metric}: {all_ticks:?}");
-        let of_hidden = own_ticks.iter().filter(|tick| {
-            tick.values.get("server.connections[hidden]").is_some_and(|n| n > 0.0)
-        });
+        let of_hidden = own_ticks
+            .iter()
+            .filter(|tick| tick.values.get("server.connections[hidden]").is_some_and(|n| n > 0.0));
         let claims: Vec<&Tick> = of_hidden.filter(|tick| tick.values.get(metric).is_some()).collect();
         assert!(claims.is_empty(), "{metric}: {claims:?}");
-        assert!(reason(&own.unavailable(), metric).contains("grant it pg_read_all_stats"), "{:?}", own.unavailable());
+        assert!(
+            reason(&own.unavailable(), metric).contains("grant it pg_read_all_stats"),
+            "{:?}",
+            own.unavailable()
+        );
     }
     assert!(most(&own_ticks, "server.foreign_sessions") >= 1.0, "that they are there is known");
     assert!(most(&own_ticks, "server.autovacuum_workers") >= 1.0, "{own_ticks:?}");
     assert!(has(&own_ticks, "waits.processes"));
     let at_work = "waits.processes[autovacuum worker/CPU]";
     assert_eq!(most(&own_ticks, at_work), 0.0, "what a hidden process does is unknown");
-    let hidden = own_ticks.iter().filter_map(|tick| tick.values.get("waits.processes[autovacuum worker/hidden]"));
+    let hidden =
+        own_ticks.iter().filter_map(|tick| tick.values.get("waits.processes[autovacuum worker/hidden]"));
     assert!(hidden.sum::<f64>() > 0.0, "{own_ticks:?}");
     let seen = own.wait_for(EventKind::AutovacuumSeen);
     assert!(!seen.text.contains("insufficient privilege"), "{seen:?}");
@@ -118,7 +126,8 @@ fn what_a_server_without_counts_would_have_counted_is_absent() {
     let seen = Seen::default();
     let observer = seen.observe(by(&server, "postgres"));
     seen.wait_for_tick();
-    server.execute("postgres", "create table t as select generate_series(1, 100000) a; select count(*) from t");
+    server
+        .execute("postgres", "create table t as select generate_series(1, 100000) a; select count(*) from t");
     sleep(Duration::from_millis(2300));
     observer.stop();
     let (ticks, unavailable) = (seen.ticks(TickSource::Server), seen.unavailable());

@@ -165,8 +165,14 @@ fn a_load_is_seen_in_all_sources_and_the_sums_agree() {
     for (what, reason) in seen.unavailable() {
         assert!(
             [
-                "disk", "net", "host.psi", "host.cpu.frequency", "server.read_bytes", "statements.calls",
-                "database.read_time", "server.wal_write_time",
+                "disk",
+                "net",
+                "host.psi",
+                "host.cpu.frequency",
+                "server.read_bytes",
+                "statements.calls",
+                "database.read_time",
+                "server.wal_write_time",
             ]
             .iter()
             .any(|of| what.starts_with(of)),

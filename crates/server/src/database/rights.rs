@@ -106,7 +106,9 @@ fn extension(
     let needs_preload = name == "pg_stat_statements";
     if let Ok(version) = version {
         return match needs_preload && !record.has_loaded(name) {
-            true => Err(format!("{version} is installed, but its library is not loaded (shared_preload_libraries)")),
+            true => Err(format!(
+                "{version} is installed, but its library is not loaded (shared_preload_libraries)"
+            )),
             false => Ok(format!("{version} is installed")),
         };
     }

@@ -83,7 +83,8 @@ pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
         let is_quiet = quiet_looks >= QUIET_LOOKS;
         if is_quiet || began.elapsed() >= deadline {
             let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(", ");
-            let quiet = if is_quiet && !unseen.is_empty() { "unknown".to_string() } else { is_quiet.to_string() };
+            let quiet =
+                if is_quiet && !unseen.is_empty() { "unknown".to_string() } else { is_quiet.to_string() };
             let mut detail =
                 Detail::from([("seconds".to_string(), seconds(began)), ("quiet".to_string(), quiet)]);
             let mut insert = |name: &str, set: &BTreeSet<String>| {

@@ -35,7 +35,9 @@ fn condition_unmet(context: &RunContext) -> Option<Finding> {
             Some((known, setting))
                 if is_given(&record.case, condition, setting) && !changed.contains_key(known.as_str()) => {}
             Some((_, setting)) => unmet.push(format!("{name} is {}, not {wanted}", setting.value)),
-            None if server.hides(name) => unmet.push(format!("{name} is hidden from pgdyno's role: it may be {wanted} or not")),
+            None if server.hides(name) => {
+                unmet.push(format!("{name} is hidden from pgdyno's role: it may be {wanted} or not"))
+            }
             None => unmet.push(format!("the server reports no {name}")),
         }
     }

@@ -495,7 +495,8 @@ fn seen_by_a_role(processes: &[(&str, f64)]) -> Limiter {
     let values = processes.chain([("waits.samples".to_string(), 10.0)]).collect();
     let tick = Tick { source: TickSource::Server, end_unix_ns: 1, length_ns: 4_000_000_000, values };
     let placed = |_| Placed { from_s: 0.0, to_s: 4.0, tick: &tick };
-    let usage = Usage::new((0..4).map(placed).collect(), Parties { server: true, driver: true, pgdyno: true });
+    let usage =
+        Usage::new((0..4).map(placed).collect(), Parties { server: true, driver: true, pgdyno: true });
     let conditions = Conditions { n_clients: 4, met_its_rate: false, is_local: true, has_pauses: false };
     let facts = Facts::of(&usage, (0.0, 4.0)).unwrap();
     let facts = facts.with(&usage, (0.0, 4.0), &Resources::default(), &conditions);
@@ -520,7 +521,11 @@ fn a_load_whose_sessions_are_hidden_has_no_limiter() {
         &[("client/hidden", 3.0), ("client/idle", 3.0)],
     ] {
         let found = seen_by_a_role(seen);
-        assert_eq!((found.name, found.confidence), (Bottleneck::Unknown, Confidence::Low), "{seen:?}: {found:?}");
+        assert_eq!(
+            (found.name, found.confidence),
+            (Bottleneck::Unknown, Confidence::Low),
+            "{seen:?}: {found:?}"
+        );
         assert!(found.evidence.contains("is hidden from pgdyno's role"), "{}", found.evidence);
     }
     // What is at its limit though few of the sessions are seen is named, and not as certain.
