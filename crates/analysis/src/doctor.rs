@@ -252,7 +252,7 @@ impl Row {
             wanted: self.wanted,
             why: self.why,
             source: self.source,
-            fix: fix::effective(judged.fix.unwrap_or_else(|| self.fix.to_string()), server),
+            fix: fix::effective(self.id, judged.fix.unwrap_or_else(|| self.fix.to_string()), server),
             findings: findings.map(|(finding, _)| *finding).collect(),
             knob: self.knob,
         }
@@ -282,6 +282,7 @@ impl<'a> Examined<'a> {
         let server = self.server.ok_or_else(|| Judged::unseen("no server was named"))?;
         match server.setting(name) {
             Some(value) => Ok(value),
+            None if server.hides(name) => Err(Judged::unseen(format!("{name} is hidden from this role"))),
             None => Err(Judged::fine(format!("PostgreSQL {} has no {name}", server.release()))),
         }
     }

@@ -135,7 +135,7 @@ fn locked_out(session: &mut Session, clearance: &Clearance, error: SessionError)
     let names: Vec<String> = clearance.tables.iter().map(|table| quote_literal(table)).collect();
     // All locks conflict with that of DROP and TRUNCATE. `pg_blocking_pids` would have to be called during the wait.
     let sql = format!(
-        "select distinct l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from pg_catalog.pg_locks l \
+        "select distinct l.pid, coalesce(a.application_name, ''), coalesce(a.state, 'state hidden') from pg_catalog.pg_locks l \
          left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
          where l.granted and l.pid <> pg_catalog.pg_backend_pid() \
          and l.database = (select oid from pg_catalog.pg_database where datname = current_database()) \

@@ -10,5 +10,6 @@ pub(crate) mod statement_text;
 pub(crate) mod statements;
 pub(crate) mod statistics;
 pub(crate) mod tail;
+pub(crate) mod uncounted;
 pub(crate) mod waits;
 pub(crate) mod watch;

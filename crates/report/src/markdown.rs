@@ -197,7 +197,8 @@ fn setting<'a>(records: impl Iterator<Item = &'a RunRecord> + Clone) -> String {
     for version in distinct(servers.iter().map(|server| escape(&phrases::one_line(&server.version)))) {
         text.push_str(&format!("- Server: {version}\n"));
     }
-    let sizes = distinct(servers.iter().map(|server| format::bytes(server.database_bytes as f64)));
+    let known = servers.iter().filter(|server| server.database_bytes > 0);
+    let sizes = distinct(known.map(|server| format::bytes(server.database_bytes as f64)));
     if !sizes.is_empty() {
         text.push_str(&format!("- Database: {}\n", sizes.join(", ")));
     }

@@ -321,13 +321,16 @@ impl List {
             self.note(false, Severity::Doubt, "way to the server", &a.words(), &b.words());
         }
         let receivers = |server: &ServerRecord| wording::receivers(&server.receivers);
-        self.note(false, Severity::Doubt, "receivers of WAL", &receivers(a), &receivers(b));
+        if !wording::may_be_the_same_receivers(a, b) {
+            self.note(false, Severity::Doubt, "receivers of WAL", &receivers(a), &receivers(b));
+        }
         let assertions =
             |server: &ServerRecord| server.setting("debug_assertions").unwrap_or("off").to_string();
         self.note(false, Severity::Void, "assertions", &assertions(a), &assertions(b));
         self.builds(a, b);
         let (small, large) = (a.database_bytes.min(b.database_bytes), a.database_bytes.max(b.database_bytes));
-        if large as f64 > 1.02 * small as f64 {
+        // A size of zero is one that the server did not tell.
+        if small > 0 && large as f64 > 1.02 * small as f64 {
             let severity = if other { Severity::Note } else { Severity::Doubt };
             let size = |server: &ServerRecord| bytes(server.database_bytes as f64);
             self.note(self.is_other_data, severity, "size of the database", &size(a), &size(b));

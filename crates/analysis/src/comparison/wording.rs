@@ -8,6 +8,7 @@ use model::experiment::script::CaseData;
 use model::load::Window;
 use model::load::sessions::SessionSetting;
 use model::run::RunRecord;
+use model::run::server::ServerRecord;
 
 /// Digits of a SHA-256 that distinguish two files of one name.
 const SHA_DIGITS: usize = 12;
@@ -139,6 +140,14 @@ pub(super) fn receivers(kinds: &[String]) -> String {
     let distinct: std::collections::BTreeSet<&String> = kinds.iter().collect();
     let count = |kind: &String| kinds.iter().filter(|other| *other == kind).count();
     or_none(distinct.into_iter().map(|kind| format!("{} {kind}", count(kind))).collect())
+}
+
+/// Whether the receivers of two servers are not known to differ: a server did not answer, or our role may see of some only that
+/// they are there, and there are as many.
+pub(super) fn may_be_the_same_receivers(a: &ServerRecord, b: &ServerRecord) -> bool {
+    let is_unknown = |server: &ServerRecord| server.unavailable.contains_key("receivers");
+    let is_hidden = |server: &ServerRecord| server.receivers.iter().any(|kind| kind == "hidden");
+    is_unknown(a) || is_unknown(b) || (is_hidden(a) || is_hidden(b)) && a.receivers.len() == b.receivers.len()
 }
 
 #[cfg(test)]

@@ -1,15 +1,88 @@
-//! How a setting is mended by where its value comes from: ALTER SYSTEM writes a file, which the server's command line, and
-//! what was set for a database or a role, override.
+//! How something is mended on the server that was examined. ALTER SYSTEM writes a file, which the server's command line, and
+//! what was set for a database or a role, override; a role may lack the right to it; a standby takes no SQL that changes a catalog, and
+//! has to keep some settings as high as its primary; older releases have no roles to grant.
 
 use model::run::server::ServerRecord;
 
 /// How a new value of ALTER SYSTEM takes effect, in the words of rows.
 const TAKES_EFFECT: [&str; 2] = ["select pg_reload_conf();", "and restart the server"];
 
-/// The words of a row or a sight. If they are ALTER SYSTEM of a setting whose value on this server comes from where ALTER SYSTEM
-/// has no effect, other words with the same value.
-pub(super) fn effective(fix: String, server: Option<&ServerRecord>) -> String {
-    server.and_then(|server| instead(&fix, server)).unwrap_or(fix)
+/// Beginnings of advice that changes a catalog, which only a primary takes.
+const OF_PRIMARY: [&str; 5] =
+    ["grant ", "alter role ", "alter database ", "create extension ", "add it to shared_preload_libraries"];
+/// Settings that a standby must have as high as its primary (`CheckRequiredParameterValues` in xlogrecovery.c), of those that rows name.
+const RAISED_ON_STANDBYS_FIRST: [&str; 1] = ["max_connections"];
+
+/// What a row or a sight says on some servers instead of its words.
+struct Here {
+    id: &'static str,
+    is_so: fn(&ServerRecord) -> bool,
+    fix: &'static str,
+}
+
+const HERE: [Here; 7] = [
+    Here {
+        id: "all-stats",
+        is_so: |server| server.version_num < 100_000,
+        fix: "be a superuser: before 10, nobody else sees what others' sessions do",
+    },
+    Here {
+        id: "all-settings",
+        is_so: |server| server.version_num < 100_000,
+        fix: "be a superuser: before 10, nobody else sees all settings",
+    },
+    Here {
+        id: "checkpoint",
+        is_so: |server| server.version_num < 150_000,
+        fix: "be a superuser: before 15, nobody else may run CHECKPOINT",
+    },
+    Here {
+        id: "superuser",
+        is_so: |server| server.version_num < 100_000,
+        fix: "be a superuser on a server that is yours: before 10, there are no roles with a part of its rights",
+    },
+    Here {
+        id: "superuser",
+        is_so: |server| server.version_num < 150_000,
+        fix: "usually not needed: pg_monitor is enough, except for CHECKPOINT before each run",
+    },
+    Here { id: "create-tables", is_so: |server| server.in_recovery, fix: TABLES_OF_PRIMARY },
+    Here {
+        id: "create-databases",
+        is_so: |server| server.in_recovery,
+        fix: "name the primary: a standby takes no new databases",
+    },
+];
+
+const TABLES_OF_PRIMARY: &str = "name the primary; its tables are then on the standby, too, and can be measured as they are (row writable)";
+
+/// The words of a row or a sight, as they can be followed on this server.
+pub(super) fn effective(id: &str, fix: String, server: Option<&ServerRecord>) -> String {
+    let Some(server) = server else { return fix };
+    if let Some(here) = HERE.iter().find(|here| here.id == id && (here.is_so)(server)) {
+        return here.fix.to_string();
+    }
+    let fix = instead(&fix, server).unwrap_or(fix);
+    let is_for_primary = OF_PRIMARY.iter().any(|words| fix.starts_with(words));
+    if is_for_primary && server.in_recovery {
+        return format!("on the primary: {fix}");
+    }
+    by_whom(fix, server)
+}
+
+/// ALTER SYSTEM with what this role or this server needs for it.
+fn by_whom(fix: String, server: &ServerRecord) -> String {
+    let Some(rest) = fix.strip_prefix("alter system set ") else { return fix };
+    let lacks = server.unavailable.get("alter_system").map(String::as_str);
+    if lacks.is_some_and(|reason| reason.contains("allow_alter_system")) {
+        return format!("allow_alter_system is off; in the server's configuration file, set {rest}");
+    }
+    let name = rest.split(' ').next().unwrap_or_default();
+    let is_first_there = RAISED_ON_STANDBYS_FIRST.contains(&name) && !server.receivers.is_empty();
+    let first =
+        if is_first_there { "first on its standbys, which stop otherwise, and then here: " } else { "" };
+    let whom = if lacks.is_some() { "as a superuser: " } else { "" };
+    format!("{first}{whom}{fix}")
 }
 
 /// What has an effect instead, for the sources that override a file (`GucSource` in PostgreSQL's guc.h). An environment
@@ -53,7 +126,7 @@ mod tests {
     #[test]
     fn a_fix_names_what_has_an_effect() {
         let check = |fix: &str, name: &str, source: &str, expected: &str| {
-            assert_eq!(effective(fix.to_string(), Some(&server(name, source))), expected, "{source}");
+            assert_eq!(effective("", fix.to_string(), Some(&server(name, source))), expected, "{source}");
         };
         let jit = "alter system set jit = off; select pg_reload_conf();";
         for source in ["default", "configuration file", "environment variable", "client", "unknown", ""] {
@@ -79,7 +152,47 @@ mod tests {
         let expected = given("max_wal_size = '8GB'") + " if the file system has room";
         check(wal, "max_wal_size", "command line", &expected);
         check("mount without nobarrier", "jit", "command line", "mount without nobarrier");
-        assert_eq!(effective(jit.to_string(), None), jit);
+        assert_eq!(effective("jit", jit.to_string(), None), jit);
+    }
+
+    #[test]
+    fn a_fix_can_be_followed_on_the_server_that_gets_it() {
+        let here = |id: &str, server: &ServerRecord| {
+            let fixes = ROWS
+                .iter()
+                .map(|row| (row.id, row.fix))
+                .chain(SIGHTS.iter().map(|sight| (sight.id, sight.fix)));
+            let (_, fix) = fixes.into_iter().find(|(one, _)| *one == id).unwrap();
+            effective(id, fix.to_string(), Some(server))
+        };
+        let of = |version_num| ServerRecord { version_num, ..ServerRecord::default() };
+        let standby = ServerRecord { in_recovery: true, ..of(150_018) };
+        for id in ["all-stats", "checkpoint", "all-settings", "prewarm", "statement-statistics"] {
+            assert!(here(id, &standby).starts_with("on the primary: "), "{id}: {}", here(id, &standby));
+        }
+        for id in ["create-tables", "create-databases", "writable"] {
+            assert!(here(id, &standby).starts_with("name the primary"), "{id}: {}", here(id, &standby));
+        }
+        // ALTER SYSTEM writes a file, which a standby has of its own.
+        assert!(here("jit", &standby).starts_with("alter system set jit"), "{}", here("jit", &standby));
+        for (id, version_num) in [("all-stats", 90_624), ("all-settings", 90_624), ("checkpoint", 140_010)] {
+            assert!(here(id, &of(version_num)).starts_with("be a superuser"), "{id}");
+            assert!(here(id, &of(150_018)).starts_with("grant "), "{id}");
+        }
+        assert!(!here("superuser", &of(140_010)).contains("pg_checkpoint"));
+        let lacks = |reason: &str| ServerRecord {
+            unavailable: BTreeMap::from([("alter_system".to_string(), reason.to_string())]),
+            ..of(170_002)
+        };
+        assert!(here("jit", &lacks("needs a superuser")).starts_with("as a superuser: alter system set jit"));
+        let off = here("jit", &lacks("allow_alter_system is off"));
+        assert!(
+            !off.contains("alter system set") && off.contains("configuration file, set jit = off"),
+            "{off}"
+        );
+        let primary = ServerRecord { receivers: vec!["async".to_string()], ..of(150_018) };
+        assert!(here("free-sessions", &primary).starts_with("first on its standbys"));
+        assert!(here("jit", &primary).starts_with("alter system"));
     }
 
     #[test]

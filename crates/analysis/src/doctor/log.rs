@@ -42,7 +42,7 @@ fn is(e: &Examined, name: &str, values: &[&str]) -> Judged {
 pub(super) const TRACK_IO_TIMING: Row = Row {
     id: "track-io-timing",
     wanted: "on",
-    why: "Without it, how long reads and writes took is zero in all statistics (database.read_time, server.io.read_time).",
+    why: "Without it, how long reads and writes took is not known (database.read_time, server.io.read_time).",
     source: "PostgreSQL documentation, track_io_timing; its cost is that of the clock (row clock)",
     fix: "alter system set track_io_timing = on; select pg_reload_conf();",
     judge: |e| is(e, "track_io_timing", &["on"]),
@@ -52,7 +52,7 @@ pub(super) const TRACK_IO_TIMING: Row = Row {
 pub(super) const TRACK_WAL_IO_TIMING: Row = Row {
     id: "track-wal-io-timing",
     wanted: "on (since 14)",
-    why: "Without it, how long writing and flushing WAL took is zero.",
+    why: "Without it, how long writing and flushing WAL took is not known.",
     source: "PostgreSQL documentation, track_wal_io_timing",
     fix: "alter system set track_wal_io_timing = on; select pg_reload_conf();",
     judge: |e| is(e, "track_wal_io_timing", &["on"]),

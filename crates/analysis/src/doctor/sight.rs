@@ -45,7 +45,7 @@ impl Sight {
         let found = (self.has)(examined, server);
         let has = found.is_ok();
         let found = found.unwrap_or_else(|reason| reason);
-        let fix = fix::effective(self.fix.to_string(), Some(server));
+        let fix = fix::effective(self.id, self.fix.to_string(), Some(server));
         Seen { id: self.id, what: self.what, has, found, lost: self.lost, silent: self.silent, fix }
     }
 }
@@ -95,7 +95,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "sessions of other roles (pg_monitor)",
         lost: "what others' sessions and vacuums wait for",
         silent: &["foreign-sessions", "autovacuum"],
-        fix: "grant pg_monitor to the role (10 and later), or be a superuser",
+        fix: "grant pg_monitor to ROLE, as a superuser does (10 and later)",
         has: |e, server| match server.unavailable.get("all_stats") {
             Some(reason) => Err(reason.clone()),
             None if server.version_num < 100_000 => right(e, "superuser")
@@ -151,7 +151,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "pg_stat_statements",
         lost: "calls, times, rows, blocks and WAL of each statement (statements.calls, statements.time)",
         silent: &[],
-        fix: "add it to shared_preload_libraries, restart, and create extension pg_stat_statements",
+        fix: "add it to shared_preload_libraries, restart, and create extension pg_stat_statements in the database, as a superuser",
         has: |e, _| right(e, "pg_stat_statements"),
     },
     Sight {
@@ -159,7 +159,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "pg_prewarm",
         lost: "reading the data into memory before a run goes through scans",
         silent: &[],
-        fix: "install contrib, and create extension pg_prewarm in the database",
+        fix: "create extension pg_prewarm in the database, as a superuser; if the server does not offer it, install contrib first",
         has: |e, _| right(e, "pg_prewarm"),
     },
     Sight {
@@ -167,7 +167,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "the right to run CHECKPOINT",
         lost: "a checkpoint before each run: the first one of a run comes when it comes",
         silent: &["few-pages"],
-        fix: "grant pg_checkpoint to the role (15 and later), or be a superuser",
+        fix: "grant pg_checkpoint to ROLE, as a superuser does (15 and later)",
         has: |_, server| lacking(server, "checkpoint"),
     },
     Sight {
@@ -175,7 +175,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "the right to create tables",
         lost: "a workload's tables: only existing data can be measured (--no-restore)",
         silent: &[],
-        fix: "grant create on a schema to the role, and name it with --schema",
+        fix: "grant create on schema SCHEMA to ROLE, and name it with --schema",
         has: |e, _| right(e, "create-tables"),
     },
     Sight {
@@ -183,7 +183,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "CREATEDB",
         lost: "pgdyno init --create-database, and restoring a database by a copy, which is faster",
         silent: &[],
-        fix: "alter role ROLE createdb",
+        fix: "alter role ROLE createdb, as a superuser or a role with CREATEROLE",
         has: |e, _| right(e, "createdb"),
     },
     Sight {
@@ -191,7 +191,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "all settings (pg_read_all_settings)",
         lost: "where data, log and libraries are",
         silent: &[],
-        fix: "grant pg_read_all_settings, or pg_monitor, to the role",
+        fix: "grant pg_read_all_settings to ROLE, which pg_monitor includes",
         has: |_, server| match server.data_directory {
             Some(_) => Ok("visible".to_string()),
             None => Err("data_directory is hidden from this role".to_string()),

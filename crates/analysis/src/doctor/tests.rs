@@ -313,6 +313,20 @@ fn settings_are_judged() {
         Advice,
         "pg_stat_statements",
     );
+    // The setting that names it is hidden from this role, and its own settings are not.
+    check(
+        "pg_stat_statements.max",
+        "5000",
+        "statement-logging",
+        Advice,
+        "loaded by a setting that is hidden",
+    );
+    let lz4 = |flags: &'static str| {
+        let mut case = Case::new().with_settings(&[("wal_compression", "off")]);
+        case.server.as_mut().unwrap().build.insert("CONFIGURE".to_string(), flags.to_string());
+        case.diagnose().rows.into_iter().find(|row| row.id == "wal-compression").unwrap().fix
+    };
+    assert!(lz4("'--with-lz4'").contains("'lz4'") && lz4("'--with-icu'").contains("'on'"));
     let sessions = |used: u32| {
         let case =
             Case::new().with_settings(&[("max_connections", "100"), ("superuser_reserved_connections", "3")]);

@@ -12,7 +12,7 @@ pub(super) const WRITABLE: Row = Row {
     wanted: "a primary",
     why: "A standby takes no writes: nothing can be loaded or restored, and only reads of existing data can be measured.",
     source: "PostgreSQL documentation, hot standby",
-    fix: "name the primary, or measure reads with --no-restore",
+    fix: "name the primary, or measure reads of data that is there: -w tpcb-select --no-restore --set prepare.vacuum=false --set prepare.analyze=false",
     judge: |e| match e.server.is_some_and(|server| server.in_recovery) {
         true => Judged::of(Verdict::Void, "a standby"),
         false => Judged::fine("a primary"),

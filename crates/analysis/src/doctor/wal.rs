@@ -1,5 +1,7 @@
 //! Rows of WAL and checkpoints.
 
+use model::run::server::ServerRecord;
+
 use super::truth::SERVER;
 use super::{Examined, Judged, Look, Row, Verdict, either, value};
 
@@ -70,13 +72,12 @@ pub(super) const WAL_BUFFERS: Row = Row {
 
 pub(super) const WAL_COMPRESSION: Row = Row {
     id: "wal-compression",
-    wanted: "on; lz4 from 15 on",
+    wanted: "on; lz4 from 15 on, if the build has it",
     why: "Whole pages after a checkpoint are most of WAL: with 64 clients, compression took one server from 12,000 to 26,000 tps.",
     source: "study of releases: on; pgtune 7caef27: lz4 from 15; Callaghan's sysbench settings: off",
     fix: "alter system set wal_compression = on; select pg_reload_conf();",
     judge: |e| {
-        let method = if e.server.is_some_and(|server| server.version_num >= 150_000) { "lz4" } else { "on" };
-        let fix = value::reload("wal_compression", method);
+        let fix = value::reload("wal_compression", method(e.server));
         either(
             e.setting("wal_compression")
                 .map(|text| Judged::unless(text != "off", Verdict::Advice, text).fix(fix)),
@@ -84,3 +85,11 @@ pub(super) const WAL_COMPRESSION: Row = Row {
     },
     ..SERVER
 };
+
+/// The fastest method that the build has; one that does not say, or has no lz4, has pglz.
+fn method(server: Option<&ServerRecord>) -> &'static str {
+    let configured = server.and_then(|server| server.build.get("CONFIGURE"));
+    let has_lz4 = configured.is_some_and(|flags| flags.contains("--with-lz4"));
+    let is_since_15 = server.is_some_and(|server| server.version_num >= 150_000);
+    if is_since_15 && has_lz4 { "lz4" } else { "on" }
+}

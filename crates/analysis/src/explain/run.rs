@@ -73,9 +73,9 @@ pub fn explain(data: &RunData, partner: Option<&RunData>, wants_series: bool) ->
         seconds: counted.seconds,
         phases: phases(data),
         limiter: None,
-        top_statements: line
-            .measured_span()
-            .map_or(Vec::new(), |span| top_statements::of_run(&usage, span, &record.statements)),
+        top_statements: line.measured_span().map_or(Vec::new(), |span| {
+            top_statements::of_run(&usage, span, &record.statements, &record.telemetry_unavailable)
+        }),
         fairness: record.done.as_ref().and_then(fairness),
         findings: Vec::new(),
         grade: Grade::Valid,

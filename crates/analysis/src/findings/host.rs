@@ -1,5 +1,6 @@
 //! Findings about the machine and the driver: whether something else affected the measurement.
 
+use model::run::RunRecord;
 use model::telemetry::event::EventKind;
 use model::telemetry::metric::OPTIONAL;
 use model::telemetry::reading::TickSource;
@@ -273,7 +274,8 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     title: "Some telemetry is missing",
     severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measurement",
     source: "design: what a server or a user may not see is named, never guessed",
-    advice: "Grant pg_monitor and run pgdyno on the server's machine if these figures matter; findings that need them stay silent.",
+    advice: "Of a server by URL: grant its role pg_monitor (10 and later), and observe its machine with --host, if these figures \
+             matter. Findings that need them stay silent.",
     evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
     why: "Rules that need them are silent, and silence is then no proof.",
     tested: "pgdyno standing still for a while next to a server that it runs, and eyes on a server's host that are \
@@ -305,7 +307,39 @@ fn telemetry_missing(context: &RunContext) -> Option<Finding> {
             }
         }
     }
-    (!parts.is_empty()).then(|| TELEMETRY_MISSING.finds(Severity::Note, list(&parts, 4)))
+    let finding = (!parts.is_empty()).then(|| TELEMETRY_MISSING.finds(Severity::Note, list(&parts, 4)))?;
+    let advice = missing_advice(&context.data.record);
+    Some(Finding { advice, ..finding })
+}
+
+/// How to see more on the server of a run: what nobody has to grant or to name, because pgdyno has it, is not asked for.
+fn missing_advice(record: &RunRecord) -> String {
+    let server = record.server.as_ref();
+    let is_embedded = record.case.server.source.is_embedded();
+    let is_limited = server.is_some_and(|server| server.unavailable.contains_key("all_stats"));
+    let is_old = server.is_some_and(|server| server.version_num < 100_000);
+    let is_by_name = !is_embedded && is_limited;
+    let is_elsewhere = !is_embedded && record.server_host().is_none();
+    let right = match server.is_some_and(|server| server.in_recovery) {
+        true => "grant pg_monitor to its role, on the primary",
+        false => "grant pg_monitor to its role",
+    };
+    let wanted: Vec<&str> = [
+        (!is_embedded && is_old, "connect as a superuser"),
+        (is_by_name && !is_old, right),
+        (is_elsewhere, "observe the server's machine with --host"),
+    ]
+    .into_iter()
+    .filter_map(|(is_wanted, what)| is_wanted.then_some(what))
+    .collect();
+    match wanted.is_empty() {
+        true => "Findings that need these figures stay silent; the reasons say what each of them needs."
+            .to_string(),
+        false => format!(
+            "If these figures matter, {}; findings that need them stay silent.",
+            wanted.join(", and ")
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,14 @@ const CANDIDATE: f64 = 0.7;
 /// Time of a transaction between driver and server, ms, which no machine takes to wake a process: it is a way.
 const WAY_MS_MIN: f64 = 1.0;
 
+/// Hidden sessions that are mentioned, on average.
+const HIDDEN_MIN: f64 = 0.05;
+
+/// The advice for a load without a limit in sight, if nothing is hidden from the role: no right would show more.
+const LONGER: &str = "Measure longer.";
+/// The same where the state of sessions is not tracked.
+const TRACKED: &str = "Measure with track_activities on.";
+
 /// The advice for a server whose machine has no driver already.
 const MORE_PROCESSORS: &str = "Try more or faster processors.";
 
@@ -66,11 +74,9 @@ fn named(facts: &Facts) -> Limiter {
     };
     let is_clear = is_behind || second.as_ref().is_none_or(|(_, score, _)| *score < 0.8 * first.1);
     // What was not observed may be near its limit too.
-    let confidence = if first.1 >= AT_LIMIT && is_clear && facts.cpu.is_some() && facts.is_sure {
-        Confidence::Medium
-    } else {
-        Confidence::Low
-    };
+    let is_seen = facts.cpu.is_some() && facts.is_sure && !facts.is_load_hidden();
+    let confidence =
+        if first.1 >= AT_LIMIT && is_clear && is_seen { Confidence::Medium } else { Confidence::Low };
     limiter(first, confidence, second)
 }
 
@@ -82,6 +88,11 @@ fn limiter((name, _, evidence): Candidate, confidence: Confidence, second: Optio
 /// What a load without a limit in sight lacks.
 fn nothing_near(facts: &Facts) -> Limiter {
     let (idle, working, seen) = (facts.waiting(), facts.working(), seen(facts));
+    if facts.is_load_hidden() {
+        let evidence =
+            format!("what the load's sessions do is hidden from pgdyno's role, or not tracked; {seen}");
+        return limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None);
+    }
     // Where clients never pause, what neither the server nor the driver works on is between them.
     let way = facts.on_the_way();
     let each_ms = facts.tps.filter(|tps| *tps > 0.0).map(|tps| 1e3 * way / tps);
@@ -128,7 +139,13 @@ fn seen(facts: &Facts) -> String {
         .cpu
         .map_or(String::new(), |busy| format!(", and the processors were busy {:.0} %", 100.0 * busy));
     let (idle, working) = (facts.waiting(), facts.working());
-    format!("on average {working:.1} sessions were in a statement and {idle:.1} waited for the driver{busy}")
+    let hidden = match facts.hidden {
+        n if n < HIDDEN_MIN => String::new(),
+        n => format!("; what {n:.1} more did is hidden"),
+    };
+    format!(
+        "on average {working:.1} sessions were in a statement and {idle:.1} waited for the driver{busy}{hidden}"
+    )
 }
 
 /// The judgement of a whole measurement, of which `thirds` were judged apart.
@@ -202,11 +219,28 @@ pub(crate) fn of_run(
     let thirds: Vec<Limiter> = bounds.into_iter().filter_map(judged).collect();
     let limiter = if thirds.len() == bounds.len() { over(whole, &thirds) } else { whole };
     let is_left_to_server = limiter.name == Bottleneck::ServerCpu && record.is_driven_from_elsewhere();
-    let next = if is_left_to_server { MORE_PROCESSORS } else { limiter.next };
+    let next = match limiter.name {
+        _ if is_left_to_server => MORE_PROCESSORS,
+        Bottleneck::Unknown => seeing_more(record).unwrap_or(limiter.next),
+        _ => limiter.next,
+    };
     let shared = rows::words(&record.case.workload);
     let shared =
         shared.map(|words| format!("{words}: {:.1} of them waited for locks", rows::waiting(&facts)));
     Some(Limiter { next, shared, ..limiter })
+}
+
+/// How to see more of a server than was seen, if no right is missing that this release has.
+fn seeing_more(record: &RunRecord) -> Option<&'static str> {
+    let server = record.server.as_ref()?;
+    let is_tracked = server.setting("track_activities") != Some("off");
+    let is_all_seen = server.version_num >= 100_000 && !server.unavailable.contains_key("all_stats");
+    match (is_tracked, is_all_seen) {
+        (false, _) => Some(TRACKED),
+        (true, true) => Some(LONGER),
+        (true, false) if server.version_num < 100_000 => Some("Measure longer, or as a superuser."),
+        (true, false) => None,
+    }
 }
 
 /// Whether commits pause before they flush WAL, so that others join.

@@ -30,7 +30,12 @@ struct Sums {
 type Texts = BTreeMap<String, String>;
 
 /// The statements of a run over a span, those with the most sessions first.
-pub(crate) fn of_run(usage: &Usage, span: (f64, f64), texts: &Texts) -> Vec<TopStatement> {
+pub(crate) fn of_run(
+    usage: &Usage,
+    span: (f64, f64),
+    texts: &Texts,
+    unavailable: &BTreeMap<String, String>,
+) -> Vec<TopStatement> {
     let mut all: BTreeMap<&str, Sums> = BTreeMap::new();
     let within = |placed: &&Placed| placed.share_within(span.0, span.1) > 0.5;
     let mut n_samples = 0.0;
@@ -58,8 +63,11 @@ pub(crate) fn of_run(usage: &Usage, span: (f64, f64), texts: &Texts) -> Vec<TopS
         }
     }
     let is_counted = covered_s >= COVERAGE_MIN * (span.1 - span.0) && covered_s > 0.0;
+    let is_known = |metric: &str| !unavailable.keys().any(|what| what.split(", ").any(|one| one == metric));
     let rate = |sums: &Sums, metric: &str| {
-        is_counted.then(|| sums.counters.get(metric).copied().unwrap_or(0.0) / covered_s)
+        // What the server does not count is unknown where nobody has counted it all the same.
+        let sum = sums.counters.get(metric).copied().or_else(|| is_known(metric).then_some(0.0));
+        sum.filter(|_| is_counted).map(|sum| sum / covered_s)
     };
     let of = |(text, sums): (&str, Sums)| TopStatement {
         text: text.to_string(),
@@ -194,7 +202,7 @@ mod tests {
             Placed { from_s: to_s - 1.0, to_s, tick }
         });
         let usage = Usage::new(placed.collect(), Parties { server: true, driver: true, pgdyno: true });
-        of_run(&usage, span, &texts())
+        of_run(&usage, span, &texts(), &BTreeMap::new())
     }
 
     #[test]
@@ -216,6 +224,20 @@ mod tests {
         assert_eq!((found[0].sessions, found[0].calls_per_s), (Some(4.0), Some(100.0)));
         assert_eq!(found[0].mean_s(), Some(0.005));
         assert_eq!(found[2].sessions, Some(0.5));
+    }
+
+    #[test]
+    fn what_the_server_does_not_count_is_unknown() {
+        let values =
+            [("statements.span", 1.0), ("statements.calls[7]", 9.0), ("statements.wal_bytes[7]", 8.0)];
+        let ticks = ticks(&values, 4);
+        let placed = ticks.iter().map(|tick| Placed { from_s: 0.0, to_s: 4.0, tick });
+        let usage = Usage::new(placed.collect(), Parties { server: true, driver: true, pgdyno: true });
+        let off = ["statements.io_time, database.read_time", "statements.plan_time, statements.wal_bytes"];
+        let unavailable = off.map(|what| (what.to_string(), "off".to_string())).into();
+        let found = &of_run(&usage, (0.0, 4.0), &texts(), &unavailable)[0];
+        assert_eq!((found.io_time, found.plan_time, found.temp_blocks_per_s), (None, None, Some(0.0)));
+        assert!(found.wal_bytes_per_s.is_some_and(|n| n > 0.0), "somebody has counted it all the same");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod experiments;
 mod eyes;
 mod failures;
 mod findings;
+mod hidden;
 mod history;
 mod numbers;
 mod one_side;

@@ -314,10 +314,17 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
     if facts.in_recovery {
         let is_standby = is_standby(place);
         ensure!(only_reads, "{is_standby}; use the primary, or tpcb-select");
+        let writers = [
+            (prepare.restore, "--no-restore"),
+            (prepare.vacuum, "--set prepare.vacuum=false"),
+            (prepare.analyze, "--set prepare.analyze=false"),
+        ];
+        let lacking: Vec<&str> =
+            writers.into_iter().filter(|(is_on, _)| *is_on).map(|(_, option)| option).collect();
         ensure!(
-            is_as_it_is || !(prepare.restore || prepare.vacuum || prepare.analyze),
-            "{is_standby}: load the data on the primary with pgdyno init, and turn \
-             off prepare.restore, prepare.vacuum and prepare.analyze"
+            is_as_it_is || lacking.is_empty(),
+            "{is_standby}: load the data on the primary with pgdyno init, and measure it here with {}",
+            lacking.join(" ")
         );
     }
     if let Flavor::Other(name) = &facts.flavor {
@@ -369,7 +376,10 @@ mod tests {
         };
         check(&plain, writes, None);
         check(&standby, writes, Some("is a standby, which takes no writes; use the primary"));
-        check(&standby, reads, Some("turn off prepare.restore"));
+        let all = "measure it here with --no-restore --set prepare.vacuum=false --set prepare.analyze=false";
+        check(&standby, reads, Some(all));
+        let rest = "measure it here with --set prepare.vacuum=false --set prepare.analyze=false";
+        check(&standby, &format!("{reads}[prepare]\nrestore = false\n"), Some(rest));
         check(&standby, &format!("{reads}{as_is}"), None);
         check(&other, writes, Some("is CockroachDB, not PostgreSQL"));
         check(&other, reads, Some("is CockroachDB, not PostgreSQL"));

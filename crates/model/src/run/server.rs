@@ -52,6 +52,36 @@ pub struct Setting {
     pub source: String,
 }
 
+/// Settings that name libraries for every session.
+pub const PRELOADS: [&str; 3] =
+    ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"];
+
+/// Settings that only superusers and members of pg_read_all_settings see (`GUC_SUPERUSER_ONLY` in guc_tables.c, up to 18).
+const SUPERUSER_ONLY: [&str; 22] = [
+    "config_file",
+    "data_directory",
+    "dynamic_library_path",
+    "extension_control_path",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "jit_provider",
+    "krb_server_keyfile",
+    "log_directory",
+    "log_filename",
+    "primary_conninfo",
+    "session_preload_libraries",
+    "shared_preload_libraries",
+    "ssl_ciphers",
+    "ssl_dh_params_file",
+    "ssl_ecdh_curve",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "ssl_passphrase_command",
+    "stats_temp_directory",
+    "unix_socket_directories",
+];
+
 /// The way from pgdyno to a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
@@ -106,6 +136,24 @@ impl ServerRecord {
         self.settings.get(name).map(|s| s.value.as_str())
     }
 
+    /// Whether the role of pgdyno may not see this setting, which the record therefore lacks: what it is set to is unknown.
+    pub fn hides(&self, name: &str) -> bool {
+        let may_not = !self.settings.is_empty() && !self.settings.contains_key("data_directory");
+        may_not && !self.settings.contains_key(name) && SUPERUSER_ONLY.contains(&name.to_lowercase().as_str())
+    }
+
+    /// Whether sessions have loaded a library of this name: a setting names it, or it has settings of its own, which those without
+    /// the right to read the names of libraries see, too.
+    pub fn has_loaded(&self, library: &str) -> bool {
+        let names = |setting: &&str| {
+            let libraries = self.setting(setting).unwrap_or_default().split(',');
+            let file = |path: &str| path.trim().trim_matches('"').rsplit('/').next().map(str::to_string);
+            libraries.filter_map(file).any(|file| file.strip_suffix(".so").unwrap_or(&file) == library)
+        };
+        let is_own = |name: &String| name.strip_prefix(library).is_some_and(|rest| rest.starts_with('.'));
+        PRELOADS.iter().any(names) || self.settings.keys().any(is_own)
+    }
+
     /// Release as people write it: `18.6`, `9.6.24`.
     pub fn release(&self) -> String {
         let n = self.version_num;
@@ -120,6 +168,25 @@ impl ServerRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn with(settings: &[&str]) -> ServerRecord {
+        let setting = |name: &&str| (name.to_string(), Setting::default());
+        ServerRecord { settings: settings.iter().map(setting).collect(), ..ServerRecord::default() }
+    }
+
+    #[test]
+    fn a_setting_is_hidden_only_from_those_who_may_not_see_it() {
+        let plain = with(&["fsync", "pg_stat_statements.max"]);
+        assert!(plain.hides("shared_preload_libraries") && plain.hides("HBA_file"));
+        assert!(!plain.hides("io_method"), "an old release does not have it");
+        assert!(!with(&["data_directory"]).hides("extension_control_path"));
+        assert!(!ServerRecord::default().hides("hba_file"), "nothing was recorded");
+        assert!(plain.has_loaded("pg_stat_statements") && !plain.has_loaded("pg_stat"));
+        let mut named = with(&["data_directory", "shared_preload_libraries"]);
+        named.settings.get_mut("shared_preload_libraries").unwrap().value =
+            "a, \"$libdir/auto_explain.so\"".to_string();
+        assert!(named.has_loaded("auto_explain") && named.has_loaded("a") && !named.has_loaded("b"));
+    }
 
     #[test]
     fn forwarded_connections_are_found() {

@@ -67,8 +67,10 @@ pub const VALUE_MAX: f64 = 1e18;
 
 /// Beginnings of what many servers and machines lack, and what no rule is silent without: it is recorded why it is not there, but
 /// that is no finding.
-pub const OPTIONAL: [&str; 6] = [
+pub const OPTIONAL: [&str; 8] = [
     "statements.",
+    "database.read_time",
+    "server.wal_write_time",
     "disk.over_limit_time",
     "net.held_back_packets",
     "host.cpu.frequency",

@@ -10,6 +10,8 @@ pub const CPU: &str = "CPU";
 pub const IDLE: &str = "idle";
 /// A session within a transaction whose client has not sent the next statement.
 pub const IDLE_IN_TRANSACTION: &str = "idle in transaction";
+/// What a process does of which this role may see only that it is there.
+pub const HIDDEN: &str = "hidden";
 
 /// A session whose client has not taken all of its answer.
 pub const CLIENT_WRITE: &str = "Client:ClientWrite";

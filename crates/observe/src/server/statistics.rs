@@ -20,6 +20,8 @@ pub(crate) fn application_name(word: &str) -> String {
 pub(crate) const CLOCK: &str = "event.clock";
 /// Name of a running autovacuum in the metric column: instance is the pid, value is its activity.
 pub(crate) const AUTOVACUUM: &str = "event.autovacuum";
+/// What an autovacuum worker does whose query is hidden.
+const HIDDEN_VACUUM: &str = "work on a table that this role may not see";
 /// Size of the directory of WAL, each second.
 pub(crate) const WAL_DIRECTORY: &str = "server.wal_directory_bytes";
 /// Name of the part that counts finished autovacuums, and of its first metric.
@@ -122,7 +124,7 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         part(WAL_DIRECTORY, wal_directory(version_num)),
         part("server.connections", connections()),
         part("server.waiting, server.on_cpu", waits()),
-        part("server.autovacuum_workers, server.oldest_snapshot_age", gauges()),
+        part("server.autovacuum_workers, server.oldest_snapshot_age", gauges(version_num)),
         part("server.checkpoints, server.buffers_written", checkpoints(version_num)),
         part("database", database_counters(&name, version_num)),
         part(
@@ -150,7 +152,8 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         let counts = part(AUTOVACUUMS, autovacuums(&name));
         parts.push(Part { grows: true, ..counts });
         let sql = format!(
-            "select '{AUTOVACUUM}', pid::text, coalesce(datname || ' ', '') || coalesce(query, '') from a \
+            "select '{AUTOVACUUM}', pid::text, coalesce(datname || ' ', '') \
+             || case when is_hidden then 'autovacuum: {HIDDEN_VACUUM}' else coalesce(query, '') end from a \
              where kind = 'autovacuum worker'"
         );
         parts.push(part("autovacuum events", sql));
@@ -172,17 +175,26 @@ fn part(what: &'static str, sql: String) -> Part {
 
 /// Sessions other than this one. 10 calls parallel workers background workers, as those of logical replication. 9.6 has no backend types: autovacuum workers are recognized by their query text, and
 /// parallel workers by having no client, which of others' sessions only a superuser sees. Before 9.6 the only wait information is whether a session waits for a lock.
+///
+/// `is_hidden` is a session of which this role may see only that it is there. From 10 on, of these a process that has a database and no
+/// user is an autovacuum worker (`pgstat_bestart` in backend_status.c); in recovery there are none.
 fn activity(version_num: u32) -> String {
-    let kind = if (100_000..110_000).contains(&version_num) {
-        "case when backend_type is null and datname is not null then 'client backend' \
-         when backend_type = 'background worker' and datname is not null then 'parallel worker' else backend_type end"
+    let hidden_kind = "case when datname is null then null when usesysid is not null then 'client backend' \
+         when not pg_is_in_recovery() then 'autovacuum worker' end";
+    let (kind, is_hidden) = if (100_000..110_000).contains(&version_num) {
+        let worker = "when backend_type = 'background worker' and datname is not null then 'parallel worker'";
+        (
+            format!("case when backend_type is null then {hidden_kind} {worker} else backend_type end"),
+            "backend_type is null",
+        )
     } else if version_num >= 110_000 {
-        "case when backend_type is null and datname is not null then 'client backend' else backend_type end"
+        (format!("coalesce(backend_type, {hidden_kind})"), "backend_type is null")
     } else {
-        "case when query like 'autovacuum:%' then 'autovacuum worker' \
-         when datname is null then 'walsender' \
-         when client_port is null and query <> '<insufficient privilege>' then 'parallel worker' \
-         else 'client backend' end"
+        let kind = "case when query like 'autovacuum:%' then 'autovacuum worker' \
+             when datname is null then 'walsender' \
+             when client_port is null and query <> '<insufficient privilege>' then 'parallel worker' \
+             else 'client backend' end";
+        (kind.to_string(), "query = '<insufficient privilege>'")
     };
     let waits = if version_num >= 90_600 {
         "wait_event_type, wait_event"
@@ -192,8 +204,8 @@ fn activity(version_num: u32) -> String {
     let leader = if version_num >= 130_000 { "leader_pid" } else { "null::integer as leader_pid" };
     let query_id = if version_num >= 140_000 { "query_id" } else { "null::bigint as query_id" };
     format!(
-        "select pid, datname, {kind} as kind, state, state_change, {waits}, query, backend_xid, backend_xmin, \
-         application_name, usesysid is not null as is_user, {leader}, {query_id} \
+        "select pid, datname, {kind} as kind, {is_hidden} as is_hidden, state, state_change, {waits}, query, backend_xid, \
+         backend_xmin, application_name, usesysid is not null as is_user, {leader}, {query_id} \
          from pg_stat_activity where pid <> pg_backend_pid()"
     )
 }
@@ -255,20 +267,26 @@ fn connections() -> String {
 }
 
 fn waits() -> String {
-    // A session that is idle within a transaction waits for its client (`Client:ClientRead`).
+    // A session that is idle within a transaction waits for its client (`Client:ClientRead`). How many run is unknown where the state
+    // of one that may run is hidden, or not tracked (`track_activities`).
     "select 'server.waiting', wait_event_type || ':' || wait_event, count(*)::text from a \
      where wait_event is not null and state <> 'idle' \
      and kind in ('client backend', 'parallel worker', 'autovacuum worker') group by 2 \
-     union all select 'server.on_cpu', '', count(*)::text from a \
-     where wait_event is null and state = 'active' and kind in ('client backend', 'parallel worker')"
+     union all select 'server.on_cpu', '', case when not coalesce(bool_or(is_hidden or state = 'disabled'), false) \
+     then (count(*) filter (where wait_event is null and state = 'active'))::text end from a \
+     where kind in ('client backend', 'parallel worker')"
         .to_string()
 }
 
-fn gauges() -> String {
-    "select 'server.autovacuum_workers', '', count(*)::text from a where kind = 'autovacuum worker' \
+fn gauges(version_num: u32) -> String {
+    // Before 10, a hidden session may be an autovacuum worker.
+    let is_known = if version_num >= 100_000 { "true" } else { "not coalesce(bool_or(is_hidden), false)" };
+    format!(
+        "select 'server.autovacuum_workers', '', \
+     case when {is_known} then (count(*) filter (where kind = 'autovacuum worker'))::text end from a \
      union all select 'server.oldest_snapshot_age', '', \
      coalesce(max(greatest(age(backend_xid), age(backend_xmin))), 0)::text from a"
-        .to_string()
+    )
 }
 
 /// Metric, instance and expression, as the rows of a lateral `values`.

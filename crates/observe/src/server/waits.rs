@@ -48,12 +48,15 @@ pub(crate) fn sample_statements_sql(database: &str) -> String {
 
 fn sample_of(more: &str, from: &str, by: &str) -> String {
     format!(
-        "select case when kind = 'client backend' then '{CLIENT}' else kind end, coalesce(state, ''), \
+        "select case when kind = 'client backend' then '{CLIENT}' else kind end, \
+         case when is_hidden then '{}' else coalesce(state, '') end, \
          coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)::text, \
          coalesce(string_agg(case when wait_event_type is null and coalesce(state, '') not like 'idle%' then pid::text end, ' '), '')\
          {more} from {from} \
          where kind is not null and (kind = 'client backend' or coalesce(wait_event_type, '') <> 'Activity') \
-         group by {by}"
+         group by {by}",
+        // As a state, none that PostgreSQL has.
+        wait::HIDDEN
     )
 }
 
@@ -62,9 +65,9 @@ pub(crate) fn roots_sql() -> String {
     format!(
         "(select pid::text, array_to_string(pg_blocking_pids(pid), ' '), '', '' from a \
          where wait_event_type = 'Lock' order by state_change limit {WAITING_MAX}) \
-         union all select pid::text, null, coalesce(wait_event_type, case when state <> 'active' then 'idle' else '' end), \
+         union all select pid::text, null, coalesce(wait_event_type, case when state like 'idle%' then 'idle' else '' end), \
          coalesce(wait_event, '') from a where kind in ('client backend', 'parallel worker', 'autovacuum worker') \
-         and state <> 'idle' and wait_event_type is distinct from 'Lock'"
+         and state not in ('idle', 'disabled') and wait_event_type is distinct from 'Lock'"
     )
 }
 
@@ -212,7 +215,9 @@ fn what(is_client: bool, state: &str, kind: &str, event: &str) -> String {
         "idle in transaction" | "idle in transaction (aborted)" if is_client => {
             wait::IDLE_IN_TRANSACTION.to_string()
         }
-        "" | "disabled" if is_client && kind.is_empty() => "hidden".to_string(),
+        wait::HIDDEN => wait::HIDDEN.to_string(),
+        // Without a tracked state, a session that waits for its client may be in a transaction or not.
+        "" | "disabled" if is_client && (kind.is_empty() || kind == "Client") => wait::HIDDEN.to_string(),
         _ if kind.is_empty() => wait::CPU.to_string(),
         _ => wait::name(kind, event),
     }
@@ -309,10 +314,12 @@ mod tests {
             row(["client", "active", "", "", "2"]),
             row(["client", "idle", "Client", "ClientRead", "8"]),
             row(["walwriter", "", "IO", "WALSync", "1"]),
-            row(["client", "", "", "", "1"]),
+            row(["client", "hidden", "", "", "1"]),
+            row(["autovacuum worker", "hidden", "", "", "1"]),
+            row(["client", "disabled", "Client", "ClientRead", "2"]),
         ];
         let seen = tally.add(&first, &kernel(true), Duration::from_millis(1), None);
-        assert_eq!(seen, Seen { n_processes: 18, has_lock_waits: true });
+        assert_eq!(seen, Seen { n_processes: 21, has_lock_waits: true });
         let second = [row(["client", "idle in transaction", "Client", "ClientRead", "1"])];
         assert!(!tally.add(&second, &kernel(true), Duration::from_millis(1), None).has_lock_waits);
         let mut gather = Gather::new(Backwards::Reset);
@@ -326,7 +333,8 @@ mod tests {
         assert_eq!(of("waits.processes[client/CPU]"), Some(2.0));
         assert_eq!(of("waits.processes[client/idle in transaction]"), Some(1.0));
         assert_eq!(of("waits.processes[walwriter/IO:WalSync]"), Some(1.0));
-        assert_eq!(of("waits.processes[client/hidden]"), Some(1.0));
+        assert_eq!(of("waits.processes[client/hidden]"), Some(3.0));
+        assert_eq!(of("waits.processes[autovacuum worker/hidden]"), Some(1.0));
         tally.put(&mut gather);
         assert!(gather.take().0.is_empty(), "a tick without samples has no readings of them");
     }

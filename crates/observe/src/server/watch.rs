@@ -21,6 +21,7 @@ use crate::server::sessions::{self, Foreign};
 use crate::server::spans::{self, Spans};
 use crate::server::statements::{Counted, EXTENSION, Extension, Names, PART, STATEMENT};
 use crate::server::statistics::{self, Part, Scope};
+use crate::server::uncounted::{self, Uncounted};
 use crate::sink::Out;
 
 /// `statement_timeout` of one reading.
@@ -83,6 +84,7 @@ struct Asking {
     log_tells_checkpoints: bool,
     log_tells_autovacuum: bool,
     extension: Option<Extension>,
+    uncounted: Uncounted,
 }
 
 /// Bounds of the moment at which the server answered.
@@ -288,7 +290,11 @@ impl ServerWatch {
         }
         // Metrics with an instance per kind of I/O: an absent value means 0.
         let may_be_absent = |key: &str| key.starts_with("server.io.") || key.starts_with("server.slru.");
-        values.retain(|key, value| *value != 0.0 || !may_be_absent(key));
+        let uncounted = self.session.as_ref().map(|asking| &asking.uncounted);
+        values.retain(|key, value| {
+            (*value != 0.0 || !may_be_absent(key))
+                && uncounted.is_none_or(|uncounted| uncounted.is_known(key, *value))
+        });
         self.count_checkpoints(&values, end_unix_ns);
         self.count_autovacuums(&values, end_unix_ns);
         let length_ns = u64::try_from(at.saturating_duration_since(last_read).as_nanos()).unwrap_or(u64::MAX);
@@ -309,7 +315,9 @@ impl ServerWatch {
         backends.foreign = pids.into_iter().collect();
         drop(backends);
         self.gather.put("server.foreign_sessions", "", f64::from(n_sessions));
-        self.gather.put("server.foreign_working", "", f64::from(n_working));
+        if let Some(n_working) = n_working {
+            self.gather.put("server.foreign_working", "", f64::from(n_working));
+        }
         self.gather.put("server.load_workers", "", f64::from(n_our_workers));
     }
 
@@ -389,6 +397,7 @@ impl ServerWatch {
         };
         let mut parts = statistics::parts(version_num, scope);
         self.leave_out_refused(&mut session, version_num, &mut parts).map_err(words)?;
+        let uncounted = self.look_for_switches(&mut session).map_err(words)?;
         if parts.iter().all(|part| part.is_rare) {
             return Err("it rejects every query".to_string());
         }
@@ -409,7 +418,17 @@ impl ServerWatch {
             log_tells_checkpoints,
             log_tells_autovacuum,
             extension,
+            uncounted,
         })
+    }
+
+    /// Which of the server's counters stand still because nobody counts.
+    fn look_for_switches(&self, session: &mut Session) -> Result<Uncounted, SessionError> {
+        let rows = session.query(&uncounted::sql())?;
+        let off = rows.rows.iter().filter_map(|row| row.first()?.as_deref());
+        let uncounted = Uncounted::of(off);
+        uncounted.reasons().for_each(|(what, reason)| self.out.unavailable(&what, reason.to_string()));
+        Ok(uncounted)
     }
 
     fn look_for_extension(&self, session: &mut Session) -> Result<Option<Extension>, SessionError> {
@@ -418,6 +437,13 @@ impl ServerWatch {
             Some([Some(schema), Some(version)]) => Extension::of(schema, version),
             _ => None,
         };
+        if let Some(extension) = extension.as_ref().filter(|extension| extension.version < (1, 8)) {
+            let reason = format!(
+                "pg_stat_statements {}.{} does not count it",
+                extension.version.0, extension.version.1
+            );
+            self.out.unavailable("statements.plan_time, statements.wal_bytes", reason);
+        }
         if extension.is_none() {
             let reason =
                 format!("extension pg_stat_statements is not installed in `{}`", self.conninfo.dbname);
@@ -477,9 +503,15 @@ impl ServerWatch {
         let rows = session.query(statistics::sees_all(version_num))?;
         if rows.scalar() != Some("true") {
             let role = rows.get(0, "rolname").unwrap_or_default();
-            let reason =
-                format!("role `{role}` does not see other roles' sessions; grant it pg_read_all_stats");
-            self.out.unavailable("server.waiting of other roles", reason);
+            let how = match version_num < 100_000 {
+                true => "before 10, only a superuser does",
+                false => "grant it pg_read_all_stats",
+            };
+            let reason = format!(
+                "role `{role}` does not see what other roles' sessions do, and while there are any, not how many are at work; {how}"
+            );
+            self.out
+                .unavailable("server.waiting of other roles, server.foreign_working, server.on_cpu", reason);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use testbed::{PASSWORD, Pg, run};
 
 use crate::os;
-use crate::tool::{Ended, Place};
+use crate::tool::{Ended, PACE, Place};
 
 fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
@@ -58,6 +58,10 @@ fn a_server_is_judged_for_each_role_and_nothing_stays_on_it() {
         assert!(lacking.contains(&id), "{id}: {lacking:?}");
     }
     assert_eq!(of(&poor, "rows", "build")["found"], "this role may not read pg_config");
+    let fix = |id: &str, part: &str| of(&poor, part, id)["fix"].as_str().unwrap().to_string();
+    for (id, part) in [("fsync", "rows"), ("io-timing", "sights")] {
+        assert!(fix(id, part).starts_with("as a superuser: alter system set "), "{}", fix(id, part));
+    }
     assert!(dump() == before, "doctor changed the database");
 
     let text = place.run(&["doctor", "--strict", "--server", &url]).expect(3);
@@ -73,6 +77,38 @@ fn a_server_is_judged_for_each_role_and_nothing_stays_on_it() {
     assert!(refused.stderr.contains("name that server too"), "{}", refused.stderr);
     let refused = place.run(&["doctor", "--apply=fsync"]).expect(1);
     assert!(refused.stderr.contains("pgdyno sets nothing for such a row"), "{}", refused.stderr);
+    place.expect_clean();
+}
+
+#[test]
+fn advice_for_a_standby_is_what_it_takes() {
+    let (place, pg) = (Place::new(), Pg::start());
+    let database = pg.database();
+    let target = pg.admin_target(&database);
+    place.run(&["init", "-s", "1", "--server", &target]).expect(0);
+    pg.make_standby();
+    let found = json(&place.run(&["doctor", &target, "--json"]).expect(3));
+    let fix = |part: &str, id: &str| of(&found, part, id)["fix"].as_str().unwrap().to_string();
+    // What writes a catalog is for the primary, and ALTER SYSTEM, which writes a file of the standby, is not.
+    let mut session = pg.admin(&database);
+    assert!(session.execute("create extension pg_prewarm").is_err());
+    assert!(fix("sights", "prewarm").starts_with("on the primary: create extension"), "{}", fix("sights", "prewarm"));
+    assert!(fix("sights", "create-tables").starts_with("name the primary"));
+    let naptime = fix("rows", "autovacuum-naptime");
+    for statement in naptime.split_inclusive(';') {
+        session.execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    // The options that doctor and the refusal name are enough to measure it.
+    let writable = fix("rows", "writable");
+    let (_, options) = writable.split_once("there: ").unwrap();
+    let run = "run -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --yes -o out --server";
+    let bare: Vec<&str> = run.split_whitespace().chain([target.as_str(), PACE, "-w", "tpcb-select"]).collect();
+    let refused = place.run(&bare).expect(1).stderr;
+    let (_, wanted) = options.split_once("--no-restore").unwrap();
+    assert!(refused.contains(&format!("measure it here with --no-restore{wanted}")), "{refused}");
+    let args: Vec<&str> =
+        run.split_whitespace().chain([target.as_str(), PACE]).chain(options.split_whitespace()).collect();
+    place.run(&args).expect(0);
     place.expect_clean();
 }
 

@@ -2,6 +2,7 @@
 //! whom it concerns, and nothing in the database changes.
 
 use model::run::phase::Phase;
+use model::telemetry::reading::TickSource;
 use testbed::{PASSWORD, Pg, run};
 
 use crate::tool::{Ended, PACE, Place, expect_sound};
@@ -108,12 +109,54 @@ fn an_owner_without_pg_monitor_and_pg_checkpoint_measures_and_the_report_says_wh
     server.pgdyno("run").expect(0);
     let run = server.place.first_run("out");
     expect_sound(&run);
-    let missing = &run.record.telemetry_unavailable["server.waiting of other roles"];
+    let unavailable = &run.record.telemetry_unavailable;
+    let (_, missing) = unavailable.iter().find(|(what, _)| what.starts_with("server.waiting of")).unwrap();
     assert!(missing.contains("grant it pg_read_all_stats"), "{missing}");
     let checkpoint = format!("{:?}", run.record.phase(Phase::Checkpoint).unwrap().detail);
     assert!(
         checkpoint.contains("neither superuser nor, since 15, in the role pg_checkpoint"),
         "{checkpoint}"
     );
+    server.place.expect_clean();
+}
+
+/// What a run, and all that reads it, says of other people's work, which a superuser sees and the role of the load may not.
+#[test]
+fn what_is_hidden_from_the_role_of_a_run_is_absent_and_not_zero() {
+    let server = Server::new("bench");
+    let busy = "do $$ begin while clock_timestamp() < now() + '60 s' loop null; end loop; end $$";
+    let mut other = server.pg.admin("postgres");
+    let pid = other.backend_pid();
+    let busy = std::thread::spawn(move || other.execute(busy));
+    let target = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    let run = "run -s 1 -c 2 --measure 4s --ramp-up 0s --repeats 1 --yes -o out --server";
+    let args: Vec<&str> = run.split_whitespace().chain([target.as_str(), PACE]).collect();
+    server.place.run(&args).expect(0);
+    server.pg.execute("postgres", &format!("select pg_terminate_backend({pid})"));
+    assert!(busy.join().unwrap().is_err());
+
+    let data = server.place.first_run("out");
+    let settled = &data.record.phase(Phase::Settle).unwrap().detail;
+    assert_eq!(settled["quiet"], "unknown", "{settled:?}");
+    assert!(settled["unseen"].contains("sessions of other roles"), "{settled:?}");
+    let ticks = || data.ticks.iter().filter(|tick| tick.source == TickSource::Server);
+    let has = |key: &str| ticks().any(|tick| tick.values.contains_key(key));
+    for key in ["server.on_cpu", "server.foreign_working", "server.wal_directory_bytes", "database.read_time"] {
+        assert!(!has(key), "{key}");
+    }
+    for key in ["server.foreign_sessions", "server.connections[hidden]", "waits.processes[client/hidden]"] {
+        assert!(has(key), "{key}");
+    }
+    let csv = std::fs::read_to_string(server.place.path("out").join("runs.csv")).unwrap();
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<&str>>());
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let unknown = names.iter().position(|name| name.starts_with("wal_directory_bytes")).unwrap();
+    assert_eq!(values[unknown], "", "{csv}");
+
+    let said = server.place.run(&["report", "out", "--verbose"]).expect(0).stdout;
+    for claim in ["insufficient privilege", "no other session"] {
+        assert!(!said.contains(claim), "{said}");
+    }
+    assert!(said.contains("If these figures matter, grant pg_monitor to its role;"), "{said}");
     server.place.expect_clean();
 }

@@ -54,6 +54,10 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
             0
         }
     };
+    let receivers = receivers(session).unwrap_or_else(|error| {
+        unavailable.insert("receivers".to_string(), format!("{error:#}"));
+        Vec::new()
+    });
     unavailable.extend(lacking(session, version_num));
     let value_of = |name: &str| settings.get(name).map(|setting| setting.value.clone());
     Ok(ServerRecord {
@@ -65,7 +69,7 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
         system_identifier,
         postmaster_start: ask(session, "select pg_catalog.pg_postmaster_start_time()").unwrap_or_default(),
         route: route(session),
-        receivers: receivers(session),
+        receivers,
         in_recovery: ask(session, "select pg_catalog.pg_is_in_recovery()").is_ok_and(|answer| answer == "t"),
         database_bytes,
         data_directory: value_of("data_directory"),
@@ -121,10 +125,10 @@ fn connections_sql(role: &str, version_num: u32) -> String {
 }
 
 /// See [`ServerRecord::receivers`]. A user without the right to read them sees only that they exist: `hidden`.
-fn receivers(session: &mut Session) -> Vec<String> {
+fn receivers(session: &mut Session) -> Result<Vec<String>> {
     let sql = "select coalesce(sync_state, 'hidden') as kind from pg_catalog.pg_stat_replication order by 1";
-    let Ok(rows) = session.query(sql) else { return Vec::new() };
-    (0..rows.len()).filter_map(|i| rows.get(i, "kind").map(str::to_string)).collect()
+    let rows = session.query(sql)?;
+    Ok((0..rows.len()).filter_map(|i| rows.get(i, "kind").map(str::to_string)).collect())
 }
 
 /// The server's version as a number, queried where the connection did not report it.

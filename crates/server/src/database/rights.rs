@@ -105,10 +105,10 @@ fn extension(
     let version = ask(session, &installed);
     let needs_preload = name == "pg_stat_statements";
     if let Ok(version) = version {
-        return match needs_preload && !is_preloaded(record, name) {
-            true => {
-                Err(format!("{version} is installed, but not in shared_preload_libraries, or that is hidden"))
-            }
+        return match needs_preload && !record.has_loaded(name) {
+            true => Err(format!(
+                "{version} is installed, but its library is not loaded (shared_preload_libraries)"
+            )),
             false => Ok(format!("{version} is installed")),
         };
     }
@@ -130,11 +130,6 @@ fn extension(
     let create = format!("create extension {name} schema {TRIED}");
     tried(session, &[&format!("create schema {TRIED}"), &create])?;
     Err(format!("{version} can be created, and is not installed in this database"))
-}
-
-fn is_preloaded(record: &ServerRecord, name: &str) -> bool {
-    let libraries = record.setting("shared_preload_libraries").unwrap_or_default();
-    libraries.split(',').any(|library| library.trim().trim_matches('"').ends_with(name))
 }
 
 /// Executes statements and rolls them back. The server's reason if it refuses.

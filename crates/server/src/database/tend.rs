@@ -64,31 +64,36 @@ pub fn checkpoint(session: &mut Session) -> Result<Detail> {
 }
 
 /// Waits until the server does nothing but serve this session: no other active session (including another
-/// pgdyno's), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest.
+/// pgdyno's), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest. If nothing was seen
+/// at work, but something is there of which our user may not see what it does, whether the server is quiet is `unknown`.
 pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
     let version_num = version_num(session)?;
     let began = Instant::now();
-    let mut waited_for = BTreeSet::new();
+    let (mut waited_for, mut unseen) = (BTreeSet::new(), BTreeSet::new());
     let (mut quiet_looks, mut last_wal) = (0, String::new());
     loop {
-        let (busy, wal) = look(session, version_num)?;
-        let mut busy: BTreeSet<String> = busy;
+        let Look { mut busy, hidden, wal } = look(session, version_num)?;
         if !last_wal.is_empty() && wal != last_wal {
             busy.insert("wal".to_string());
         }
         last_wal = wal;
         quiet_looks = if busy.is_empty() { quiet_looks + 1 } else { 0 };
         waited_for.extend(busy.iter().cloned());
+        unseen.extend(hidden);
         let is_quiet = quiet_looks >= QUIET_LOOKS;
         if is_quiet || began.elapsed() >= deadline {
             let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(", ");
-            let mut detail = Detail::from([
-                ("seconds".to_string(), seconds(began)),
-                ("quiet".to_string(), is_quiet.to_string()),
-            ]);
-            if !waited_for.is_empty() {
-                detail.insert("waited_for".to_string(), list(&waited_for));
-            }
+            let quiet =
+                if is_quiet && !unseen.is_empty() { "unknown".to_string() } else { is_quiet.to_string() };
+            let mut detail =
+                Detail::from([("seconds".to_string(), seconds(began)), ("quiet".to_string(), quiet)]);
+            let mut insert = |name: &str, set: &BTreeSet<String>| {
+                if !set.is_empty() {
+                    detail.insert(name.to_string(), list(set));
+                }
+            };
+            insert("waited_for", &waited_for);
+            insert("unseen", &unseen);
             if !is_quiet {
                 detail.insert("still_busy".to_string(), list(&busy));
             }
@@ -98,20 +103,44 @@ pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
     }
 }
 
-/// The server's other activities, and the end of its WAL.
-fn look(session: &mut Session, version_num: u32) -> Result<(BTreeSet<String>, String)> {
+/// One look at a server.
+struct Look {
+    /// Its other activities.
+    busy: BTreeSet<String>,
+    /// What is there, and may or may not be at work.
+    hidden: BTreeSet<String>,
+    /// The end of its WAL.
+    wal: String,
+}
+
+/// Processes of which our user may not see what they do.
+const HIDDEN: &str = "hidden ";
+
+fn look(session: &mut Session, version_num: u32) -> Result<Look> {
     // 9.6 shows no background processes except autovacuum workers. An idle checkpointer waits in its main loop;
-    // the wait events of another user's processes may be hidden, and hidden does not mean busy.
+    // the wait events of another user's processes may be hidden, and hidden means neither busy nor quiet. What has a database and
+    // no user is an autovacuum worker, hidden or not.
     let kinds = if version_num < 100_000 {
-        "case when query like 'autovacuum: %' then 'autovacuum' when state = 'active' then 'sessions' end"
+        format!(
+            "case when query like 'autovacuum: %' then 'autovacuum' when state = 'active' then 'sessions' \
+                  when query = '<insufficient privilege>' then '{HIDDEN}sessions of other roles' end"
+        )
     } else {
-        "case when backend_type = 'autovacuum worker' then 'autovacuum' \
-              when backend_type = 'checkpointer' and wait_event is distinct from 'CheckpointerMain' then 'checkpoint' \
-              when backend_type in ('client backend', 'parallel worker') and state = 'active' then 'sessions' end"
+        format!(
+            "case when backend_type = 'autovacuum worker' then 'autovacuum' \
+                  when backend_type = 'checkpointer' and wait_event is distinct from 'CheckpointerMain' then 'checkpoint' \
+                  when backend_type in ('client backend', 'parallel worker') and state = 'active' then 'sessions' \
+                  when backend_type is not null then null \
+                  when datid is null then '{HIDDEN}background processes' \
+                  when usesysid is null and not pg_is_in_recovery() then 'autovacuum' \
+                  else '{HIDDEN}sessions of other roles' end"
+        )
     };
     let sql = format!("select distinct {kinds} from pg_stat_activity where pid <> pg_backend_pid()");
     let rows = session.query(&sql).context("look at the server's activity")?;
-    let busy = rows.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
+    let seen = rows.rows.into_iter().filter_map(|row| row.into_iter().next().flatten());
+    let (hidden, busy): (BTreeSet<String>, _) = seen.partition(|what| what.starts_with(HIDDEN));
+    let hidden = hidden.into_iter().map(|what| what.trim_start_matches(HIDDEN).to_string()).collect();
     let (current, replayed) = if version_num < 100_000 {
         ("pg_current_xlog_insert_location()", "pg_last_xlog_replay_location()")
     } else {
@@ -119,7 +148,7 @@ fn look(session: &mut Session, version_num: u32) -> Result<(BTreeSet<String>, St
     };
     let sql = format!("select case when pg_is_in_recovery() then {replayed} else {current} end");
     // A managed service may hide it; then it is ignored.
-    Ok((busy, ask(session, &sql).unwrap_or_default()))
+    Ok(Look { busy, hidden, wal: ask(session, &sql).unwrap_or_default() })
 }
 
 fn each_table(session: &mut Session, command: &str, tables: &[&str]) -> Result<Detail> {

@@ -1,6 +1,6 @@
 //! Findings about what the server records of each statement: logs, plans, statistics of statements.
 
-use model::run::server::ServerRecord;
+use model::run::server::{PRELOADS, ServerRecord};
 use model::text::units::Span;
 
 use crate::finding::{Finding, Severity};
@@ -25,10 +25,6 @@ const TRACERS: &[(&str, Severity)] = &[
     ("pg_stat_kcache", Severity::Note),
     ("pg_wait_sampling", Severity::Note),
 ];
-
-/// Settings that name libraries for every session of the load.
-const PRELOADS: [&str; 3] =
-    ["shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"];
 
 /// Switches that write text for each statement into the log.
 const SWITCHES: [&str; 8] = [
@@ -104,14 +100,23 @@ pub(crate) fn statement_records(server: &ServerRecord) -> Vec<(String, Severity)
     if sampled(server, "log_transaction_sample_rate") {
         doubt("log_transaction_sample_rate");
     }
-    for (preload, library) in PRELOADS.iter().flat_map(|name| libraries(server, name)) {
-        let known = TRACERS.iter().find(|(name, _)| *name == library);
+    let weight = |library: &str, severity: Severity| {
         // Loaded, but logging no plan.
         let is_idle = library == "auto_explain" && is("auto_explain.log_min_duration", &["-1"]);
-        if let Some((name, severity)) = known {
-            let severity = if is_idle { Severity::Note } else { *severity };
-            found.push((format!("{name} in {preload}"), severity));
+        if is_idle { Severity::Note } else { severity }
+    };
+    let mut named = Vec::new();
+    for (preload, library) in PRELOADS.iter().flat_map(|name| libraries(server, name)) {
+        if let Some((name, severity)) = TRACERS.iter().find(|(name, _)| *name == library) {
+            named.push(*name);
+            found.push((format!("{name} in {preload}"), weight(name, *severity)));
         }
+    }
+    // Each of them has settings of its own, which also a role sees from which the names of libraries are hidden.
+    let is_hidden = PRELOADS.iter().any(|preload| server.hides(preload));
+    let is_seen = |name: &str| is_hidden && !named.contains(&name) && server.has_loaded(name);
+    for (name, severity) in TRACERS.iter().filter(|(name, _)| is_seen(name)) {
+        found.push((format!("{name} (loaded by a setting that is hidden)"), weight(name, *severity)));
     }
     found
 }
@@ -189,6 +194,15 @@ mod tests {
                 ("auto_explain in shared_preload_libraries", Doubt),
             ],
         );
+        // From a role without pg_read_all_settings, the names of libraries are hidden, and their own settings are not.
+        check(
+            &[("pg_stat_statements.max", "5000"), ("auto_explain.log_min_duration", "0"), ("fsync", "on")],
+            &[
+                ("auto_explain (loaded by a setting that is hidden)", Doubt),
+                ("pg_stat_statements (loaded by a setting that is hidden)", Note),
+            ],
+        );
+        check(&[("data_directory", "/d"), ("pg_stat_statements.max", "5000")], &[]);
         check(
             &[("session_preload_libraries", "auto_explain"), ("auto_explain.log_min_duration", "-1")],
             &[("auto_explain in session_preload_libraries", Note)],

@@ -18,6 +18,8 @@ use crate::summary::limiter::Bottleneck;
 const SAMPLES_MIN: f64 = 15.0;
 /// Samples that a judgement needs to be sure.
 const SAMPLES_SURE: f64 = 30.0;
+/// Part of the load's clients whose sessions a judgement needs to see.
+const SEEN_MIN: f64 = 0.8;
 /// Bytes of a page; an image in WAL leaves out the hole of a page, and may be compressed.
 const PAGE_BYTES: f64 = 8192.0;
 
@@ -28,6 +30,8 @@ pub(crate) struct Facts {
     pub(crate) is_sure: bool,
     /// Client sessions, by what they do: mean number over the samples.
     pub(crate) sessions: Vec<(String, f64)>,
+    /// Client sessions of which this role sees only that they are there.
+    pub(crate) hidden: f64,
     /// Autovacuum workers, likewise.
     pub(crate) vacuums: Vec<(String, f64)>,
     /// Share of instants with anyone in each stage.
@@ -109,18 +113,21 @@ impl Facts {
             return None;
         }
         let of = |metric: &'static str| sums.iter().filter(move |((m, _), _)| *m == metric);
-        let processes = |class: &'static str| {
+        let processes = |class: &'static str| -> Vec<(String, f64)> {
             of("waits.processes")
                 .filter_map(move |((_, instance), sum)| {
                     Some((instance.strip_prefix(class)?.strip_prefix('/')?.to_string(), sum / n))
                 })
                 .collect()
         };
+        let (hidden, sessions): (Vec<_>, Vec<_>) =
+            processes("client").into_iter().partition(|(what, _)| what == wait::HIDDEN);
         let occupancy = Stage::ALL
             .map(|stage| (stage, sums.get(&("waits.stages", stage.as_str())).copied().unwrap_or(0.0) / n));
         Some(Facts {
             is_sure: n >= SAMPLES_SURE,
-            sessions: processes("client"),
+            sessions,
+            hidden: hidden.first().map_or(0.0, |(_, n)| *n),
             vacuums: processes("autovacuum worker"),
             occupancy: occupancy.to_vec(),
             roots: of("waits.roots").map(|((_, what), sum)| (what.to_string(), sum / n_roots)).collect(),
@@ -176,6 +183,12 @@ impl Facts {
             *share = share.max(n.min(1.0));
         }
         self
+    }
+
+    /// Whether too little of the load's own sessions is seen to say what they do: where there are hidden sessions, fewer than four
+    /// fifths of its clients are among those that are seen.
+    pub(super) fn is_load_hidden(&self) -> bool {
+        self.hidden > 0.0 && self.sessions_where(|_| true) < SEEN_MIN * self.n_clients
     }
 
     /// Autovacuum workers at what is meant.

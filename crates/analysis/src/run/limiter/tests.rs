@@ -488,3 +488,49 @@ fn what_a_quota_kept_from_the_server_is_no_queue_for_processors() {
     check(1.19, &[("server:/db", 1.27)], 0.0);
     check(12.0, &[("server:/db", 1.5), ("server:/", 0.5), ("driver:/load", 3.0)], 10.5);
 }
+
+/// Ten samples a second of these classes and states, as a role sees them, over 4 s of a load of four clients.
+fn seen_by_a_role(processes: &[(&str, f64)]) -> Limiter {
+    let processes = processes.iter().map(|(what, n)| (format!("waits.processes[{what}]"), 10.0 * n));
+    let values = processes.chain([("waits.samples".to_string(), 10.0)]).collect();
+    let tick = Tick { source: TickSource::Server, end_unix_ns: 1, length_ns: 4_000_000_000, values };
+    let placed = |_| Placed { from_s: 0.0, to_s: 4.0, tick: &tick };
+    let usage =
+        Usage::new((0..4).map(placed).collect(), Parties { server: true, driver: true, pgdyno: true });
+    let conditions = Conditions { n_clients: 4, met_its_rate: false, is_local: true, has_pauses: false };
+    let facts = Facts::of(&usage, (0.0, 4.0)).unwrap();
+    let facts = facts.with(&usage, (0.0, 4.0), &Resources::default(), &conditions);
+    judge(&Facts { cpu: Some(0.2), n_cpus: Some(4.0), ..facts })
+}
+
+#[test]
+fn sessions_that_are_hidden_are_neither_at_work_nor_idle() {
+    // Thirty sessions of somebody's application, and the load's four.
+    let found = seen_by_a_role(&[("client/CPU", 1.0), ("client/idle", 3.0), ("client/hidden", 30.0)]);
+    assert_eq!(found.name, Bottleneck::OfferedLoad, "{found:?}");
+    let expected = "on average 1.0 sessions were in a statement and 3.0 waited for the driver";
+    assert!(found.evidence.contains(expected), "{}", found.evidence);
+    assert!(found.evidence.ends_with("; what 30.0 more did is hidden"), "{}", found.evidence);
+}
+
+#[test]
+fn a_load_whose_sessions_are_hidden_has_no_limiter() {
+    for seen in [
+        &[("client/hidden", 4.0)][..],
+        &[("client/hidden", 30.0), ("client/CPU", 1.0)],
+        &[("client/hidden", 3.0), ("client/idle", 3.0)],
+    ] {
+        let found = seen_by_a_role(seen);
+        assert_eq!(
+            (found.name, found.confidence),
+            (Bottleneck::Unknown, Confidence::Low),
+            "{seen:?}: {found:?}"
+        );
+        assert!(found.evidence.contains("is hidden from pgdyno's role"), "{}", found.evidence);
+    }
+    // What is at its limit though few of the sessions are seen is named, and not as certain.
+    let few = facts(&[("IO:WalSync", 1.0)], &[(Stage::WalFlush, 0.97)], &[], 0.2);
+    let found = judge(&Facts { n_clients: 4.0, hidden: 3.0, ..few.clone() });
+    assert_eq!((found.name, found.confidence), (Bottleneck::WalSync, Confidence::Low));
+    assert_eq!(judge(&few).confidence, Confidence::Medium);
+}

@@ -9,14 +9,15 @@ use crate::run::timeline::Placed;
 /// apart. Idle sessions are left out.
 pub(crate) const KINDS: [&str; 7] = ["CPU", "LWLocks", "other", "idle in transaction", "I/O", "WAL", "locks"];
 
-/// What a session with this wait does; none of an idle one.
+/// What a session with this wait does; none of an idle one, and of one that is hidden.
 pub(crate) fn kind(what: &str) -> Option<&'static str> {
     Some(match Stage::of(what, true) {
         Some(Stage::WalFlush | Stage::WalInit | Stage::Standby) => "WAL",
         Some(Stage::DataRead | Stage::DataWrite | Stage::Spill | Stage::Slru) => "I/O",
         Some(Stage::Lock) => "locks",
         None => match what {
-            wait::IDLE => return None,
+            // Of a hidden session it is not known whether it is idle.
+            wait::IDLE | wait::HIDDEN => return None,
             wait::IDLE_IN_TRANSACTION => "idle in transaction",
             wait::CPU => "CPU",
             wait::KERNEL_SLEEP => "other",
@@ -66,7 +67,7 @@ mod tests {
             ("Kernel:Sleep", Some("other")),
             ("Lock:transactionid", Some("locks")),
             ("Timeout:SpinDelay", Some("other")),
-            ("hidden", Some("other")),
+            ("hidden", None),
         ] {
             assert_eq!(kind(what), expected, "{what}");
             assert!(expected.is_none_or(|kind| KINDS.contains(&kind)));

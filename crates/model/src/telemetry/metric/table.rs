@@ -252,8 +252,8 @@ pub const METRICS: &[Metric] = &[
     ),
     counter("server.wal_writes", "", "1", "writes of WAL (pg_stat_wal, 14 to 17; later pg_stat_io)"),
     counter("server.wal_syncs", "", "1", "syncs of WAL (pg_stat_wal, 14 to 17; later pg_stat_io)"),
-    counter("server.wal_write_time", "", "s", "time of WAL writes; zero unless track_wal_io_timing is on"),
-    counter("server.wal_sync_time", "", "s", "time of WAL syncs; zero unless track_wal_io_timing is on"),
+    counter("server.wal_write_time", "", "s", "time of WAL writes; absent if track_wal_io_timing is off"),
+    counter("server.wal_sync_time", "", "s", "time of WAL syncs; absent if track_wal_io_timing is off"),
     counter("server.checkpoints", "cause", "1", "checkpoints counted, `timed` or `requested`"),
     counter(
         "server.checkpoint_write_time",
@@ -313,25 +313,25 @@ pub const METRICS: &[Metric] = &[
         "server.io.read_time",
         "backend:object:context",
         "s",
-        "time of reads (pg_stat_io); zero unless track_io_timing is on; absent is 0",
+        "time of reads (pg_stat_io); absent is 0, or unknown if track_io_timing is off",
     ),
     counter(
         "server.io.write_time",
         "backend:object:context",
         "s",
-        "time of writes (pg_stat_io); zero unless track_io_timing is on; absent is 0",
+        "time of writes (pg_stat_io); absent is 0, or unknown if track_io_timing is off",
     ),
     counter(
         "server.io.fsync_time",
         "backend:object:context",
         "s",
-        "time of syncs (pg_stat_io); zero unless track_io_timing is on; absent is 0",
+        "time of syncs (pg_stat_io); absent is 0, or unknown if track_io_timing is off",
     ),
     gauge(
         "server.connections",
         "state",
         "1",
-        "client sessions by state, the observer's left out (pg_stat_activity)",
+        "client sessions by state, the observer's left out (pg_stat_activity); `hidden`: this role may not see it",
     ),
     gauge(
         "server.waiting",
@@ -343,7 +343,8 @@ pub const METRICS: &[Metric] = &[
         "server.on_cpu",
         "",
         "1",
-        "active sessions that wait for nothing PostgreSQL knows of (pg_stat_activity)",
+        "active sessions that wait for nothing PostgreSQL knows of (pg_stat_activity); absent if this role may not see the state \
+         of all",
     ),
     gauge("waits.samples", "", "1", "samples of all processes of the server in the tick (pg_stat_activity)"),
     gauge(
@@ -405,7 +406,7 @@ pub const METRICS: &[Metric] = &[
         "statements.plan_time",
         "statement",
         "s",
-        "time in the planner (pg_stat_statements, 13 and later); zero unless track_planning is on; absent is 0",
+        "time in the planner (pg_stat_statements, 13 and later); absent is 0, or unknown if track_planning is off",
     ),
     counter(
         "statements.rows",
@@ -429,7 +430,7 @@ pub const METRICS: &[Metric] = &[
         "statements.io_time",
         "statement",
         "s",
-        "time of reads and writes (pg_stat_statements); zero unless track_io_timing is on; absent is 0",
+        "time of reads and writes (pg_stat_statements); absent is 0, or unknown if track_io_timing is off",
     ),
     counter(
         "statements.wal_bytes",
@@ -443,7 +444,7 @@ pub const METRICS: &[Metric] = &[
         "",
         "1",
         "those of them, with their parallel workers, that are active and wait for neither a lock nor a client nor time \
-         (pg_stat_activity)",
+         (pg_stat_activity); absent if this role may not see the state of all",
     ),
     gauge(
         "server.load_workers",
@@ -509,8 +510,8 @@ pub const METRICS: &[Metric] = &[
     counter("database.deadlocks", "", "1", "deadlocks (pg_stat_database)"),
     counter("database.parallel_workers", "", "1", "parallel workers launched (pg_stat_database, from 18 on)"),
     counter("database.conflicts", "", "1", "queries cancelled by recovery (pg_stat_database)"),
-    counter("database.read_time", "", "s", "time reading blocks; zero unless track_io_timing is on"),
-    counter("database.write_time", "", "s", "time writing blocks; zero unless track_io_timing is on"),
+    counter("database.read_time", "", "s", "time reading blocks; absent if track_io_timing is off"),
+    counter("database.write_time", "", "s", "time writing blocks; absent if track_io_timing is off"),
     counter(
         "database.autovacuums",
         "table",
