@@ -1,5 +1,7 @@
 //! Rows of WAL and checkpoints.
 
+use model::run::server::ServerRecord;
+
 use super::truth::SERVER;
 use super::{Examined, Judged, Look, Row, Verdict, either, value};
 
@@ -7,6 +9,12 @@ use super::{Examined, Judged, Look, Row, Verdict, either, value};
 fn at_least(e: &Examined, name: &str, bytes_min: f64, fix: String) -> Look {
     let (text, bytes) = e.size(name)?;
     Ok(Judged::unless(bytes >= bytes_min, Verdict::Advice, text).fix(fix))
+}
+
+/// Whether the server compresses by lz4: since 15, and only if it was built with it, which `pg_config` says.
+fn has_lz4(server: &ServerRecord) -> bool {
+    let lacks_it = server.build.get("CONFIGURE").is_some_and(|options| !options.contains("with-lz4"));
+    server.version_num >= 150_000 && !lacks_it
 }
 
 const GIB: f64 = 1_073_741_824.0;
@@ -70,12 +78,12 @@ pub(super) const WAL_BUFFERS: Row = Row {
 
 pub(super) const WAL_COMPRESSION: Row = Row {
     id: "wal-compression",
-    wanted: "on; lz4 from 15 on",
+    wanted: "on; lz4 from 15 on, if the build has it",
     why: "Whole pages after a checkpoint are most of WAL: with 64 clients, compression took one server from 12,000 to 26,000 tps.",
     source: "study of releases: on; pgtune 7caef27: lz4 from 15; Callaghan's sysbench settings: off",
     fix: "alter system set wal_compression = on; select pg_reload_conf();",
     judge: |e| {
-        let method = if e.server.is_some_and(|server| server.version_num >= 150_000) { "lz4" } else { "on" };
+        let method = if e.server.is_some_and(has_lz4) { "lz4" } else { "on" };
         let fix = value::reload("wal_compression", method);
         either(
             e.setting("wal_compression")
