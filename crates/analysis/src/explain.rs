@@ -4,11 +4,13 @@ pub(crate) mod case;
 mod comparison;
 pub mod disturbance;
 mod duet;
+pub(crate) mod fetched;
 pub(crate) mod run;
 pub(crate) mod study;
 
 pub use comparison::{compare, compare_repeat};
 pub use disturbance::judge;
 pub use duet::{Played, compare_duet, compare_duet_repeat};
+pub use fetched::{fetched_build, fetched_servers};
 pub use run::explain as explain_run;
 pub use study::{partner_of, study, study_of};

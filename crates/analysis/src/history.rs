@@ -242,9 +242,10 @@ pub fn asked(case: &Case) -> Case {
     // A version or a build is what changes over a history, unless it is a level by itself. A server by URL is
     // identified by its location alone: another location is another server.
     let source = match &case.server.source {
-        ServerSource::Version(_) | ServerSource::BinDir(_) | ServerSource::Source { .. } => {
-            ServerSource::BinDir(PathBuf::new())
-        }
+        ServerSource::Version(_)
+        | ServerSource::Installed(_)
+        | ServerSource::BinDir(_)
+        | ServerSource::Source { .. } => ServerSource::BinDir(PathBuf::new()),
         by_url @ ServerSource::Url(_) => by_url.clone(),
     };
     let server = ServerSpec { source, ..case.server.clone() };

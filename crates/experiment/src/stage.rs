@@ -9,6 +9,7 @@ pub mod disk;
 pub(crate) mod embedded;
 pub mod kept_clusters;
 pub(crate) mod loaded_before;
+pub mod origin;
 pub mod os;
 pub(crate) mod own_data;
 
@@ -21,6 +22,7 @@ use anyhow::{Result, anyhow};
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource};
 use model::run::server::LoadConnections;
+use server::binaries::installed;
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::database::facts;
 use server::running::listen::LOAD_ROLE;
@@ -59,6 +61,7 @@ impl Found {
             ServerSource::Version(version) => {
                 server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)))?
             }
+            ServerSource::Installed(version) => installed::server(version)?.clone(),
             ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir)?,
             ServerSource::Source { tree, revision } => {
                 let source = server::binaries::build::Source { tree, revision: revision.as_deref() };
@@ -321,7 +324,7 @@ fn made_under(case: &Case) -> Option<(String, String)> {
 fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     let used = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let source = match &case.server.source {
-        ServerSource::Version(version) => ("version", version.to_string()),
+        ServerSource::Version(version) | ServerSource::Installed(version) => ("version", version.to_string()),
         ServerSource::BinDir(dir) => ("bin_dir", dir.display().to_string()),
         ServerSource::Source { .. } => ("bin_dir", binaries.bin_dir.display().to_string()),
         ServerSource::Url(_) => ("url", String::new()),
@@ -335,6 +338,9 @@ fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into();
+    if matches!(case.server.source, ServerSource::Installed(_)) {
+        labels.insert("bin_dir".to_string(), binaries.bin_dir.display().to_string());
+    }
     labels.extend([kept_clusters::data_label(&case.workload.data)]);
     labels.extend(layout::layout_facts(case.workload.layout));
     labels.extend(

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::agents::AgentsSection;
 use crate::experiment::case::{
-    Calls, Isolation, OnLostConnection, PartitionMethod, Think, Tls, WorkloadKind,
+    Build, Calls, Isolation, OnLostConnection, PartitionMethod, Think, Tls, WorkloadKind,
 };
 use crate::experiment::driver::DriverSpec;
 use crate::experiment::driver::inventory::DriverSection;
@@ -138,9 +138,12 @@ fn three() -> u32 {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSection {
-    /// Versions to fetch and run.
+    /// Versions to run: those that are installed here, else fetched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Levels<PgVersion>>,
+    /// What kind of build a version means; by default an installed one, if all versions are installed here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// Directories with the user's own binaries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bin_dir: Option<Levels<PathBuf>>,

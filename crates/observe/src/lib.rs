@@ -76,6 +76,8 @@ pub struct ObserveSpec {
     pub database: String,
     /// Process id of the postmaster, if the server runs on this machine.
     pub server_pid: Option<i32>,
+    /// Process id of a pooler or proxy on this machine that the load goes through.
+    pub pooler_pid: Option<i32>,
     /// Counters that are attached to the server already, so that none of its later processes escapes them.
     pub counters: Option<Counters>,
     /// Process id of the load driver, once it runs.
@@ -126,6 +128,7 @@ impl ObserveSpec {
             server: None,
             database: String::new(),
             server_pid: None,
+            pooler_pid: None,
             counters: None,
             driver_pid: None,
             backends: None,
@@ -186,7 +189,8 @@ impl Observer {
         }
         let tick_ns = spec.tick_ns;
         let host = HostWatch::new(&spec.dirs, spec.may_observe_all_disks, observer.out.clone())
-            .with_counters(spec.counters);
+            .with_counters(spec.counters)
+            .with_pooler(spec.pooler_pid);
         observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
         let has_log = spec.log_path.is_some() || spec.is_log_followed;
         if let Some(conninfo) = spec.server {

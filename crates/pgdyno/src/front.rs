@@ -12,6 +12,7 @@ pub(crate) mod fitting;
 pub(crate) mod foreign;
 pub(crate) mod hiding;
 pub(crate) mod moved;
+pub(crate) mod place;
 #[cfg(test)]
 pub(crate) mod reference;
 pub(crate) mod schema;

@@ -188,13 +188,18 @@ fn finding(group: &FindingGroup, n_runs: usize) -> String {
 /// All hosts and servers of the runs; for settings that differ, all values.
 fn setting<'a>(records: impl Iterator<Item = &'a RunRecord> + Clone) -> String {
     let servers: Vec<&ServerRecord> = records.clone().filter_map(|record| record.server.as_ref()).collect();
-    let hosts = distinct(records.filter_map(|record| record.host.as_ref()).map(host_words));
+    let hosts = distinct(records.clone().filter_map(|record| record.host.as_ref()).map(host_words));
     if servers.is_empty() && hosts.is_empty() {
         return String::new();
     }
     let mut text = String::from("\n### Host and server\n\n");
     hosts.iter().for_each(|host| text.push_str(&format!("- Host: {host}\n")));
-    for version in distinct(servers.iter().map(|server| escape(&phrases::one_line(&server.version)))) {
+    let builds = records.filter_map(|record| {
+        let version = escape(&phrases::one_line(&record.server.as_ref()?.version));
+        let build = analysis::explain::fetched_build(record);
+        Some(build.map_or(version.clone(), |build| format!("{version} ({build})")))
+    });
+    for version in distinct(builds) {
         text.push_str(&format!("- Server: {version}\n"));
     }
     let known = servers.iter().filter(|server| server.database_bytes > 0);

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod fetch;
+pub mod installed;
 pub mod pins;
 pub(crate) mod tree;
 pub(crate) mod unpack;

@@ -103,10 +103,10 @@ fn most(context: &RunContext, excess: impl Fn(&Machine, (f64, f64)) -> Option<f6
     machines(context).iter().filter_map(|machine| excess(machine, span)).max_by(f64::total_cmp)
 }
 
-/// How many times foreign CPU exceeds its threshold, on any machine. What a pooler or proxy uses cannot be distinguished from what
-/// others do, and a repeat would have it again: with one of them in between, it is 0.
+/// How many times foreign CPU exceeds its threshold, on any machine. What an unknown pooler or proxy uses cannot be distinguished
+/// from what others do, and a repeat would have it again: with one of them in between, it is 0.
 pub(super) fn foreign_excess(context: &RunContext) -> Option<f64> {
-    if route::between(context).is_some() {
+    if route::between(context).is_some() && route::pooler_cpu(context).is_none() {
         return Some(0.0);
     }
     most(context, |machine, span| machine.foreign_excess(span))
@@ -131,7 +131,8 @@ fn foreign_cpu(context: &RunContext) -> Option<Finding> {
         ))
     };
     let found: Vec<String> = machines(context).iter().filter_map(words).collect();
-    let between = route::between(context).map_or(String::new(), |what| format!("; {what} may be among them"));
+    let unknown = route::between(context).filter(|_| route::pooler_cpu(context).is_none());
+    let between = unknown.map_or(String::new(), |what| format!("; {what} may be among them"));
     (!found.is_empty()).then(|| FOREIGN_CPU.finds(Severity::Doubt, found.join("; ") + &between))
 }
 

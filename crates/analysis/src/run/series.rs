@@ -140,6 +140,7 @@ impl Draw<'_, '_> {
             part("server", &|split| split.server),
             part("driver", &|split| split.driver),
             part("pgdyno", &|split| Some(split.pgdyno)),
+            part("pooler", &|split| split.pooler),
             part("foreign", &|split| split.foreign),
             part("steal", &|split| Some(split.steal)),
         ]

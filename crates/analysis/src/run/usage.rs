@@ -12,6 +12,8 @@ use crate::run::timeline::Placed;
 const HOST_CPU: [&str; 2] = ["host.cpu.user", "host.cpu.system"];
 const SERVER_CPU: [&str; 2] = ["server.cpu.user", "server.cpu.system"];
 const DRIVER_CPU: [&str; 2] = ["driver.cpu.user", "driver.cpu.system"];
+/// That of a pooler or proxy which the load goes through.
+const POOLER_CPU: [&str; 2] = ["pooler.cpu.user", "pooler.cpu.system"];
 /// The smallest part of a span that ticks must cover to give a rate over it.
 const MIN_COVERAGE: f64 = 0.5;
 
@@ -92,7 +94,9 @@ pub(crate) struct CpuSplit {
     pub(crate) driver: Option<f64>,
     /// pgdyno itself, and its eyes.
     pub(crate) pgdyno: f64,
-    /// Busy minus server, driver and pgdyno, and minus those of the other side of a duet; `None` if a part is not
+    /// A pooler or proxy that the load goes through; `None` if there is none on this machine, or it is unknown which process it is.
+    pub(crate) pooler: Option<f64>,
+    /// Busy minus server, driver, pooler and pgdyno, and minus those of the other side of a duet; `None` if a part is not
     /// known. May be slightly negative: the kernel counts processors and processes separately, in steps of 10 ms.
     pub(crate) foreign: Option<f64>,
 }
@@ -273,9 +277,11 @@ impl<'a> Usage<'a> {
             Partner::Run(partner) => partner.own(partner.parts(from_s, to_s)),
         };
         let own = self.own((server, driver));
-        let foreign = own.zip(partners).map(|(own, partners)| busy - own - partners - pgdyno);
+        let pooler = self.time_of(POOLER_CPU, from_s, to_s);
+        let between = pooler.unwrap_or(0.0);
+        let foreign = own.zip(partners).map(|(own, partners)| busy - own - partners - pgdyno - between);
         let steal = self.rate("host.cpu.steal", from_s, to_s).unwrap_or(0.0);
-        Some(CpuSplit { from_s, to_s, busy, steal, server, driver, pgdyno, foreign })
+        Some(CpuSplit { from_s, to_s, busy, steal, server, driver, pgdyno, pooler, foreign })
     }
 
     /// The largest value of `figure` over any `length_s` seconds of consecutive host ticks within a

@@ -22,6 +22,9 @@ pub struct Study {
     pub scalability: Vec<Scalability>,
     /// Findings about the experiment as a whole; those of a run or a case are with them.
     pub findings: Vec<Finding>,
+    /// The servers that pgdyno fetched, with how they were compiled: `PostgreSQL 18.6 (fetched build, -Os)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<String>,
     /// Why the experiment is incomplete (`2 of 9 runs are missing: interrupted`), if it is.
     pub partial: Option<String>,
 }

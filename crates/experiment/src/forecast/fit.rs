@@ -23,7 +23,7 @@ use model::experiment::{Experiment, RunSection};
 use model::load::Pace;
 use model::text::units::{Scale, SettingValue, Span};
 
-use self::estimate::{estimated_s, most_clients, n_servers};
+use self::estimate::{estimated_s, most_clients, n_loads};
 use self::figures::Needs;
 pub use self::figures::{Fate, Row};
 use self::lengths::LENGTHS;
@@ -52,7 +52,7 @@ pub struct Limits {
     /// How fast the machine is.
     pub speed: Speed,
     /// Version series (`9.6`, `18`) whose binaries are here; others have to be fetched.
-    pub fetched: Vec<String>,
+    pub here: Vec<String>,
 }
 
 /// One change: `workload.scale: 3x RAM -> 93`, and why.
@@ -245,9 +245,9 @@ fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
     let most_clients = most_clients(experiment);
     let units = |scale: &Scale| scale_units(*scale, unit, most_clients, limits);
     let asked: Vec<f64> = experiment.workload.scale.all().iter().map(units).collect();
-    let n_servers = n_servers(experiment) as f64;
-    let loadable = limits.budget_s * LOADING_SHARE * outlook::LOADED_BYTES_PER_S / n_servers / unit;
-    let storable = limits.free_bytes as f64 / 8.0 / n_servers / unit;
+    let n_loads = n_loads(experiment, limits) as f64;
+    let loadable = limits.budget_s * LOADING_SHARE * outlook::LOADED_BYTES_PER_S / n_loads / unit;
+    let storable = limits.free_bytes as f64 / 8.0 / n_loads / unit;
     let bearable = limits.memory_bytes as f64 / 8.0 / unit;
     let readable = bytes_read_between_runs(experiment, limits) / unit;
     let most = loadable.min(storable).min(bearable).min(readable);

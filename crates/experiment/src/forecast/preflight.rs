@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use dataset::kind::DataSource;
 use dataset::session::limit;
-use model::experiment::case::{Case, ServerSource, Tls};
+use model::experiment::case::{Case, REPOSITORY, ServerSource, Tls};
 use model::experiment::plan::Plan;
 use server::alter_system::Allowed;
 use server::binaries::build::Source;
+use server::binaries::installed;
 use server::cluster::workspace::Workspace;
-use server::{Account, Binaries};
+use server::running::restorer;
+use server::{Account, Binaries, Origin};
 use wire::Conninfo;
 
 use crate::forecast::outlook;
@@ -158,6 +161,9 @@ impl Found {
     }
 }
 
+/// Methods of compression that PostgreSQL has only if it is built with their libraries.
+const METHODS: [&str; 2] = ["lz4", "zstd"];
+
 /// Checks a server that pgdyno runs: its binaries, and each different set of settings.
 fn own_server(
     source: &ServerSource,
@@ -173,7 +179,10 @@ fn own_server(
             None => by_settings.push((&case.server.settings, vec![case])),
         }
     }
-    let must_ask = can_fetch && by_settings.iter().any(|(settings, _)| !settings.is_empty());
+    let restores = |case: &&&Case| matches!(DataSource::of(&case.workload.data), DataSource::Archive(_));
+    let with_archive: Vec<&Case> = cases.iter().filter(restores).copied().collect();
+    let has_settings = by_settings.iter().any(|(settings, _)| !settings.is_empty());
+    let must_ask = can_fetch && (has_settings || !with_archive.is_empty());
     let binaries = match binaries(source, must_ask, site, watch) {
         Ok(binaries) => binaries,
         Err(error) => return found.take(cases, Err(error)),
@@ -188,6 +197,9 @@ fn own_server(
         found.take(&[case], embedded::listen(&case.server).map(|_| Vec::new()));
     }
     let Some(binaries) = binaries else { return };
+    if !with_archive.is_empty() {
+        found.take(&with_archive, restorer::programs_for(&binaries).map(|_| Vec::new()));
+    }
     let with_tls: Vec<&Case> = cases.iter().copied().filter(|case| case.server.tls == Tls::On).collect();
     if !with_tls.is_empty() {
         let ssl = BTreeMap::from([("ssl".to_string(), "on".to_string())]);
@@ -214,9 +226,48 @@ fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site
         let value = server::settings::resolve_setting(name, value, site.memory_bytes).ok()?;
         Some((name.clone(), value))
     });
-    let refused = server::binaries::verify::refused_settings(binaries, &resolved.collect())?;
-    problems.extend(refused.into_iter().map(|why| format!("PostgreSQL {}: {why}", binaries.version)));
+    let resolved: BTreeMap<String, String> = resolved.collect();
+    for why in server::binaries::verify::refused_settings(binaries, &resolved)? {
+        let advice = who_has_it(binaries, &resolved, &why).unwrap_or_default();
+        problems.push(format!("PostgreSQL {}: {why}{advice}", binaries.version));
+    }
     Ok(problems)
+}
+
+/// What has a method of compression that a fetched build was refused for: an installed server that takes the same setting, else the
+/// packages.
+fn who_has_it(binaries: &Binaries, settings: &BTreeMap<String, String>, why: &str) -> Option<String> {
+    if !matches!(binaries.origin, Origin::Fetched { .. }) {
+        return None;
+    }
+    let is_it = |(name, value): &(&String, &String)| {
+        METHODS.contains(&value.to_ascii_lowercase().as_str()) && why.contains(&format!("\"{name}\""))
+    };
+    let (name, value) = settings.iter().find(is_it)?;
+    let alone = BTreeMap::from([(name.clone(), value.clone())]);
+    let takes_it = |binaries: &&Binaries| {
+        server::binaries::verify::refused_settings(binaries, &alone).is_ok_and(|refused| refused.is_empty())
+    };
+    let series = binaries.series();
+    Some(match installed::servers().iter().find(takes_it) {
+        Some(other) => format!(
+            ". Fetched builds are made without {value}; PostgreSQL {} in `{}` has it (server.version = \"{}\"), and so have the packages \
+             of PostgreSQL {series} (postgresql-{series} or postgresql{series}-server), which are used once installed",
+            other.series(),
+            other.bin_dir.display(),
+            other.series()
+        ),
+        None => format!(
+            ". Fetched builds are made without {value}; install the package of PostgreSQL {series} (postgresql-{series} or \
+             postgresql{series}-server), which has it and is used then"
+        ),
+    })
+}
+
+/// A release by its tag, as people write it: `PostgreSQL 9.5.21` for `REL9_5_21`.
+fn release(tag: Option<&str>) -> String {
+    let number = tag.unwrap_or_default().trim_start_matches("REL").trim_start_matches('_').replace('_', ".");
+    format!("PostgreSQL {number}")
 }
 
 /// The binaries to query; `None` if they are not here and there is nothing to query.
@@ -228,6 +279,7 @@ fn binaries(
 ) -> Result<Option<Binaries>> {
     match source {
         ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir).map(Some),
+        ServerSource::Installed(version) => installed::server(version).cloned().map(Some),
         ServerSource::Version(version) if !must_ask => {
             server::binaries::fetch::expect_known(version)?;
             Ok(None)
@@ -239,8 +291,12 @@ fn binaries(
         // A build takes minutes, and is made when it is needed.
         ServerSource::Source { tree, revision } => {
             let source = Source { tree, revision: revision.as_deref() };
-            server::binaries::build::lacks(site.cache, &source)
-                .map_or(Ok(None), |why| bail!("server.source: {why}"))
+            server::binaries::build::lacks(site.cache, &source).map_or(Ok(None), |why| {
+                match tree == REPOSITORY {
+                    true => bail!("{} is not published as binaries: {why}", release(revision.as_deref())),
+                    false => bail!("server.source: {why}"),
+                }
+            })
         }
         ServerSource::Url(_) => Ok(None),
     }

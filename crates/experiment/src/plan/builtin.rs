@@ -13,7 +13,7 @@ pub struct Builtin {
 pub const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "quick",
-        about: "TPC-B-like read-write at three client counts on an embedded PostgreSQL 18, in 3 minutes",
+        about: "TPC-B-like read-write at three client counts on an embedded PostgreSQL, in 3 minutes",
     },
     Builtin { name: SCRIPTS, about: "pgbench scripts of your own (-f FILE@WEIGHT) at three client counts" },
     Builtin {
@@ -95,9 +95,6 @@ fn quick(n_cpus: u32) -> String {
 name = "quick"
 description = "Throughput and latency, each case once in every randomized block."
 repeats = 3
-
-[server]
-version = "18"
 
 [workload]
 kind = "tpcb"

@@ -55,13 +55,37 @@ pub struct Resources {
     pub url_keywords: Option<BTreeMap<String, String>>,
     /// The machine of the server by URL, if that matters and was looked up.
     pub host: Option<ServerHost>,
+    /// What versions mean on this machine.
+    pub versions: Versions,
     /// Current time, nanoseconds since the Unix epoch.
     pub now_unix_ns: u64,
     /// Seed for an experiment that gives none.
     pub fresh_seed: u64,
 }
 
-/// Version for an experiment that names no server.
+/// What versions mean on a machine; by default, which reads no machine, all are fetched.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Versions {
+    /// The version for an experiment that names no server; `None`: [`DEFAULT_VERSION`].
+    pub default: Option<PgVersion>,
+    /// Where the binaries of a version come from.
+    pub sources: BTreeMap<String, ServerSource>,
+}
+
+impl Versions {
+    /// The version for an experiment that names no server.
+    pub fn default_version(&self) -> PgVersion {
+        self.default.clone().unwrap_or_else(|| DEFAULT_VERSION.parse().expect("it is a version"))
+    }
+
+    /// Where the binaries of a version come from.
+    pub fn source(&self, version: PgVersion) -> ServerSource {
+        let known = self.sources.get(version.as_str()).cloned();
+        known.unwrap_or_else(|| ServerSource::of_version(version))
+    }
+}
+
+/// Version for an experiment that names no server, where none is installed.
 pub const DEFAULT_VERSION: &str = "18";
 const THREADS: &str = "workload.threads";
 
@@ -432,7 +456,7 @@ fn source(values: &BTreeMap<&str, &str>, site: &Resources) -> Result<ServerSourc
             let revision = values.get("server.revision").map(|revision| revision.to_string());
             ServerSource::Source { tree: tree.to_string(), revision }
         }
-        (_, Some(version), _, _) => ServerSource::of_version(version),
+        (_, Some(version), _, _) => site.versions.source(version),
         (_, None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
         (_, None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
         (_, None, None, None) => return Err("server: no version, bin_dir, source or url".to_string()),

@@ -57,8 +57,8 @@ fn figure(case: &Case) -> String {
 
 fn servers(cases: &[Case]) -> String {
     let version = |case: &Case| match (&case.server.target, &case.server.source) {
-        (None, ServerSource::Version(version)) => Some(version.to_string()),
-        _ => None,
+        (None, source) => source.version().map(ToString::to_string),
+        (Some(_), _) => None,
     };
     match cases.iter().map(version).collect::<Option<Vec<String>>>() {
         Some(versions) => {
@@ -80,7 +80,7 @@ fn server(case: &Case) -> String {
         ServerSource::Url(keywords) => keywords,
         ServerSource::Source { .. } => return format!("PostgreSQL {}", case.server.source),
         ServerSource::BinDir(dir) => return format!("the server in {}", dir.display()),
-        ServerSource::Version(_) => return case.server.source.to_string(),
+        ServerSource::Version(_) | ServerSource::Installed(_) => return case.server.source.to_string(),
     };
     let of = |key: &str| keywords.get(key).cloned().unwrap_or_default();
     let host = if of("host").is_empty() { of("hostaddr") } else { of("host") };

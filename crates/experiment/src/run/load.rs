@@ -17,9 +17,10 @@ use model::load::sessions::SessionSettings;
 use model::run::RunRecord;
 use model::run::driver::DriverRecord;
 use model::run::phase::{Phase, PhaseRecord};
+use model::run::server::ServerRecord;
 use observe::host::counters::Counters;
 use observe::{ObserveSpec, Observer, OurBackends};
-use wire::Conninfo;
+use wire::{Conninfo, Host};
 
 use crate::run::adapt::Judge;
 use crate::run::admission;
@@ -67,6 +68,7 @@ impl OneRun<'_> {
             align_unix_ns: go,
             counters,
             is_log_followed: eyes.as_ref().is_some_and(|eyes| eyes.watching.follows_log),
+            pooler_pid: record.server.as_ref().and_then(|server| pooler(server, conninfo, place)),
             ..self.observe(place, conninfo)?
         };
         let observer = Observer::start(spec, telemetry.sink((*writer).clone(), record.eyes.as_ref()))?;
@@ -224,6 +226,14 @@ impl OneRun<'_> {
             ..ObserveSpec::of_host()
         })
     }
+}
+
+/// The process of this machine that answers before the server, if one does.
+fn pooler(server: &ServerRecord, conninfo: &Conninfo, place: &ServerPlace) -> Option<i32> {
+    let route = server.route.as_ref().filter(|route| route.pooler.is_some() || route.is_forwarded())?;
+    // The host that was reached, of several.
+    let is_reached = |host: &&Host| route.reached.ends_with(&format!(":{}", host.port));
+    observe::host::peer::between(conninfo.hosts.iter().find(is_reached)?, place.postmaster_pid)
 }
 
 /// A word by which the observers of this process recognize each other.

@@ -31,9 +31,7 @@ pub(crate) fn load_s(case: &Case) -> f64 {
 
 /// The version number as far as the plan knows it; does not query binaries.
 pub(crate) fn version_num(source: &ServerSource) -> u32 {
-    match source {
-        // Version numbers before 10 have another format.
-        ServerSource::Version(version) if version.series() == "9.6" => 90_600,
-        _ => 100_000,
-    }
+    // Version numbers before 10 have another format.
+    let is_old = source.version().is_some_and(|version| version.series() == "9.6");
+    if is_old { 90_600 } else { 100_000 }
 }

@@ -7,10 +7,7 @@ use dataset::layout::{lacks_partitions, release_name};
 
 /// `server_version_num` of a server that is known only by its version; for a series, its first version.
 pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
-    match source {
-        ServerSource::Version(version) => server::binaries::version_num(version.as_str()),
-        ServerSource::BinDir(_) | ServerSource::Source { .. } | ServerSource::Url(_) => None,
-    }
+    server::binaries::version_num(source.version()?.as_str())
 }
 
 /// What a server of this version lacks for a case, and what to do.

@@ -10,7 +10,7 @@ use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::text::prose::{bytes, plural};
 use model::text::units::PgVersion;
-use server::binaries::pins;
+use server::binaries::{installed, pins};
 use server::cluster::budget::{self, Budget, Holdings, Item};
 use server::cluster::space::{
     Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, demands, wal_needed_bytes,
@@ -258,6 +258,7 @@ fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<Part> {
 fn binaries_here(case: &Case, cache: &Cache) -> Option<Binaries> {
     let version = match &case.server.source {
         ServerSource::BinDir(dir) => return Binaries::from_bin_dir(dir).ok(),
+        ServerSource::Installed(version) => return installed::server(version).ok().cloned(),
         ServerSource::Source { .. } | ServerSource::Url(_) => return None,
         ServerSource::Version(version) => version,
     };

@@ -179,7 +179,7 @@ impl Embedded {
                 watch(Progress::Step(done));
             }
             DataSource::Archive(archive) => {
-                let restorer = Restorer::of_cluster(&self.cluster, self.running()?);
+                let restorer = Restorer::of_cluster(&self.cluster, self.running()?)?;
                 let done = own_data::restore_archive(
                     &mut session,
                     (&case.workload, archive),

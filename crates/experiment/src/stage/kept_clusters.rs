@@ -46,7 +46,9 @@ impl Wanted<'_> {
         let has = |name: &str, value: String| labels.get(name) == Some(&value);
         let source_fits = match self.source {
             None => true,
-            Some(ServerSource::Version(version)) => has("version", version.to_string()),
+            Some(ServerSource::Version(version) | ServerSource::Installed(version)) => {
+                has("version", version.to_string())
+            }
             Some(ServerSource::BinDir(dir)) => has("bin_dir", dir.display().to_string()),
             Some(ServerSource::Source { .. } | ServerSource::Url(_)) => false,
         };

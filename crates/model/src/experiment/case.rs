@@ -225,12 +225,25 @@ impl Tls {
     }
 }
 
+words! {
+    /// What kind of binaries a version means.
+    Build, "a kind of build" {
+        /// Those that this machine has installed.
+        #[default]
+        Installed = "installed",
+        /// Those that pgdyno fetches.
+        Fetched = "fetched",
+    }
+}
+
 /// Where a server comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerSource {
     /// Fetched by version and run by pgdyno.
     Version(PgVersion),
+    /// Installed on this machine in this version, and run by pgdyno.
+    Installed(PgVersion),
     /// The user's binaries, run by pgdyno.
     BinDir(PathBuf),
     /// Built from source by pgdyno, and run by it.
@@ -257,6 +270,14 @@ impl ServerSource {
         }
     }
 
+    /// The version, if it is known by that.
+    pub fn version(&self) -> Option<&PgVersion> {
+        match self {
+            ServerSource::Version(version) | ServerSource::Installed(version) => Some(version),
+            ServerSource::BinDir(_) | ServerSource::Source { .. } | ServerSource::Url(_) => None,
+        }
+    }
+
     /// Whether pgdyno runs the server itself.
     pub fn is_embedded(&self) -> bool {
         !matches!(self, ServerSource::Url(_))
@@ -267,7 +288,9 @@ impl fmt::Display for ServerSource {
     /// As people say it. For a server by URL only who connects to what, not how.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            ServerSource::Version(version) => write!(f, "PostgreSQL {version}"),
+            ServerSource::Version(version) | ServerSource::Installed(version) => {
+                write!(f, "PostgreSQL {version}")
+            }
             ServerSource::BinDir(dir) => write!(f, "binaries in {}", dir.display()),
             ServerSource::Source { tree, revision: Some(revision) } => {
                 write!(f, "built from `{tree}` at {revision}")

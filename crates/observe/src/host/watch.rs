@@ -31,6 +31,8 @@ pub(crate) struct HostWatch {
     /// Device numbers of the file systems that were reported as nearly full.
     nearly_full: BTreeSet<u64>,
     tree: Option<Tree>,
+    /// The pooler or proxy that the load goes through.
+    pooler: Option<Tree>,
     times: BackendTimes,
     run_delays: RunDelays,
     io_bytes: IoBytes,
@@ -100,6 +102,7 @@ impl HostWatch {
             devices,
             nearly_full: BTreeSet::new(),
             tree: None,
+            pooler: None,
             times: BackendTimes::default(),
             run_delays: RunDelays::default(),
             io_bytes: IoBytes::default(),
@@ -124,6 +127,11 @@ impl HostWatch {
         }
         self.has_bandwidth = counters.is_some();
         HostWatch { counters, ..self }
+    }
+
+    /// Reads the processor time of this process, too, which is between the driver and the server.
+    pub(crate) fn with_pooler(self, pid: Option<i32>) -> HostWatch {
+        HostWatch { pooler: pid.and_then(|pid| Tree::of(pid).ok()), ..self }
     }
 
     /// Observes until it is stopped, and then once more.
@@ -154,6 +162,7 @@ impl HostWatch {
         let out = self.out.clone();
         system::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
         let processes = self.read_server();
+        self.read_pooler();
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
             let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
             self.gather.put("pgdyno.cpu", "", us as f64 / 1e6);
@@ -238,6 +247,18 @@ impl HostWatch {
                 self.tree = None;
                 None
             }
+        }
+    }
+
+    /// Of a pooler that ends, nothing more is read.
+    fn read_pooler(&mut self) {
+        let Some(tree) = &mut self.pooler else { return };
+        match tree.used() {
+            Ok((used, _)) => {
+                self.gather.put("pooler.cpu.user", "", used.user_s);
+                self.gather.put("pooler.cpu.system", "", used.system_s);
+            }
+            Err(_) => self.pooler = None,
         }
     }
 

@@ -289,7 +289,7 @@ pub(crate) struct ServerArgs {
     /// A running server: URL, key=value, database name, or "" for the PG* environment.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: Option<String>,
-    /// PostgreSQL versions to fetch and run: 18, 9.6, 12.22.
+    /// PostgreSQL versions to run, as they are installed, or else fetched: 18, 9.6, 12.22.
     #[arg(long = "version", value_name = "V,...", value_delimiter = ',')]
     pub(crate) versions: Vec<String>,
     /// Directory of your own PostgreSQL binaries to run.

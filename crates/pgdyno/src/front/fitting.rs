@@ -7,6 +7,9 @@ use model::experiment::levels::Levels;
 use model::text::prose::duration;
 use model::text::units::{PgVersion, Span};
 
+use server::Binaries;
+use server::binaries::installed;
+
 use crate::front::setup::say_more;
 use crate::say;
 
@@ -23,7 +26,12 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
         speed: Speed::measure(&cache.clusters_dir()),
-        fetched: cache.fetched().iter().map(|release| series(release)).collect(),
+        here: cache
+            .fetched()
+            .iter()
+            .map(|release| series(release))
+            .chain(installed::servers().iter().map(Binaries::series))
+            .collect(),
     };
     let fitted = experiment::forecast::fit::fit(experiment, &limits);
     let changes = &fitted.changes;

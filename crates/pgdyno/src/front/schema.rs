@@ -189,6 +189,7 @@ fn kind(key: &str) -> Kind {
         | "hooks.after_run" => Kind::Other(words),
         "hooks.timeout" => Kind::Span,
         "server.host" => Kind::Other(host),
+        "server.build" => Kind::Words(&["installed", "fetched"]),
         "server.version" => Kind::Or(&[Kind::Text, Kind::Number]),
         "workload.kind" => Kind::Words(&["tpcb", "tpcb-simple", "tpcb-select", "tpcc", "tproc-c", "scripts"]),
         "workload.scale" => Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]),

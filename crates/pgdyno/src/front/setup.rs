@@ -4,30 +4,28 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use dataset::kind::Dataset;
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::{self, Origin};
 use experiment::plan::targets::lanes;
 use experiment::plan::{inventory, question};
 use experiment::site::lanes::server_host::ServerHost;
-use experiment::stage::adopted::{self, Glance};
-use experiment::stage::kept_clusters;
+use experiment::stage::origin;
 use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
-use model::experiment::case::{ServerSource, WorkloadKind};
+use model::experiment::case::WorkloadKind;
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::experiment::target::lane::Lane;
 use model::secret::{self, Revealed};
-use model::text::units::Scale;
 use toml::Value;
 use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
+use crate::front::place::{memory_of, place};
 use crate::front::{agents, fitting, foreign, hiding, secrets};
 use crate::signals;
 
@@ -41,6 +39,8 @@ pub(crate) struct Asked {
     pub(crate) experiment_toml: String,
     /// The servers by URL, with their passwords.
     pub(crate) servers: Vec<Conninfo>,
+    /// Whether the kind of build was asked for.
+    pub(crate) is_build_asked: bool,
 }
 
 /// Fails if a case asks for values of the operating system that cannot be set here; lists them all.
@@ -72,13 +72,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     if let Some(budget) = &args.fit {
         fitting::fit(&mut experiment, budget, n_cpus)?;
     }
-    let placeholders = experiment::forecast::fit::placeholders(&experiment);
-    ensure!(
-        placeholders.is_empty(),
-        "{name}: {} {} no machine; put your hosts into a copy of the file, or add --fit, which runs all of it on this machine",
-        placeholders.join(", "),
-        if placeholders.len() == 1 { "names" } else { "name" }
-    );
+    expect_machines(&name, &experiment)?;
     if let Some(note) = &args.labels.note {
         say_more(&mut experiment.experiment.description, &format!("{NOTE}{note}"));
     }
@@ -91,13 +85,16 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         now_unix_ns,
         // People type seeds to repeat an experiment: they are short and no secret.
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
+        versions: origin::versions(&experiment).with_context(|| name.clone())?,
         ..place(&experiment, conninfo.as_ref())?
     };
     let mut all_here = site.memory_bytes.is_some();
     for target in &experiment.target {
         let within = || format!("{name}: target `{}`", target.name);
         let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
-        let here = Resources { n_cpus, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
+        let versions = site.versions.clone();
+        let here =
+            Resources { n_cpus, versions, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
@@ -127,7 +124,19 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     }
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    Ok(Asked { plan, experiment_toml, servers })
+    Ok(Asked { plan, experiment_toml, servers, is_build_asked: experiment.server.build.is_some() })
+}
+
+/// Refuses hosts of a built-in study that the user has not replaced.
+fn expect_machines(name: &str, experiment: &Experiment) -> Result<()> {
+    let placeholders = experiment::forecast::fit::placeholders(experiment);
+    ensure!(
+        placeholders.is_empty(),
+        "{name}: {} {} no machine; put your hosts into a copy of the file, or add --fit, which runs all of it on this machine",
+        placeholders.join(", "),
+        if placeholders.len() == 1 { "names" } else { "name" }
+    );
+    Ok(())
 }
 
 /// Has a copy of this program put on all other machines of the experiment.
@@ -225,50 +234,6 @@ fn read_scripts(
 fn dir_of(args: &ExperimentArgs) -> &Path {
     let file = args.experiment.as_deref().map(Path::new).filter(|path| path.exists());
     file.and_then(Path::parent).unwrap_or(Path::new(""))
-}
-
-/// What a plan needs to know about where the data will be: this machine, or a server by URL.
-fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Resources> {
-    let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
-    let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
-    Ok(Resources {
-        memory_bytes: is_here.then(server::settings::defaults::memory_bytes),
-        kept_scale: kept_scale(experiment, conninfo)?,
-        foreign_scale: glance.as_ref().map(|glance| glance.foreign_scale.clone()).unwrap_or_default(),
-        data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
-        url_keywords: conninfo.map(Conninfo::keywords),
-        ..Resources::default()
-    })
-}
-
-/// Scales of the data that our own servers have kept, if a case measures it as it is.
-fn kept_scale(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<BTreeMap<Dataset, u32>> {
-    let is_as_it_is = experiment.prepare.restore.all().contains(&false);
-    if conninfo.is_some() || !is_as_it_is || !experiment.workload.scale.all().contains(&Scale::Fit) {
-        return Ok(BTreeMap::new());
-    }
-    let server = &experiment.server;
-    let versions = server.version.iter().flat_map(|versions| versions.all());
-    let versions = versions.map(|version| ServerSource::of_version(version.clone()));
-    let dirs = server.bin_dir.iter().flat_map(|dirs| dirs.all());
-    let sources: Vec<ServerSource> =
-        versions.chain(dirs.map(|dir| ServerSource::BinDir(dir.clone()))).collect();
-    kept_clusters::scales(&server::Cache::default_location()?, &sources)
-}
-
-/// The label `memory` of a target in bytes.
-fn memory_of(text: &str) -> Result<u64> {
-    let bytes = model::text::units::size_bytes(text, 1 << 20).filter(|bytes| *bytes > 0);
-    bytes.with_context(|| format!("memory: `{text}` is not a size; example: 64GB"))
-}
-
-/// Inspects the server by URL, if the scale of the data or values of its system depend on it.
-fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> {
-    let is_rule = |scale: &Scale| !matches!(scale, Scale::Units(_));
-    if !experiment.workload.scale.all().iter().any(is_rule) && experiment.os.is_empty() {
-        return Ok(None);
-    }
-    adopted::glance(conninfo, experiment.workload.schema.as_deref(), signals::stop_flag()).map(Some)
 }
 
 pub(crate) fn toml_text(experiment: &Experiment) -> Result<String> {

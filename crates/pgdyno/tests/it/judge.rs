@@ -341,6 +341,12 @@ fn poolers_and_proxies_are_named_also_on_one_side() {
         wait_until("pgbouncer", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         let found = run(mode, port);
         expect(&found, "in-between note", &format!("a pooler in {mode} mode answers at 127.0.0.1:{port}"));
+        expect(&found, "in-between note", "; it used 0.");
+        let usage = place.first_run(mode);
+        let used: f64 = usage.ticks.iter().filter_map(|tick| tick.values.get("pooler.cpu.user")).sum();
+        assert!(used > 0.0, "{mode}: the pooler works");
+        let blamed = found.iter().any(|text| text.starts_with("foreign-cpu") && text.contains("pooler"));
+        assert!(!blamed, "{found:#?}");
         drop(pooler);
         expect_one_sided(mode, &format!("TCP through a pooler in {mode} mode"));
     }

@@ -12,6 +12,7 @@ mod announce;
 mod archives;
 mod bad_input;
 mod belongings;
+mod builds;
 mod checkpoints;
 mod ci;
 mod clusters;

@@ -111,6 +111,8 @@ impl Place {
         }
         command.env("HOME", self.path("home")).env("TMPDIR", self.path("tmp"));
         command.env("PGDYNO_CACHE", self.path("cache"));
+        // The same servers on every machine that runs the tests.
+        command.env("PGDYNO_SERVER_BUILD", "fetched");
         command
     }
 

@@ -75,20 +75,25 @@ fn partial(why: &str) -> String {
 
 /// Date, server and machine in one line.
 fn context(made: String, data: &[&ExperimentData]) -> String {
-    let mut parts = vec![made];
+    let mut parts = vec![unbroken(&made)];
     let records = || data.iter().flat_map(|data| &data.runs).map(|run| &run.record);
-    let servers = records().filter_map(|record| record.server.as_ref());
-    let releases: BTreeMap<u32, String> =
-        servers.map(|server| (server.version_num, server.release())).collect();
+    let named = records().filter_map(|record| {
+        let server = record.server.as_ref()?;
+        let build = analysis::explain::fetched_build(record);
+        let build = build.map_or(String::new(), |build| format!(" ({build})"));
+        Some(((server.version_num, build.clone()), format!("{}{build}", server.release())))
+    });
+    let releases: BTreeMap<(u32, String), String> = named.collect();
     let releases: Vec<String> = releases.into_values().collect();
     if !releases.is_empty() {
-        parts.push(format!("PostgreSQL {}", releases.join(", ")));
+        // It may break after each release: with their builds they are long.
+        parts.push(text(&format!("PostgreSQL {}", releases.join(", "))));
     }
     if let Some(host) = records().find_map(|record| record.host.as_ref()) {
         let processors = phrases::plural(host.n_cpus, "processor");
-        parts.push(format!("{processors}, {} memory", format::bytes(host.memory_bytes as f64)));
+        parts.push(unbroken(&format!("{processors}, {} memory", format::bytes(host.memory_bytes as f64))));
     }
-    parts.iter().map(|part| unbroken(part)).collect::<Vec<_>>().join(" <i>·</i> ")
+    parts.join(" <i>·</i> ")
 }
 
 /// The answer with its verdict as a badge.

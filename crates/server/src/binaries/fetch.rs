@@ -174,6 +174,25 @@ pub fn expect_known(version: &PgVersion) -> Result<(), FetchError> {
     Err(FetchError::UnknownVersion { asked: version.to_string() })
 }
 
+/// Whether no list of releases is needed to fetch a version: it is a series, its archive is pinned, or it is in the cache.
+pub fn is_at_hand(cache: &Cache, version: &PgVersion) -> bool {
+    let release = version.as_str();
+    pins::is_series(version)
+        || pins::pin_of_release(env::consts::ARCH, release).is_some()
+        || cache.fetched().iter().any(|fetched| fetched == release)
+}
+
+/// Whether binaries of a version are published, as the source's list of releases says.
+///
+/// # Errors
+/// When the list cannot be had.
+pub fn is_published(cache: &Cache, version: &PgVersion) -> Result<bool, FetchError> {
+    if is_at_hand(cache, version) {
+        return Ok(true);
+    }
+    download::is_published(cache, version.as_str())
+}
+
 /// Binaries of a series (`18`: its pinned release) or of an exact release (`12.22`).
 pub fn fetch(
     cache: &Cache,

@@ -10,7 +10,7 @@ use files::trust;
 use wire::conninfo::keyword_text;
 use wire::{Conninfo, Host, Secret};
 
-use crate::binaries::{series, version_num};
+use crate::binaries::{Binaries, installed, series, version_num};
 use crate::cluster::{Cluster, DATABASE, RESTORE_LOG, SUPERUSER};
 use crate::process::command::server_command;
 use crate::process::spawn::output_of;
@@ -39,19 +39,24 @@ pub struct Restorer {
 }
 
 impl Restorer {
-    /// The programs of a cluster's own binaries, for the database of its running server.
-    pub fn of_cluster(cluster: &Cluster, server: &Server) -> Restorer {
+    /// The programs of a cluster's own binaries, or those of this machine that are as new, for the database of its running server.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn of_cluster(cluster: &Cluster, server: &Server) -> Result<Restorer> {
         let socket_dir = server.socket_dir().display().to_string();
         let conninfo = Conninfo::new(&socket_dir, server.port(), SUPERUSER, DATABASE);
-        Restorer {
-            bin_dir: cluster.binaries.bin_dir.clone(),
-            version: cluster.binaries.version.clone(),
-            version_num: cluster.binaries.version_num,
+        let mut restorer = Restorer {
+            bin_dir: programs_for(&cluster.binaries)?,
+            version: String::new(),
+            version_num: 0,
             account: cluster.account.clone(),
             dbname: dbname_of(&conninfo),
             password: None,
             log: cluster.root.join(RESTORE_LOG),
-        }
+        };
+        restorer.ask_version()?;
+        Ok(restorer)
     }
 
     /// The programs of this machine that fit a server of version `server_num`, which `conninfo` leads to: those of an installed
@@ -137,6 +142,26 @@ impl Restorer {
         }
         Ok(command)
     }
+}
+
+/// Where the programs are that restore into a server of these binaries: with them, or installed, of the same series or a newer one.
+/// Fetched builds have none.
+///
+/// # Errors
+/// When there are none: with what to install.
+pub fn programs_for(binaries: &Binaries) -> Result<PathBuf> {
+    if PROGRAMS.iter().all(|name| binaries.program(name).is_file()) {
+        return Ok(binaries.bin_dir.clone());
+    }
+    let series = binaries.series();
+    installed::clients(&PROGRAMS, binaries.version_num).with_context(|| {
+        format!(
+            "workload.restore_from needs `pg_restore` and `vacuumdb` of PostgreSQL {series} or newer: `{}` does not have them, and \
+             this machine has none that is new enough; install the client programs (package postgresql-client-{series} or \
+             postgresql{series}), or measure a server that has them (server.bin_dir, or a version that is installed)",
+            binaries.bin_dir.display()
+        )
+    })
 }
 
 /// The connection in words of libpq's. What has its default is left out: an older libpq may not know the keyword. So are settings

@@ -4,6 +4,7 @@ use model::experiment::case::ServerSource;
 
 use crate::comparison::Side;
 use crate::finding::{Finding, Severity};
+use crate::findings::format::figure;
 use crate::findings::{Check, ComparisonContext, Rule, RunContext};
 
 pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
@@ -15,7 +16,7 @@ pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
              inet_server_port()",
     advice: "Connect to the server directly, unless the pooler or proxy is part of what you measure: then report it with the number.",
     evidence: "The address that was connected to, that at which the server says it accepted the connection, and the process \
-               ids of both.",
+               ids of both; the processor time of the process that listens at that address, if it is on the observed machine.",
     why: "A pooler queues, parses and forwards each message: throughput and latency are those of both programs.",
     tested: "A TCP proxy, and where it is installed PgBouncer in session and in transaction mode, in front of a \
              server by URL, and on one side of a comparison.",
@@ -32,11 +33,19 @@ pub(in crate::findings) fn between(context: &RunContext) -> Option<String> {
     }
 }
 
+/// The processors that it used in the measurement, where it is known which process of the observed machine it is.
+pub(in crate::findings) fn pooler_cpu(context: &RunContext) -> Option<f64> {
+    let (from_s, to_s) = context.line.measured_span()?;
+    context.usage.cpu(from_s, to_s)?.pooler
+}
+
 fn in_between(context: &RunContext) -> Option<Finding> {
     let route = context.data.record.server.as_ref()?.route.as_ref()?;
     let what = between(context)?;
+    let used = pooler_cpu(context);
+    let used = used.map_or(String::new(), |used| format!("; it used {} processors", figure(used)));
     let evidence =
-        format!("{what} answers at {}, and the server accepts at {}", route.reached, route.answered);
+        format!("{what} answers at {}, and the server accepts at {}{used}", route.reached, route.answered);
     Some(IN_BETWEEN.finds(Severity::Note, evidence))
 }
 

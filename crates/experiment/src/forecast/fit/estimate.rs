@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use model::experiment::Experiment;
-use model::experiment::case::ServerSource;
+use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::experiment::target::TargetSection;
 
 use super::{Limits, changes};
 use crate::forecast::outlook::Outlook;
 use crate::plan::expand::{self, Resources};
+use crate::site::keys::StageKey;
 
 /// Seconds to fetch the binaries of a version, 10 to 20 MB, at 10 Mbit/s, and to unpack them.
 const FETCH_S: f64 = 20.0;
@@ -27,7 +28,7 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
             ServerSource::Version(version) => Some(version.series()),
             _ => None,
         })
-        .filter(|series| !limits.fetched.contains(series))
+        .filter(|series| !limits.here.contains(series))
         .collect();
     outlook.planned_s() + outlook.repeats_s + missing.len() as f64 * FETCH_S
 }
@@ -51,14 +52,23 @@ pub(super) fn most_clients(experiment: &Experiment) -> u32 {
     experiment.workload.clients.all().iter().copied().max().unwrap_or(1)
 }
 
-/// Number of servers with data of their own: each is loaded.
-pub(super) fn n_servers(experiment: &Experiment) -> usize {
-    let server = &experiment.server;
-    let versions = server.version.as_ref().map_or(1, |levels| levels.all().len());
-    let dirs = server.bin_dir.as_ref().map_or(1, |levels| levels.all().len());
-    let checksums = server.data_checksums.as_ref().map_or(1, |levels| levels.all().len());
-    let places: BTreeSet<String> = experiment.target.iter().map(place_of).collect();
-    versions * dirs * checksums * places.len().max(1)
+/// How many times data is made, apart from its size: for each server, and for each level of what decides what is stored.
+pub(super) fn n_loads(experiment: &Experiment, limits: &Limits) -> usize {
+    let Some(plan) = planned(experiment, limits) else { return 1 };
+    let place = |case: &Case| {
+        let name = &case.server.target.as_ref()?.name;
+        experiment.target.iter().find(|target| target.name == *name).map(place_of)
+    };
+    let mut made: Vec<(Option<String>, StageKey)> = Vec::new();
+    for case in &plan.cases {
+        let mut of_one_size = case.clone();
+        of_one_size.workload.scale = 1;
+        let key = (place(case), StageKey::of(&of_one_size));
+        if !made.contains(&key) {
+            made.push(key);
+        }
+    }
+    made.len().max(1)
 }
 
 /// What distinguishes the data of a target: its server by URL, or the directory of its clusters, the cache by default.

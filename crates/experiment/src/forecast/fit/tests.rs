@@ -12,7 +12,7 @@ pub(super) fn here() -> Limits {
         wal_free_bytes: None,
         budget_s: 900.0,
         speed: Speed::default(),
-        fetched: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
+        here: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
     }
 }
 
@@ -338,4 +338,22 @@ fn a_number_of_transactions_takes_as_long_as_such_transactions_do() {
     assert_eq!((estimated("tpcb", 16) - estimated("tpcb", 1)).round(), 15.0);
     assert_eq!((estimated("tpcb", 32) - estimated("tpcb", 16)).round(), 24.0);
     assert!(estimated("tpcb-select", 16) < estimated("tpcb", 16) - 15.0);
+}
+
+/// Each level of a setting that decides what is stored has data of its own, which takes time and disk like that of another server.
+#[test]
+fn the_scale_counts_each_data_that_is_made() {
+    for (set, n) in [
+        ("workload.clients=[1, 4]", 1),
+        ("server.version=[\"17\", \"18\"]", 2),
+        ("server.settings.default_toast_compression=[\"pglz\", \"lz4\"]", 2),
+        ("workload.partitions=[0, 4, 16, 64]", 4),
+        ("workload.scale=[10, 20]", 1),
+        ("server.settings.min_wal_size=[\"80MB\", \"160MB\"]", 1),
+        ("server.settings.work_mem=[\"4MB\", \"8MB\"]", 1),
+    ] {
+        let text = "[experiment]\nname = \"x\"\n[workload]\nclients = 4\n";
+        let experiment = crate::plan::file::parse("x", text, &[Override::parse(set).unwrap()]).unwrap();
+        assert_eq!(super::estimate::n_loads(&experiment, &here()), n, "{set}");
+    }
 }

@@ -6,7 +6,7 @@ use model::experiment::case::{Calls, WorkloadKind};
 use model::experiment::levels::Levels;
 use model::experiment::{Experiment, RunSection, ServerSection, WorkloadSection};
 
-use super::{DEFAULT_VERSION, Resources};
+use super::{Resources, Versions};
 use crate::plan::design::Dimension;
 use crate::plan::problems::Problems;
 use crate::plan::targets;
@@ -44,7 +44,8 @@ impl Grid {
             let names: Vec<&str> = experiment.target.iter().map(|target| target.name.as_str()).collect();
             grid.add("target", &names);
         }
-        problems.take(grid.add_server(experiment, runs_servers));
+        problems.take(grid.add_server(experiment, runs_servers, &site.versions));
+        problems.take(check_build(experiment));
         problems.take(expect_own_server(experiment, site.url_keywords.is_none() && runs_servers));
         let is_by_url = site.url_keywords.is_some() || !runs_servers;
         for (name, levels) in &server.settings {
@@ -147,7 +148,12 @@ impl Grid {
     }
 
     /// Adds the server's source.
-    fn add_server(&mut self, experiment: &Experiment, runs_servers: bool) -> Result<(), String> {
+    fn add_server(
+        &mut self,
+        experiment: &Experiment,
+        runs_servers: bool,
+        versions: &Versions,
+    ) -> Result<(), String> {
         let server = &experiment.server;
         if server.source.is_none() && server.revision.is_some() {
             return Err("server.revision needs server.source: the repository".to_string());
@@ -171,7 +177,7 @@ impl Grid {
                 self.add("server.bin_dir", &dirs);
             }
             (None, None, Some(_)) => {}
-            (None, None, None) => self.add("server.version", &[DEFAULT_VERSION]),
+            (None, None, None) => self.add("server.version", &[versions.default_version()]),
             _ => return Err(ONE_SOURCE.to_string()),
         }
         Ok(())
@@ -225,6 +231,22 @@ fn expect_no_servers(server: &ServerSection) -> Result<(), String> {
             "server.{key} varies, but targets with a url have servers of their own; only targets without one, with a directory, vary it"
         )),
         None => Ok(()),
+    }
+}
+
+/// Refuses a kind of build for a server that is no version.
+fn check_build(experiment: &Experiment) -> Result<(), String> {
+    let server = &experiment.server;
+    let other = [
+        ("bin_dir", server.bin_dir.is_some()),
+        ("source", server.source.is_some()),
+        ("url", server.url.is_some()),
+    ];
+    match other.iter().find(|(_, is_given)| *is_given) {
+        Some((key, _)) if server.build.is_some() => Err(format!(
+            "server.build chooses what server.version means, and server.{key} names the server itself; leave one of them out"
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -533,6 +533,13 @@ pub const METRICS: &[Metric] = &[
     ),
     gauge("database.bytes", "", "bytes", "size of the database, once a minute (pg_database_size)"),
     counter("pgdyno.cpu", "", "s", "CPU time of pgdyno's own process, without the driver (getrusage)"),
+    counter(
+        "pooler.cpu.user",
+        "",
+        "s",
+        "user time of the process on the observed machine that holds the other end of the load's connections, a pooler or a proxy (/proc/PID/stat)",
+    ),
+    counter("pooler.cpu.system", "", "s", "kernel time of that process (/proc/PID/stat)"),
     counter("watch.cpu", "", "s", "CPU time of `pgdyno watch` on the server's host (getrusage)"),
     counter(
         "driver.run_delay",

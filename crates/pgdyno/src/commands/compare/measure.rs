@@ -5,7 +5,7 @@ use experiment::forecast::outlook::AROUND_LOAD_S;
 use experiment::plan::file::{self, Override};
 use experiment::plan::pairs::{self, Changes, Pairs};
 use experiment::schedule::conduct;
-use model::experiment::case::ServerSource;
+use experiment::stage::origin;
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
@@ -100,8 +100,11 @@ pub(super) fn prepare(
     pairs: impl Fn(u32) -> Pairs,
     check: impl Fn(&Plan) -> Result<()>,
 ) -> Result<Job> {
-    let a = setup::ask(&experiment_args(args, "--a", &args.a))?;
-    let b = setup::ask(&experiment_args(args, "--b", &args.b))?;
+    let mut a = setup::ask(&experiment_args(args, "--a", &args.a))?;
+    let mut b = setup::ask(&experiment_args(args, "--b", &args.b))?;
+    if !(a.is_build_asked || b.is_build_asked) {
+        origin::make_alike([&mut a.plan, &mut b.plan]);
+    }
     let b_changes = changes(&args.b)?;
     let mut a_changes = changes(&args.a)?;
     a_changes.extend(levels_of_a(&a_changes, &b_changes, &a));
@@ -246,7 +249,7 @@ fn levels_of_a(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
     let level_or_default = |key: &str| match (level_of(key), source) {
         (Some(level), _) => Some(level),
         (None, _) if key.starts_with("server.settings.") => Some("not set".to_string()),
-        (None, Some(ServerSource::Version(version))) if key == "server.version" => Some(version.to_string()),
+        (None, Some(source)) if key == "server.version" => source.version().map(ToString::to_string),
         (None, _) => None,
     };
     let only_b =

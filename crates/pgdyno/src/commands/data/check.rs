@@ -6,6 +6,7 @@ use dataset::kind::Dataset;
 use dataset::session::{self, limit, lock};
 use dataset::verify;
 use experiment::stage::kept_clusters::{Kept, Wanted};
+use experiment::stage::origin;
 use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
 use server::Cache;
@@ -80,7 +81,7 @@ pub(crate) fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>>
     }
     let Some(version) = args.versions.first() else { return Ok(None) };
     let version = version.parse().map_err(anyhow::Error::msg).context("--version")?;
-    Ok(Some(ServerSource::of_version(version)))
+    Ok(Some(origin::source(Some(version))?))
 }
 
 /// A case that stands for an embedded server with data of this scale.
@@ -91,9 +92,10 @@ pub(crate) fn embedded_case(
     layout: Layout,
     load_streams: Option<u32>,
 ) -> Result<Case> {
-    let default =
-        ServerSource::Version(experiment::plan::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
-    let server = ServerSpec::of(embedded_source(args)?.unwrap_or(default));
+    let server = ServerSpec::of(match embedded_source(args)? {
+        Some(source) => source,
+        None => origin::source(None)?,
+    });
     let workload = WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) };
     Ok(Case::of(server, workload, Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 }))
 }

@@ -81,7 +81,7 @@ pub(crate) struct RepeatArgs {
     /// The server that a target of the experiment is here. Repeatable.
     #[arg(long = "target", value_name = "NAME=URL")]
     pub(crate) targets: Vec<Moved>,
-    /// PostgreSQL to fetch and run instead of theirs.
+    /// PostgreSQL to run instead of theirs, installed or fetched.
     #[arg(long, value_name = "VERSION", conflicts_with_all = ["servers", "bin_dir"])]
     pub(crate) version: Option<String>,
     /// Your own PostgreSQL binaries to run instead of theirs.

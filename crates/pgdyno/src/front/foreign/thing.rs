@@ -320,7 +320,7 @@ mod tests {
 
     /// Keys of the experiment file that are numbers, names in reports, or choices among what pgdyno does anyway.
     const HARMLESS: &str = "\
-        server.data_checksums server.tls server.version \
+        server.build server.data_checksums server.tls server.version \
         workload.all_warehouses workload.busy_poll_us workload.calls workload.clients workload.isolation workload.kind \
         workload.load_streams workload.max_message_mib workload.max_tries workload.on_disconnect workload.pace workload.partition_method workload.partitions \
         workload.poller workload.protocol workload.scale workload.schema workload.think workload.threads workload.transactions \

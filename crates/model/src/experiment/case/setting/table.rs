@@ -79,9 +79,9 @@ pub const ROWS: &[Row] = &[
         "hint bits are WAL-logged, which decides when a page keeps them, and its LSN",
     ),
     Row::new(
-        "wal_init_zero wal_recycle min_wal_size",
+        "wal_init_zero wal_recycle",
         Acts::Bytes,
-        "files of WAL in a snapshot are filled with zeros or sparse, new or used, few or many",
+        "files of WAL in a snapshot are filled with zeros or sparse, new or used",
     ),
     Row::new(
         "TimeZone timezone_abbreviations",
@@ -148,7 +148,7 @@ pub const ROWS: &[Row] = &[
     Row::new(
         "synchronous_commit synchronous_standby_names commit_delay commit_siblings fsync full_page_writes wal_compression \
          wal_buffers wal_sync_method wal_writer_delay wal_writer_flush_after wal_skip_threshold wal_consistency_checking \
-         max_wal_size checkpoint_segments checkpoint_completion_target checkpoint_flush_after checkpoint_timeout checkpoint_warning \
+         max_wal_size min_wal_size checkpoint_segments checkpoint_completion_target checkpoint_flush_after checkpoint_timeout checkpoint_warning \
          summarize_wal wal_summary_keep_time",
         Acts::LoadPath,
         "it decides when and how WAL and pages are written, not what pages contain; all levels begin with the same WAL",

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::absolute;
 
 use anyhow::{Context, Result, bail, ensure};
+use experiment::stage::origin;
 use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::levels::Levels;
@@ -13,6 +14,7 @@ use wire::Conninfo;
 use crate::front::cli::packed::RepeatArgs;
 use crate::front::foreign::Ours;
 use crate::front::{secrets, setup};
+use crate::say;
 
 /// The options that choose servers.
 pub(super) struct Chosen<'a> {
@@ -69,13 +71,19 @@ fn own(plan: &mut Plan, experiment: &mut Experiment, (args, ours): (&RepeatArgs,
     let (option, source) = match (&args.version, &args.bin_dir) {
         (Some(version), _) => {
             let version = version.parse().map_err(|message| anyhow::anyhow!("--version: {message}"))?;
-            (format!("--version {version}"), ServerSource::of_version(version))
+            (format!("--version {version}"), origin::source(Some(version))?)
         }
         (None, Some(dir)) => {
             let dir = absolute(dir).with_context(|| format!("--bin-dir {}", dir.display()))?;
             (format!("--bin-dir {}", dir.display()), ServerSource::BinDir(dir))
         }
-        (None, None) => return Ok(()),
+        (None, None) => {
+            let missing = origin::fetch_missing(plan)?;
+            for version in missing {
+                say(&format!("PostgreSQL {version} is not installed here: all versions are fetched"));
+            }
+            return Ok(());
+        }
     };
     let is_own = |case: &&mut Case| case.server.source.is_embedded();
     let theirs: BTreeSet<String> =
