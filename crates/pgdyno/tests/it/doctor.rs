@@ -59,7 +59,7 @@ fn a_server_is_judged_for_each_role_and_nothing_stays_on_it() {
     }
     assert_eq!(of(&poor, "rows", "build")["found"], "this role may not read pg_config");
     let fix = |id: &str, part: &str| of(&poor, part, id)["fix"].as_str().unwrap().to_string();
-    for (id, part) in [("fsync", "rows"), ("io-timing", "sights")] {
+    for (id, part) in [("jit", "rows"), ("autovacuum-naptime", "rows")] {
         assert!(fix(id, part).starts_with("as a superuser: alter system set "), "{}", fix(id, part));
     }
     assert!(dump() == before, "doctor changed the database");
@@ -92,7 +92,11 @@ fn advice_for_a_standby_is_what_it_takes() {
     // What writes a catalog is for the primary, and ALTER SYSTEM, which writes a file of the standby, is not.
     let mut session = pg.admin(&database);
     assert!(session.execute("create extension pg_prewarm").is_err());
-    assert!(fix("sights", "prewarm").starts_with("on the primary: create extension"), "{}", fix("sights", "prewarm"));
+    assert!(
+        fix("sights", "prewarm").starts_with("on the primary: create extension"),
+        "{}",
+        fix("sights", "prewarm")
+    );
     assert!(fix("sights", "create-tables").starts_with("name the primary"));
     let naptime = fix("rows", "autovacuum-naptime");
     for statement in naptime.split_inclusive(';') {
@@ -102,7 +106,8 @@ fn advice_for_a_standby_is_what_it_takes() {
     let writable = fix("rows", "writable");
     let (_, options) = writable.split_once("there: ").unwrap();
     let run = "run -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --yes -o out --server";
-    let bare: Vec<&str> = run.split_whitespace().chain([target.as_str(), PACE, "-w", "tpcb-select"]).collect();
+    let bare: Vec<&str> =
+        run.split_whitespace().chain([target.as_str(), PACE, "-w", "tpcb-select"]).collect();
     let refused = place.run(&bare).expect(1).stderr;
     let (_, wanted) = options.split_once("--no-restore").unwrap();
     assert!(refused.contains(&format!("measure it here with --no-restore{wanted}")), "{refused}");

@@ -141,7 +141,8 @@ fn what_is_hidden_from_the_role_of_a_run_is_absent_and_not_zero() {
     assert!(settled["unseen"].contains("sessions of other roles"), "{settled:?}");
     let ticks = || data.ticks.iter().filter(|tick| tick.source == TickSource::Server);
     let has = |key: &str| ticks().any(|tick| tick.values.contains_key(key));
-    for key in ["server.on_cpu", "server.foreign_working", "server.wal_directory_bytes", "database.read_time"] {
+    for key in ["server.on_cpu", "server.foreign_working", "server.wal_directory_bytes", "database.read_time"]
+    {
         assert!(!has(key), "{key}");
     }
     for key in ["server.foreign_sessions", "server.connections[hidden]", "waits.processes[client/hidden]"] {

@@ -105,7 +105,7 @@ pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
 
 /// One look at a server.
 struct Look {
-    /// Its other activities.
+    /// Activities other than those of this session.
     busy: BTreeSet<String>,
     /// What is there, and may or may not be at work.
     hidden: BTreeSet<String>,

@@ -185,7 +185,7 @@ impl Facts {
         self
     }
 
-    /// Whether too little of the load's own sessions is seen to say what they do: where there are hidden sessions, fewer than four
+    /// Whether too few of the load's own sessions show what they do: where there are hidden sessions, fewer than four
     /// fifths of its clients are among those that are seen.
     pub(super) fn is_load_hidden(&self) -> bool {
         self.hidden > 0.0 && self.sessions_where(|_| true) < SEEN_MIN * self.n_clients
