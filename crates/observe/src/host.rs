@@ -7,7 +7,6 @@ pub(crate) mod device;
 pub(crate) mod disk;
 pub mod facts;
 pub(crate) mod network;
-pub mod peer;
 pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod provisioned;

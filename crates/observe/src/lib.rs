@@ -8,6 +8,7 @@
 mod gather;
 pub mod host;
 pub mod http;
+pub mod peer;
 pub mod profile;
 mod remote;
 mod schedule;

@@ -434,7 +434,10 @@ fn every_server_of_an_experiment_is_in_the_markdown() {
         server.settings.insert("jit".to_string(), setting);
     }
     let text = report::markdown(&Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" });
-    for line in ["- Server: PostgreSQL 17.6\n", "- Server: PostgreSQL 18.6\n"] {
+    for line in [
+        "- Server: PostgreSQL 17.6 (fetched build, -O2)\n",
+        "- Server: PostgreSQL 18.6 (fetched build, -O2)\n",
+    ] {
         assert_eq!(text.matches(line).count(), 1, "{line} in\n{text}");
     }
     assert!(text.contains("jit = on or off"), "{text}");

@@ -233,7 +233,7 @@ fn pooler(server: &ServerRecord, conninfo: &Conninfo, place: &ServerPlace) -> Op
     let route = server.route.as_ref().filter(|route| route.pooler.is_some() || route.is_forwarded())?;
     // The host that was reached, of several.
     let is_reached = |host: &&Host| route.reached.ends_with(&format!(":{}", host.port));
-    observe::host::peer::between(conninfo.hosts.iter().find(is_reached)?, place.postmaster_pid)
+    observe::peer::between(conninfo.hosts.iter().find(is_reached)?, place.postmaster_pid)
 }
 
 /// A word by which the observers of this process recognize each other.

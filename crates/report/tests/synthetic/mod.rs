@@ -81,7 +81,7 @@ pub(crate) fn make(shape: &Shape) -> (Study, ExperimentData) {
             cases: summaries,
             runs,
             findings,
-            fetched: analysis::explain::fetched_servers(&data),
+            fetched: None,
             partial,
         },
         data,
