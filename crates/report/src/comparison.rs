@@ -7,6 +7,7 @@ use model::text::visible::visible;
 
 use crate::ComparisonInput;
 pub(crate) use crate::prose::format::signed;
+pub(crate) use crate::prose::ratio::percent;
 use crate::prose::ratio::stands;
 use crate::prose::{format, phrases};
 use crate::terminal;
@@ -332,13 +333,6 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
 pub(crate) fn interval(ratio: &Ratio) -> String {
     let low = signed(ratio.low - 1.0);
     format!("{} to {}", low.trim_end_matches(" %"), signed(ratio.high - 1.0))
-}
-
-/// A share as a percentage with as few digits as it needs: `2 %`, `4.1 %`, `0.35 %`.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    let text = if percent < 0.995 { format!("{percent:.2}") } else { format!("{percent:.1}") };
-    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 #[cfg(test)]

@@ -45,7 +45,11 @@ pub(crate) fn of(study: &Study) -> Headline {
             // The sentence goes on to the other groups.
             let of_levels = answer.groups.iter().flat_map(|group| &group.levels).map(|level| level.grade);
             let grade = of_levels.fold(of_study, Grade::max);
-            let text = format!("{}{}", prose::answer::words(study, &answer), prose::capacity::offered::missed(study));
+            let text = format!(
+                "{}{}",
+                prose::answer::words(study, &answer),
+                prose::capacity::offered::missed(study)
+            );
             Headline { text, grade: Some(grade) }
         }
         None => Headline { text: of_case(study, best), grade: Some(best.grade.max(of_study)) },

@@ -2,8 +2,6 @@
 
 use analysis::comparison::Figure;
 
-use crate::comparison::percent;
-
 /// From here on a ratio is said as a multiple.
 const TIMES_MIN: f64 = 2.0;
 
@@ -25,4 +23,11 @@ pub(crate) fn stands(figure: Figure, ratio: f64, other: &str) -> String {
 pub(crate) fn in_words(n: usize) -> String {
     let words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
     words.get(n).map_or_else(|| n.to_string(), ToString::to_string)
+}
+
+/// A share as a percentage with as few digits as it needs: `2 %`, `4.1 %`, `0.35 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let text = if percent < 0.995 { format!("{percent:.2}") } else { format!("{percent:.1}") };
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }

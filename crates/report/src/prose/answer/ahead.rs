@@ -22,7 +22,7 @@ pub(crate) fn list(by: Decider, behind: &[&LevelResult], name: impl Fn(&str) -> 
     };
     let mut parts: Vec<String> = match behind.len() {
         // The nearest and the farthest say between what the others are.
-        n if n > NAMED_MAX => [&behind[0], &behind[n - 1]].iter().filter_map(|level| named(level)).collect(),
+        n if n > NAMED_MAX => [&behind[0], &behind[n - 1]].iter().filter_map(&named).collect(),
         _ => behind.iter().filter_map(|level| named(&level)).collect(),
     };
     // One verb for all of them.
