@@ -459,6 +459,14 @@ mod tests {
             "tool config set password S3cret",
             "git config --file f http.token S3cret",
             "set -gx TOKEN S3cret",
+        ] {
+            check(command, true);
+        }
+    }
+
+    #[test]
+    fn credentials_in_options_headers_variables_and_last_words_are_hidden() {
+        for command in [
             "x --auth S3cret",
             "x --auth=S3cret",
             "x --auth bob:S3cret",

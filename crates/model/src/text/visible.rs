@@ -131,9 +131,8 @@ mod tests {
         // A selector belongs to the one before it; a second one, or one after a space, hides something.
         assert_eq!(visible("⚠\u{fe0f} 葛\u{e0100}"), "⚠\u{fe0f} 葛\u{e0100}");
         assert_eq!(visible("⚠\u{fe0f}\u{fe01} \u{fe0f}"), "⚠\u{fe0f}\\u{fe01} \\u{fe0f}");
-        for text in ["é e\u{301} 東京 😀 ½ № \u{a0}…"] {
-            assert_eq!(visible(text), text);
-        }
+        let text = "é e\u{301} 東京 😀 ½ № \u{a0}…";
+        assert_eq!(visible(text), text);
     }
 
     #[test]

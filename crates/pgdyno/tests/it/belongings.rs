@@ -296,65 +296,67 @@ fn additions_of_others_to_the_tables_are_named_and_kept() {
     database.place.expect_clean();
 }
 
+/// What is named, what makes it, and what undoes that.
+const ADDED: [(&str, &str, &str); 10] = [
+    (
+        "column `note` of `public.pgbench_history`",
+        "alter table pgbench_history add note text; \
+         insert into pgbench_history (tid, note) values (1, 'mine')",
+        "alter table pgbench_history drop note",
+    ),
+    (
+        "the type of column `filler` of `public.pgbench_branches`",
+        "alter table pgbench_branches alter filler type text",
+        "alter table pgbench_branches alter filler type char(88)",
+    ),
+    (
+        "the default of column `abalance` of `public.pgbench_accounts`",
+        "alter table pgbench_accounts alter abalance set default 42",
+        "alter table pgbench_accounts alter abalance drop default",
+    ),
+    (
+        "NOT NULL of column `bid` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers alter bid set not null",
+        "alter table pgbench_tellers alter bid drop not null",
+    ),
+    (
+        "index `by_branch` of `public.pgbench_accounts`",
+        "create index by_branch on pgbench_accounts (bid)",
+        "drop index by_branch",
+    ),
+    (
+        "index `twin` of `public.pgbench_tellers`",
+        "create unique index twin on pgbench_tellers (tid)",
+        "drop index twin",
+    ),
+    (
+        "index `one_each` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers add constraint one_each unique (tid, bid)",
+        "alter table pgbench_tellers drop constraint one_each",
+    ),
+    (
+        "constraint `positive` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers add constraint positive check (tid > 0)",
+        "alter table pgbench_tellers drop constraint positive",
+    ),
+    (
+        "constraint `within` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers add constraint within foreign key (bid) references pgbench_branches",
+        "alter table pgbench_tellers drop constraint within",
+    ),
+    (
+        "storage parameter `autovacuum_enabled=false` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers set (autovacuum_enabled = false)",
+        "alter table pgbench_tellers reset (autovacuum_enabled)",
+    ),
+];
+
 #[test]
 fn definitions_of_others_in_the_tables_are_named_and_kept() {
-    let added = [
-        (
-            "column `note` of `public.pgbench_history`",
-            "alter table pgbench_history add note text; \
-             insert into pgbench_history (tid, note) values (1, 'mine')",
-            "alter table pgbench_history drop note",
-        ),
-        (
-            "the type of column `filler` of `public.pgbench_branches`",
-            "alter table pgbench_branches alter filler type text",
-            "alter table pgbench_branches alter filler type char(88)",
-        ),
-        (
-            "the default of column `abalance` of `public.pgbench_accounts`",
-            "alter table pgbench_accounts alter abalance set default 42",
-            "alter table pgbench_accounts alter abalance drop default",
-        ),
-        (
-            "NOT NULL of column `bid` of `public.pgbench_tellers`",
-            "alter table pgbench_tellers alter bid set not null",
-            "alter table pgbench_tellers alter bid drop not null",
-        ),
-        (
-            "index `by_branch` of `public.pgbench_accounts`",
-            "create index by_branch on pgbench_accounts (bid)",
-            "drop index by_branch",
-        ),
-        (
-            "index `twin` of `public.pgbench_tellers`",
-            "create unique index twin on pgbench_tellers (tid)",
-            "drop index twin",
-        ),
-        (
-            "index `one_each` of `public.pgbench_tellers`",
-            "alter table pgbench_tellers add constraint one_each unique (tid, bid)",
-            "alter table pgbench_tellers drop constraint one_each",
-        ),
-        (
-            "constraint `positive` of `public.pgbench_tellers`",
-            "alter table pgbench_tellers add constraint positive check (tid > 0)",
-            "alter table pgbench_tellers drop constraint positive",
-        ),
-        (
-            "constraint `within` of `public.pgbench_tellers`",
-            "alter table pgbench_tellers add constraint within foreign key (bid) references pgbench_branches",
-            "alter table pgbench_tellers drop constraint within",
-        ),
-        (
-            "storage parameter `autovacuum_enabled=false` of `public.pgbench_tellers`",
-            "alter table pgbench_tellers set (autovacuum_enabled = false)",
-            "alter table pgbench_tellers reset (autovacuum_enabled)",
-        ),
-    ];
     let database = Database::new();
     for args in ["--partitions 2", ""] {
         database.init("public", args).expect(0);
-        for (what, make, undo) in added {
+        for (what, make, undo) in ADDED {
             database.execute(make);
             database.expect_refusal("public", args, &[what, "--replace"]);
             database.execute(undo);

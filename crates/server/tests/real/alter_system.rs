@@ -206,15 +206,24 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
     let undone = undo_left(&dir, &admin).unwrap();
     let [work_mem] = &undone[..] else { panic!("{undone:?}") };
     assert!(matches!(work_mem.fate, Fate::Foreign(_)), "{undone:?}");
+    assert_eq!(entries(&server), ["work_mem = '7MB'"]);
+    assert_eq!(Journal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
+    is_kept_aside(work_mem, &dir);
+    assert_eq!(server.ask("postgres", "select pg_postmaster_start_time()"), before);
+    read_under_the_lock(&server, &dir);
+    restarted_by_others(&server, &dir);
+    of_standby(&server, &dir);
+}
+
+/// What only the journal knew is kept, and the user learns how to put it back.
+#[track_caller]
+fn is_kept_aside(work_mem: &Undone, dir: &Path) {
     assert!(
         work_mem.words().contains("has `7MB` for it, where pgdyno had set `9MB`"),
         "{}",
         work_mem.words()
     );
-    assert_eq!(entries(&server), ["work_mem = '7MB'"]);
-    assert_eq!(Journal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
-    // Only the journal knew what it was.
-    let [kept] = &aside(&dir)[..] else { panic!("one journal is kept") };
+    let [kept] = &aside(dir)[..] else { panic!("one journal is kept") };
     assert_eq!(Journal::read(kept).unwrap().settings["work_mem"].entry, None);
     let by_hand = format!(
         "it had no entry before: to put that back yourself, `alter system reset \"work_mem\"`, then `select pg_reload_conf()`; `{}` \
@@ -223,10 +232,6 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
     );
     assert!(work_mem.words().contains(&by_hand), "{}", work_mem.words());
     fs::remove_file(kept).unwrap();
-    assert_eq!(server.ask("postgres", "select pg_postmaster_start_time()"), before);
-    read_under_the_lock(&server, &dir);
-    restarted_by_others(&server, &dir);
-    of_standby(&server, &dir);
 }
 
 /// What was set aside in a directory of journals.
