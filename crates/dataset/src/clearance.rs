@@ -5,8 +5,10 @@
 //! CASCADE.
 
 mod attached;
+mod design;
 mod hung;
 mod rights;
+mod rows;
 
 use std::collections::BTreeSet;
 
@@ -91,11 +93,16 @@ impl Clearance<'_> {
         take(self.judge(&relations, &routines));
         take(attached::expect_none(session, self.schema, &tables));
         if !self.replace {
-            take(hung::expect_none(session, self.schema, &tables));
+            take(self.expect_no_additions(session, &relations));
         }
         let of_routines = routines.iter().map(|routine| routine.oid).collect();
         found.extend(rights::of_others(session, &tables, &of_routines)?);
         found.extend(rights::dependents(session, self.schema, &tables)?);
+        // Only then are the tables what pgdyno may read.
+        if !self.replace && found.is_empty() && !relations.is_empty() {
+            let rows = rows::added(session, self.dataset, self.schema)?;
+            found.extend(hung::refuse(rows, self.schema).err().map(|error| format!("{error:#}")));
+        }
         Ok(found)
     }
 
@@ -103,7 +110,17 @@ impl Clearance<'_> {
     fn expect_nothing_else(&self, session: &mut Session, relations: &[Relation]) -> Result<()> {
         let oids = oids(relations);
         attached::expect_none(session, self.schema, &oids)?;
-        if self.replace { Ok(()) } else { hung::expect_none(session, self.schema, &oids) }
+        if self.replace { Ok(()) } else { self.expect_no_additions(session, relations) }
+    }
+
+    /// Fails if somebody added something to these tables.
+    fn expect_no_additions(&self, session: &mut Session, relations: &[Relation]) -> Result<()> {
+        if relations.is_empty() {
+            return Ok(());
+        }
+        let mut found = design::additions(session, self.dataset, relations)?;
+        found.extend(hung::additions(session, &oids(relations))?);
+        hung::refuse(found, self.schema)
     }
 
     /// Drops the objects that are in the way, runs `statements`, and marks what they have made: everything or nothing.

@@ -218,6 +218,22 @@ impl Journal {
         Ok(owners.find(|owner| of_this_boot && owner.is_another_that_lives()).cloned())
     }
 
+    /// What the journal names, the last one first, each with the process that has set it and lives, if it is another one.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub(crate) fn held(&self, machine: &Machine) -> Result<Vec<(String, Option<String>)>> {
+        let lines = self.read()?;
+        if !are_of_this_boot(machine, &lines) {
+            return Ok(Vec::new());
+        }
+        let owner = |path: &str| {
+            let mut owners = lines.iter().filter(|line| line.path() == path).filter_map(Line::by);
+            owners.find(|owner| owner.is_another_that_lives()).map(Owner::words)
+        };
+        Ok(paths(&lines).into_iter().map(|path| (path.to_string(), owner(path))).collect())
+    }
+
     fn read(&self) -> Result<Vec<Line>> {
         let context = || format!("read `{}`", self.path.display());
         let bytes = files::trust::read(&self.path, BYTES_MAX).with_context(context)?;

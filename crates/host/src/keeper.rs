@@ -7,14 +7,15 @@
 //! ```
 
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Read, Seek, Write};
-use std::time::{Duration, Instant};
+use std::io::{ErrorKind, Seek, Write};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::load::hands::Undone;
 
 use crate::journal::{GROUP, Journal};
 use crate::kernel_files::Machine;
+use crate::lock::{Lock, lock_within};
 use crate::queue;
 
 const DIR: &str = "/run/pgdyno";
@@ -23,15 +24,24 @@ const JOURNAL: &str = "/run/pgdyno/os-undo.jsonl";
 /// Its values are restored on request alone: no other pgdyno does that at its start.
 const KEPT: &str = "/run/pgdyno/os-kept.jsonl";
 const HOLDER_BYTES_MAX: u64 = 4096;
-/// Pause before the lock is tried again.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// The right to set values, and the duty to restore them. Values that cannot be restored stay in the journal.
 #[derive(Debug)]
 pub struct Keeper {
     machine: Machine,
     journal: Journal,
-    _lock: File,
+    _lock: Lock,
+}
+
+/// A value that another pgdyno has set, which lives and restores it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The kernel's file, or the control group.
+    pub path: String,
+    /// Its value now; empty for a control group.
+    pub now: String,
+    /// Which pgdyno, in words.
+    pub by: String,
 }
 
 impl Keeper {
@@ -51,26 +61,24 @@ impl Keeper {
     pub fn take_within(machine: &Machine, patience: Duration) -> Result<(Keeper, Vec<Undone>)> {
         // The contents of this directory decide what root writes into the kernel's files.
         files::trust::make_directory(&machine.path(DIR))?;
-        let mut lock = files::lock_file(&machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
-        match lock_within(&lock, patience) {
-            Ok(()) => {}
+        let file = files::lock_file(&machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
+        let mut lock = match lock_within(file, patience) {
+            Ok(lock) => lock,
             Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                lock.take(100).read_to_string(&mut holder).ok();
                 bail!(
                     "another pgdyno (process {}) is using the [os] settings; wait until it ends",
-                    holder.trim()
+                    holder(machine)
                 );
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("lock `{LOCK}`")),
-        }
+        };
         let journal = Journal::at(machine.path(JOURNAL));
         if let Some(owner) = journal.living_owner(machine)? {
             bail!("{} is using the [os] settings; wait until it ends", owner.words());
         }
-        lock.set_len(0)?;
-        lock.rewind()?;
-        write!(lock, "{}", std::process::id())?;
+        lock.0.set_len(0)?;
+        lock.0.rewind()?;
+        write!(lock.0, "{}", std::process::id())?;
         let undone = journal.undo(machine)?;
         Ok((Keeper { machine: machine.clone(), journal, _lock: lock }, undone))
     }
@@ -169,14 +177,10 @@ impl Drop for Keeper {
     }
 }
 
-fn lock_within(lock: &File, patience: Duration) -> Result<(), TryLockError> {
-    let begun = Instant::now();
-    loop {
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(PAUSE),
-            other => return other,
-        }
-    }
+/// The process that has, or had, the lock, by its id.
+fn holder(machine: &Machine) -> String {
+    let holder = files::read(&machine.path(LOCK), HOLDER_BYTES_MAX).unwrap_or_default();
+    String::from_utf8_lossy(&holder).trim().to_string()
 }
 
 /// Restores what a dead pgdyno left behind, and what could not be restored before. Does nothing while a live pgdyno
@@ -198,12 +202,33 @@ pub fn undo_left_within(machine: &Machine, patience: Duration) -> Result<Vec<Und
         return Ok(Vec::new());
     }
     let Some(lock) = open_lock(machine)? else { return Ok(vec![not_ours()]) };
-    match lock_within(&lock, patience) {
-        Ok(()) if journal.living_owner(machine)?.is_none() => journal.undo(machine),
-        Ok(()) => Ok(Vec::new()),
-        // The pgdyno that holds the lock restores them.
+    match lock_within(lock, patience) {
+        Ok(_lock) if journal.living_owner(machine)?.is_none() => journal.undo(machine),
+        Ok(_) => Ok(Vec::new()),
+        // The pgdyno that holds the lock restores them: [`held`] says so.
         Err(_) => Ok(Vec::new()),
     }
+}
+
+/// What [`undo_left`] leaves alone, because whoever has set it lives.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn held(machine: &Machine) -> Result<Vec<Held>> {
+    let journal = Journal::at(machine.path(JOURNAL));
+    if !journal.exists() {
+        return Ok(Vec::new());
+    }
+    // That of another user, of which `undo_left` has said what there is to say.
+    let Some(lock) = open_lock(machine)? else { return Ok(Vec::new()) };
+    let is_locked = matches!(lock_within(lock, Duration::ZERO), Err(TryLockError::WouldBlock));
+    let by_lock = is_locked.then(|| format!("another pgdyno (process {})", holder(machine)));
+    let held = journal.held(machine)?.into_iter().filter_map(|(path, owner)| {
+        let by = owner.or_else(|| by_lock.clone())?;
+        let now = machine.read(&path).unwrap_or_default();
+        Some(Held { path, now, by })
+    });
+    Ok(held.collect())
 }
 
 /// Restores the values that were set to stay, after whatever a dead pgdyno left behind on top of them. Without the
@@ -250,8 +275,7 @@ fn not_ours() -> Undone {
 /// # Errors
 /// As [`Keeper::undo`].
 pub fn undo_own(machine: &Machine) -> Result<Vec<Undone>> {
-    let holder = files::read(&machine.path(LOCK), HOLDER_BYTES_MAX).unwrap_or_default();
-    if String::from_utf8_lossy(&holder).trim() != std::process::id().to_string() {
+    if holder(machine) != std::process::id().to_string() {
         return Ok(Vec::new());
     }
     Journal::at(machine.path(JOURNAL)).undo(machine)
@@ -330,6 +354,39 @@ mod tests {
         assert_eq!((undone.len(), values(&machine).0.as_str()), (1, "60"));
         drop(keeper);
         assert_eq!(undo_left(&machine).unwrap(), []);
+    }
+
+    #[test]
+    fn a_copy_of_the_locks_descriptor_does_not_keep_it() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let (keeper, _) = Keeper::take(&machine).unwrap();
+        // As a process has it that another thread is about to start.
+        let inherited = keeper._lock.0.try_clone().unwrap();
+        drop(keeper);
+        let (mut keeper, _) = Keeper::take(&machine).unwrap();
+        keeper.set(SWAPPINESS, "10").unwrap();
+        drop(keeper);
+        drop(inherited);
+        assert_eq!(values(&machine).0, "60");
+    }
+
+    #[test]
+    fn values_of_a_process_that_lives_are_named_and_left() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        assert_eq!(held(&machine).unwrap(), []);
+        let (mut keeper, _) = Keeper::take(&machine).unwrap();
+        keeper.set(SWAPPINESS, "10").unwrap();
+        keeper.set(THP, "never").unwrap();
+        let named: Vec<(String, String)> =
+            held(&machine).unwrap().into_iter().map(|held| (held.path, held.now)).collect();
+        let expected = [(THP, "never"), (SWAPPINESS, "10")].map(|(path, now)| (path.into(), now.into()));
+        assert_eq!(named, expected);
+        let by = &held(&machine).unwrap()[0].by;
+        assert!(by.contains(&format!("process {}", std::process::id())), "{by}");
+        drop(keeper);
+        assert_eq!(held(&machine).unwrap(), []);
     }
 
     const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

@@ -6,11 +6,12 @@ mod journal;
 mod keeper;
 mod kernel_files;
 mod knob;
+mod lock;
 pub mod pages;
 mod queue;
 
 pub use journal::REMOVED;
-pub use keeper::{Keeper, undo_kept, undo_left, undo_left_within, undo_own};
+pub use keeper::{Held, Keeper, held, undo_kept, undo_left, undo_left_within, undo_own};
 pub use kernel_files::{Disk, Machine};
 pub use knob::{KEYS, is_of_disks, refusal, settings};
 pub use model::load::hands::Undone;

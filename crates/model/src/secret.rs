@@ -384,6 +384,8 @@ pub(crate) mod tests {
             "UPDATE survey SET response=:r WHERE id=:id;",
             "response=12ms",
             "signature=$1",
+            "{\"auth\": \"scram-sha-256\"}",
+            "basic configuration of Basic functionality",
             "select 1 where digest = $1 and response=:r",
             "set search_path to secrets, public;",
             "alter role u set search_path to secrets, public;",

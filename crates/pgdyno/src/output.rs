@@ -4,6 +4,9 @@ use std::io::{IsTerminal, Write};
 
 use model::secret;
 use model::text::visible::visible;
+use nix::errno::Errno;
+
+use crate::signals;
 
 /// How pgdyno ends: its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +71,8 @@ fn write_out(text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader has seen enough.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        // Its terminal is gone: nobody reads any more, and the exit code says what became of it.
+        Err(e) if e.raw_os_error() == Some(Errno::EIO as i32) && signals::has_hung_up() => Ok(()),
         other => Ok(other?),
     }
 }

@@ -42,6 +42,8 @@ const SECOND_THOUGHT_NS: u64 = 1_000_000_000;
 static STOP: AtomicBool = AtomicBool::new(false);
 /// Number of the last signal; 0 before the first.
 static LAST: AtomicI32 = AtomicI32::new(0);
+/// Whether SIGHUP has come.
+static HAS_HUNG_UP: AtomicBool = AtomicBool::new(false);
 /// When the first Ctrl-C came, nanoseconds of the monotonic clock; 0 before.
 static INTERRUPTED_NS: AtomicU64 = AtomicU64::new(0);
 /// Whether this process stands in for pgbench, which dies of its signals.
@@ -59,6 +61,7 @@ const GOES_ON: &[u8] =
 extern "C" fn on_signal(number: i32) {
     let is_first = LAST.swap(number, Ordering::Relaxed) == 0;
     STOP.store(true, Ordering::Relaxed);
+    HAS_HUNG_UP.fetch_or(number == Signal::SIGHUP as i32, Ordering::Relaxed);
     let is_pgbench = IS_PGBENCH.load(Ordering::Relaxed);
     let is_last = if is_pgbench { !is_first } else { number == Signal::SIGINT as i32 && is_second_thought() };
     if is_last && let Ok(signal) = Signal::try_from(number) {
@@ -113,6 +116,11 @@ pub(crate) fn ask_to_stop() {
 /// The last signal, if one has come.
 pub(crate) fn last() -> Option<Signal> {
     Signal::try_from(LAST.load(Ordering::Relaxed)).ok()
+}
+
+/// Whether the terminal of this process has hung up, or a service manager said so.
+pub(crate) fn has_hung_up() -> bool {
+    HAS_HUNG_UP.load(Ordering::Relaxed)
 }
 
 /// Ends this process by `signal` itself, as if it had never been handled: a shell whose child dies of SIGINT ends its

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use model::text::visible::is_hidden;
+use model::text::visible::{is_hidden, is_hidden_after};
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
@@ -10,6 +10,7 @@ use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 /// become replacement characters.
 pub(crate) fn text(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len() + 8);
+    let mut before = ' ';
     for c in raw.chars() {
         match c {
             '&' => safe.push_str("&amp;"),
@@ -19,9 +20,10 @@ pub(crate) fn text(raw: &str) -> String {
             '\'' => safe.push_str("&#39;"),
             '\n' | '\t' => safe.push(c),
             '\r' => {}
-            c if is_hidden(c) => safe.push('\u{fffd}'),
+            c if is_hidden_after(before, c) => safe.push('\u{fffd}'),
             c => safe.push(c),
         }
+        before = c;
     }
     safe
 }
@@ -50,8 +52,12 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            // All of them have four digits.
-            c if c == '<' || is_hidden(c) => safe.push_str(&format!("\\u{:04x}", u32::from(c))),
+            // Beyond four digits, JSON has two halves.
+            c if c == '<' || is_hidden(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    safe.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
             c => safe.push(c),
         }
     }
@@ -74,6 +80,7 @@ mod tests {
             ("a\" onload='x'", "a&quot; onload=&#39;x&#39;"),
             ("a&b", "a&amp;b"),
             ("zero\0 and \u{202e}back", "zero\u{fffd} and \u{fffd}back"),
+            ("no\u{200b}thing \u{26a0}\u{fe0f}", "no\u{fffd}thing \u{26a0}\u{fe0f}"),
         ] {
             assert_eq!(text(raw), expected);
         }
@@ -81,9 +88,9 @@ mod tests {
 
     #[test]
     fn data_cannot_end_its_element() {
-        let hostile = "</script><script>alert(1)</script><!--\u{202e}\u{7f}\u{1b}";
+        let hostile = "</script><script>alert(1)</script><!--\u{202e}\u{7f}\u{1b}\u{e0041}";
         let safe = json(&hostile);
-        assert!(!safe.contains(['<', '\u{202e}', '\u{7f}', '\u{1b}']), "{safe}");
+        assert!(!safe.contains(['<', '\u{202e}', '\u{7f}', '\u{1b}', '\u{e0041}']), "{safe}");
         assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), hostile);
     }
 }

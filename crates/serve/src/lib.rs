@@ -32,6 +32,8 @@ pub use door::{Door, is_loopback};
 
 /// Threads that read and draw. Two, so that a small page need not wait for a large one.
 const DRAWING_THREADS: usize = 2;
+/// Threads for pages that need no report, so that none of them waits for one.
+const QUICK_THREADS: usize = 2;
 
 /// How long a report may take to a browser of this machine.
 const TRANSFER: Duration = Duration::from_secs(1);
@@ -252,7 +254,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
-        .max_blocking_threads(DRAWING_THREADS)
+        .max_blocking_threads(DRAWING_THREADS + QUICK_THREADS)
         .thread_name("serve")
         .on_thread_start(step_back)
         .build()

@@ -21,7 +21,7 @@ use crate::index::{self, Index, Listed};
 use crate::live::Lives;
 use crate::pages::listener::{Arrival, Bounded};
 use crate::promises::Promises;
-use crate::{DRAWING_THREADS, Makers, Options, Patience};
+use crate::{DRAWING_THREADS, Makers, Options, Patience, QUICK_THREADS};
 
 mod change;
 pub(crate) mod front;
@@ -46,6 +46,8 @@ pub(crate) struct Site {
     /// The threads that draw. Requests wait for one of them here and not among what the runtime is to do, because those whose
     /// readers leave are forgotten only here.
     drawing: Arc<Semaphore>,
+    /// The same for pages that are soon made. A report may take minutes.
+    quick: Arc<Semaphore>,
     promises: Arc<Promises>,
 }
 
@@ -58,7 +60,8 @@ impl Site {
         let promises = Arc::new(Promises::default());
         let lives = Lives::new(options.companion.clone(), options.patience.linger, promises.clone());
         let drawing = Arc::new(Semaphore::new(DRAWING_THREADS));
-        Ok(Site { options, makers, index: Mutex::new(index), lives, drawing, promises })
+        let quick = Arc::new(Semaphore::new(QUICK_THREADS));
+        Ok(Site { options, makers, index: Mutex::new(index), lives, drawing, quick, promises })
     }
 
     /// What the server was started to show has ended.
@@ -71,12 +74,13 @@ impl Site {
         self.lives.are_ending() || self.promises.are_open(patience)
     }
 
-    /// Does something on a thread that draws, as soon as one is free, unless whoever asked has left before.
+    /// Does something on one of `threads`, as soon as one is free, unless whoever asked has left before.
     async fn on_thread<T: Send + 'static>(
         self: &Arc<Site>,
+        threads: &Arc<Semaphore>,
         act: impl FnOnce(&Site) -> T + Send + 'static,
     ) -> Result<T, JoinError> {
-        let place = self.drawing.clone().acquire_owned().await;
+        let place = threads.clone().acquire_owned().await;
         let site = self.clone();
         tokio::task::spawn_blocking(move || {
             let made = act(&site);
@@ -169,12 +173,26 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Draws a page on a thread for that.
+/// Draws a page for which results are read and explained, on a thread for that.
 async fn drawn<F>(site: Arc<Site>, draw: F) -> Response
 where
     F: FnOnce(&Site) -> Result<Page, Failure> + Send + 'static,
 {
-    let made = site.on_thread(draw).await.unwrap_or_else(|_| {
+    let made = site.on_thread(&site.drawing, draw).await;
+    response(&site, made)
+}
+
+/// Makes a page that is soon made.
+async fn quick<F>(site: Arc<Site>, make: F) -> Response
+where
+    F: FnOnce(&Site) -> Result<Page, Failure> + Send + 'static,
+{
+    let made = site.on_thread(&site.quick, make).await;
+    response(&site, made)
+}
+
+fn response(site: &Site, made: Result<Result<Page, Failure>, JoinError>) -> Response {
+    let made = made.unwrap_or_else(|_| {
         Err(Failure {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             words: "This page cannot be drawn: a bug in pgdyno. Please report it.".to_string(),
@@ -189,11 +207,11 @@ where
 }
 
 async fn nothing(State(site): Shared) -> Response {
-    drawn(site, |_| Err(Failure::not_found("There is nothing at this address.".to_string()))).await
+    quick(site, |_| Err(Failure::not_found("There is nothing at this address.".to_string()))).await
 }
 
 async fn list(State(site): Shared, RawQuery(query): RawQuery) -> Response {
-    drawn(site, move |site| {
+    quick(site, move |site| {
         let wanted = index::wanted(&query::pairs(query.as_deref())?);
         let Listed { entries, damaged } = site.listed()?;
         let found: Vec<&Entry> = entries.iter().filter(|entry| index::is_wanted(entry, &wanted)).collect();
@@ -309,7 +327,7 @@ async fn history(State(site): Shared, Path(experiment): Path<String>) -> Respons
 }
 
 async fn plan(State(site): Shared, Path(name): Path<String>) -> Response {
-    drawn(site, move |site| {
+    quick(site, move |site| {
         let dir = site.dir(&name)?;
         let result = format!("/result/{}", site::encoded(&name));
         let links = [ALL, Link { to: &result, words: "Report", is_here: false }];
@@ -322,13 +340,13 @@ async fn plan(State(site): Shared, Path(name): Path<String>) -> Response {
 }
 
 async fn live_now(State(site): Shared) -> Response {
-    let newest = site.on_thread(|site| {
+    let newest = site.on_thread(&site.quick, |site| {
         let entries = site.listed().map(|listed| listed.entries).unwrap_or_default();
         entries.into_iter().find(|entry| entry.is_running).map(|entry| entry.name)
     });
     match newest.await.ok().flatten() {
         Some(name) => redirect(&format!("/live/{}", site::encoded(&name))),
-        None => drawn(site, |_| Err(Failure::not_found("Nothing is measured here now.".to_string()))).await,
+        None => quick(site, |_| Err(Failure::not_found("Nothing is measured here now.".to_string()))).await,
     }
 }
 
@@ -345,7 +363,7 @@ fn lane(query: Option<&str>) -> Result<usize, Failure> {
 }
 
 async fn live(State(site): Shared, Path(name): Path<String>, RawQuery(query): RawQuery) -> Response {
-    drawn(site, move |site| {
+    quick(site, move |site| {
         let lane = lane(query.as_deref())?;
         let dir = site.dir(&name)?;
         let plan = store::read_plan(&dir).map_err(anyhow::Error::from)?;

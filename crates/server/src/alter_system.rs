@@ -67,6 +67,14 @@ pub fn values_now<'a>(
     Ok((0..rows.len()).filter_map(|row| text(row, "name").zip(text(row, "value"))).collect())
 }
 
+/// Another pgdyno that changes settings of the server now, in words.
+///
+/// # Errors
+/// When the server fails.
+pub fn changing(conninfo: &Conninfo) -> Result<Option<String>> {
+    lock::holder(&mut state::open(conninfo)?)
+}
+
 /// The right to change settings of one server, and the duty to put them back.
 #[derive(Debug)]
 pub struct Altering {

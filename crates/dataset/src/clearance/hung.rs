@@ -1,7 +1,7 @@
 //! Additions to a table that DROP TABLE drops as a part of it: triggers, rules, policies, statistics, publication
 //! memberships, privileges and the like. Loading creates none of these, so it cannot create them again.
 //!
-//! Not here: columns, constraints, indexes and storage parameters. They define the table, and loading defines its own.
+//! Not here: columns, constraints, indexes and storage parameters, of which loading creates some ([`super::design`]).
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,21 @@ use workload::Schema;
 /// Limit per kind, because the message has one line.
 const NAMED_MAX: usize = 20;
 
-/// Fails if one of the tables has such additions.
+/// Such additions to the tables.
 ///
 /// # Errors
-/// Names them and says what to do, or when the server fails.
-pub(super) fn expect_none(session: &mut Session, schema: &Schema, tables: &BTreeSet<u32>) -> Result<()> {
-    if tables.is_empty() {
-        return Ok(());
-    }
+/// When the server fails.
+pub(super) fn additions(session: &mut Session, tables: &BTreeSet<u32>) -> Result<Vec<String>> {
     let sql = hung_sql(tables, session.server_version_num());
     let rows = session.query(&sql).context("look for additions to the tables")?;
-    let mut found: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
+    Ok(rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect())
+}
+
+/// Fails if something was found.
+///
+/// # Errors
+/// Names it and says what to do.
+pub(super) fn refuse(mut found: Vec<String>, schema: &Schema) -> Result<()> {
     let n_more = found.len().saturating_sub(NAMED_MAX);
     found.truncate(NAMED_MAX);
     let more = if n_more == 0 { String::new() } else { format!(" and {n_more} more") };

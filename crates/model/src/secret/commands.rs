@@ -1,100 +1,52 @@
 //! Secrets among the words of commands: after an option, within its value, or in a header. Which options take one depends on the
 //! program: `-p` of `sshpass` does, `-p` of `psql` is a port.
 
+mod table;
+mod value;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
+use self::table::{Part, ROWS, Row};
+pub(super) use self::value::{has_scheme, is_method};
+use self::value::{is_no_secret, is_secret_header, part_of, unquoted};
 use super::words::{Word, split};
-use super::{MARK, Marker, counts_tokens, is_harmless, is_secret_word};
+use super::{MARK, Marker, counts_tokens, is_secret_word};
 
-/// What of an option's value is secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// Nothing: the option means something else here.
-    Nothing,
-    /// All of it.
-    Whole,
-    /// All of it, which stands in the option's own word only: `-pVALUE`.
-    Attached,
-    /// What follows the first of this sign: `user:VALUE`. A port, or the number of a group, is no secret.
-    After(char),
-    /// What is between the first colon and the last `@`: `user:VALUE@host`.
-    BeforeHost,
-    /// What follows `pass:`; other beginnings say where the secret is.
-    AfterPass,
-    /// The value of a header whose name says that it is secret.
-    Header,
-    /// The values of cookies, not the name of a file.
-    Cookie,
-}
+/// What a text without an option has that may have one of the commands below.
+const BARE: [&str; 10] = [
+    "AUTH",
+    "COOKIE=",
+    "BINDPW=",
+    "add_user",
+    "auth ",
+    "auth\"",
+    "login",
+    "password",
+    "chpasswd",
+    "uthorization",
+];
 
-/// An option of some programs.
-struct Row {
-    /// Names of the programs, separated by spaces; none means any.
-    programs: &'static str,
-    /// A word between the program and the option, without which the option means something else.
-    after: &'static str,
-    options: &'static str,
-    part: Part,
-    /// A command with the secret `S3cret`, and one in which nothing is hidden.
-    #[cfg(test)]
-    examples: (&'static str, &'static str),
-}
+/// Programs that take a secret as their last word: the program, and the word after which it does.
+const LAST: [(&str, &str); 9] = [
+    ("redis-cli valkey-cli keydb-cli", "auth"),
+    ("vault cargo", "login"),
+    ("mc", "set"),
+    ("rabbitmqctl", "add_user"),
+    ("rabbitmqctl", "change_password"),
+    ("mysqladmin mariadb-admin", "password"),
+    ("nmcli", "password"),
+    ("htpasswd", "-b"),
+    ("htpasswd", "-nb"),
+];
 
-macro_rules! rows {
-    ($($programs:literal $after:literal $options:literal => $part:expr, $hidden:literal, $kept:literal;)*) => {
-        /// The first row that fits decides, so rows of programs come before those of any program.
-        const ROWS: &[Row] = &[$(Row {
-            programs: $programs,
-            after: $after,
-            options: $options,
-            part: $part,
-            #[cfg(test)]
-            examples: ($hidden, $kept),
-        }),*];
-    };
-}
+/// Words of a command that reads a secret from its input, so that the command before it writes one.
+const READS_SECRET: &str = "chpasswd cryptsetup --password-stdin --with-token --passphrase-fd --pass-stdin";
+/// Commands that write their words.
+const WRITERS: &str = "echo printf";
 
-rows! {
-    // PostgreSQL's programs ask for a password; `-p` is the port, `-P` a setting of the output.
-    "psql pg_dump pg_dumpall pg_restore pg_basebackup pg_receivewal pg_recvlogical pg_isready pgbench createdb dropdb createuser \
-     dropuser vacuumdb reindexdb clusterdb pg_amcheck pgdyno" "" "--password --token -p -u -U --user --username" => Part::Nothing,
-        "", "psql --password postgres -p 5432 -U bob:x -h db";
-    "ssh scp sftp rsync autossh mosh sudo su doas runuser" "" "-p -P -u -U --user" => Part::Nothing,
-        "", "sudo -u bob ssh -p 2222 h";
-    "sshpass" "" "-p" => Part::Whole, "sshpass -p S3cret ssh -p 22 h", "sshpass -f /etc/pass ssh -p 22 h";
-    "mysql mysqldump mysqladmin mysqlcheck mysqlimport mysqlslap mysqlpump mysqlbinlog mariadb mariadb-dump mariadb-admin" "" "-p" =>
-        Part::Attached, "mysql -u root -pS3cret shop", "mysql -u root -p shop";
-    "mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat cqlsh" "" "-p" => Part::Whole,
-        "mongodump -u bob -p S3cret", "mongodump -u bob --port 27017";
-    "docker podman nerdctl buildah skopeo helm oras crane oc az" "login" "-p" => Part::Whole,
-        "docker login -u bob -p S3cret registry", "docker run -p 8080:80 image";
-    "docker podman nerdctl kubectl crictl systemd-run" "" "-u --user -p" => Part::Nothing, "", "docker exec -u app:app c psql -p 5432";
-    "nats nats-server nsc" "" "--creds" => Part::Nothing, "", "nats --creds /etc/bench.creds pub x y";
-    "redis-cli valkey-cli keydb-cli" "" "-a" => Part::Whole, "redis-cli -a S3cret flushall", "redis-cli -p 6379 flushall";
-    "sqlcmd bcp osql isql tsql ipmitool impitool zip unzip" "" "-P" => Part::Whole, "sqlcmd -S h -U sa -P S3cret", "sqlcmd -S h -U sa -Q x";
-    "7z 7za 7zr 7zz" "" "-p" => Part::Attached, "7z x -pS3cret a.7z", "7z x a.7z";
-    "ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd" "" "-w" => Part::Whole, "ldapsearch -D cn=x -w S3cret", "ldapsearch -D cn=x -W";
-    "snmpget snmpset snmpwalk snmpbulkwalk" "" "-c -A -X" => Part::Whole, "snmpwalk -c S3cret h", "snmpwalk -v 2c h";
-    "smbclient rpcclient net" "" "-U --user" => Part::After('%'), "smbclient -U bob%S3cret //h/s", "smbclient -U bob //h/s";
-    "lftp ncftp" "" "-u --user" => Part::After(','), "lftp -u bob,S3cret h", "lftp -u bob h";
-    "ncftp ncftpput ncftpget plink pscp" "" "-p -pw" => Part::Whole, "plink -pw S3cret h", "plink -batch h";
-    "openssl" "" "-pass -passin -passout" => Part::AfterPass, "openssl enc -pass pass:S3cret", "openssl enc -pass file:/etc/pass";
-    "openssl" "" "-k -K" => Part::Whole, "openssl enc -k S3cret", "openssl enc -aes256";
-    "curl" "" "-E --cert --proxy-cert" => Part::After(':'), "curl -E /c.pem:S3cret https://h", "curl -E /c.pem https://h";
-    "curl" "" "-b --cookie" => Part::Cookie, "curl -b id=S3cret https://h", "curl -b jar.txt https://h";
-    "curl" "" "-x --proxy --preproxy --socks5 --socks5-hostname" => Part::BeforeHost,
-        "curl -x bob:S3cret@proxy:3128 https://h", "curl -x proxy:3128 https://h";
-    "curl" "" "--oauth2-bearer" => Part::Whole, "curl --oauth2-bearer S3cret https://h", "curl -o out https://h";
-    "http https xh ab hey" "" "-a -A -P --auth" => Part::After(':'), "http -a bob:S3cret h", "ab -n 10 http://h/";
-    "xfreerdp wlfreerdp" "" "/p" => Part::After(':'), "xfreerdp /u:bob /p:S3cret /v:h", "xfreerdp /v:h";
-    "date docker docker-compose podman chpst setpriv start-stop-daemon ps sort diff cp" "" "-u -U --user" => Part::Nothing,
-        "", "docker-compose run --user app:app x";
-    "" "" "-u -U --user --username --proxy-user --auth --basic-auth --login --userpass" => Part::After(':'),
-        "curl -u bob:S3cret https://h", "curl -u bob https://h";
-    "" "" "-H --header --proxy-header --http-header" => Part::Header,
-        "curl -H 'apikey: S3cret' https://h", "curl -H 'Accept: text/plain' https://h";
-}
+/// Names of variables whose value is secret, and which elsewhere are words of SQL: in capital letters, before a program.
+const VARIABLES: [&str; 4] = ["AUTH", "AUTH_HEADER", "COOKIE", "BINDPW"];
 
 /// Programs of the rows whose names are words of sentences and names of files as often: only the first word of a command is one.
 const COMMON: &str = "date ps sort diff cp";
@@ -122,7 +74,7 @@ fn may_match(text: &str, may_name: bool) -> bool {
     bytes.windows(2).enumerate().any(|(at, two)| {
         let opens = matches!(two[0], b'-' | b'/') && (two[1].is_ascii_alphabetic() || two[1] == b'-');
         opens && (at == 0 || is_sign(bytes[at - 1]))
-    }) || (may_name && SETTERS.iter().any(|setter| text.contains(setter)))
+    }) || (may_name && SETTERS.iter().chain(&BARE).any(|word| text.contains(word)))
 }
 
 /// `text` without the secrets of the commands in it. `may_name` says whether it may contain the name of a secret.
@@ -150,12 +102,14 @@ pub(super) fn may_list(text: &str, may_name: bool) -> bool {
     text.contains("\"-")
         || text.contains("\"/p:")
         || (may_name && SETTERS.iter().any(|setter| is_setter(setter)))
+        || (may_name && BARE.iter().any(|word| text.contains(word)))
 }
 
 /// The words of one command without its secrets; `None` if it has none. Commands within a word are not looked for.
 pub(super) fn hide_list(list: &[Cow<'_, str>], mark: Marker) -> Option<Vec<String>> {
     let words: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
-    let found = secrets_of(&words, true);
+    let mut found = secrets_of(&words, true);
+    found.extend(last_word(&words, &found));
     let mut hidden: Vec<String> = words.iter().map(|word| word.to_string()).collect();
     for (index, range) in &found {
         let secret = mark(&hidden[*index][range.clone()]);
@@ -166,9 +120,21 @@ pub(super) fn hide_list(list: &[Cow<'_, str>], mark: Marker) -> Option<Vec<Strin
 
 fn find_in(text: &str, offset: usize, n_deeper: usize, found: &mut Vec<Range<usize>>) {
     let words = split(text);
-    for command in words.chunk_by(|_, next| !next.is_first) {
+    let commands: Vec<&[Word]> = words.chunk_by(|_, next| !next.is_first).collect();
+    for two in commands.windows(2) {
+        if let Some(word) = written_secret(text, two[0], two[1]) {
+            found.push(offset + word.start..offset + word.start + word.text.len());
+        }
+    }
+    for command in commands {
         let texts: Vec<&str> = command.iter().map(|word| word.text).collect();
-        for (index, range) in secrets_of(&texts, false) {
+        let mut secrets = secrets_of(&texts, false);
+        let end = command.last().map_or(0, |word| word.start + word.text.len());
+        // What was hidden there was the last word.
+        if !text[end..].trim_start_matches(['\'', '"', '\\', ' ']).starts_with(MARK) {
+            secrets.extend(last_word(&texts, &secrets));
+        }
+        for (index, range) in secrets {
             let start = offset + command[index].start;
             found.push(start + range.start..start + range.end);
         }
@@ -177,6 +143,21 @@ fn find_in(text: &str, offset: usize, n_deeper: usize, found: &mut Vec<Range<usi
             find_in(word.text, offset + word.start, n_deeper - 1, found);
         }
     }
+}
+
+/// The last word of a command that writes it into the next one, which reads a secret.
+fn written_secret<'a>(text: &str, command: &[Word<'a>], next: &[Word]) -> Option<Word<'a>> {
+    let (first, last) = (command.first()?, command.last()?);
+    let is_pipe = text[last.start + last.text.len()..next.first()?.start].contains('|');
+    let words: Vec<&str> = next.iter().map(|word| word.text).collect();
+    let writes = has(WRITERS, first.text) && command.len() > 1 && !is_no_secret(last.text);
+    (is_pipe && writes && reads_secret(&words)).then_some(*last)
+}
+
+/// Whether a command reads a secret from its input.
+fn reads_secret(words: &[&str]) -> bool {
+    let reads = |word: &&str| has(READS_SECRET, word.rsplit('/').next().unwrap_or_default());
+    words.iter().any(reads) || words.first() == Some(&"sudo") && words.contains(&"-S")
 }
 
 /// The secrets in the words of one command: which word, and where in it. A command in a text may be a sentence.
@@ -193,7 +174,14 @@ fn secrets_of(words: &[&str], is_list: bool) -> Vec<(usize, Range<usize>)> {
         }
         let next = words.get(at + 1).copied();
         let secret = match option_of(word) {
-            Some(option) => of_option(option, next, program.0, &words[program.1..at]),
+            Some(option) => of_option(option, &words[at + 1..], program.0, &words[program.1..at]),
+            None if word == "<<<" && reads_secret(words) => next.map(|value| (1, unquoted(value, 0))),
+            None if is_credential_name(word, is_list) => after_scheme(&words[at + 1..], is_list),
+            None if is_variable(&words[..=at], is_list) => {
+                let from = word.find('=').map_or(0, |sign| sign + 1);
+                part_of(&word[from..], Part::Credential)
+                    .map(|range| (0, range.start + from..range.end + from))
+            }
             None if SETTERS.contains(&program.0) && at > program.1 && is_name_at(words, program, at) => {
                 let value = next.filter(|value| !counts_tokens(word, value));
                 value.map(|value| (1, 0..value.len()))
@@ -212,6 +200,52 @@ fn secrets_of(words: &[&str], is_list: bool) -> Vec<(usize, Range<usize>)> {
         at += 1;
     }
     found
+}
+
+/// The place of the last word, where the program takes a secret there.
+fn last_word(words: &[&str], found: &[(usize, Range<usize>)]) -> Option<(usize, Range<usize>)> {
+    let last = words.len().checked_sub(1)?;
+    let is_value = last > 0 && !words[last].starts_with('-') && !words[last - 1].starts_with("--");
+    let program = words.iter().position(|word| !word.contains('='))?;
+    let name = words[program].rsplit('/').next().unwrap_or_default();
+    let is_after = |trigger: &str| {
+        let mut between = words.get(program + 1..last).unwrap_or_default().iter();
+        between.any(|word| word.eq_ignore_ascii_case(trigger))
+    };
+    let takes = LAST.iter().any(|(programs, trigger)| has(programs, name) && is_after(trigger));
+    let is_new = found.iter().all(|(word, _)| *word != last) && !words[last].contains('=');
+    (takes && is_value && is_new && !is_no_secret(words[last])).then(|| (last, unquoted(words[last], 0)))
+}
+
+/// Whether a word is the name of a header with a secret whose value is the next word, or the one after that. A sentence has such
+/// words, too, but not with a scheme.
+fn is_credential_name(word: &str, is_list: bool) -> bool {
+    let Some((name, value)) = word.split_once(':') else { return false };
+    let is_authorization = name.to_ascii_lowercase().ends_with("authorization");
+    let is_bare = value.is_empty() || has_scheme(value);
+    let is_header = is_secret_header(name) && name.contains(char::is_uppercase);
+    is_bare && if is_list { is_header } else { is_authorization && !value.is_empty() }
+}
+
+/// The word after the scheme of a credential, if there is one.
+fn after_scheme(rest: &[&str], is_list: bool) -> Option<(usize, Range<usize>)> {
+    let n_schemes = rest.iter().take_while(|word| has_scheme(word)).count();
+    let value = rest.get(n_schemes)?;
+    (is_list || n_schemes > 0 || !has(PROSE, value)).then(|| (n_schemes + 1, unquoted(value, 0)))
+}
+
+/// Whether the last of the words sets a variable of the environment that is secret: it stands before the program, or in a list.
+fn is_variable(words: &[&str], is_list: bool) -> bool {
+    let Some((word, before)) = words.split_last() else { return false };
+    let name = word.split('=').next().unwrap_or_default();
+    let sets = |word: &&str| {
+        word.contains('=') || word.starts_with('-') || matches!(*word, "env" | "export" | "sudo")
+    };
+    let is_name =
+        |known: &&str| name.strip_suffix(*known).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'));
+    word.contains('=')
+        && VARIABLES.iter().any(is_name)
+        && (is_list || before.iter().all(sets) || before.last().is_some_and(|word| word.starts_with('-')))
 }
 
 fn is_program_at(words: &[&str], at: usize, name: &str) -> bool {
@@ -260,21 +294,21 @@ fn option_of(word: &str) -> Option<Given<'_>> {
     if !is_option || (!is_plain(name) && name.starts_with("--")) {
         return None;
     }
-    let value_at = word[name.len()..].starts_with('=').then_some(name.len() + 1);
+    // Java's programs and those of Windows have a colon there.
+    let is_long = name.trim_start_matches('-').len() > 2;
+    let sign = |sign: char| word[name.len()..].starts_with(sign);
+    let has_value = sign('=') || sign(':') && is_long && is_secret_word(name.trim_start_matches('-'));
+    let value_at = has_value.then_some(name.len() + 1);
     Some(Given { word, name, value_at })
 }
 
 /// The secret in the value of an option: how many words further it is, and where in that word.
-fn of_option(
-    given: Given,
-    next: Option<&str>,
-    program: &str,
-    before: &[&str],
-) -> Option<(usize, Range<usize>)> {
+fn of_option(given: Given, rest: &[&str], program: &str, before: &[&str]) -> Option<(usize, Range<usize>)> {
     let fits = |row: &&Row| {
         (row.programs.is_empty() || has(row.programs, program))
             && (row.after.is_empty() || before.contains(&row.after))
     };
+    let next = rest.first().copied();
     let rows = || ROWS.iter().filter(fits);
     let in_word = |from: usize, part: Part| {
         part_of(&given.word[from..], part).map(|range| (0, range.start + from..range.end + from))
@@ -284,6 +318,11 @@ fn of_option(
     if let Some(row) = rows().find(|row| has(row.options, given.name)) {
         return match (given.value_at, row.part) {
             (_, Part::Attached) => None,
+            // `--auth Bearer VALUE`
+            (None, Part::Credential) if next.is_some_and(has_scheme) && rest.len() > 1 => {
+                after_scheme(rest, false).filter(|(further, _)| !is_option_like(rest[further - 1]))
+            }
+            (None, Part::Credential | Part::After(_)) if next.is_some_and(is_option_like) => None,
             (Some(from), part) => in_word(from, part),
             (None, part) => in_next(part),
         };
@@ -303,6 +342,10 @@ fn of_option(
     let bare = given.name.trim_start_matches('-');
     let is_long = given.name.starts_with("--") || bare.len() > 2;
     if is_long && !bare.starts_with("no-") && is_secret_word(bare) {
+        // Other values after `=` are found in any text.
+        if let Some(from) = given.value_at.filter(|from| given.word[..*from].ends_with(':')) {
+            return in_word(from, Part::Whole);
+        }
         let is_value = |value: &&str| !is_option_like(value) && !counts_tokens(bare, value);
         let value = next.filter(is_value).filter(|_| given.value_at.is_none());
         return value.map(|value| (1, unquoted(value, 0)));
@@ -323,74 +366,6 @@ fn is_last_letter(row: &Row, given: Given, program: &str) -> bool {
 /// Whether a word is rather an option than the value of one.
 fn is_option_like(word: &str) -> bool {
     word.starts_with("--") || (word.len() == 2 && word.starts_with('-'))
-}
-
-/// Where the secret part of an option's value is.
-fn part_of(value: &str, part: Part) -> Option<Range<usize>> {
-    let from = match part {
-        Part::Nothing => return None,
-        Part::Whole | Part::Attached => 0,
-        // An address has rules of its own.
-        Part::After(_) if value.contains("://") => return None,
-        Part::After(sign) => {
-            let from = value.find(sign)? + sign.len_utf8();
-            let before = &value[..from - sign.len_utf8()];
-            let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            // A format of a time, `+%H:%M`, is no user.
-            if before.starts_with(['+', '%']) || (is_number(before) && is_number(&value[from..])) {
-                return None;
-            }
-            from
-        }
-        Part::BeforeHost => {
-            let user = value.find(':').filter(|_| !value.contains("://"))?;
-            let host = value.rfind('@').filter(|host| *host > user)?;
-            return Some(user + 1..host);
-        }
-        Part::AfterPass => value.find("pass:")? + "pass:".len(),
-        Part::Header => {
-            let (name, text) = value.split_once(':')?;
-            let name = name.trim_start_matches(['\'', '"', '\\']).trim();
-            let is_secret =
-                is_secret_word(name) || HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
-            let spaces = text.len() - text.trim_start().len();
-            let is_none = counts_tokens(name, text.trim()) || is_hidden_credential(name, text);
-            return (is_secret && !is_none).then(|| unquoted(value, value.len() - text.len() + spaces));
-        }
-        Part::Cookie => value.find('=')? + 1,
-    };
-    Some(unquoted(value, from))
-}
-
-/// Headers whose value is secret although their name does not say so.
-const HEADERS: [&str; 5] = ["Cookie", "Set-Cookie", "Authorization", "Proxy-Authorization", "X-Auth"];
-
-/// Whether of the value of a header only its scheme was left: `Authorization: Bearer (hidden 1a2b3c)`. Where more was left, as
-/// of several cookies, the rest may be secret, too.
-fn is_hidden_credential(name: &str, text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(MARK) else { return false };
-    let is_scheme = scheme.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let is_end = |rest: &str| rest.trim_end_matches(['\'', '"', '\\', ' ']).is_empty();
-    name.to_ascii_lowercase().ends_with("authorization")
-        && is_scheme
-        && rest.split_once(')').is_some_and(|(_, rest)| is_end(rest))
-}
-
-/// The rest of a value without the quotes around it.
-fn unquoted(value: &str, from: usize) -> Range<usize> {
-    let rest = &value[from..];
-    let quotes = ['\'', '"', '\\'];
-    let start = from + rest.len() - rest.trim_start_matches(quotes).len();
-    start..start + value[start..].trim_end_matches(['\'', '"']).len()
-}
-
-/// Whether a value is no secret: there is none, it was hidden, or it only says where a secret is.
-fn is_no_secret(value: &str) -> bool {
-    let is_placeholder =
-        value.starts_with('<') && value.trim_end_matches(['.', ',', ';', ':', '\'', '"']).ends_with('>');
-    // From another command, or from a file.
-    let is_redirected = value.starts_with("$(") || value.starts_with("<(") || value == "<";
-    is_harmless(value) || is_placeholder || is_redirected || super::is_environment(value)
 }
 
 #[cfg(test)]
@@ -490,6 +465,64 @@ mod tests {
     }
 
     #[test]
+    fn credentials_in_options_headers_variables_and_last_words_are_hidden() {
+        for command in [
+            "x --auth S3cret",
+            "x --auth=S3cret",
+            "x --auth bob:S3cret",
+            "x --auth Bearer S3cret",
+            "x --authorization 'Bearer S3cret'",
+            "consul --http-auth=bob:S3cret",
+            "curl -H Authorization:Bearer S3cret https://h",
+            "curl --cookie 'token=S3cret; id=S3cret' https://h",
+            "curl -b 'token=S3cret; id=S3cret' https://h",
+            "curl -H 'Set-Cookie: token=S3cret; id=S3cret' https://h",
+            "http h 'Cookie:token=S3cret; id=S3cret'",
+            "curl -H 'X-Vault-Key: S3cret' https://h",
+            "curl -H X-Ops-Key:S3cret https://h",
+            "curl -H 'DD-APPLICATION-KEY: S3cret' https://h",
+            "curl -H 'X-Session: S3cret' https://h",
+            "hey -H 'X-Foo-Key: S3cret' http://h",
+            "kubectl create secret generic x --from-literal=password=S3cret",
+            "kubectl create secret generic x --from-literal user=S3cret",
+            "redis-cli -h h AUTH S3cret",
+            "redis-cli auth bob S3cret",
+            "vault login S3cret",
+            "htpasswd -b file bob S3cret",
+            "rabbitmqctl add_user bob S3cret",
+            "mysqladmin -u root password S3cret",
+            "openssl pkcs12 -passin pass:S3cret -passout pass:S3cret",
+            "keytool -storepass:S3cret",
+            "x --password:S3cret",
+            "AUTH=S3cret x",
+            "env AUTH_HEADER='Bearer S3cret' x",
+            "docker run -e HTTP_AUTH=bob:S3cret image",
+            "NPM_CONFIG__AUTH=S3cret npm",
+            "nats pub --server nats://S3cret@h:4222 x",
+            "AWS_SECRET_ACCESS_KEY=S3cret aws s3 ls",
+            "mysql -uroot -pS3cret shop",
+        ] {
+            check(command, true);
+        }
+    }
+
+    #[test]
+    fn a_secret_that_a_command_writes_into_another_is_hidden() {
+        crate::secret::tests::with_key();
+        for command in [
+            "echo bob:S3cret | chpasswd",
+            "echo S3cret | sudo -S ls",
+            "printf '%s' S3cret | sudo -S ls",
+            "echo S3cret | docker login --password-stdin",
+            "sudo -S ls <<< S3cret",
+        ] {
+            let hidden = hide_text(command);
+            assert!(!hidden.contains("S3cret") && hidden.contains("(hidden"), "{command}: {hidden}");
+            assert_eq!(hide_text(&hidden), hidden, "hiding twice is hiding once");
+        }
+    }
+
+    #[test]
     fn what_is_no_secret_stays() {
         for command in [
             "psql -p 5432 -U postgres -d shop",
@@ -520,6 +553,23 @@ mod tests {
             "set search_path to secrets, public",
             "psql -c 'set search_path to secrets, public'",
             "config password_resets users",
+            "x --auth none",
+            "psql --auth=md5",
+            "x --auth-type basic --auth-file /etc/auth",
+            "x --basic --fast",
+            "x --key /etc/ssl/key.pem",
+            "sort --key 2 x",
+            "curl -H 'Idempotency-Key: 1' https://h",
+            "kubectl create configmap x --from-literal=mode=fast",
+            "vault login",
+            "vault login -method=ldap",
+            "cargo login --registry x",
+            "ssh-keygen -N '' -f x",
+            "sudo -S -u postgres psql -c 'select 1'",
+            "echo hello | tee x",
+            "redis-cli -p 6379 -n 1 get auth",
+            "psql -c 'select auth, key from t where auth = mode'",
+            "x AUTH in the text",
         ] {
             check(command, false);
         }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use regex_lite::{Captures, Regex};
 
 use super::{
@@ -21,7 +23,10 @@ const QUOTED: &str = r#"(?:''(?P<nested>[^'\s,)][^']*)''|\\+["'](?P<escaped>(?:[
 /// A text without quotes, as long as any of its formats allows: better to hide too much than too little.
 const BARE: &str = r#"(?P<bare>(?:\\.|[^\s'"\\<>`])+)"#;
 
-const GROUPS: [&str; 6] = ["nested", "escaped", "single", "double", "dollar", "bare"];
+const GROUPS: [&str; 7] = ["nested", "escaped", "single", "double", "dollar", "bare", BASIC];
+
+/// The group of a value that is secret only if it is a user and a password in base64.
+const BASIC: &str = "basic";
 
 struct Pattern {
     /// Every matching text contains one of these, in lower case: searching for them is cheap.
@@ -65,17 +70,30 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         ),
         // The server's log quotes the command that failed.
         pattern(&["command was:"], "", r"command was:\s*(?P<bare>[^\n]+)"),
+        // All of them, before one alone is found by its name.
+        pattern(&["cookie"], ":", r#"\bcookie\s*:[ \t]*(?P<bare>[^'"\\\n]+)"#),
         // password=x, PGPASSWORD='x y', sslpassword = "x".
         pattern(words, "=", &format!(r"{NAME}\s*=\s*(?:{QUOTED}|{BARE})")),
         // PASSWORD 'x', "password": "x".
-        pattern(words, QUOTES, &format!(r#"{NAME}["']?(?:\s*:\s*|\s+)(?:e|u&)?{QUOTED}"#)),
+        pattern(words, QUOTES, &format!(r#"{NAME}\\*["']?(?:\s*:\s*|\s+)(?:e|u&)?{QUOTED}"#)),
         // scheme://user:password@host; a password may contain any character that its writer forgot to encode.
         pattern(&["://"], "@", r#"\b[a-z][a-z0-9+.\-]*://[^\s/?#'"@:]*:(?P<bare>[^\s'"<>]*)@"#),
         pattern(&["http"], "@", r#"\bhttps?://(?P<bare>[^\s/?#'"@:]+)@"#),
+        // A token in place of a user.
+        pattern(&["://"], "@", r#"\b(?:nats|tls|wss?)://(?P<bare>[^\s/?#'"@:]+)@"#),
         pattern(
             &["authorization"],
             "",
-            r#"\bauthorization["']?\s*[:=]\s*["']?(?:[a-z][a-z0-9\-]*[ \t]+)?(?P<bare>[^\s'"]+)"#,
+            r#"\bauthorization\\*["']?\s*[:=]\s*\\*["']?(?:[a-z][a-z0-9\-]*[ \t]+)?(?P<bare>[^\s'",\\][^\s'"]*)"#,
+        ),
+        // Files of Docker and npm.
+        pattern(&["auth"], QUOTES, r#"\\?["']_?auth\\?["']\s*:\s*\\?["'](?P<bare>[^"'\\\s]{8,})"#),
+        pattern(&["_auth"], "=", r#"(?:^|[\s/:'"])_auth\s*=\s*(?P<bare>[^\s'"]+)"#),
+        pattern(&["basic"], "", r"\bbasic\s+(?P<basic>[a-z0-9+/]{8,}={0,2})"),
+        pattern(
+            &["-key", "-auth", "-sess", "-sig"],
+            ":",
+            r#"\bx-[a-z0-9\-]*(?:key|auth|authentication|session|signature)\s*:[ \t]*(?P<bare>[^\s'"\\<>`:][^\s'"\\<>`]*)"#,
         ),
         // The header of a request that is signed or digested; statements and logs have columns and times of these names.
         pattern(
@@ -89,7 +107,6 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             ":",
             r#"\b(?P<name>[a-z0-9_]+-[a-z0-9_\-]*(?:pass|secret|token|credential|key)[a-z0-9_\-]*|(?:pass|secret|token|credential|key)[a-z0-9_]*-[a-z0-9_\-]+|apikey|api_key)\s*:[ \t]*(?P<bare>[^\s'"\\<>`:][^\s'"\\<>`]*)"#,
         ),
-        pattern(&["cookie"], ":", r#"\bcookie\s*:[ \t]*(?P<bare>[^'"\\\n]+)"#),
         pattern(&["bearer"], "", r"\bbearer\s+(?P<bare>[a-z0-9._~+/=\-]{16,})"),
         pattern(tokens::NEEDLES, "", &tokens::pattern()),
         // Addresses that grant access by themselves.
@@ -114,7 +131,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 });
 
 /// Each needle, and each name of a secret, contains one of these.
-const TRACES: [&[u8]; 21] = [
+const TRACES: [&[u8]; 24] = [
     b"conn",
     b"ldap_",
     b"command",
@@ -136,6 +153,9 @@ const TRACES: [&[u8]; 21] = [
     b"login",
     b"scra",
     b"md5",
+    b"basic",
+    b"-sess",
+    b"add_user",
 ];
 
 /// Those, and what tokens begin with.
@@ -239,8 +259,20 @@ fn secret_in(found: &Captures) -> Option<std::ops::Range<usize>> {
             || is_harmless_for(name, value.as_str())
     };
     let is_none = found.name("name").is_some_and(|name| is_none(name.as_str()));
+    let is_none = is_none || found.name(BASIC).is_some_and(|value| !has_password(value.as_str()));
+    let whole = found.get(0)?.as_str().to_ascii_lowercase();
+    // Its credential is another word.
+    let is_scheme = || whole.starts_with("authorization") && commands::has_scheme(value.as_str());
+    let is_method = || whole.contains("auth\"") && commands::is_method(value.as_str());
+    let is_none = is_none || is_scheme() || is_method();
     let is_hidden = value.as_str().contains(MARK);
     (!is_none && !is_hidden && !is_harmless(value.as_str())).then(|| value.range())
+}
+
+/// Whether a text in base64 is a user and a password.
+fn has_password(text: &str) -> bool {
+    let decoded = STANDARD_NO_PAD.decode(text.trim_end_matches('=')).unwrap_or_default();
+    std::str::from_utf8(&decoded).is_ok_and(|text| text.contains(':') && !text.contains(char::is_control))
 }
 
 /// Whether a value is a parameter of a statement or a variable of a script: `token = $1`, `token = :token`. A password

@@ -48,6 +48,8 @@ tokens! {
     "aiza" => r"(?-i:AIza)[0-9a-z_\-]{30,}", "AIzaSyA1234567890abcdefghijklmnopqrstuvw", "aizawa";
     "ya29." => r"ya29\.[0-9a-z_\-]{8,}", "ya29.a0AfH6SMBxxxxxxxx", "ya29.x";
     "gocspx-" => r"GOCSPX-[0-9a-z_\-]{8,}", "GOCSPX-abcdefgh12345678", "gocspx-";
+    // Bots of Telegram
+    ":aa" => r"(?:bot)?[0-9]{6,}:AA[a-z0-9_\-]{20,}", "123456789:AAabcdefghijklmnopqrstuvwxyz012345", "1:aa";
     // Models
     "sk-" => r"sk-(?:[a-z]+-)*[a-z0-9_]*[0-9][a-z0-9_\-]{11,}", "sk-proj-a1B2c3D4e5F6g7H8i9J0", "sk-learn-is-a-longer-name";
     "hf_" => "hf_[a-z0-9]{20,}", "hf_abcdefghijklmnopqrstuvwxyz01", "hf_transfer";

@@ -43,8 +43,9 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
         Err(error) => say(&format!("not put back: what pgdyno doctor --apply has set: {error:#}")),
     }
     report_undone(&undone);
+    let n_held = say_held()?;
     let (n_settings, is_all_settings) = clean_settings()?;
-    let mut n_removed = n_settings;
+    let mut n_removed = n_settings + n_held;
     let mut told = |line: String| {
         n_removed += 1;
         say(&line);
@@ -80,6 +81,19 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 
+/// Names the values of the operating system that stay, because the pgdyno that has set them lives. Returns how many these are.
+fn say_held() -> Result<usize> {
+    let held = host::held(&Machine::this()).context("cannot look for values of the operating system")?;
+    for host::Held { path, now, by } in &held {
+        let what = match now.is_empty() {
+            true => format!("the control group `{path}`"),
+            false => format!("`{path}` at {now}"),
+        };
+        say(&format!("left {what}: {by} runs, and puts it back when it ends"));
+    }
+    Ok(held.len())
+}
+
 /// Removes what processes worked in, or measured with, that have ended: where notes in the cache say, and where it is by default.
 fn passing(cache: &Cache) -> Vec<PathBuf> {
     let mut swept = server::temporary::sweep_noted(&cache.dir);
@@ -106,7 +120,8 @@ fn clean_settings() -> Result<(usize, bool)> {
             && error.downcast_ref::<Taken>().is_some()
         {
             // It puts them back.
-            say(&format!("left `{}`: {error:#}", path.display()));
+            let names = Journal::read(&path).map_or_else(|_| String::new(), |journal| journal.names());
+            say(&format!("left settings as they are ({names}; `{}`): {error:#}", path.display()));
             n_lines += 1;
             continue;
         }
@@ -167,7 +182,13 @@ fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
             }
         }
     }
-    if fates.is_empty() && done.is_empty() {
+    let changing = alter_system::changing(&conninfo)?;
+    if let Some(holder) = &changing {
+        say(&format!(
+            "left settings of this server as they are: another pgdyno changes them ({holder}), and puts them back when it ends"
+        ));
+    }
+    if fates.is_empty() && done.is_empty() && changing.is_none() {
         say("this server has no databases left behind by pgdyno, and none of its settings is changed");
     }
     say_loaded(&conninfo);

@@ -215,9 +215,10 @@ fn objects_that_would_be_dropped_silently_with_the_tables_are_named_and_kept() {
     }
     assert_eq!(database.ask("select bid from ledger"), "7");
     database.execute("alter table ledger detach partition pgbench_history");
-    // A sequence for a column's default is dropped with the column, as for any table.
+    // A sequence for a column's default is dropped with the column, as for any table: with consent.
     database.execute("alter table pgbench_history add id serial");
-    database.init("public", "").expect(0);
+    database.expect_refusal("public", "", &["column `id` of `public.pgbench_history`", "--replace"]);
+    database.init("public", "--replace").expect(0);
     database.place.expect_clean();
 }
 
@@ -293,6 +294,110 @@ fn additions_of_others_to_the_tables_are_named_and_kept() {
     assert_eq!(database.ask("select count(*) from pg_statistic_ext"), "0");
     database.execute(&format!("drop owned by {role}; drop role {role}"));
     database.place.expect_clean();
+}
+
+/// What is named, what makes it, and what undoes that.
+const ADDED: [(&str, &str, &str); 10] = [
+    (
+        "column `note` of `public.pgbench_history`",
+        "alter table pgbench_history add note text; \
+         insert into pgbench_history (tid, note) values (1, 'mine')",
+        "alter table pgbench_history drop note",
+    ),
+    (
+        "the type of column `filler` of `public.pgbench_branches`",
+        "alter table pgbench_branches alter filler type text",
+        "alter table pgbench_branches alter filler type char(88)",
+    ),
+    (
+        "the default of column `abalance` of `public.pgbench_accounts`",
+        "alter table pgbench_accounts alter abalance set default 42",
+        "alter table pgbench_accounts alter abalance drop default",
+    ),
+    (
+        "NOT NULL of column `bid` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers alter bid set not null",
+        "alter table pgbench_tellers alter bid drop not null",
+    ),
+    (
+        "index `by_branch` of `public.pgbench_accounts`",
+        "create index by_branch on pgbench_accounts (bid)",
+        "drop index by_branch",
+    ),
+    (
+        "index `twin` of `public.pgbench_tellers`",
+        "create unique index twin on pgbench_tellers (tid)",
+        "drop index twin",
+    ),
+    (
+        "index `one_each` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers add constraint one_each unique (tid, bid)",
+        "alter table pgbench_tellers drop constraint one_each",
+    ),
+    (
+        "constraint `positive` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers add constraint positive check (tid > 0)",
+        "alter table pgbench_tellers drop constraint positive",
+    ),
+    (
+        "constraint `within` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers add constraint within foreign key (bid) references pgbench_branches",
+        "alter table pgbench_tellers drop constraint within",
+    ),
+    (
+        "storage parameter `autovacuum_enabled=false` of `public.pgbench_tellers`",
+        "alter table pgbench_tellers set (autovacuum_enabled = false)",
+        "alter table pgbench_tellers reset (autovacuum_enabled)",
+    ),
+];
+
+#[test]
+fn definitions_of_others_in_the_tables_are_named_and_kept() {
+    let database = Database::new();
+    for args in ["--partitions 2", ""] {
+        database.init("public", args).expect(0);
+        for (what, make, undo) in ADDED {
+            database.execute(make);
+            database.expect_refusal("public", args, &[what, "--replace"]);
+            database.execute(undo);
+        }
+        database.init("public", args).expect(0);
+    }
+    // With consent they are dropped.
+    database.execute("create index by_branch on pgbench_accounts (bid)");
+    database.init("public", "--replace").expect(0);
+    assert_eq!(database.ask("select to_regclass('by_branch') is null"), "t");
+    for (workload, what) in
+        [("tpcc", "index `mine` of `public.orders`"), ("tproc-c", "index `mine` of `public.orders`")]
+    {
+        database.init("public", &format!("-w {workload} --replace")).expect(0);
+        database.init("public", &format!("-w {workload}")).expect(0);
+        database.execute("create unique index mine on orders (o_w_id, o_d_id, o_c_id, o_id)");
+        database.expect_refusal("public", &format!("-w {workload}"), &[what, "--replace"]);
+        database.execute("drop index mine");
+    }
+    database.place.expect_clean();
+}
+
+#[test]
+fn rows_that_neither_a_load_nor_a_workload_makes_are_named_and_kept() {
+    let database = Database::new();
+    database.init("public", "").expect(0);
+    for (table, row) in [
+        ("pgbench_accounts", "100001, 1, 7, 'mine'"),
+        ("pgbench_tellers", "-1, 1, 7, 'mine'"),
+        ("pgbench_branches", "2, 7, 'mine'"),
+    ] {
+        database.execute(&format!("insert into {table} values ({row})"));
+        database.expect_refusal("public", "", &["rows", &format!("`public.{table}`"), "--replace"]);
+        database.execute(&format!("delete from {table} where filler = 'mine'"));
+    }
+    database.execute("insert into pgbench_history values (1, 1, 1, 1, now(), 'like those of a run')");
+    database.init("public", "").expect(0);
+    database.init("public", "-w tpcc --replace").expect(0);
+    database.execute("insert into item values (100001, 1, 'mine', 1, 'mine')");
+    database.expect_refusal("public", "-w tpcc", &["rows", "`public.item`", "--replace"]);
+    database.init("public", "-w tpcc --replace").expect(0);
 }
 
 #[test]

@@ -324,7 +324,8 @@ fn values_of_a_pgdyno_that_lives_are_left_alone_though_its_lock_is_gone() {
     place.wait_for_load("out", 1);
     fs::remove_file(journal(&place).join("os.lock")).unwrap();
     let said = clean(&place).stderr;
-    assert!(value(SWAPPINESS) == "7" && !said.contains(SWAPPINESS), "{said}");
+    let whose = format!("left `/proc/sys/vm/swappiness` at 7: pgdyno run (process {}, user ", running.pid());
+    assert!(value(SWAPPINESS) == "7" && said.contains(&whose) && !said.contains("put back"), "{said}");
     let run = args(&["--set", "os.swappiness=9", "--measure", "2s", "-o", "other"]);
     let refused = place.start(command(&place, &run)).wait().expect(1).stderr;
     assert!(refused.contains("is using the [os] settings; wait until it ends"), "{refused}");

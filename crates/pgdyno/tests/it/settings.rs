@@ -226,7 +226,7 @@ fn settings_of_a_pgdyno_that_lives_are_left_alone_though_its_lock_is_gone() {
             "another pgdyno changes settings of this server: pgdyno run (process {}, ",
             running.pid()
         );
-        assert!(said.contains(&whose), "{args:?}: {said}");
+        assert!(said.contains(&whose) && said.contains("(work_mem"), "{args:?}: {said}");
         assert_eq!(state(&server), changed);
     }
     running.signal(Signal::SIGINT);

@@ -1,8 +1,10 @@
 //! What a terminal, a logout or a service manager sends while something is to be put back: it is put back.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -67,15 +69,19 @@ struct Terminal(File);
 impl Terminal {
     /// Starts `command` as the leader of a session at a new terminal, which has the streams that are true in `streams`.
     fn start(mut command: Command, streams: [bool; 3]) -> (Terminal, Child) {
-        let (mut ours, mut theirs) = (0, 0);
-        let null = std::ptr::null_mut();
-        // SAFETY: both numbers are written, and no name, attributes or size are passed.
-        assert_eq!(
-            unsafe { libc::openpty(&raw mut ours, &raw mut theirs, null, null.cast(), null.cast()) },
-            0
-        );
-        // SAFETY: both were just opened, and nobody else has them.
-        let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+        // Unlike those of openpty, these are closed in what other tests start: else it would not hang up.
+        let ours = File::options().read(true).write(true).open("/dev/ptmx").unwrap();
+        let mut name = [0; 64];
+        // SAFETY: the descriptor is open, and the name has room for its length.
+        let is_made = unsafe {
+            libc::unlockpt(ours.as_raw_fd()) == 0
+                && libc::ptsname_r(ours.as_raw_fd(), name.as_mut_ptr(), name.len()) == 0
+        };
+        assert!(is_made);
+        // SAFETY: it ends with a zero.
+        let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_str().unwrap();
+        let mut options = File::options();
+        let theirs = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).unwrap();
         let stream =
             |is_it: bool| if is_it { Stdio::from(theirs.try_clone().unwrap()) } else { Stdio::piped() };
         command.stdin(stream(streams[0])).stdout(stream(streams[1])).stderr(stream(streams[2]));
@@ -89,7 +95,7 @@ impl Terminal {
         // SAFETY: the closure makes two system calls.
         unsafe { command.pre_exec(take) };
         let child = command.spawn().unwrap();
-        (Terminal(File::from(ours)), child)
+        (Terminal(ours), child)
     }
 
     fn press(&mut self, key: u8) {
@@ -186,7 +192,8 @@ fn a_terminal_that_hangs_up_ends_a_run_in_order() {
     place.wait_for_load("out", 1);
     // From now on all that it writes fails.
     drop(terminal);
-    wait(&mut child, Duration::from_secs(40));
+    let status = wait(&mut child, Duration::from_secs(40));
+    assert_eq!(status.code(), Some(2), "{status}");
     assert_eq!(server.ask("postgres", WORK_MEM), "4096");
     place.expect_clean();
 }

@@ -159,11 +159,15 @@ pub(crate) fn repeats(dir: &Path, run: u32) -> Option<u32> {
     Some(record(dir, run)?.repeat?.of)
 }
 
+/// Each value once, in order. Of more than a list shows, the rest does not matter.
 fn distinct(values: impl Iterator<Item = String>) -> String {
     let mut found: Vec<String> = Vec::new();
     for value in values.filter(|value| !value.is_empty()) {
         if !found.contains(&value) {
             found.push(value);
+        }
+        if found.len() > TEXT_MAX {
+            break;
         }
     }
     found.join(", ")

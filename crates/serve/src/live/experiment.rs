@@ -1,6 +1,6 @@
 //! An experiment that is under way: its plan, how far it is, and the run that is measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use model::experiment::case::Case;
-use model::experiment::plan::{Plan, RunState, StateLine};
+use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::secret::hide_text;
 use report::site::{self, Next, Now, PlanInput, RunOfPlan};
 
@@ -27,6 +27,8 @@ pub(super) struct FollowedExperiment {
     /// Of hosts that are measured side by side, the one whose runs are shown.
     lane: usize,
     plan: Option<Plan>,
+    /// Where the case of each planned run is among the cases: there may be 20,000 of both.
+    cases: HashMap<u32, usize>,
     /// The lines of `state.jsonl`, and what that file was when they were read.
     state: Vec<StateLine>,
     stamp: (i64, i64, u64),
@@ -50,6 +52,7 @@ impl FollowedExperiment {
             dir,
             lane,
             plan: None,
+            cases: HashMap::new(),
             state: Vec::new(),
             stamp: (0, 0, 0),
             said: None,
@@ -67,7 +70,12 @@ impl FollowedExperiment {
     /// Reads the plan, and how far it is.
     pub(super) fn read_plan(&mut self) -> Result<()> {
         if self.plan.is_none() {
-            self.plan = Some(store::read_plan(&self.dir)?);
+            let plan = store::read_plan(&self.dir)?;
+            let places: HashMap<u32, usize> =
+                plan.cases.iter().enumerate().rev().map(|(at, case)| (case.id, at)).collect();
+            let of_run = |spec: &RunSpec| Some((spec.run, *places.get(&spec.case)?));
+            self.cases = plan.runs.iter().rev().filter_map(of_run).collect();
+            self.plan = Some(plan);
         }
         self.said = store::read_now(&self.dir);
         let stamp = stamp(&self.dir.join(store::names::STATE));
@@ -148,9 +156,8 @@ impl FollowedExperiment {
 
     /// The case of a run, or of the one that it repeats.
     fn case_of(&self, run: u32) -> Option<&Case> {
-        let plan = self.plan.as_ref()?;
-        let planned = self.again.get(&run).copied().unwrap_or(run);
-        plan.case(plan.runs.iter().find(|spec| spec.run == planned)?.case)
+        let planned = self.again.get(&run).unwrap_or(&run);
+        self.plan.as_ref()?.cases.get(*self.cases.get(planned)?)
     }
 
     fn last_states(&self) -> BTreeMap<u32, &StateLine> {
@@ -335,7 +342,6 @@ pub(super) fn now_unix_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use model::experiment::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-    use model::experiment::plan::RunSpec;
     use model::experiment::target::TargetSpec;
     use model::experiment::target::lane::Lane;
     use model::load::Window;
@@ -418,6 +424,27 @@ mod tests {
         let (left_s, waits) = expected();
         assert!((330.0..=340.0).contains(&left_s.unwrap()), "{left_s:?}: with what precedes each load");
         assert!(waits[0] == 0.0 && (160.0..=170.0).contains(&waits[1]), "{waits:?}");
+    }
+
+    #[test]
+    fn the_runs_of_twenty_thousand_cases_are_soon_found() {
+        let root = tempfile::tempdir().unwrap();
+        let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
+        let window = Window { ramp_up_s: 1, measure_s: 9, grace_s: 1 };
+        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let plan = Plan {
+            format: model::FORMAT,
+            cases: (1..=20_000).map(|id| Case { id, ..case.clone() }).collect(),
+            runs: (1..=20_000).map(|run| RunSpec { run, block: 1, case: run, seed: 1 }).collect(),
+            ..Plan::default()
+        };
+        let path = root.path().join("many");
+        ExperimentDir::create(&path, &plan, "").unwrap();
+        let mut experiment = FollowedExperiment::new(path, 0);
+        experiment.read_plan().unwrap();
+        let begun = std::time::Instant::now();
+        assert_eq!(experiment.runs().len(), 20_000);
+        assert!(begun.elapsed().as_secs_f64() < 5.0, "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use report::site::{self, Page};
 
-use super::{ALL, Failure, Shared, Site, answer, drawn, query, redirect};
+use super::{ALL, Failure, Shared, Site, answer, query, quick, redirect};
 use crate::{Again, Consent, Question};
 
 /// Asks whoever measures to stop, as Ctrl-C does.
@@ -115,7 +115,7 @@ async fn changed<F>(site: Arc<Site>, change: F) -> Response
 where
     F: FnOnce(&Site) -> Result<Change, Failure> + Send + 'static,
 {
-    let result = site.on_thread(move |site| {
+    let result = site.on_thread(&site.quick, move |site| {
         if !site.options.may_control {
             let words = "This server only shows; one that was started with --control also stops and starts.";
             return Err(Failure { status: StatusCode::FORBIDDEN, words: words.to_string() });
@@ -125,7 +125,7 @@ where
     match result.await {
         Ok(Ok(Change::Done(to))) => redirect(&to),
         Ok(Ok(Change::Shown(page))) => (StatusCode::ACCEPTED, answer(page)).into_response(),
-        Ok(Err(failure)) => drawn(site, |_| Err(failure)).await,
-        Err(_) => drawn(site, |_| Err(Failure::bad("This failed: a bug in pgdyno."))).await,
+        Ok(Err(failure)) => quick(site, |_| Err(failure)).await,
+        Err(_) => quick(site, |_| Err(Failure::bad("This failed: a bug in pgdyno."))).await,
     }
 }

@@ -166,6 +166,34 @@ fn pages_whose_readers_have_left_are_not_drawn() {
 }
 
 #[test]
+fn lists_and_live_pages_do_not_wait_for_reports() {
+    let place = Place::new();
+    place.add("one", &plan("x", 1, (1, 2)), "{}");
+    let slow = |_: &Path, _: &[Link]| {
+        std::thread::sleep(Duration::from_secs(8));
+        Ok(Page { html: String::new(), policy: String::new() })
+    };
+    let serving = serve::start(place.options(), Makers { result: slow, ..MAKERS }).unwrap();
+    let at = serving.address;
+    let asked: Vec<TcpStream> = (0..4)
+        .map(|_| {
+            let mut stream = TcpStream::connect(at).unwrap();
+            stream.write_all(format!("GET /result/one HTTP/1.1\r\nHost: {at}\r\n\r\n").as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    for (address, code) in
+        [("/", "200"), ("/live", "404"), ("/live/one", "200"), ("/plan/one", "200"), ("/x", "404")]
+    {
+        assert_eq!(status(&get(at, address, "")), code, "{address}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    drop(asked);
+}
+
+#[test]
 fn the_error_of_an_address_that_is_in_use_names_the_option_that_was_given() {
     let place = Place::new();
     let listen = place.serve();

@@ -16,6 +16,8 @@ use super::lock::Taken;
 
 /// Far more than any experiment sets.
 const BYTES_MAX: u64 = 1 << 20;
+/// End of the names of what is kept for the user alone.
+const ASIDE: &str = "left";
 
 /// What was changed on one server, and how it is put back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,18 +70,48 @@ impl Journal {
     /// # Errors
     /// When the directory is there and cannot be read.
     pub fn all(dir: &Path) -> Result<Vec<PathBuf>> {
-        let names = match fs::read_dir(dir) {
-            Ok(names) => names,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error).with_context(|| format!("read `{}`", dir.display())),
+        with_end(dir, "json")
+    }
+
+    /// Where the rest of a journal is kept whose settings have become somebody else's.
+    pub(super) fn path_aside(path: &Path) -> PathBuf {
+        let names = (1..).map(|n| if n == 1 { ASIDE.to_string() } else { format!("{n}.{ASIDE}") });
+        let mut paths = names.map(|end| path.with_extension(end));
+        paths.find(|path| fs::symlink_metadata(path).is_err()).expect("numbers do not end")
+    }
+
+    /// Keeps these settings of the journal at [`Journal::path_aside`], where nothing is put back from, for the user.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub(super) fn set_aside(&self, names: &[String], path: &Path) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let mut aside = self.clone();
+        aside.settings.retain(|name, _| names.contains(name));
+        aside.write(&Journal::path_aside(path))
+    }
+
+    /// The other journals of the same server in the directory of this one, those that were set aside included.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub(super) fn others(&self, path: &Path) -> Result<Vec<(PathBuf, Journal)>> {
+        let dir = path.parent().unwrap_or(Path::new("/"));
+        let all = [Journal::all(dir)?, with_end(dir, ASIDE)?].concat().into_iter();
+        let others = all.filter(|other| other != path);
+        let read = others.filter_map(|path| Journal::read(&path).ok().map(|journal| (path, journal)));
+        let is_same = |other: &Journal| {
+            other.server.system_identifier == self.server.system_identifier
+                && other.server.data_directory == self.server.data_directory
         };
-        let mut paths: Vec<PathBuf> = names
-            .flatten()
-            .map(|name| name.path())
-            .filter(|path| path.extension().is_some_and(|end| end == "json"))
-            .collect();
-        paths.sort();
-        Ok(paths)
+        Ok(read.filter(|(_, other)| is_same(other)).collect())
+    }
+
+    /// Names of the settings, in words.
+    pub fn names(&self) -> String {
+        self.settings.keys().cloned().collect::<Vec<_>>().join(", ")
     }
 
     /// Reads a journal. Its directory must be ours alone: what it says is executed.
@@ -142,6 +174,22 @@ impl Journal {
             _ => Ok(()),
         }
     }
+}
+
+/// The files of a directory whose names end so.
+fn with_end(dir: &Path, end: &str) -> Result<Vec<PathBuf>> {
+    let names = match fs::read_dir(dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("read `{}`", dir.display())),
+    };
+    let mut paths: Vec<PathBuf> = names
+        .flatten()
+        .map(|name| name.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == end))
+        .collect();
+    paths.sort();
+    Ok(paths)
 }
 
 /// What is to be done about a setting whose entry in postgresql.auto.conf is now `is`.

@@ -73,7 +73,8 @@ pub fn undo_left(dir: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
         return Ok(Vec::new());
     }
     let mut holder = state::open_aside(conninfo)?;
-    lock::take(&mut holder)?;
+    let named = paths.iter().filter(|path| is_named(path, &system_identifier));
+    lock::take(&mut holder).with_context(|| stays(named.filter_map(|path| Journal::read(path).ok())))?;
     undo_held(dir, conninfo, &mut holder)
 }
 
@@ -97,10 +98,16 @@ pub(super) fn undo_held(dir: &Path, conninfo: &Conninfo, holder: &mut Session) -
             continue;
         }
         // Only of this server: the settings of another one, with the same identifier, concern nobody here.
-        journal.expect_owner_gone()?;
+        journal.expect_owner_gone().with_context(|| stays([journal.clone()].into_iter()))?;
         undone.extend(undo(&mut journal, &path, conninfo, holder)?);
     }
     Ok(undone)
+}
+
+/// What to say where these journals are another one's, which lives.
+fn stays(journals: impl Iterator<Item = Journal>) -> String {
+    let names: Vec<String> = journals.map(|journal| journal.names()).collect();
+    format!("settings of the server are left as they are ({})", names.join(", "))
 }
 
 fn is_named(path: &Path, system_identifier: &str) -> bool {
@@ -150,7 +157,7 @@ pub fn undo_journal(path: &Path, conninfo: &Conninfo) -> Result<Vec<Undone>> {
 
 /// What to say when nothing could be put back.
 pub(super) fn how_on(journal: &Journal, path: &Path) -> String {
-    let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
+    let names = journal.names();
     let at_start = journal.settings.iter().filter(|(_, entry)| entry.needs_restart);
     let lines: Vec<String> = at_start.map(|(name, _)| format!("`{name} = ...`")).collect();
     let by_hand = match lines.is_empty() {
@@ -162,8 +169,7 @@ pub(super) fn how_on(journal: &Journal, path: &Path) -> String {
         ),
     };
     format!(
-        "settings of the server are not put back ({}); `{}` says what they were, and `pgdyno clean` tries again{by_hand}",
-        names.join(", "),
+        "settings of the server are not put back ({names}); `{}` says what they were, and `pgdyno clean` tries again{by_hand}",
         path.display()
     )
 }
@@ -176,6 +182,8 @@ pub(super) fn undo(
     holder: &mut Session,
 ) -> Result<Vec<Undone>> {
     let undone = undo_all(journal, path, conninfo, holder).with_context(|| how_on(journal, path))?;
+    journal.set_aside(&undone.aside, path).with_context(|| how_on(journal, path))?;
+    let undone = undone.all;
     let left: Vec<&str> = undone.iter().filter(|of| of.is_left()).map(|of| of.name.as_str()).collect();
     journal.settings.retain(|name, _| left.contains(&name.as_str()));
     if journal.settings.is_empty() {
@@ -186,13 +194,17 @@ pub(super) fn undo(
     Ok(undone)
 }
 
-fn undo_all(
-    journal: &mut Journal,
-    path: &Path,
-    conninfo: &Conninfo,
-    holder: &mut Session,
-) -> Result<Vec<Undone>> {
+/// What became of the settings of a journal.
+#[derive(Default)]
+struct All {
+    all: Vec<Undone>,
+    /// Names of those that have an entry of somebody else: only the journal knows what they were.
+    aside: Vec<String>,
+}
+
+fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mut Session) -> Result<All> {
     let (place, left) = (conninfo.to_string(), journal.by.as_ref().and_then(Owner::left));
+    let others = journal.others(path)?;
     let fate_of = |name: &str, now: &str, fate: Fate| Undone {
         place: place.clone(),
         name: name.to_string(),
@@ -203,11 +215,11 @@ fn undo_all(
     let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
     let now = state::settings(&mut open_same(conninfo, journal)?, &names)?;
     let files = state::files(holder, &journal.server.data_directory)?;
-    let (mut goals, mut undone) = (Vec::new(), Vec::new());
+    let (mut goals, mut undone) = (Vec::new(), All::default());
     for (name, entry) in &journal.settings {
         let Some(now) = now.get(name) else {
             let why = "the server does not have it any more".to_string();
-            undone.push(fate_of(name, "gone", Fate::Foreign(why)));
+            undone.all.push(fate_of(name, "gone", Fate::Foreign(why)));
             continue;
         };
         let is = files.entry(name);
@@ -218,7 +230,11 @@ fn undo_all(
             // Whoever uses the server says when it restarts, now that its files are as they were.
             Standing::Back => goal = goal.without_restart(),
             Standing::Foreign => {
-                undone.push(fate_of(name, &now.shown, Fate::Foreign(foreign(is, entry))));
+                let aside = Journal::path_aside(path);
+                let by_hand = format!("{}; `{}` keeps this", by_hand(&goal, entry), aside.display());
+                let why = format!("{}: {by_hand}", foreign(name, is, entry, &others));
+                undone.all.push(fate_of(name, &now.shown, Fate::Foreign(why)));
+                undone.aside.push(name.clone());
                 continue;
             }
         }
@@ -244,9 +260,30 @@ fn undo_all(
                 Fate::Foreign(format!("its entry is back, but {why}: another file has changed"))
             }
         };
-        undone.push(fate_of(&goal.name, &is.shown, fate));
+        let left = handed_on(&goal.name, &journal.settings[&goal.name], &others);
+        let mut of = fate_of(&goal.name, &is.shown, fate);
+        of.left = of.left.into_iter().chain(left).reduce(|left, more| format!("{left}; {more}"));
+        undone.all.push(of);
     }
     Ok(undone)
+}
+
+/// How to put a setting back without pgdyno.
+fn by_hand(goal: &Goal, entry: &Entry) -> String {
+    let then = if entry.needs_restart { "restart the server" } else { "`select pg_reload_conf()`" };
+    format!("to put that back yourself, `{}`, then {then}", goal.statement())
+}
+
+/// What to say about a value that is put back and that another pgdyno had set: it is not the user's either.
+fn handed_on(name: &str, entry: &Entry, others: &[(PathBuf, Journal)]) -> Option<String> {
+    let value = entry.entry.as_ref()?;
+    let mut of_others = others.iter().filter_map(|(path, journal)| Some((path, journal.settings.get(name)?)));
+    let (path, other) = of_others.find(|(_, other)| other.set.contains(value))?;
+    Some(format!(
+        "but `{value}` is what another pgdyno had set; before that it had {} (`{}`)",
+        value_words(other.entry.as_deref()),
+        path.display()
+    ))
 }
 
 /// A session on the server of the journal.
@@ -257,17 +294,27 @@ pub(super) fn open_same(conninfo: &Conninfo, journal: &Journal) -> Result<Sessio
 }
 
 /// What to say about a setting that somebody else has changed.
-fn foreign(is: Option<&str>, entry: &Entry) -> String {
-    let words = |value: Option<&str>| match value {
-        Some(value) => format!("`{value}`"),
-        None => "no entry".to_string(),
+fn foreign(name: &str, is: Option<&str>, entry: &Entry, others: &[(PathBuf, Journal)]) -> String {
+    let set_by = |(_, journal): &&(PathBuf, Journal)| {
+        let other = journal.settings.get(name);
+        other.is_some_and(|other| other.set.iter().any(|set| Some(set.as_str()) == is))
+    };
+    let who = match others.iter().find(set_by) {
+        Some((path, _)) => format!("another pgdyno has changed it meanwhile (`{}`)", path.display()),
+        None => "somebody else has changed it meanwhile, perhaps a pgdyno with another PGDYNO_CACHE, whose `pgdyno clean` comes \
+                 first"
+            .to_string(),
     };
     format!(
-        "{AUTO_CONF} has {} for it, where pgdyno had set `{}`: somebody else has changed it meanwhile; it had {} before",
-        words(is),
+        "{AUTO_CONF} has {} for it, where pgdyno had set `{}`: {who}; it had {} before",
+        value_words(is),
         entry.set.last().map_or("", String::as_str),
-        words(entry.entry.as_deref())
+        value_words(entry.entry.as_deref())
     )
+}
+
+fn value_words(value: Option<&str>) -> String {
+    value.map_or_else(|| "no entry".to_string(), |value| format!("`{value}`"))
 }
 
 /// Waits until all goals are reached, with a restart if one needs it. One that another file keeps from being reached is

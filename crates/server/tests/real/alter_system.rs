@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -206,17 +206,82 @@ fn one_pgdyno_at_a_time_changes_settings_and_leaves_alone_what_others_change() {
     let undone = undo_left(&dir, &admin).unwrap();
     let [work_mem] = &undone[..] else { panic!("{undone:?}") };
     assert!(matches!(work_mem.fate, Fate::Foreign(_)), "{undone:?}");
+    assert_eq!(entries(&server), ["work_mem = '7MB'"]);
+    assert_eq!(Journal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
+    is_kept_aside(work_mem, &dir);
+    assert_eq!(server.ask("postgres", "select pg_postmaster_start_time()"), before);
+    read_under_the_lock(&server, &dir);
+    restarted_by_others(&server, &dir);
+    of_standby(&server, &dir);
+}
+
+/// What only the journal knew is kept, and the user learns how to put it back.
+#[track_caller]
+fn is_kept_aside(work_mem: &Undone, dir: &Path) {
     assert!(
         work_mem.words().contains("has `7MB` for it, where pgdyno had set `9MB`"),
         "{}",
         work_mem.words()
     );
-    assert_eq!(entries(&server), ["work_mem = '7MB'"]);
-    assert_eq!(Journal::all(&dir).unwrap(), Vec::<std::path::PathBuf>::new());
-    assert_eq!(server.ask("postgres", "select pg_postmaster_start_time()"), before);
-    read_under_the_lock(&server, &dir);
-    restarted_by_others(&server, &dir);
-    of_standby(&server, &dir);
+    let [kept] = &aside(dir)[..] else { panic!("one journal is kept") };
+    assert_eq!(Journal::read(kept).unwrap().settings["work_mem"].entry, None);
+    let by_hand = format!(
+        "it had no entry before: to put that back yourself, `alter system reset \"work_mem\"`, then `select pg_reload_conf()`; `{}` \
+         keeps this",
+        kept.display()
+    );
+    assert!(work_mem.words().contains(&by_hand), "{}", work_mem.words());
+    fs::remove_file(kept).unwrap();
+}
+
+/// What was set aside in a directory of journals.
+fn aside(dir: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|end| end == "left")).collect()
+}
+
+#[test]
+fn what_one_pgdyno_set_on_top_of_anothers_value_loses_no_original() {
+    let server = Server::start(&Options::default());
+    let admin = server.socket("postgres");
+    load(&server, "alter system set work_mem = '5MB'", "current_setting('work_mem') = '5MB'");
+    let caches = tempfile::tempdir().unwrap();
+    let dirs = ["one", "two"].map(|name| caches.path().join(name));
+    // Each is killed before it puts anything back.
+    for (dir, value) in dirs.iter().zip(["8MB", "16MB"]) {
+        let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
+        altering.set(&wanted(&[("work_mem", value)])).unwrap();
+        drop(altering);
+    }
+    let first = undo_left(&dirs[0], &admin).unwrap();
+    assert!(first.len() == 1 && !first[0].is_left(), "{first:?}");
+    let words = first[0].words();
+    for expected in [
+        "has `16MB` for it, where pgdyno had set `8MB`",
+        "another PGDYNO_CACHE",
+        "it had `5MB` before",
+        "`alter system set \"work_mem\" = '5MB'`, then `select pg_reload_conf()`",
+    ] {
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+    let [kept] = &aside(&dirs[0])[..] else { panic!("one journal is kept") };
+    assert!(words.contains(&kept.display().to_string()), "{words}");
+    assert_eq!(Journal::read(kept).unwrap().settings["work_mem"].entry.as_deref(), Some("5MB"));
+    assert_eq!(entries(&server), ["work_mem = '16MB'"]);
+    // Whoever sees both says whose value comes back.
+    fs::copy(kept, dirs[1].join(kept.file_name().unwrap())).unwrap();
+    let second = undo_left(&dirs[1], &admin).unwrap();
+    assert!(second.len() == 1 && second[0].fate == Fate::Back, "{second:?}");
+    let words = second[0].words();
+    assert!(words.contains("`8MB` is what another pgdyno had set; before that it had `5MB`"), "{words}");
+    assert_eq!(entries(&server), ["work_mem = '8MB'"]);
+    // A second one is kept next to the first.
+    let (mut altering, _) = Altering::begin(&admin, &[], &dirs[0]).unwrap();
+    altering.set(&wanted(&[("work_mem", "9MB")])).unwrap();
+    drop(altering);
+    server.execute("postgres", "alter system set work_mem = '7MB'");
+    undo_left(&dirs[0], &admin).unwrap();
+    assert_eq!(aside(&dirs[0]).len(), 2);
 }
 
 /// Who waits for the lock puts back what the journal says then.

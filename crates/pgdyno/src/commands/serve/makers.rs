@@ -28,10 +28,7 @@ pub(crate) const DRAWN_HERE: Makers = Makers {
 
 /// The report; of an experiment that is being measured, of the runs that have ended.
 fn result(dir: &Path, back: &[Link]) -> Result<Page> {
-    let explained = match store::writer_of(dir) {
-        Some(_) => Explained::read_so_far(dir, Series::Drawn, &[])?,
-        None => Explained::read(dir, Series::Drawn)?,
-    };
+    let explained = Explained::read_for_page(dir, store::writer_of(dir).is_some())?;
     let comparisons = page::own_comparisons(dir, &explained)?;
     if !comparisons.is_empty() {
         return page::with_own(dir, &explained, &comparisons, |input| site::comparison(input, back));
@@ -70,4 +67,47 @@ fn history(experiment: &str, dirs: &[&Path], back: &[Link]) -> Result<Page> {
 /// The page of the history of an experiment, from its runs, and what could not be read of it.
 pub(super) fn history_of(experiment: &str, runs: Vec<PastRun>, left_out: &[String], back: &[Link]) -> Page {
     site::history(experiment, &joined(runs), left_out, back, TOOL_VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::experiment::plan::{Plan, RunSpec};
+    use model::load::Window;
+    use store::ExperimentDir;
+
+    use super::*;
+
+    #[test]
+    fn of_twenty_thousand_cases_a_page_shows_the_first_and_says_so() {
+        let root = tempfile::tempdir().expect("a directory");
+        let window = Window { ramp_up_s: 1, measure_s: 9, grace_s: 1 };
+        let server = ServerSpec::of(ServerSource::Version("15".parse().expect("a version")));
+        let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let of = |n: u32| Case {
+            id: n,
+            workload: WorkloadSpec { n_clients: n, ..case.workload.clone() },
+            ..case.clone()
+        };
+        let plan = Plan {
+            format: model::FORMAT,
+            name: "many".to_string(),
+            factors: vec!["load.clients".to_string()],
+            cases: (1..=20_000).map(of).collect(),
+            runs: (1..=20_000).map(|run| RunSpec { run, block: 1, case: run, seed: 1 }).collect(),
+            ..Plan::default()
+        };
+        let path = root.path().join("many");
+        drop(ExperimentDir::create(&path, &plan, "").expect("a result"));
+        let begun = Instant::now();
+        let page = result(&path, &[]).expect("a page");
+        assert!(
+            page.html.contains("has 20000 cases, and this page shows the first 500"),
+            "{}",
+            page.html.len()
+        );
+        assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+    }
 }

@@ -1,6 +1,7 @@
 //! Stored results with their explanation. Runs are read, explained and dropped one by one, on all processors: the measurements of
 //! a thousand runs take gigabytes, their summaries do not.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +18,8 @@ use store::{LoadError, Stored};
 
 use crate::commands::why::proofs;
 
+/// Most cases on a page of a server. The time that a page takes grows with their square.
+const CASES_DRAWN_MAX: usize = 500;
 /// More threads than this wait for the disk and need memory.
 const THREADS_MAX: usize = 8;
 
@@ -59,20 +62,35 @@ impl Explained {
         Explained::read_part(dir, series, Part::Ended(conditions))
     }
 
+    /// [`Explained::read`], or [`Explained::read_so_far`] of what is being measured, for a page of a server: of more cases than a page
+    /// shows, the first ones of the plan, and then the study says so.
+    pub(crate) fn read_for_page(dir: &Path, is_under_way: bool) -> Result<Explained> {
+        let part = if is_under_way { Part::Ended(&[]) } else { Part::Whole };
+        Explained::read_cut(dir, Series::Drawn, part, CASES_DRAWN_MAX)
+    }
+
     /// [`Explained::read`] of the runs alone that were measured at one origin of a merged study.
     pub(crate) fn read_origin(dir: &Path, series: Series, origin: &str) -> Result<Explained> {
         Explained::read_part(dir, series, Part::Origin(origin))
     }
 
     fn read_part(dir: &Path, series: Series, part: Part) -> Result<Explained> {
+        Explained::read_cut(dir, series, part, usize::MAX)
+    }
+
+    fn read_cut(dir: &Path, series: Series, part: Part, n_cases_max: usize) -> Result<Explained> {
         let results = Results::open(dir)?;
         let mut experiment = results.stored.experiment();
         part.select(&mut experiment)?;
+        let left_out = cut(&mut experiment, n_cases_max);
         let is_small = results.stored.n_runs() <= report::N_DRAWN_MAX;
         let keeps_all = series == Series::All || (series == Series::Drawn && is_small);
         let explained = each(results.stored.n_runs(), |index| {
-            let is_left_out = |record: RunRecord| !part.has(&record, &experiment);
-            if !matches!(part, Part::Whole) && results.stored.record(index)?.is_some_and(is_left_out) {
+            let is_left_out = |record: RunRecord| {
+                !part.has(&record, &experiment) || experiment.plan.case(record.spec.case).is_none()
+            };
+            let is_part = left_out.is_some() || !matches!(part, Part::Whole);
+            if is_part && results.stored.record(index)?.is_some_and(is_left_out) {
                 return Ok(None);
             }
             let Some((data, run)) = results.explain(index, keeps_all)? else { return Ok(None) };
@@ -85,6 +103,8 @@ impl Explained {
             results.read_series(&mut study)?;
         }
         proofs::confirm(dir, &mut study)?;
+        study.partial =
+            left_out.into_iter().chain(study.partial.take()).reduce(|all, more| all + " " + &more);
         Ok(Explained { data, study })
     }
 }
@@ -128,6 +148,22 @@ impl Part<'_> {
             Part::Origin(_) => data.plan.origin_of(record.spec.run).is_some(),
         }
     }
+}
+
+/// Leaves so many cases, the first ones, and their runs; what that leaves out, in a sentence.
+fn cut(data: &mut ExperimentData, n_cases_max: usize) -> Option<String> {
+    let plan = &mut data.plan;
+    let n_cases = plan.cases.len();
+    if n_cases <= n_cases_max {
+        return None;
+    }
+    plan.cases.truncate(n_cases_max);
+    let kept: BTreeSet<u32> = plan.cases.iter().map(|case| case.id).collect();
+    plan.runs.retain(|spec| kept.contains(&spec.case));
+    Some(format!(
+        "The plan has {n_cases} cases, and this page shows the first {n_cases_max} of them. `pgdyno report --where FACTOR=LEVEL` shows \
+         those that you name, `pgdyno export` all."
+    ))
 }
 
 /// Leaves the cases that `--where` asks for, and their runs.

@@ -10,9 +10,15 @@ use model::experiment::script::CaseData;
 
 use crate::front::shell;
 
-/// Beginnings of lines of scripts that call a shell, and the words of SQL that do.
-const CALLS: [&str; 2] = ["\\shell", "\\setshell"];
-const PROGRAM: &str = "program";
+/// Beginnings of lines of scripts that call a shell.
+const CALLS: [&str; 3] = ["\\shell", "\\setshell", "\\!"];
+/// Words of SQL that do: of COPY, and the languages of functions that may.
+const WORDS: [&str; 8] =
+    ["program", "plpython3u", "plpython2u", "plpythonu", "plperlu", "pltclu", "plsh", "pljavau"];
+/// Beginnings of lines for psql that call a shell if there is a bar.
+const PIPES: [&str; 6] = ["\\o", "\\out", "\\g", "\\gx", "\\w", "\\write"];
+/// Most lines of a statement that are shown.
+const LINES_MAX: usize = 20;
 
 /// Every command of the plan, once, with the key or the script that has it.
 pub(super) fn commands(plan: &Plan) -> BTreeSet<String> {
@@ -39,21 +45,51 @@ fn of_case(case: &Case) -> Vec<String> {
     for script in &case.workload.scripts {
         found.extend(calls(&script.name, &script.source));
     }
+    for (name, value) in &case.workload.defines {
+        found.extend(calls(&format!("variable {name}"), value));
+    }
     if let CaseData::Files(files) = &case.workload.data {
-        let with_text = files.iter().filter_map(|file| Some((&file.name, file.text.as_ref()?)));
-        found.extend(with_text.flat_map(|(name, text)| calls(name, text)));
+        for file in files {
+            match &file.text {
+                Some(text) => found.extend(calls(&file.name, text)),
+                None => found.push(format!("{}: too long to be in it, and not looked through", file.name)),
+            }
+        }
     }
     found
 }
 
-/// The lines of a script that call a program.
+/// The statements and lines of a script that call a program, from the line that says so. Too many are better than too few.
 fn calls(name: &str, text: &str) -> Vec<String> {
-    let is_call = |line: &&str| {
-        let mut words = line.split(|c: char| c.is_whitespace() || c == '\'' || c == '(');
-        CALLS.iter().any(|call| line.starts_with(call))
-            || words.any(|word| word.eq_ignore_ascii_case(PROGRAM))
-    };
-    text.lines().map(str::trim).filter(is_call).map(|line| format!("{name}: {line}")).collect()
+    let mut found = Vec::new();
+    let mut lines = text.lines().map(str::trim).peekable();
+    while let Some(line) = lines.next() {
+        if !is_call(line) {
+            continue;
+        }
+        found.push(format!("{name}: {line}"));
+        let (is_meta, mut last, mut n) = (line.starts_with('\\'), line, 1);
+        let goes_on = |last: &str| if is_meta { last.ends_with('\\') } else { !last.contains(';') };
+        while goes_on(last)
+            && n < LINES_MAX
+            && let Some(next) = lines.next()
+        {
+            found.push(format!("{name}: {next}"));
+            (last, n) = (next, n + 1);
+        }
+    }
+    // They are shown in the order of their texts.
+    if found.len() > 1 { vec![found.join("\n")] } else { found }
+}
+
+/// Whether a line calls a program, or begins to.
+fn is_call(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    let command = lower.split_whitespace().next().unwrap_or_default();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    CALLS.iter().any(|call| lower.starts_with(call))
+        || (PIPES.contains(&command) && lower.contains('|'))
+        || lower.split(|c| !is_word(c)).any(|word| WORDS.contains(&word))
 }
 
 #[cfg(test)]
@@ -62,8 +98,51 @@ mod tests {
 
     #[test]
     fn lines_that_call_a_program_are_found() {
-        let script = "\\set x 1\n  \\shell echo a\nSELECT 1;\n\\setshell y date +%s\ncopy t from PROGRAM 'cat x';\n-- programs";
-        let expected = ["s: \\shell echo a", "s: \\setshell y date +%s", "s: copy t from PROGRAM 'cat x';"];
-        assert_eq!(calls("s", script), expected);
+        let check =
+            |script: &str, expected: &[&str]| assert_eq!(calls("s", script).join("\n"), expected.join("\n"));
+        check(
+            "\\set x 1\n  \\shell echo a\nSELECT 1;\n\\setshell y date +%s\ncopy t from PROGRAM 'cat x';\n-- programs",
+            &["s: \\shell echo a", "s: \\setshell y date +%s", "s: copy t from PROGRAM 'cat x';"],
+        );
+        check("COPY t TO/**/PROGRAM/**/'rm x';", &["s: COPY t TO/**/PROGRAM/**/'rm x';"]);
+        check("copy t from program\n 'rm x'\n;\nselect 1;", &["s: copy t from program", "s: 'rm x'", "s: ;"]);
+        check("copy (select 1) to\nprogram$$rm x$$;", &["s: program$$rm x$$;"]);
+        check("\\SHELL a \\\n b\nselect 1;", &["s: \\SHELL a \\", "s: b"]);
+        check("\\! rm x\nselect 1 \\g x\n\\o | rm x", &["s: \\! rm x", "s: \\o | rm x"]);
+        check(
+            "create function f() returns int language plperlu as $$system('rm')$$;",
+            &["s: create function f() returns int language plperlu as $$system('rm')$$;"],
+        );
+        check("select programs, a_program from t where x | 1 = 2;\n\\set y 1 | 2", &[]);
+    }
+
+    #[test]
+    fn files_of_data_and_variables_are_looked_through() {
+        use model::experiment::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+        use model::experiment::script::SqlFile;
+        use model::load::Window;
+
+        let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
+        let window = Window { ramp_up_s: 1, measure_s: 9, grace_s: 1 };
+        let mut case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
+        let file = |name: &str, text: Option<&str>| SqlFile {
+            name: name.to_string(),
+            sha256: String::new(),
+            bytes: 1,
+            file: None,
+            text: text.map(str::to_string),
+        };
+        case.workload.data = CaseData::Files(vec![
+            file("a.sql", Some("create table t (a int);\ncopy t from/*x*/program'cat x';")),
+            file("b.sql", None),
+        ]);
+        case.workload.defines = [("what".to_string(), "t to program 'rm x'".to_string())].into();
+        let expected = [
+            "a.sql: copy t from/*x*/program'cat x';",
+            "b.sql: too long to be in it, and not looked through",
+            "variable what: t to program 'rm x'",
+        ];
+        let found = commands(&Plan { cases: vec![case], ..Plan::default() });
+        assert_eq!(Vec::from_iter(found), expected);
     }
 }
