@@ -15,7 +15,7 @@ use experiment::stage::adopted::{self, Glance};
 use experiment::stage::kept_clusters;
 use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
-use model::experiment::case::{ServerSource, WorkloadKind};
+use model::experiment::case::WorkloadKind;
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::experiment::plan::Plan;
@@ -91,13 +91,14 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         now_unix_ns,
         // People type seeds to repeat an experiment: they are short and no secret.
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
-        ..place(&experiment, conninfo.as_ref())?
+        ..place(&experiment, None, conninfo.as_ref())?
     };
     let mut all_here = site.memory_bytes.is_some();
     for target in &experiment.target {
         let within = || format!("{name}: target `{}`", target.name);
         let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
-        let here = Resources { n_cpus, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
+        let place = place(&experiment, Some(&target.name), conninfo.as_ref()).with_context(within)?;
+        let here = Resources { n_cpus, ..place };
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
@@ -228,12 +229,16 @@ fn dir_of(args: &ExperimentArgs) -> &Path {
 }
 
 /// What a plan needs to know about where the data will be: this machine, or a server by URL.
-fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Resources> {
+fn place(
+    experiment: &Experiment,
+    target: Option<&str>,
+    conninfo: Option<&Conninfo>,
+) -> Result<Resources> {
     let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
     let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
     Ok(Resources {
         memory_bytes: is_here.then(server::settings::defaults::memory_bytes),
-        kept_scale: kept_scale(experiment, conninfo)?,
+        kept_scale: kept_scale(experiment, target, conninfo)?,
         foreign_scale: glance.as_ref().map(|glance| glance.foreign_scale.clone()).unwrap_or_default(),
         data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         url_keywords: conninfo.map(Conninfo::keywords),
@@ -242,18 +247,16 @@ fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Resourc
 }
 
 /// Scales of the data that our own servers have kept, if a case measures it as it is.
-fn kept_scale(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<BTreeMap<Dataset, u32>> {
+fn kept_scale(
+    experiment: &Experiment,
+    target: Option<&str>,
+    conninfo: Option<&Conninfo>,
+) -> Result<BTreeMap<Dataset, u32>> {
     let is_as_it_is = experiment.prepare.restore.all().contains(&false);
     if conninfo.is_some() || !is_as_it_is || !experiment.workload.scale.all().contains(&Scale::Fit) {
         return Ok(BTreeMap::new());
     }
-    let server = &experiment.server;
-    let versions = server.version.iter().flat_map(|versions| versions.all());
-    let versions = versions.map(|version| ServerSource::of_version(version.clone()));
-    let dirs = server.bin_dir.iter().flat_map(|dirs| dirs.all());
-    let sources: Vec<ServerSource> =
-        versions.chain(dirs.map(|dir| ServerSource::BinDir(dir.clone()))).collect();
-    kept_clusters::scales(&server::Cache::default_location()?, &sources)
+    kept_clusters::scales(&server::Cache::default_location()?, experiment, target)
 }
 
 /// The label `memory` of a target in bytes.
