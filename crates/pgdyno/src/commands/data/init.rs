@@ -10,13 +10,13 @@ use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
-use experiment::site::Site;
+use experiment::site::{Site, stored_words};
 use experiment::site::hands::HostHands;
 use experiment::site::progress::Progress;
 use experiment::stage::adopted;
 use experiment::stage::{Found, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
-use model::text::prose::bytes;
+use model::text::prose::{bytes, grouped};
 use model::text::units::Scale;
 use server::Cache;
 use server::alter_system::Allowed;
@@ -103,7 +103,8 @@ impl Order<'_> {
         });
         screen.close();
         let report = report?;
-        print(&format!("loaded scale {scale}: {} rows in {:.2} s\n", report.n_rows, report.seconds))?;
+        let (rows, stored) = (grouped(&report.n_rows.to_string()), stored_words(&report));
+        print(&format!("loaded scale {scale}: {rows} rows{stored} in {:.2} s\n", report.seconds))?;
         Ok(Exit::Done)
     }
 
