@@ -91,6 +91,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
     let context = ComparisonContext {
         a,
         b,
+        purpose,
         pairing,
         n,
         without_figure: &without_figure,
@@ -100,6 +101,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
     };
     let findings = findings::of_comparison(&context);
     CaseComparison {
+        purpose,
         a: a.label(),
         b: b.label(),
         pairing,
