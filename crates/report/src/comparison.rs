@@ -2,9 +2,7 @@
 
 pub(crate) mod repeated;
 
-use analysis::comparison::{
-    CaseComparison, Figure, FigureComparison, Pairing, Purpose, Ratio, Verdict,
-};
+use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Purpose, Ratio, Verdict};
 use model::text::visible::visible;
 
 use crate::ComparisonInput;

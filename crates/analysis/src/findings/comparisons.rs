@@ -106,10 +106,9 @@ fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
     let [of_a, of_b] = context.purpose.owners();
     let evidence = match a == b {
         true => format!("only {a} of {least} {noun}s"),
-        false => format!(
-            "{} {of_a} and {b} {of_b} count, and a verdict needs {least} of each",
-            plural(a, noun)
-        ),
+        false => {
+            format!("{} {of_a} and {b} {of_b} count, and a verdict needs {least} of each", plural(a, noun))
+        }
     };
     (a.min(b) < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence)).into_iter().collect()
 }

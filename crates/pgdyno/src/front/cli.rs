@@ -21,7 +21,7 @@ use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::text::share::Share;
 
-use self::numbers::{clients, pairs, repeats};
+use self::numbers::{clients, pairs, repeats, some_time};
 use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
@@ -197,16 +197,16 @@ pub(crate) struct ExperimentArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// Numbers of clients; several make a factor: 1,8,32.
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = clients, allow_hyphen_values = true)]
     pub(crate) clients: Vec<u32>,
     /// Length of the measurement window of each run: 30s, 5min.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) measure: Option<String>,
     /// Load before the measurement window, which does not count.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) ramp_up: Option<String>,
     /// Driver threads [default: one for every 64 clients, at most half of the processors].
-    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clients, allow_hyphen_values = true)]
     pub(crate) threads: Vec<u32>,
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
     /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
@@ -224,16 +224,16 @@ pub(crate) struct ExperimentArgs {
     #[arg(long, value_name = "ssh:HOST")]
     pub(crate) host: Option<DriverSpec>,
     /// How often each case is run.
-    #[arg(long, value_name = "N", value_parser = repeats)]
+    #[arg(long, value_name = "N", value_parser = repeats, allow_hyphen_values = true)]
     pub(crate) repeats: Option<u32>,
     /// Scale units of data, `fit`, or a multiple of memory such as "3x RAM".
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) scale: Vec<String>,
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
     /// Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) max_tries: Option<u32>,
     /// What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort].
     #[arg(long, value_name = "WHAT", value_parser = ["abort", "reconnect"])]
@@ -254,7 +254,7 @@ pub(crate) struct ExperimentArgs {
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
     pub(crate) defines: Vec<String>,
     /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s", "max with p99 <= 10ms" (a search).
-    #[arg(long, value_name = "PACE,...", value_delimiter = ',')]
+    #[arg(long, value_name = "PACE,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) pace: Vec<String>,
     /// Any key of the experiment file; a list makes it a factor. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -428,7 +428,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
     pub(crate) duet: bool,
     /// Rounds of a duet; both servers are restarted for each. From 6 on, rounds are the unit of the statistics.
-    #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000), allow_hyphen_values = true)]
     pub(crate) rounds: u32,
     /// Length of a duet's slices, milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 500, requires = "duet")]
@@ -443,10 +443,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
     pub(crate) allow_commands: Option<Allowed>,
     /// Number of clients.
-    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) clients: Option<u32>,
     /// Scale units of data.
-    #[arg(short, long, value_name = "N", conflicts_with = "results")]
+    #[arg(short, long, value_name = "N", conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) scale: Option<String>,
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME", conflicts_with = "results")]
@@ -458,7 +458,7 @@ pub(crate) struct CompareArgs {
     #[arg(short = 'f', long = "script", value_name = "FILE[@WEIGHT]", conflicts_with = "results")]
     pub(crate) scripts: Vec<String>,
     /// Driver threads.
-    #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) threads: Option<u32>,
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
     /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
@@ -468,10 +468,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, conflicts_with = "results")]
     pub(crate) upload: bool,
     /// Length of the measurement window, per run, or per round of a duet.
-    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    #[arg(long, value_name = "TIME", conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) measure: Option<String>,
     /// Load before the measurement window, which does not count.
-    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    #[arg(long, value_name = "TIME", conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) ramp_up: Option<String>,
     /// Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf.
     #[arg(long, conflicts_with = "results")]
@@ -480,16 +480,16 @@ pub(crate) struct CompareArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
     pub(crate) set: Vec<String>,
     /// Exactly this many pairs, 6 to 500, whatever they show [default: as many as --precision needs within --time].
-    #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results")]
+    #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) pairs: Option<u32>,
     /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) precision: f64,
     /// Stop after this time at the latest.
-    #[arg(long, value_name = "TIME", default_value = "10min")]
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) time: model::text::units::Span,
     /// The largest difference that does not matter.
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
     /// Exit with 4 if B is slower, or if it differs either way.
     #[arg(long, value_name = "WHAT")]

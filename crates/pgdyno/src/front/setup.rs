@@ -22,6 +22,7 @@ use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::experiment::target::lane::Lane;
 use model::secret::{self, Revealed};
+use model::text::mark::unmarked;
 use model::text::units::Scale;
 use toml::Value;
 use wire::Conninfo;
@@ -229,11 +230,7 @@ fn dir_of(args: &ExperimentArgs) -> &Path {
 }
 
 /// What a plan needs to know about where the data will be: this machine, or a server by URL.
-fn place(
-    experiment: &Experiment,
-    target: Option<&str>,
-    conninfo: Option<&Conninfo>,
-) -> Result<Resources> {
+fn place(experiment: &Experiment, target: Option<&str>, conninfo: Option<&Conninfo>) -> Result<Resources> {
     let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
     let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
     Ok(Resources {
@@ -363,7 +360,7 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
     let bytes = read.with_context(|| format!("cannot read the experiment file `{name}`"))?;
     let text = String::from_utf8(bytes)
         .with_context(|| format!("the experiment file `{name}` is not UTF-8 text; convert it"))?;
-    Ok((name.to_string(), text))
+    Ok((name.to_string(), unmarked(text)))
 }
 
 /// Fails for a directory; results have an experiment file in it.

@@ -186,7 +186,9 @@ fn a_duet_is_played_again_and_its_ratios_are_compared() {
     let [of_there, of_here] = [&there, &here].map(|dir| store::read_plan(dir).unwrap());
     assert_eq!((of_here.runs, of_here.seed), (of_there.runs, of_there.seed));
     let page = fs::read_to_string(here.join("repeat.html")).unwrap();
-    assert!(page.contains("Ratio of each round") && page.contains(">theirs</dt>") && page.contains(">here</dt>"));
+    assert!(
+        page.contains("Ratio of each round") && page.contains(">theirs</dt>") && page.contains(">here</dt>")
+    );
     // It is a duet like any other.
     let own = place.run(&["compare", "again"]).expect(0);
     assert!(own.stdout.contains("slices are compared"), "{}", own.stdout);

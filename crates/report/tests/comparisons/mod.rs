@@ -35,10 +35,12 @@ fn the_sides_of_a_repetition_are_called_theirs_and_here_everywhere() {
     let html = report::comparison_html(&input);
     assert!(html.contains(r#""names":["theirs","here"]"#), "the charts");
     let shown = without_scripts(&html);
-    let texts = [report::comparison_text(&cases[0], None, 100, false), report::comparison_markdown(&input), shown];
+    let texts =
+        [report::comparison_text(&cases[0], None, 100, false), report::comparison_markdown(&input), shown];
     for text in &texts {
         assert!(text.contains("theirs, median") && text.contains("here, median"), "{text}");
-        for old in ["A:", "B:", ">A<", ">B<", "A, median", "of A", "of B", "A and B", "B against A", "B is "] {
+        for old in ["A:", "B:", ">A<", ">B<", "A, median", "of A", "of B", "A and B", "B against A", "B is "]
+        {
             assert!(!text.contains(old), "`{old}` in {text}");
         }
     }
@@ -49,5 +51,9 @@ fn the_sides_of_a_repetition_are_called_theirs_and_here_everywhere() {
 /// The text of a page without what only its scripts read.
 fn without_scripts(html: &str) -> String {
     let parts = html.split("<script").enumerate();
-    parts.map(|(n, part)| if n == 0 { part } else { part.split_once("</script>").map_or("", |(_, rest)| rest) }).collect()
+    parts
+        .map(
+            |(n, part)| if n == 0 { part } else { part.split_once("</script>").map_or("", |(_, rest)| rest) },
+        )
+        .collect()
 }

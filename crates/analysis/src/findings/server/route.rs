@@ -65,7 +65,10 @@ fn same_server(context: &ComparisonContext) -> Vec<Finding> {
     } else {
         (
             Severity::Note,
-            format!("{name_a} and {name_b} are databases `{}` and `{}` of one cluster", a.database, b.database),
+            format!(
+                "{name_a} and {name_b} are databases `{}` and `{}` of one cluster",
+                a.database, b.database
+            ),
         )
     };
     vec![SAME_SERVER.finds(severity, evidence)]
