@@ -34,6 +34,24 @@ pub enum Purpose {
     Repeat,
 }
 
+impl Purpose {
+    /// What A and B are called. A and B of a repetition would be taken for the sides of the comparison that it may repeat.
+    pub fn names(self) -> [&'static str; 2] {
+        match self {
+            Purpose::Change => ["A", "B"],
+            Purpose::Repeat => ["theirs", "here"],
+        }
+    }
+
+    /// The same behind what belongs to them: `runs of A`, `runs here`.
+    pub fn owners(self) -> [&'static str; 2] {
+        match self {
+            Purpose::Change => ["of A", "of B"],
+            Purpose::Repeat => ["of theirs", "here"],
+        }
+    }
+}
+
 /// One side: a case of an experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
@@ -223,6 +241,9 @@ impl Pairing {
 /// One case of A and one of B, compared.
 #[derive(Debug, Clone, Serialize)]
 pub struct CaseComparison {
+    /// Why they are compared, and with it what A and B are called. JSON calls them `a` and `b`.
+    #[serde(skip)]
+    pub purpose: Purpose,
     /// Name of A.
     pub a: String,
     /// Name of B.

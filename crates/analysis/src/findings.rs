@@ -28,7 +28,7 @@ pub(crate) use server::{forgetful, statement_records};
 use model::experiment::case::Case;
 use model::run::{ExperimentData, RunData};
 
-use crate::comparison::{Difference, Pairing, Ratio, Side};
+use crate::comparison::{Difference, Pairing, Purpose, Ratio, Side};
 use crate::finding::{Finding, Severity};
 use crate::run::ExplainedRun;
 use crate::run::seconds::Recorded;
@@ -274,6 +274,8 @@ pub(crate) struct StudyContext<'a> {
 pub(crate) struct ComparisonContext<'a> {
     pub(crate) a: Side<'a>,
     pub(crate) b: Side<'a>,
+    /// What they are called.
+    pub(crate) purpose: Purpose,
     pub(crate) pairing: Pairing,
     /// Pairs with the deciding figure, twice; runs of A and of B that have it, if they are not paired.
     pub(crate) n: [usize; 2],

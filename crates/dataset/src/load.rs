@@ -35,8 +35,8 @@ pub struct LoadProgress {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadReport {
     pub n_rows: u64,
-    /// Bytes of COPY data that were sent.
-    pub data_bytes: u64,
+    /// Bytes of the tables in the server, with their indexes, if it says so. What was sent differs: fixed-length columns are padded there.
+    pub stored_bytes: Option<u64>,
     /// Number of concurrent sessions.
     pub n_streams: usize,
     pub seconds: f64,
@@ -96,6 +96,20 @@ pub(crate) fn finish(
     let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
     // The reason for the rollback comes first.
     done.and_then(|()| Ok(ended?))
+}
+
+/// Bytes of tables with their indexes, partitions included; `None` if the server does not say.
+pub(crate) fn stored_bytes(session: &mut Session, schema: &Schema, tables: &[String]) -> Option<u64> {
+    let names: Vec<String> = tables.iter().map(|table| quote_literal(table)).collect();
+    let sql = format!(
+        "select sum(pg_catalog.pg_total_relation_size(c.oid))::bigint from pg_catalog.pg_class c \
+         join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+         where n.nspname = {} and c.relname in ({}) and c.relkind in ('r', 'p')",
+        quote_literal(schema.name()),
+        names.join(", ")
+    );
+    // Derivatives may lack the function; the data is loaded all the same.
+    session.query(&sql).ok()?.scalar()?.parse().ok()
 }
 
 /// Drops what may be dropped, runs `statements`, and marks what they have made: everything or nothing.

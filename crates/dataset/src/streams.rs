@@ -63,7 +63,7 @@ impl Copy {
             let n_rows = rows(out, PIECE_BYTES) as u64;
             n_sent += n_rows;
             is_whole = n_rows == 0;
-            !is_whole && go_on(Sent { n_rows, data_bytes: out.len() as u64 })
+            !is_whole && go_on(Sent { n_rows })
         });
         let n_taken = match copied {
             Ok(copied) => copied.n_rows,
@@ -121,8 +121,6 @@ impl Job {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     pub n_rows: u64,
-    /// Bytes of COPY data, without the protocol's headers.
-    pub data_bytes: u64,
 }
 
 /// Why loading ended early. Whatever was not committed is gone.
@@ -174,7 +172,6 @@ impl Streams<'_> {
             stop: self.stop,
             has_failed: AtomicBool::new(false),
             n_rows: AtomicU64::new(0),
-            data_bytes: AtomicU64::new(0),
         };
         let mut failure = None;
         thread::scope(|scope| {
@@ -227,15 +224,11 @@ struct Work<'a> {
     stop: &'a AtomicBool,
     has_failed: AtomicBool,
     n_rows: AtomicU64,
-    data_bytes: AtomicU64,
 }
 
 impl Work<'_> {
     fn sent(&self) -> Sent {
-        Sent {
-            n_rows: self.n_rows.load(Ordering::Relaxed),
-            data_bytes: self.data_bytes.load(Ordering::Relaxed),
-        }
+        Sent { n_rows: self.n_rows.load(Ordering::Relaxed) }
     }
 
     fn is_over(&self) -> bool {
@@ -298,7 +291,6 @@ impl Work<'_> {
         self.go_on()?;
         copy.run(session, job, &mut |piece| {
             self.n_rows.fetch_add(piece.n_rows, Ordering::Relaxed);
-            self.data_bytes.fetch_add(piece.data_bytes, Ordering::Relaxed);
             !self.is_over()
         })
     }

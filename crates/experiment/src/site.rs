@@ -161,14 +161,17 @@ impl Site<'_> {
         let report = loading::load(session, dataset, &request, &mut tell)?;
         let streams =
             if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
-        watch(Progress::Step(format!(
-            "loaded {} rows, {} in {:.1} s{streams}",
-            grouped(&report.n_rows.to_string()),
-            bytes(report.data_bytes as f64),
-            report.seconds
-        )));
+        let rows = grouped(&report.n_rows.to_string());
+        let stored = stored_words(&report);
+        watch(Progress::Step(format!("loaded {rows} rows{stored} in {:.1} s{streams}", report.seconds)));
         Ok(report)
     }
+}
+
+/// The size of what was loaded, after its number of rows: `, 64.2 MiB with indexes,`.
+pub fn stored_words(report: &LoadReport) -> String {
+    let size = report.stored_bytes.map(|n| format!(", {} with indexes,", bytes(n as f64)));
+    size.unwrap_or_default()
 }
 
 /// The server with these keywords and its password from `servers`: the one with the same host, port, user and database.

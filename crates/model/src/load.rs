@@ -340,7 +340,10 @@ impl FromStr for Pace {
             Some(rest) => (true, rest.trim()),
             None => (false, text.strip_prefix("poisson").unwrap_or(text).trim()),
         };
-        let rate = rest.strip_suffix("/s").map(str::trim).and_then(|n| n.parse::<f64>().ok());
+        let rate = rest
+            .strip_suffix("/s")
+            .map(str::trim)
+            .and_then(|n| n.parse::<f64>().ok().or_else(|| crate::text::units::plain(n)));
         match rate {
             Some(rate_per_s) if rate_per_s > 0.0 && rate_per_s <= 1e8 => {
                 Ok(if constant { Pace::Constant { rate_per_s } } else { Pace::Poisson { rate_per_s } })

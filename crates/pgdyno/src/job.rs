@@ -15,6 +15,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use experiment::forecast::fit::Speed;
 use experiment::schedule::conduct::{Order, Outcome};
 use experiment::site::Site;
 use experiment::site::ceilings;
@@ -111,6 +112,13 @@ impl Job {
         Ok(Job { plan, dir, done: BTreeSet::new(), servers, os })
     }
 
+    /// Keeps how long the steps around loads took, for the next estimate. It is as good without.
+    fn keep_durations(&self, cache: &Cache) {
+        let records = store::read_records(self.dir.path()).unwrap_or_default();
+        let now = jiff::Timestamp::now().as_nanosecond().max(0) as u64;
+        let _ = Speed::keep(&cache.dir, &self.plan, &records, now);
+    }
+
     /// Runs `conduct` on the job, with progress on the screen.
     ///
     /// # Errors
@@ -183,6 +191,7 @@ impl Job {
         });
         drop(doing);
         screen.close();
+        self.keep_durations(&cache);
         // Values that the last case wanted to keep for the next one, and those that could not be restored before.
         let on_hosts = site.hands.put_back();
         drop(site);

@@ -52,10 +52,10 @@ const told = (item) => (item.interval ? `Estimate ${signed(item.interval[1])}, i
 function pairPlot(item) {
   const points = item.percent.map((percent, i) => ({
     at: [i, percent], name: `Pair ${item.pairs[i]}`,
-    rows: [signed(percent), `A ${significant(item.a[i])} ${item.unit}`, `B ${significant(item.b[i])} ${item.unit}`],
+    rows: [signed(percent), `${item.names[0]} ${significant(item.a[i])} ${item.unit}`, `${item.names[1]} ${significant(item.b[i])} ${item.unit}`],
   }));
   return {
-    ...frame(`B against A by ${item.title} in ${points.length} pairs. ${told(item)}`),
+    ...frame(`${item.names[1]} against ${item.names[0]} by ${item.title} in ${points.length} pairs. ${told(item)}`),
     grid: { left: 62, right: 12, top: 14, bottom: 48 },
     xAxis: { ...levelAxis(), data: item.pairs.map(String), name: 'pair' }, yAxis: ratioAxis(item),
     series: [zones(item, 0), ratioDots(points, colours.c0, points.length > 60)],
@@ -66,15 +66,15 @@ function runsPlot(item) {
   // Side by side in the order of execution, within the place of their side.
   const spread = (values, side) => values.map((percent, i) => ({
     at: [side + (values.length > 1 ? (i / (values.length - 1) - 0.5) * 0.5 : 0), percent],
-    name: `${item.noun} ${i + 1} of ${'AB'[side]}`,
-    rows: [`${significant((side ? item.b : item.a)[i])} ${item.unit}`, `${signed(percent)} against the median of A`],
+    name: `${item.noun} ${i + 1} ${item.owners[side]}`,
+    rows: [`${significant((side ? item.b : item.a)[i])} ${item.unit}`, `${signed(percent)} against the median ${item.owners[0]}`],
   }));
   return {
-    ...frame(`${item.noun}s of A and B by ${item.title}, against the median of A. ${told(item)}`),
+    ...frame(`${item.noun}s ${item.owners[0]} and ${item.owners[1]} by ${item.title}, against the median ${item.owners[0]}. ${told(item)}`),
     grid: { left: 62, right: 12, top: 14, bottom: 30 },
     xAxis: {
       type: 'value', min: -0.5, max: 1.5, splitLine: { show: false }, axisTick: { show: false }, axisLine: { lineStyle: { color: colours.line } },
-      axisLabel: { ...label(), fontSize: 13, customValues: [0, 1], formatter: (x) => 'AB'[x] ?? '' },
+      axisLabel: { ...label(), fontSize: 13, customValues: [0, 1], formatter: (x) => item.names[x] ?? '' },
     },
     yAxis: ratioAxis(item),
     series: [zones(item, 0.5), ratioDots(spread(item.of_a, 0), colours.c0, false), ratioDots(spread(item.percent, 1), colours.c1, false)],

@@ -2,7 +2,9 @@
 
 pub(crate) mod repeated;
 
-use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Provisional, Ratio, Verdict};
+use analysis::comparison::{
+    CaseComparison, Figure, FigureComparison, Pairing, Provisional, Purpose, Ratio, Verdict,
+};
 use model::text::visible::visible;
 
 use crate::ComparisonInput;
@@ -36,14 +38,16 @@ pub struct NoiseFloor {
 
 /// One comparison as text, ending with a newline. `screen`: its width, and whether it has colours.
 pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (usize, bool)) -> String {
+    let [name_a, name_b] = case.purpose.names();
     let head = [
-        format!("A: {}", phrases::one_line(&case.a)),
-        format!("B: {}", phrases::one_line(&case.b)),
+        format!("{name_a}: {}", phrases::one_line(&case.a)),
+        format!("{name_b}: {}", phrases::one_line(&case.b)),
         String::new(),
         verdict(case),
         String::new(),
     ];
-    let mut table = vec![format!("{:<12}{:>14}{:>14}   B to A", "", "A, median", "B, median")];
+    let [median_a, median_b] = medians(case.purpose);
+    let mut table = vec![format!("{:<12}{median_a:>14}{median_b:>14}   {name_b} to {name_a}", "")];
     table.extend(case.figures.iter().map(|figure| row(figure, case)));
     let wrapped = |lines: &[String]| -> Vec<String> {
         lines.iter().flat_map(|line| terminal::wrap(line, screen.0)).collect()
@@ -52,6 +56,17 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>, screen: (u
     let mut text = visible(&(lines.join("\n") + "\n")).into_owned();
     text.push_str(&terminal::of_comparison(&case.findings, screen.0, screen.1));
     text
+}
+
+/// Headings of the medians: `A, median`.
+pub(crate) fn medians(purpose: Purpose) -> [String; 2] {
+    purpose.names().map(|name| format!("{name}, median"))
+}
+
+/// What the ratios of B to A are: `B against A`, `here against theirs`.
+pub(crate) fn against(purpose: Purpose) -> String {
+    let [a, b] = purpose.names();
+    format!("{b} against {a}")
 }
 
 /// What is said below the figures, a paragraph each.
@@ -123,9 +138,13 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
     match case.verdict().unwrap_or(ratio.verdict) {
         differs @ (Verdict::Faster | Verdict::Slower) => {
             let word = word(case.lead, differs, case.margin);
-            let (what, of) =
-                if case.lead == Figure::Ratio { ("the ratio of B", "") } else { ("B", of.as_str()) };
-            format!("{what} is {change} {word}{of} ({level:.0} % interval {interval}, {n})")
+            let (what, place) = match (case.purpose, case.lead) {
+                (Purpose::Change, _) => ("B", ""),
+                (Purpose::Repeat, Figure::Ratio) => ("the ratio", " here"),
+                (Purpose::Repeat, _) => ("it", " here"),
+            };
+            let of = if case.lead == Figure::Ratio { "" } else { of.as_str() };
+            format!("{what} is {change} {word}{place}{of} ({level:.0} % interval {interval}, {n})")
         }
         Verdict::Same => {
             let margin = percent(case.margin);
@@ -229,12 +248,13 @@ pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
         (b - a) * (ratio.ratio - 1.0) < 0.0
     };
     let figure = case.figures.iter().find(points_otherwise)?;
+    let [of_a, of_b] = case.purpose.owners();
+    let noun = case.pairing.noun();
     let of = match case.pairing {
-        Pairing::Blocks => "pair by pair",
-        Pairing::Slices => "by pairs of slices",
-        Pairing::Rounds => "round by round",
-        Pairing::None => "from each run of B and each run of A",
-        Pairing::RoundsApart => "from each round of B and each round of A",
+        Pairing::Blocks => "pair by pair".to_string(),
+        Pairing::Slices => "by pairs of slices".to_string(),
+        Pairing::Rounds => "round by round".to_string(),
+        Pairing::None | Pairing::RoundsApart => format!("from each {noun} {of_b} and each {noun} {of_a}"),
     };
     Some(format!(
         "the ratio is estimated {of} (Hodges-Lehmann), so it can disagree with the two medians, as it does for {}",
@@ -308,7 +328,7 @@ pub(crate) fn title(input: &ComparisonInput) -> String {
         }
         ([one], _) => one.study.plan.title.clone(),
         ([a, b, ..], _) => format!("{} against {}", b.name, a.name),
-        ([], _) => "B against A".to_string(),
+        ([], _) => against(input.purpose()),
     };
     phrases::one_line(&title)
 }
@@ -350,6 +370,7 @@ mod tests {
     /// A comparison of two cases by one figure.
     pub(super) fn compared(a: &str, b: &str, figure: FigureComparison) -> CaseComparison {
         CaseComparison {
+            purpose: Purpose::Change,
             a: a.to_string(),
             b: b.to_string(),
             pairing: Pairing::Blocks,

@@ -54,8 +54,9 @@ pub(crate) fn page(input: &Input, delivery: Delivery) -> Page {
 
 /// The page of a comparison: for one experiment with all its sections, for two with what concerns both.
 pub(crate) fn comparison_page(input: &ComparisonInput, delivery: Delivery) -> Page {
+    let headings = comparison::headings(input.purpose());
     let mut sections = vec![
-        Section { id: "pairs", name: "A and B", body: comparison::pairs(input) },
+        Section { id: "pairs", name: headings.0, body: comparison::pairs(input) },
         Section { id: "differences", name: "Differences", body: comparison::differences(input) },
     ];
     let ratios = comparison::data(input.cases);
@@ -68,15 +69,12 @@ pub(crate) fn comparison_page(input: &ComparisonInput, delivery: Delivery) -> Pa
             data::of(one.study, &axis, ratios)
         }
         several => {
-            for (one, (findings, disclosure)) in several.iter().zip([
-                (("findings-a", "Findings of A"), ("disclosure-a", "Disclosure of A")),
-                (("findings-b", "Findings of B"), ("disclosure-b", "Disclosure of B")),
-            ]) {
+            let ids = [("findings-a", "disclosure-a"), ("findings-b", "disclosure-b")];
+            for ((one, (findings, disclosure)), names) in several.iter().zip(ids).zip(headings.1) {
                 let of_one = one.input(input.tool_version);
-                let (id, name) = findings;
-                sections.push(Section { id, name, body: lead::findings(one.study) });
-                let (id, name) = disclosure;
-                sections.push(Section { id, name, body: disclosure::section(&of_one) });
+                sections.push(Section { id: findings, name: names[0], body: lead::findings(one.study) });
+                let body = disclosure::section(&of_one);
+                sections.push(Section { id: disclosure, name: names[1], body });
             }
             sections.sort_by_key(|section| section.id.starts_with("disclosure"));
             data::of_ratios(ratios)

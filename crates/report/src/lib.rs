@@ -18,7 +18,7 @@ mod terminal;
 
 use std::collections::BTreeSet;
 
-use analysis::comparison::CaseComparison;
+use analysis::comparison::{CaseComparison, Purpose};
 use analysis::finding::Grade;
 use analysis::summary::Study;
 pub use comparison::NoiseFloor;
@@ -163,6 +163,13 @@ pub struct ComparisonInput<'a> {
     pub commands: &'a [String],
     /// Version of the pgdyno that draws.
     pub tool_version: &'a str,
+}
+
+impl ComparisonInput<'_> {
+    /// Why the cases are compared: all for one reason.
+    pub(crate) fn purpose(&self) -> Purpose {
+        self.cases.first().map_or(Purpose::Change, |case| case.purpose)
+    }
 }
 
 /// A comparison as one self-contained HTML page, like [`html`].

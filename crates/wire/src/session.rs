@@ -70,7 +70,8 @@ pub enum SessionError {
     Server(ServerError),
     /// The connection is gone.
     #[error("lost the connection to the server: {0}")]
-    Lost(#[source] io::Error),
+    /// The system's error is part of the text, so not a source: a chain of causes would repeat it.
+    Lost(io::Error),
     /// No answer within the time of [`Session::set_timeout`]. A cancel request was sent if the server accepted it; the
     /// session can no longer be used.
     #[error("no answer from the server within {0:?}")]

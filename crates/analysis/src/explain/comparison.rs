@@ -100,6 +100,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
     let context = ComparisonContext {
         a,
         b,
+        purpose,
         pairing,
         n,
         without_figure: &without_figure,
@@ -109,6 +110,7 @@ pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureCompar
     };
     let findings = findings::of_comparison(&context);
     CaseComparison {
+        purpose,
         a: a.label(),
         b: b.label(),
         pairing,

@@ -2,6 +2,7 @@
 
 pub(super) mod sides;
 
+use model::text::prose::plural;
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
 use super::format::{excerpt, excerpts, list, span};
@@ -12,14 +13,14 @@ use crate::summary::RunSummary;
 
 pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",
-    title: "A and B differ in more than was asked for",
+    title: "The sides differ in more than was asked for",
     severity: "Void when the load, the scale of the data, durability (also of a table), unique indexes, checksums on one server, \
                assertions or the machine differ, or only one side is a standby; Doubt for checksums of different servers, lengths of a \
                run, preparation, driver threads, polling, other settings, other definitions of tables, the size of the data on one \
                server, builds, releases, kernels, devices and the way to the server; Note for data whose size differs between servers. \
                Defaults of the servers that are compared are part of them",
     source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
-    advice: "Make A and B equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
+    advice: "Make both sides equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
              --force shows the comparison anyway.",
     evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of A and B, from plan.json and run.json.",
     why: "If two things differ, a difference in speed belongs to neither of them.",
@@ -31,6 +32,7 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
 
 /// One finding per severity.
 fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
+    let [name_a, name_b] = context.purpose.names();
     let of = |severity: Severity| {
         let words = |d: &Difference| {
             let [a, b] =
@@ -39,15 +41,15 @@ fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
         };
         let found: Vec<String> =
             context.undeclared.iter().filter(|d| d.severity == severity).map(words).collect();
-        (!found.is_empty())
-            .then(|| UNDECLARED_DIFFERENCE.finds(severity, format!("A and B differ in {}", list(&found, 6))))
+        let evidence = || format!("{name_a} and {name_b} differ in {}", list(&found, 6));
+        (!found.is_empty()).then(|| UNDECLARED_DIFFERENCE.finds(severity, evidence()))
     };
     [Severity::Void, Severity::Doubt, Severity::Note].into_iter().filter_map(of).collect()
 }
 
 pub(super) const NOT_INTERLEAVED: Rule = Rule {
     id: "not-interleaved",
-    title: "A and B were not measured in turns",
+    title: "The sides were not measured in turns",
     severity: "Doubt when A and B are of two experiments, or one was measured after the other within one",
     source: "A/A study and simulation: blocks of identical runs, one after the other, differ in 8 to 92 % of cases",
     advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
@@ -101,9 +103,12 @@ fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
     let least = if context.pairing.is_paired() { PAIRS_MIN } else { UNPAIRED_MIN };
     let noun = context.pairing.noun();
     let [a, b] = context.n;
+    let [of_a, of_b] = context.purpose.owners();
     let evidence = match a == b {
         true => format!("only {a} of {least} {noun}s"),
-        false => format!("A has {a} and B has {b} {noun}s that count, and a verdict needs {least} of each"),
+        false => {
+            format!("{} {of_a} and {b} {of_b} count, and a verdict needs {least} of each", plural(a, noun))
+        }
     };
     (a.min(b) < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence)).into_iter().collect()
 }
@@ -150,8 +155,9 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
 };
 
 fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
-    let sides = [("A", context.a), ("B", context.b)];
-    let mut evidence: Vec<String> = sides.iter().filter_map(|(name, side)| left_out(name, *side)).collect();
+    let [of_a, of_b] = context.purpose.owners();
+    let sides = [(of_a, context.a), (of_b, context.b)];
+    let mut evidence: Vec<String> = sides.iter().filter_map(|(of, side)| left_out(of, *side)).collect();
     let without: Vec<String> = context.without_figure.iter().map(u32::to_string).collect();
     if !without.is_empty() {
         let which = match &without[..] {
@@ -180,7 +186,7 @@ fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
 }
 
 /// The runs of a side that were started and do not count, and why not.
-fn left_out(name: &str, side: Side) -> Option<String> {
+fn left_out(of: &str, side: Side) -> Option<String> {
     let lost: Vec<&RunSummary> =
         side.runs().filter(|run| run.replaced_by.is_none() && !run.counts()).collect();
     let runs: Vec<String> = lost.iter().map(|run| run.run.to_string()).collect();
@@ -193,9 +199,9 @@ fn left_out(name: &str, side: Side) -> Option<String> {
     let causes: Vec<String> = causes.iter().map(|(id, what)| format!("{id}: {}", excerpt(what))).collect();
     let why = if causes.is_empty() { String::new() } else { format!(" ({})", list(&causes, 3)) };
     let which = match side.first() {
-        None => format!("no run of {name} counts"),
-        Some(_) if runs.len() == 1 => format!("run {} of {name} does not count", runs[0]),
-        Some(_) => format!("runs {} of {name} do not count", list(&runs, 8)),
+        None => format!("no run {of} counts"),
+        Some(_) if runs.len() == 1 => format!("run {} {of} does not count", runs[0]),
+        Some(_) => format!("runs {} {of} do not count", list(&runs, 8)),
     };
     (!lost.is_empty()).then(|| format!("{which}{why}"))
 }

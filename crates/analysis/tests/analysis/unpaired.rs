@@ -32,7 +32,7 @@ fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
     b.runs.truncate(5);
     let few = compare_both(&a, &b);
     assert_eq!(few.verdict(), None);
-    let expected = "A has 6 and B has 3 runs that count, and a verdict needs 4 of each";
+    let expected = "6 runs of A and 3 of B count, and a verdict needs 4 of each";
     assert!(few.findings.iter().any(|f| f.evidence == expected), "{:?}", few.findings);
 }
 
@@ -73,7 +73,10 @@ fn machines_are_what_a_repetition_compares_and_loads_are_not() {
     let declared: Vec<&str> = repeated.declared.iter().map(|difference| difference.what.as_str()).collect();
     assert_eq!(declared, ["version of pgdyno", "host", "processors"]);
     b.plan.cases[0].workload.scale = 7;
-    assert_eq!(both(&b, compare_repeat).grade, Grade::Void, "the data is not the same");
+    let other = both(&b, compare_repeat);
+    assert_eq!(other.grade, Grade::Void, "the data is not the same");
+    let evidence = &other.findings[0].evidence;
+    assert!(evidence.starts_with("theirs and here differ in scale (100 and 7)"), "{evidence}");
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn the_ratio_of_a_duet_is_compared_with_that_of_its_repetition_round_by_round() 
     check(&[0.93, 0.94, 0.92, 0.93], Verdict::Slower, 0.88, 0.92);
     check(&[0.9, 1.2, 1.0, 1.1, 0.95, 1.15, 1.03, 0.98], Verdict::Unsure, 0.9, 1.1);
     let few = compared(&ours, &original, &original[..3]);
-    let evidence = "A has 8 and B has 3 rounds that count, and a verdict needs 4 of each";
+    let evidence = "8 rounds of theirs and 3 here count, and a verdict needs 4 of each";
     assert!(
         few.verdict().is_none() && few.findings.iter().any(|found| found.evidence == evidence),
         "{few:?}"

@@ -10,7 +10,7 @@ use workload::tpcb::{self, TpcbOptions};
 use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning};
-use crate::load::{LoadProgress, LoadReport, LoadRequest, explained, finish, replace_by};
+use crate::load::{LoadProgress, LoadReport, LoadRequest, explained, finish, replace_by, stored_bytes};
 use crate::streams::{Sent, Streams};
 use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 
@@ -70,7 +70,8 @@ pub(crate) fn load(
     let marker = |state| marker(request, state);
     finish(session, &clearance, &marker, (sent.n_rows, (request.now)()))?;
     let seconds = begun.elapsed().as_secs_f64();
-    Ok(LoadReport { n_rows: sent.n_rows, data_bytes: sent.data_bytes, n_streams, seconds })
+    let stored_bytes = stored_bytes(session, request.schema, &tables);
+    Ok(LoadReport { n_rows: sent.n_rows, stored_bytes, n_streams, seconds })
 }
 
 fn connect_others(request: &LoadRequest) -> Result<Vec<Session>> {

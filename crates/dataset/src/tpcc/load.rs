@@ -72,12 +72,9 @@ pub(crate) fn load(
     });
     let sent = filled.map_err(|error| load::explained(session, &clearance, error))?;
     load::finish(session, &clearance, &marker, (sent.n_rows, (request.now)()))?;
-    Ok(LoadReport {
-        n_rows: sent.n_rows,
-        data_bytes: sent.data_bytes,
-        n_streams,
-        seconds: begun.elapsed().as_secs_f64(),
-    })
+    let seconds = begun.elapsed().as_secs_f64();
+    let stored_bytes = load::stored_bytes(session, schema, &tables);
+    Ok(LoadReport { n_rows: sent.n_rows, stored_bytes, n_streams, seconds })
 }
 
 fn rows_about(warehouses: u32) -> u64 {

@@ -32,7 +32,7 @@ use self::places::{Lacks, bring_here};
 use self::share::{Axis, LEAST, Share};
 pub use self::speed::Speed;
 use crate::forecast::fit::changes::LevelsBefore;
-use crate::forecast::outlook;
+use crate::forecast::outlook::{self, Outlook};
 use crate::stage::os::Refusal;
 use dataset::kind::Dataset;
 
@@ -89,10 +89,10 @@ pub struct Fitted {
     pub changes: Vec<Change>,
     /// The table of its figures.
     pub figures: Vec<Row>,
-    /// How long it takes with all that precedes the first run, seconds; the speed of this machine was measured now.
-    pub length_s: f64,
-    /// The same at the usual speed, by which levels were chosen.
-    pub usual_s: f64,
+    /// How long it takes, as everything else that announces it says; none if it contradicts itself, which planning will report.
+    pub outlook: Option<Outlook>,
+    /// Seconds to fetch binaries before.
+    pub fetch_s: f64,
 }
 
 /// Changes `experiment` until it fits.
@@ -102,9 +102,10 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
     let refused = system::refused_here(experiment);
     changes.extend(fit_without(experiment, limits, &refused));
     let figures = figures::table(&asked, experiment, limits.n_cpus);
-    let usual = Limits { speed: Speed::default(), ..limits.clone() };
-    let [length_s, usual_s] = [limits, &usual].map(|limits| estimated_s(experiment, limits));
-    Fitted { changes, figures, length_s, usual_s }
+    let plan = estimate::planned(experiment, limits);
+    let outlook = plan.as_ref().map(|plan| Outlook::at_speed(plan, limits.memory_bytes, limits.speed));
+    let fetch_s = plan.map_or(0.0, |plan| estimate::fetch_s(&plan, limits));
+    Fitted { changes, figures, outlook, fetch_s }
 }
 
 /// As [`fit`], without the operating system settings that are refused.
@@ -113,7 +114,7 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]
     let before = LevelsBefore::of(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
     fit_machine(experiment, limits);
-    // What is kept is the machine's and the budget's, not the moment's: other work on it shortens runs, and drops no figure.
+    // What is kept is the budget's and the machine's size's: a slow machine shortens runs, and drops no figure.
     let usual = Limits { speed: Speed::default(), ..limits.clone() };
     let fits =
         |part: &Experiment, limits: &Limits| estimated_s(part, limits) <= limits.budget_s * PLANNED_SHARE;

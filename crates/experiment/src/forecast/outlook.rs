@@ -5,8 +5,9 @@
 use dataset::kind::data_bytes;
 use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec};
-use model::text::prose::bytes;
+use model::text::prose::{bytes, duration};
 
+use crate::forecast::fit::Speed;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, is_same_server, needs_restart};
 
@@ -46,6 +47,8 @@ pub struct Outlook {
     pub loading_s: f64,
     /// Number of starts of our own servers for runs.
     pub n_starts: usize,
+    /// Seconds for them.
+    pub starts_s: f64,
     /// Starts that are only needed to restore data, with the same server and settings.
     pub n_starts_for_data: usize,
     /// Different (server, data) pairs: each is loaded once.
@@ -61,11 +64,15 @@ pub struct Outlook {
 impl Outlook {
     /// The outlook of `plan` on a machine with `memory_bytes`.
     pub fn of(plan: &Plan, memory_bytes: u64) -> Outlook {
-        Outlook::at_speed(plan, memory_bytes, 1.0)
+        Outlook::at_speed(plan, memory_bytes, Speed::default())
     }
 
     /// The same on a machine of this speed: the one on which durations were observed has 1. Only what has no given length depends on it.
-    pub fn at_speed(plan: &Plan, memory_bytes: u64, speed: f64) -> Outlook {
+    pub fn at_speed(plan: &Plan, memory_bytes: u64, speed: Speed) -> Outlook {
+        Outlook::at(plan, memory_bytes, speed.relative())
+    }
+
+    fn at(plan: &Plan, memory_bytes: u64, speed: f64) -> Outlook {
         let run_s = |case: &Case| run_s(case, speed);
         let start_s = START_S / speed;
         let runs: Vec<&Case> = plan.runs.iter().filter_map(|run| plan.case(run.case)).collect();
@@ -85,6 +92,7 @@ impl Outlook {
             repeats_s: repeats_s(plan, speed),
             loading_s,
             n_starts: starts.n_all,
+            starts_s: starts.n_all as f64 * start_s,
             n_starts_for_data: starts.n_for_data,
             n_stages: stages.len(),
             // A template exists together with its copy.
@@ -103,9 +111,22 @@ impl Outlook {
         self.runs_s + self.profiles_s + self.loading_s
     }
 
-    /// Seconds for starting servers.
-    pub fn starts_s(&self) -> f64 {
-        self.n_starts as f64 * START_S
+    /// The one estimate of how long all takes, and of what: `about 1 min 07 s: 19 s to load data that is missing, 48 s for runs with ramp-up
+    /// and restores; up to 32 s more if runs are disturbed and repeated`.
+    pub fn words(&self) -> String {
+        let parts = [
+            (self.loading_s, "to load data that is missing"),
+            (self.runs_s, "for runs with ramp-up and restores"),
+            (self.profiles_s, "for profiles"),
+        ];
+        let listed = parts.iter().filter(|(seconds, _)| *seconds >= 0.5);
+        let listed: Vec<String> =
+            listed.map(|(seconds, what)| format!("{} {what}", duration(*seconds))).collect();
+        let repeats = match self.repeats_s >= 0.5 {
+            true => format!("; up to {} more if runs are disturbed and repeated", duration(self.repeats_s)),
+            false => String::new(),
+        };
+        format!("about {}: {}{repeats}", duration(self.planned_s()), listed.join(", "))
     }
 
     /// Why the plan needs consent, if it does.
@@ -121,7 +142,7 @@ impl Outlook {
 /// Seconds for all runs, for profiles and for loading, of the lanes that take the longest; none if there is nothing side by side.
 fn longest_lane(plan: &Plan, memory_bytes: u64, speed: f64) -> Option<[f64; 3]> {
     let lanes = plan.lanes.iter().filter(|_| plan.is_side_by_side());
-    let of_lanes = lanes.map(|lane| Outlook::at_speed(&plan.of_lane(lane), memory_bytes, speed));
+    let of_lanes = lanes.map(|lane| Outlook::at(&plan.of_lane(lane), memory_bytes, speed));
     let times = of_lanes.map(|outlook| [outlook.runs_s, outlook.profiles_s, outlook.loading_s]);
     times.reduce(|one, other| std::array::from_fn(|part| one[part].max(other[part])))
 }
@@ -132,6 +153,13 @@ fn run_s(case: &Case, speed: f64) -> f64 {
     let load_s = load_s(case);
     let load_s = if case.workload.transactions.is_some() { load_s / speed } else { load_s };
     load_s + around_load_s(data_bytes(&case.workload) as f64, reads_all) / speed
+}
+
+/// Seconds that the steps around the load of a run usually take, with a start of our own server if data is restored.
+pub(crate) fn expected_around_load_s(case: &Case) -> f64 {
+    let prepare = &case.prepare;
+    let bytes = data_bytes(&case.workload) as f64;
+    around_load_s(bytes, prepare.restore || prepare.prewarm) + if prepare.restore { START_S } else { 0.0 }
 }
 
 /// Seconds of a run without its load and a server's start, for this many bytes of data, which a restore and prewarming read whole.
@@ -312,6 +340,23 @@ mod tests {
         let mut plan = sample::plan(&format!("{load}perf = true\n"));
         plan.runs.retain(|run| run.case == 1);
         assert_eq!(Outlook::of(&plan, MEMORY).profiles_s, one_s, "a case without runs has no profile");
+    }
+
+    #[test]
+    fn the_estimate_says_what_it_contains() {
+        let of =
+            |text: &str, speed: f64| Outlook::at_speed(&sample::plan(text), MEMORY, Speed::of(speed)).words();
+        let load = "repeats = 1\n[workload]\nscale = 1\nclients = [1, 2]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n";
+        assert_eq!(
+            of(load, 1.0),
+            "about 38 s: 6 s to load data that is missing, 32 s for runs with ramp-up and restores; up to 32 s more if runs are \
+             disturbed and repeated"
+        );
+        assert_eq!(
+            of(&format!("{load}perf = true\nrepeat_disturbed = 0\n"), 0.5),
+            "about 2 min 12 s: 13 s to load data that is missing, 44 s for runs with ramp-up and restores, 44 s for profiles"
+                .replace("2 min 12 s", "101 s")
+        );
     }
 
     #[test]

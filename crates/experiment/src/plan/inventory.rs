@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use model::experiment::Experiment;
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::{DriverSection, Listed, hosts};
+use model::text::mark::without_mark;
 
 /// Limit for a file of hosts: some ten thousand lines.
 const HOSTS_BYTES_MAX: u64 = 1 << 20;
@@ -53,7 +54,7 @@ fn read_hosts(path: &Path, stop: &AtomicBool) -> Result<Vec<DriverSpec>, String>
         _ => format!("cannot read `{name}`: {error}"),
     })?;
     let text = String::from_utf8(text).map_err(|_| format!("`{name}` is not UTF-8 text; convert it"))?;
-    hosts(&text).map_err(|message| format!("{name}:{message}"))
+    hosts(without_mark(&text)).map_err(|message| format!("{name}:{message}"))
 }
 
 /// The drivers of entries that were looked up, each under a name of its own.

@@ -14,6 +14,7 @@ use model::experiment::script::{
 };
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::{Protocol, ScriptSpec};
+use model::text::mark::unmarked;
 use sha2::{Digest, Sha256};
 use workload::script::sqlfile::line_and_column;
 use workload::{Builtin, Bundle, Program, Schema, ScriptError};
@@ -141,7 +142,9 @@ fn read_text(path: &Path, bytes_max: u64, hint: &str, stop: &AtomicBool) -> Resu
         let hint = if error.kind() == ErrorKind::FileTooLarge { hint } else { "" };
         format!("cannot read `{}`: {error}{hint}", path.display())
     })?;
-    String::from_utf8(bytes).map_err(|_| format!("`{}` is not UTF-8 text; convert it", path.display()))
+    let text = String::from_utf8(bytes)
+        .map_err(|_| format!("`{}` is not UTF-8 text; convert it", path.display()))?;
+    Ok(unmarked(text))
 }
 
 /// The text of a data file.
@@ -160,7 +163,8 @@ fn source_of(entry: &ScriptEntry) -> &str {
 
 fn compile(workload: &WorkloadSection, entry: &ScriptEntry) -> Result<(), String> {
     let (name, source) = (entry.name.as_deref().unwrap_or_default(), source_of(entry));
-    let located = |error: ScriptError| format!("script `{name}`: {}", with_column(&error, source));
+    // It begins with the script's name.
+    let located = |error: ScriptError| with_column(&error, source);
     let program = Program::compile(name, source).map_err(located)?;
     if workload.protocol.all().iter().any(|protocol| *protocol != Protocol::Simple) {
         program.check_parameter_counts().map_err(located)?;
@@ -433,12 +437,9 @@ mod tests {
         let kind = "kind = \"scripts\"\n";
         check(
             &format!("{kind}scripts = [\"ok.sql\", \"bad.sql@2\"]"),
-            "x.toml:5:22: script `bad.sql`: bad.sql:2:13: syntax error in command \"set\"\n\\set i 1 +\n",
+            "x.toml:5:22: bad.sql:2:13: syntax error in command \"set\"\n\\set i 1 +\n",
         );
-        check(
-            &format!("{kind}scripts = [\"umlaut.sql\"]"),
-            "x.toml:5:12: script `umlaut.sql`: umlaut.sql:1:11: syntax error",
-        );
+        check(&format!("{kind}scripts = [\"umlaut.sql\"]"), "x.toml:5:12: umlaut.sql:1:11: syntax error");
         check(&format!("{kind}[[workload.scripts]]\nfile = \"no.sql\""), "x.toml:5:1: cannot read `");
         check(&format!("{kind}scripts = [\"ok.sql@x\"]"), "x.toml:5:12: `x` in `ok.sql@x` is not a weight");
         check(&format!("{kind}scripts = [{{file = \"ok.sql\", wieght = 1}}]"), "x.toml:5:");

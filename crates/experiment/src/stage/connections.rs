@@ -68,10 +68,16 @@ fn judge(room: Room, n_clients: i64) -> Result<()> {
     let Room { max, reserved, in_use } = room;
     let free = room.free();
     let needed = n_clients + WATCHERS;
+    let fitting = match free - WATCHERS {
+        n if n >= 1 => {
+            format!("at most {n} fit: lower workload.clients (--clients), or raise max_connections")
+        }
+        _ => "none fits: end other sessions, or raise max_connections".to_string(),
+    };
     ensure!(
         needed <= free,
         "{n_clients} clients need {needed} connections; the server has {free} free (max_connections {max}, \
-         {reserved} reserved, {in_use} in use)"
+         {reserved} reserved, {in_use} in use); {fitting}"
     );
     Ok(())
 }
@@ -86,12 +92,15 @@ mod tests {
         judge(room, 14).unwrap();
         assert_eq!(
             judge(room, 15).unwrap_err().to_string(),
-            "15 clients need 16 connections; the server has 15 free (max_connections 20, 3 reserved, 2 in use)"
+            "15 clients need 16 connections; the server has 15 free (max_connections 20, 3 reserved, 2 in use); at most 14 fit: \
+             lower workload.clients (--clients), or raise max_connections"
         );
         for (n_wanted, expected) in [(4, 4), (128, 13), (0, 1)] {
             assert_eq!(fitting(room, n_wanted), expected);
         }
         assert_eq!(fitting(Room { in_use: 40, ..room }, 8), 1);
-        assert!(judge(Room { in_use: 40, ..room }, 1).unwrap_err().to_string().contains("has 0 free"));
+        assert!(
+            judge(Room { in_use: 40, ..room }, 1).unwrap_err().to_string().contains("none fits: end other")
+        );
     }
 }

@@ -255,7 +255,7 @@ fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<Part> {
 }
 
 /// Binaries of a case, if they are available without network and build.
-fn binaries_here(case: &Case, cache: &Cache) -> Option<Binaries> {
+pub(crate) fn binaries_here(case: &Case, cache: &Cache) -> Option<Binaries> {
     let version = match &case.server.source {
         ServerSource::BinDir(dir) => return Binaries::from_bin_dir(dir).ok(),
         ServerSource::Installed(version) => return installed::server(version).ok().cloned(),

@@ -1,10 +1,12 @@
 //! Our own clusters after their last run, for commands that examine what the run left.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use model::experiment::case::{ServerSource, WorkloadKind};
+use model::experiment::Experiment;
+use model::experiment::case::{Case, ServerSource, WorkloadKind, setting};
 use model::experiment::script::CaseData;
 use server::cluster::space::WalRoom;
 use server::cluster::workspace::{Claim, Workspace};
@@ -12,6 +14,10 @@ use server::{Binaries, Cache, Cluster, Server};
 
 use dataset::kind::Dataset;
 
+use crate::plan::expand::{self, Resources};
+use crate::site::keys::{cluster_key, clusters_dir};
+use crate::stage::MADE_UNDER;
+use crate::stage::disk::binaries_here;
 use crate::stage::embedded::IS_LOADED;
 
 /// Label with the name of a cluster's dataset. Clusters from before this label was introduced have none.
@@ -80,31 +86,86 @@ fn data_of(labels: &BTreeMap<String, String>) -> Option<Dataset> {
     }
 }
 
-/// The scale of each dataset in the kept clusters of these servers, that of the cluster used last; without any source, of all clusters.
+/// The scale of each dataset in the cluster that a case of `experiment` would measure as it is, for a target if one is named; of several,
+/// that of the cluster used last. Data of another layout, under other settings or in another place is not what such a case finds.
 ///
 /// # Errors
-/// When the cache cannot be read.
-pub fn scales(cache: &Cache, sources: &[ServerSource]) -> Result<BTreeMap<Dataset, u32>> {
-    if !cache.clusters_dir().is_dir() {
-        return Ok(BTreeMap::new());
+/// When the directories of clusters cannot be read.
+pub fn scales(
+    cache: &Cache,
+    experiment: &Experiment,
+    target: Option<&str>,
+) -> Result<BTreeMap<Dataset, u32>> {
+    let dirs: BTreeSet<PathBuf> = cases_at(experiment, target, &BTreeMap::new())
+        .iter()
+        .map(|case| clusters_dir(case, cache))
+        .filter(|dir| dir.is_dir())
+        .collect();
+    let mut kept: Vec<Loaded> = Vec::new();
+    for dir in dirs {
+        let entries = Workspace::open(&dir)?.list()?;
+        kept.extend(entries.into_iter().filter_map(|entry| Loaded::of(entry.root, entry.facts?.labels)));
     }
-    let entries = Workspace::in_cache(cache)?.list()?;
-    let labels: Vec<BTreeMap<String, String>> =
-        entries.into_iter().filter_map(|entry| Some(entry.facts?.labels)).collect();
-    Ok(scales_in(labels, sources))
+    Ok(scales_in(kept, &|found| {
+        let at = BTreeMap::from([(found.dataset, found.scale)]);
+        cases_at(experiment, target, &at).iter().any(|case| found.is_of(case, cache))
+    }))
 }
 
-fn scales_in(mut all: Vec<BTreeMap<String, String>>, sources: &[ServerSource]) -> BTreeMap<Dataset, u32> {
-    let fits = |labels: &BTreeMap<String, String>| {
-        let of = |source| Wanted { source: Some(source), ..Wanted::default() };
-        labels.contains_key(IS_LOADED)
-            && (sources.is_empty() || sources.iter().any(|source| of(source).fits(labels)))
+/// The scales of those that are used, the one used last for each dataset.
+fn scales_in(mut kept: Vec<Loaded>, is_used: &dyn Fn(&Loaded) -> bool) -> BTreeMap<Dataset, u32> {
+    kept.sort_by_key(|found| Reverse(used(&found.labels)));
+    let mut scales = BTreeMap::new();
+    for found in &kept {
+        if !scales.contains_key(&found.dataset) && is_used(found) {
+            scales.insert(found.dataset, found.scale);
+        }
+    }
+    scales
+}
+
+/// The cases of an experiment, or of one of its targets, if our own servers have kept data of these scales.
+fn cases_at(experiment: &Experiment, target: Option<&str>, kept: &BTreeMap<Dataset, u32>) -> Vec<Case> {
+    let mut site = Resources::unseen(experiment);
+    for place in site.targets.values_mut() {
+        place.kept_scale.clone_from(kept);
+    }
+    site.kept_scale.clone_from(kept);
+    // An experiment that contradicts itself is reported when it is planned.
+    let Ok(plan) = expand::plan(experiment, &site) else { return Vec::new() };
+    let of_target = |case: &Case| {
+        let own = case.server.target.as_ref().map(|own| own.name.as_str());
+        target.is_none() || own == target
     };
-    all.retain(fits);
-    all.sort_by_key(used);
-    let scale =
-        |labels: &BTreeMap<String, String>| Some((data_of(labels)?, labels.get("scale")?.parse().ok()?));
-    all.iter().filter_map(scale).collect()
+    plan.cases.into_iter().filter(of_target).collect()
+}
+
+/// A cluster whose data is complete.
+#[derive(Debug, Clone)]
+struct Loaded {
+    root: PathBuf,
+    dataset: Dataset,
+    scale: u32,
+    labels: BTreeMap<String, String>,
+}
+
+impl Loaded {
+    /// The cluster in `root`; `None` if its data is not complete or not one of pgdyno's.
+    fn of(root: PathBuf, labels: BTreeMap<String, String>) -> Option<Loaded> {
+        let dataset = data_of(&labels).filter(|_| labels.contains_key(IS_LOADED))?;
+        let scale = labels.get("scale")?.parse().ok()?;
+        Some(Loaded { root, dataset, scale, labels })
+    }
+
+    /// Whether the case would find this data, and leave it as it is.
+    fn is_of(&self, case: &Case, cache: &Cache) -> bool {
+        let is_made_alike = self.labels.get(MADE_UNDER) == Some(&setting::made_under_words(case));
+        let name = || cluster_key(&binaries_here(case, cache)?, case).ok().map(|key| key.directory_name());
+        !case.prepare.restore
+            && is_made_alike
+            && self.root.parent() == Some(&*clusters_dir(case, cache))
+            && self.root.file_name().is_some_and(|own| name().is_some_and(|name| own == &*name))
+    }
 }
 
 /// When a cluster was used last.
@@ -200,36 +261,32 @@ mod tests {
     }
 
     #[test]
-    fn the_scale_that_is_kept_is_that_of_the_data_used_last() {
-        let labels = |version: &str, data: &str, scale: &str, used: &str| -> BTreeMap<String, String> {
-            [
-                ("version", version),
-                ("data", data),
-                ("scale", scale),
-                ("used_unix_ns", used),
-                (IS_LOADED, "yes"),
-            ]
-            .map(|(name, value)| (name.to_string(), value.to_string()))
-            .into()
+    fn the_scale_that_is_kept_is_that_of_the_used_cluster_used_last() {
+        let labels = |data: &str, scale: &str, used: &str| -> BTreeMap<String, String> {
+            [("data", data), ("scale", scale), ("used_unix_ns", used), (IS_LOADED, "yes")]
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .into()
         };
-        let mut unfinished = labels("18", "tpcb", "9", "90");
+        let mut unfinished = labels("tpcb", "9", "90");
         unfinished.remove(IS_LOADED);
-        let all = vec![
-            labels("18", "tpcb", "7", "20"),
-            labels("18", "tpcb", "3", "100"),
-            labels("15", "tpcb", "4", "200"),
-            labels("18", "own", "5", "300"),
-            labels("18", "tpcc", "2", "1"),
-            unfinished,
+        let all = [
+            ("a", labels("tpcb", "7", "20")),
+            ("b", labels("tpcb", "3", "100")),
+            ("c", labels("tpcb", "4", "200")),
+            ("d", labels("own", "5", "300")),
+            ("e", labels("tpcc", "2", "1")),
+            ("f", unfinished),
         ];
-        let of = |version: &str| vec![ServerSource::Version(version.parse().unwrap())];
-        let check = |sources: &[ServerSource], expected: &[(Dataset, u32)]| {
-            assert_eq!(scales_in(all.clone(), sources), expected.iter().copied().collect(), "{sources:?}");
+        let kept: Vec<Loaded> =
+            all.into_iter().filter_map(|(root, labels)| Loaded::of(root.into(), labels)).collect();
+        let check = |roots: &str, expected: &[(Dataset, u32)]| {
+            let is_used = |found: &Loaded| roots.contains(found.root.to_str().unwrap());
+            assert_eq!(scales_in(kept.clone(), &is_used), expected.iter().copied().collect(), "{roots}");
         };
-        check(&of("18"), &[(Dataset::Tpcb, 3), (Dataset::Tpcc, 2)]);
-        check(&of("15"), &[(Dataset::Tpcb, 4)]);
-        check(&[], &[(Dataset::Tpcb, 4), (Dataset::Tpcc, 2)]);
-        check(&of("12"), &[]);
+        check("abe", &[(Dataset::Tpcb, 3), (Dataset::Tpcc, 2)]);
+        check("c", &[(Dataset::Tpcb, 4)]);
+        check("abcdef", &[(Dataset::Tpcb, 4), (Dataset::Tpcc, 2)]);
+        check("df", &[]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A duration, with a unit as in postgresql.conf: `500ms`, `30s`, `5min`, `2h`.
+/// A duration, with units as in postgresql.conf: `500ms`, `30s`, `5min`, `2h`, `2min30s`; also as reports print it: `2 min 30 s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// Length in milliseconds.
@@ -30,27 +30,65 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Span, String> {
         let text = text.trim();
-        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = (&text[..split], text[split..].trim());
-        let factor_ms = match unit {
-            "ms" => 1.0,
-            "s" => 1000.0,
-            "min" | "m" => 60_000.0,
-            "h" => 3_600_000.0,
-            "d" => 86_400_000.0,
-            "" if !number.is_empty() => {
-                return Err(format!("`{text}` needs a unit: write `{text}s` or `{text}min`"));
-            }
-            _ => return Err(format!("`{text}` is not a span of time; examples: 500ms, 30s, 5min, 2h")),
-        };
-        let number: f64 =
-            number.parse().map_err(|_| format!("`{text}` is not a span of time; examples: 30s, 5min"))?;
-        let ms = number * factor_ms;
+        let wrong = || format!("`{text}` is not a span of time; examples: 500ms, 30s, 5min, 2min30s, 2h");
+        if text.starts_with('-') && text[1..].starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(format!("`{text}` is below 0; examples of a span of time: 500ms, 30s, 5min"));
+        }
+        if let Some(bare) = plain(text) {
+            // Nothing is as long in every unit.
+            return match bare == 0.0 {
+                true => Ok(Span { ms: 0 }),
+                false => Err(format!("`{text}` needs a unit: write `{text}s` or `{text}min`")),
+            };
+        }
+
+        let (mut rest, mut ms, mut unit_before_ms) = (text, 0.0, f64::INFINITY);
+        while !rest.is_empty() {
+            let (number, after) = rest.split_at(number_end(rest));
+            let after = after.trim_start();
+            let (unit, next) =
+                after.split_at(after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len()));
+            let unit_ms = unit_ms(unit).filter(|unit_ms| *unit_ms < unit_before_ms).ok_or_else(wrong)?;
+            ms += plain(number).ok_or_else(wrong)? * unit_ms;
+            (rest, unit_before_ms) = (next.trim_start(), unit_ms);
+        }
+        if text.is_empty() {
+            return Err(wrong());
+        }
         if ms > 366.0 * 86_400_000.0 {
             return Err(format!("`{text}` is longer than a year"));
         }
         Ok(Span { ms: ms.round() as u64 })
     }
+}
+
+/// Milliseconds of a unit of time.
+fn unit_ms(unit: &str) -> Option<f64> {
+    match unit {
+        "ms" => Some(1.0),
+        "s" => Some(1000.0),
+        "min" | "m" => Some(60_000.0),
+        "h" => Some(3_600_000.0),
+        "d" => Some(86_400_000.0),
+        _ => None,
+    }
+}
+
+/// Where the number ends with which a text begins.
+fn number_end(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_digit() && !['.', ','].contains(&c)).unwrap_or(text.len())
+}
+
+/// A number without a sign, also with its digits in groups of three, as reports print it: `1,234.5`.
+pub fn plain(text: &str) -> Option<f64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let mut groups = whole.split(',');
+    let is_first =
+        groups.next().is_some_and(|first| is_digits(first) && (first.len() <= 3 || !whole.contains(',')));
+    let are_groups = groups.all(|group| group.len() == 3 && is_digits(group));
+    let is_number = is_first && are_groups && is_digits(fraction);
+    is_number.then(|| text.replace(',', "").parse().ok()).flatten()
 }
 
 impl fmt::Display for Span {
@@ -81,6 +119,7 @@ impl FromStr for Scale {
 
     fn from_str(text: &str) -> Result<Scale, String> {
         let lower = text.trim().to_ascii_lowercase();
+        expect_no_group(&lower)?;
         if lower == "fit" {
             return Ok(Scale::Fit);
         }
@@ -90,10 +129,20 @@ impl FromStr for Scale {
                 _ => Err(format!("`{text}` is not a multiple of memory; example: 3x RAM")),
             };
         }
-        match lower.parse::<i64>() {
-            Ok(n) => Scale::from_int(n),
-            Err(_) => Err(format!("`{text}` is not a scale; examples: 100, fit, 3x RAM")),
+        let whole = plain(&lower).filter(|n| n.fract() == 0.0 && *n < 1e15).map(|n| n as i64);
+        match lower.parse::<i64>().ok().or(whole) {
+            Some(n) => Scale::from_int(n),
+            None => Err(format!("`{text}` is not a scale; examples: 100, fit, 3x RAM")),
         }
+    }
+}
+
+/// Fails for the `000` of `1,000` where commas separate levels.
+pub fn expect_no_group(text: &str) -> Result<(), String> {
+    let is_group = text.len() == 3 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    match is_group {
+        true => Err(format!("`{text}` begins with 0: commas separate levels here; write 1000 for 1,000")),
+        false => Ok(()),
     }
 }
 
@@ -183,25 +232,24 @@ impl fmt::Display for PgVersion {
     }
 }
 
-/// A size in PostgreSQL's notation, in bytes, with a fraction as since 12; a bare number is in units of `bare_bytes`. `None` if it is
-/// not a size.
+/// A size in PostgreSQL's notation or as reports print it (`1.50 GiB`, which is PostgreSQL's `1.5GB`), in bytes, with a fraction as since
+/// 12; a bare number is in units of `bare_bytes`. `None` if it is not a size.
 pub fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
     let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
+    let (number, unit) = text.split_at(number_end(text));
     let unit_bytes = match unit.trim() {
         "" => bare_bytes,
         "B" => 1,
-        "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        "TB" => 1 << 40,
+        "kB" | "KiB" => 1 << 10,
+        "MB" | "MiB" => 1 << 20,
+        "GB" | "GiB" => 1 << 30,
+        "TB" | "TiB" => 1 << 40,
         _ => return None,
     };
     match number.parse::<u64>() {
         Ok(whole) => whole.checked_mul(unit_bytes),
         Err(_) => {
-            let bytes = number.parse::<f64>().ok()? * unit_bytes as f64;
+            let bytes = plain(number)? * unit_bytes as f64;
             (bytes < u64::MAX as f64).then_some(bytes.round() as u64)
         }
     }
@@ -274,7 +322,12 @@ pub(crate) use serde_by_text;
 serde_by_text!(
     Span,
     "a span of time such as \"30s\"",
-    |n| Err(format!("{n} needs a unit: write \"{n}s\" or \"{n}min\"")),
+    |n| match n {
+        0 => Ok(Span { ms: 0 }),
+        n if n < 0 =>
+            Err(format!("{n} is below 0; examples of a span of time: \"500ms\", \"30s\", \"5min\"")),
+        n => Err(format!("{n} needs a unit: write \"{n}s\" or \"{n}min\"")),
+    },
     |x| Err(format!("{x} needs a unit: write \"{x}s\"")),
     |_| Err("expected a span of time such as \"30s\"".into())
 );
@@ -308,6 +361,58 @@ serde_by_text!(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::prose::{bytes, duration, grouped};
+
+    #[test]
+    fn what_reports_print_is_read_as_the_same() {
+        for s in (0_u32..200).chain([599, 3599, 3600, 7199, 7200, 9000, 86_400, 200_000]) {
+            let printed = duration(f64::from(s));
+            let span: Span = printed.parse().unwrap_or_else(|error| panic!("{error}"));
+            // Hours are printed without seconds.
+            let expected = if s < 7200 { s } else { s - s % 60 };
+            assert_eq!(span, Span::from_s(u64::from(expected)), "{printed}");
+        }
+        for ms in [0, 1, 999, 1000, 1500, 60_000, 90_000, 150_000, 3_600_000, 5_400_000] {
+            assert_eq!(Span { ms }.to_string().parse(), Ok(Span { ms }));
+        }
+        for n in [0_u64, 512, 8192, 1_234_567, 16 << 20, 1536 << 20, 1023 << 20, 7 << 40] {
+            let printed = bytes(n as f64);
+            let read = size_bytes(&printed, 1).unwrap_or_else(|| panic!("{printed}"));
+            assert!(read.abs_diff(n) as f64 <= 0.005 * n as f64, "{printed}: {read} of {n}");
+        }
+        for (n, printed) in [(1, "1"), (999, "999"), (1000, "1,000"), (123_456, "123,456")] {
+            assert_eq!(printed.parse(), Ok(Scale::Units(n)));
+            assert_eq!(grouped(&n.to_string()), printed);
+            assert_eq!(plain(printed), Some(f64::from(n)));
+        }
+        for text in ["1,00", ",100", "1,2345", "1234,567", "1,000,", ".", "1.", "+1", "-1", "1e3", "inf", ""]
+        {
+            assert_eq!(plain(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_have_several_units_from_large_to_small() {
+        let check = |text: &str, ms: u64| assert_eq!(text.parse(), Ok(Span { ms }), "{text}");
+        check("2min30s", 150_000);
+        check("2 min 30 s", 150_000);
+        check("1h 05 min", 3_900_000);
+        check("1d2h3min4s5ms", 93_784_005);
+        check("1.5min", 90_000);
+        check("0", 0);
+        let refused = |text: &str, why: &str| {
+            let error = text.parse::<Span>().unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        };
+        refused("30", "needs a unit: write `30s`");
+        refused("2min30", "is not a span of time");
+        refused("30s2min", "is not a span of time");
+        refused("2min2min", "is not a span of time");
+        refused("-5s", "is below 0");
+        for text in ["", "s", "5 parsecs", "1,00s", "--5s", "5s-"] {
+            refused(text, "is not a span of time");
+        }
+    }
 
     #[test]
     fn sizes_are_read_as_show_prints_them() {

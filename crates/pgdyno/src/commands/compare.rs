@@ -282,6 +282,7 @@ mod tests {
         CaseComparison {
             a: "A".to_string(),
             b: "B".to_string(),
+            purpose: analysis::comparison::Purpose::Change,
             pairing: Pairing::Blocks,
             n_pairs,
             margin: MARGIN,

@@ -240,12 +240,7 @@ fn sum(outlook: &Outlook, peak: Option<&Peak>) -> String {
 }
 
 fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
-    writeln!(
-        out,
-        "time    about {}, and {} to load missing data",
-        duration(outlook.runs_s),
-        duration(outlook.loading_s)
-    )?;
+    writeln!(out, "time    {}", outlook.words())?;
     if let Some(builds) = builds(plan) {
         writeln!(out, "builds  {builds}, not included in the time above; each is built once and kept")?;
     }
@@ -284,7 +279,7 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
             "starts  {} of {} runs restart the server{for_data}: about {} of the time",
             outlook.n_starts,
             plan.runs.len(),
-            duration(outlook.starts_s())
+            duration(outlook.starts_s)
         )?;
     }
     Ok(())

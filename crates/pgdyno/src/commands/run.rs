@@ -108,6 +108,13 @@ fn consent(args: &RunArgs) -> Consent<'_> {
 }
 
 fn begun(args: &RunArgs) -> Result<Job> {
+    if let Some(dir) = args.output.as_deref().filter(|dir| store::is_experiment_dir(dir)) {
+        let dir = dir.display();
+        bail!(
+            "`{dir}` already contains an experiment; go on with it by `pgdyno run --resume {dir}`, or choose a new or empty \
+             directory for another one"
+        );
+    }
     let asked = setup::ask(&args.experiment)?;
     let consent = consent(args);
     // What an earlier one has left is not taken for the servers' own.

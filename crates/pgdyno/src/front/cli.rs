@@ -199,16 +199,16 @@ pub(crate) struct ExperimentArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// Numbers of clients; several make a factor: 1,8,32.
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = clients, allow_hyphen_values = true)]
     pub(crate) clients: Vec<u32>,
     /// Length of the measurement window of each run: 30s, 5min.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) measure: Option<String>,
     /// Load before the measurement window, which does not count.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) ramp_up: Option<String>,
     /// Driver threads [default: one for every 64 clients, at most half of the processors].
-    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clients, allow_hyphen_values = true)]
     pub(crate) threads: Vec<u32>,
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
     /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
@@ -226,16 +226,16 @@ pub(crate) struct ExperimentArgs {
     #[arg(long, value_name = "ssh:HOST")]
     pub(crate) host: Option<DriverSpec>,
     /// How often each case is run.
-    #[arg(long, value_name = "N", value_parser = repeats)]
+    #[arg(long, value_name = "N", value_parser = repeats, allow_hyphen_values = true)]
     pub(crate) repeats: Option<u32>,
     /// Scale units of data, `fit`, or a multiple of memory such as "3x RAM".
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) scale: Vec<String>,
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
     /// Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) max_tries: Option<u32>,
     /// What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort].
     #[arg(long, value_name = "WHAT", value_parser = ["abort", "reconnect"])]
@@ -256,7 +256,7 @@ pub(crate) struct ExperimentArgs {
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
     pub(crate) defines: Vec<String>,
     /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s", "max with p99 <= 10ms" (a search).
-    #[arg(long, value_name = "PACE,...", value_delimiter = ',')]
+    #[arg(long, value_name = "PACE,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) pace: Vec<String>,
     /// Any key of the experiment file; a list makes it a factor. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]

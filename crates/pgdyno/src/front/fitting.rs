@@ -1,7 +1,7 @@
 //! `--fit`: scales an experiment to this machine, and says what was changed, what is left of its figures and how long it takes.
 
 use anyhow::Result;
-use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
+use experiment::forecast::fit::{Fitted, Limits, Row};
 use model::experiment::Experiment;
 use model::experiment::levels::Levels;
 use model::text::prose::duration;
@@ -11,6 +11,7 @@ use server::Binaries;
 use server::binaries::installed;
 
 use crate::front::setup::say_more;
+use crate::job::preview;
 use crate::say;
 
 /// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.
@@ -25,7 +26,7 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         free_bytes: server::cluster::space::free_bytes(&cache.clusters_dir())?,
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
-        speed: Speed::measure(&cache.clusters_dir()),
+        speed: preview::speed(),
         here: cache
             .fetched()
             .iter()
@@ -59,18 +60,19 @@ fn figures(fitted: &Fitted) -> Vec<String> {
     fitted.figures.iter().map(line).collect()
 }
 
-/// How long the fitted experiment takes, with what is done before its first run, against what was asked for.
+/// How long the fitted experiment takes, against what was asked for.
 fn length(fitted: &Fitted, limits: &Limits) -> String {
+    let Some(outlook) = &fitted.outlook else { return "it contradicts itself".to_string() };
     let asked = duration(limits.budget_s);
-    let takes = duration(fitted.length_s);
-    let over = match (fitted.length_s > limits.budget_s, fitted.usual_s > limits.budget_s) {
-        (false, _) => {
-            return format!("takes about {takes} of the {asked} asked for, with fetching and loading");
-        }
-        (true, false) => "the machine is slower now than usual, because it does other work",
-        (true, true) => "nothing smaller is left of this experiment",
+    let fetching = match fitted.fetch_s >= 0.5 {
+        true => format!(", after {} to fetch servers", duration(fitted.fetch_s)),
+        false => String::new(),
     };
-    format!("takes about {takes} with fetching and loading, longer than the {asked} asked for: {over}")
+    let words = outlook.words();
+    if outlook.planned_s() + fitted.fetch_s <= limits.budget_s {
+        return format!("takes {words}{fetching}; asked for were {asked}");
+    }
+    format!("the least that is left of this experiment takes {words}{fetching}, not {asked}")
 }
 
 /// `15` of `15.4`, `9.6` of `9.6.24`.

@@ -8,19 +8,22 @@ use experiment::plan::expand::Resources;
 use experiment::stage::adopted::{self, Glance};
 use experiment::stage::kept_clusters;
 use model::experiment::Experiment;
-use model::experiment::case::ServerSource;
 use model::text::units::Scale;
 use wire::Conninfo;
 
 use crate::signals;
 
 /// What a plan needs to know about where the data will be: this machine, or a server by URL.
-pub(crate) fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Resources> {
+pub(crate) fn place(
+    experiment: &Experiment,
+    target: Option<&str>,
+    conninfo: Option<&Conninfo>,
+) -> Result<Resources> {
     let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
     let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
     Ok(Resources {
         memory_bytes: is_here.then(server::settings::defaults::memory_bytes),
-        kept_scale: kept_scale(experiment, conninfo)?,
+        kept_scale: kept_scale(experiment, target, conninfo)?,
         foreign_scale: glance.as_ref().map(|glance| glance.foreign_scale.clone()).unwrap_or_default(),
         data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         url_keywords: conninfo.map(Conninfo::keywords),
@@ -29,18 +32,16 @@ pub(crate) fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Res
 }
 
 /// Scales of the data that our own servers have kept, if a case measures it as it is.
-fn kept_scale(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<BTreeMap<Dataset, u32>> {
+fn kept_scale(
+    experiment: &Experiment,
+    target: Option<&str>,
+    conninfo: Option<&Conninfo>,
+) -> Result<BTreeMap<Dataset, u32>> {
     let is_as_it_is = experiment.prepare.restore.all().contains(&false);
     if conninfo.is_some() || !is_as_it_is || !experiment.workload.scale.all().contains(&Scale::Fit) {
         return Ok(BTreeMap::new());
     }
-    let server = &experiment.server;
-    let versions = server.version.iter().flat_map(|versions| versions.all());
-    let versions = versions.map(|version| ServerSource::of_version(version.clone()));
-    let dirs = server.bin_dir.iter().flat_map(|dirs| dirs.all());
-    let sources: Vec<ServerSource> =
-        versions.chain(dirs.map(|dir| ServerSource::BinDir(dir.clone()))).collect();
-    kept_clusters::scales(&server::Cache::default_location()?, &sources)
+    kept_clusters::scales(&server::Cache::default_location()?, experiment, target)
 }
 
 /// The label `memory` of a target in bytes.

@@ -20,6 +20,7 @@ use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::experiment::target::lane::Lane;
 use model::secret::{self, Revealed};
+use model::text::mark::unmarked;
 use toml::Value;
 use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
@@ -86,15 +87,15 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         // People type seeds to repeat an experiment: they are short and no secret.
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
         versions: origin::versions(&experiment).with_context(|| name.clone())?,
-        ..place(&experiment, conninfo.as_ref())?
+        ..place(&experiment, None, conninfo.as_ref())?
     };
     let mut all_here = site.memory_bytes.is_some();
     for target in &experiment.target {
         let within = || format!("{name}: target `{}`", target.name);
         let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
         let versions = site.versions.clone();
-        let here =
-            Resources { n_cpus, versions, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
+        let place = place(&experiment, Some(&target.name), conninfo.as_ref()).with_context(within)?;
+        let here = Resources { n_cpus, versions, ..place };
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
@@ -325,7 +326,7 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
     let bytes = read.with_context(|| format!("cannot read the experiment file `{name}`"))?;
     let text = String::from_utf8(bytes)
         .with_context(|| format!("the experiment file `{name}` is not UTF-8 text; convert it"))?;
-    Ok((name.to_string(), text))
+    Ok((name.to_string(), unmarked(text)))
 }
 
 /// Fails for a directory; results have an experiment file in it.

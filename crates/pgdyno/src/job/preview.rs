@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Result, ensure};
 use dataset::session::STOPPED;
 use experiment::forecast::builds::Builds;
+use experiment::forecast::fit::Speed;
 use experiment::forecast::outlook::Outlook;
 use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
@@ -219,7 +220,12 @@ pub(crate) fn with_cases(plan: &Plan, obstacle: &Obstacle) -> String {
 
 /// What the plan will need on this machine.
 pub(crate) fn outlook(plan: &Plan) -> Outlook {
-    Outlook::of(plan, server::settings::defaults::memory_bytes())
+    Outlook::at_speed(plan, server::settings::defaults::memory_bytes(), speed())
+}
+
+/// How fast this machine is, as its earlier experiments have shown.
+pub(crate) fn speed() -> Speed {
+    Cache::default_location().map_or(Speed::default(), |cache| Speed::known(&cache.dir))
 }
 
 /// What is built from source before its first run, with the time: `3 servers from source, in about 15 min 00 s`.

@@ -51,9 +51,8 @@ impl Screen {
     /// A screen for the runs of `plan`, with their estimates ([`Left::of_plan`]).
     pub(crate) fn new(plan: &Plan, left: Vec<Left>, quiet: bool) -> Screen {
         if !quiet {
-            let outlook = outlook(plan);
-            let length = duration(outlook.runs_s + outlook.profiles_s);
-            say(&format!("{}: {} in {}, about {length}", plan.name, size(plan), order(plan)));
+            let words = outlook(plan).words();
+            say(&format!("{}: {} in {}, {words}", plan.name, size(plan), order(plan)));
             if let Some(builds) = builds(plan) {
                 say(&format!("before their first runs, pgdyno builds {builds}; it keeps the builds"));
             }

@@ -26,9 +26,9 @@ fn check_verifies_what_init_loads_and_finds_damage() {
     assert_eq!(nothing.stdout, "");
 
     let init = |scale: &str| place.run(&["init", "--server", &server, "--scale", scale]).expect(0);
-    assert!(init("2").stdout.contains("loaded scale 2: 200022 rows"));
+    assert!(init("2").stdout.contains("loaded scale 2: 200,022 rows, "));
     assert!(check(0).stdout.contains("scale 2, 0 transactions"));
-    assert!(init("1").stdout.contains("loaded scale 1: 100011 rows"), "own tables are replaced");
+    assert!(init("1").stdout.contains("loaded scale 1: 100,011 rows, "), "own tables are replaced");
 
     let mut run = vec!["--server", &server, "-o", "out", "--scale", "1"];
     run.splice(0..0, AS_IS.split_whitespace().chain([PACE]));

@@ -55,6 +55,33 @@ fn typing_errors_are_reported_with_a_hint() {
     check("run -M fast", &["--protocol fast", "`simple`, `extended`, `prepared`"]);
     check("run -w tpcx", &["--workload tpcx", "`tpcb`"]);
     check("run --scale 0", &["--scale 0: scale 0 is not in 1..1000000"]);
+    check("run --scale 1,000", &["--scale 1,000: `000` begins with 0", "write 1000 for 1,000"]);
+    check("run -c 1,000", &["`000` begins with 0: commas separate levels here; write 1000 for 1,000"]);
+    check("run -c -4", &["'--clients <N,...>': -4 is not in 1..100000"]);
+    check("run --threads -1", &["'--threads <N,...>': -1 is not in 1..100000"]);
+    check("run --threads 0", &["0 is not in 1..100000"]);
+    check("run --scale -3", &["--scale -3: scale -3 is not in 1..1000000"]);
+    check("run --repeats -1", &["-1 is not in 1..1000"]);
+    check("run --measure 0", &["run.measure: 0s is too short; measure at least 2s"]);
+    check("run --measure -5s", &["--measure -5s: `-5s` is below 0"]);
+    check("run --ramp-up -1", &["--ramp-up -1: `-1` is below 0"]);
+    check("run --pace -5/s", &["--pace -5/s", "must be above 0"]);
+    check("init --partitions -1", &["-1 is not in 0..=10000"]);
+    check("init --streams 0", &["0 is not in 1..=256"]);
+    check("init --scale -1", &["--scale: scale -1 is not in 1..1000000"]);
+    check("compare --aa --pairs -1", &["-1 is too few"]);
+    check("compare --aa --time 0", &["'--time <TIME>': `0` is too short"]);
+    check("compare --aa --margin -1%", &["`-1%` is not a share above 0"]);
+    check("why results --time 0s", &["'--time <TIME>': `0s` is too short"]);
+    place.write("below.toml", "[experiment]\nname = \"x\"\n[workload]\nclients = -4\n");
+    check("run below.toml", &["below.toml:4:11: `-4` is below 0; expected a whole number from 0 up"]);
+    place.write("headless.toml", "[workload]\nclients = 4\n");
+    check(
+        "run headless.toml",
+        &["headless.toml:1:1: missing field `experiment`; begin the file with `[experiment]`"],
+    );
+    place.write("bad.sql", "select 1;\n\\sett x 1\n");
+    check("run -f bad.sql", &["pgdyno: error: workload.scripts: bad.sql:2: invalid command"]);
     check("run --repeats 0", &["'--repeats <N>': 0 is not in 1..1000"]);
     check("run --set experiment.repeats=0", &["experiment.repeats: 0 is not in 1..1000"]);
     check(
@@ -79,7 +106,10 @@ fn typing_errors_are_reported_with_a_hint() {
     check("report photos", &["`photos` is not the directory of an experiment"]);
     check("report nowhere", &["`nowhere` is not the directory of an experiment"]);
     check("check", &["no embedded server with such data", "--server"]);
-    check("init --workload tpcx", &["no tables for workload `tpcx`; known: tpcb, tpcc, tproc-c"]);
+    check(
+        "init --workload tpcx",
+        &["no workload `tpcx`; those with tables: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c"],
+    );
     let long = "x".repeat(64);
     check(
         &format!("init --create-database --server postgres://localhost/{long}"),
@@ -203,7 +233,11 @@ fn unreachable_servers_are_reported() {
     let as_is = "--set prepare.restore=false";
     check(
         &format!("{socket} -c 99 {as_is}"),
-        &["99 clients need 100 connections; the server has", "max_connections 40"],
+        &[
+            "99 clients need 100 connections; the server has",
+            "max_connections 40",
+            "at most 39 fit: lower workload.clients (--clients), or raise max_connections",
+        ],
     );
     assert_eq!(place.processes(), Vec::<i32>::new());
 }
@@ -238,4 +272,64 @@ fn web_server() -> u16 {
         }
     });
     port
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_text() {
+    let place = Place::with_binaries(&["18"]);
+    let mark = "\u{feff}";
+    place.write("own.sql", &format!("{mark}select 1;\n"));
+    place.write("table.sql", &format!("{mark}create table t (id int);\n"));
+    place.write("hosts", &format!("{mark}ssh:db1\n"));
+    place.write(
+        "marked.toml",
+        &format!(
+            "{mark}[experiment]\nname = \"x\"\n[workload]\ndata = [\"table.sql\"]\nscripts = [\"own.sql\"]\nclinets = 1\n"
+        ),
+    );
+    // Positions are those that an editor shows.
+    check(&place, "plan marked.toml", &["marked.toml:6:1: unknown field `clinets`"]);
+    let text = fs::read_to_string(place.path("marked.toml")).unwrap();
+    place.write("marked.toml", &text.replace("clinets = 1\n", ""));
+    place.run(&["plan", "marked.toml"]).expect(0);
+    place.write("bad.sql", &format!("{mark}\\set i 1 +\n"));
+    check(&place, "run -f bad.sql", &["bad.sql:1:11: syntax error"]);
+    let planned = place.run(&["plan", "--driver", "@hosts"]).expect(0);
+    assert!(planned.stdout.contains("db1") && !planned.stdout.contains(mark), "{}", planned.stdout);
+}
+
+#[test]
+fn what_is_printed_as_a_time_is_taken_as_one() {
+    let place = Place::with_binaries(&["18"]);
+    for time in ["2min30s", "2 min 30 s", "150s", "2.5min"] {
+        let planned = place.run(&["plan", "--measure", time, "--repeats", "1"]).expect(0);
+        assert!(planned.stdout.contains("measure 150 s"), "{time}: {}", planned.stdout);
+    }
+}
+
+#[test]
+fn an_experiment_that_is_there_is_resumed_or_another_directory_chosen() {
+    let place = Place::new();
+    crate::formats::unpack(&place, &crate::formats::newest(), "run");
+    check(
+        &place,
+        "run -o results/run",
+        &[
+            "`results/run` already contains an experiment; go on with it by `pgdyno run --resume results/run`, or choose a \
+             new or empty directory for another one",
+        ],
+    );
+}
+
+#[test]
+fn init_loads_the_tables_that_a_workload_shares() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    for (workload, tables) in [("tpcb-select", "tpcb"), ("simple-update", "tpcb"), ("tpcb", "tpcb")] {
+        let target = pg.admin_target(&pg.database());
+        let ended = place.run(&["init", "--server", &target, "--scale", "1", "-w", workload]).expect(0);
+        let said = format!("workload `{workload}` runs on the tables of `{tables}`");
+        assert_eq!(ended.stderr.contains(&said), workload != tables, "{}", ended.stderr);
+        assert!(ended.stdout.contains("loaded scale 1: 100,011 rows"), "{}", ended.stdout);
+        place.run(&["check", "--server", &target]).expect(0);
+    }
 }

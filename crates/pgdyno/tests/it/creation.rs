@@ -206,5 +206,19 @@ fn data_that_is_measured_as_it_is_decides_the_scale() {
     let kept = run(&place, "kept", &["--no-restore", "-w", "tpcb-select"]).expect(0);
     assert_eq!(place.first_run("kept").record.case.workload.scale, 2, "{}", kept.stderr);
     assert_eq!(n_clusters(&place), 1);
+
+    // Newer data of another layout, under another setting and of another schema is not what the next run finds.
+    let others: [&[&str]; 3] = [
+        &["--scale", "4", "--set", "workload.partitions=2"],
+        &["--scale", "5", "--set", "server.settings.default_toast_compression=lz4"],
+        &["--scale", "6", "--set", "workload.schema=other"],
+    ];
+    for (other, out) in others.into_iter().zip(["layout", "setting", "schema"]) {
+        run(&place, out, &[&["-w", "tpcb-select"], other].concat()).expect(0);
+        let again = format!("again-{out}");
+        let kept = run(&place, &again, &["--no-restore", "-w", "tpcb-select"]).expect(0);
+        assert_eq!(place.first_run(&again).record.case.workload.scale, 2, "{out}: {}", kept.stderr);
+    }
+    assert_eq!(n_clusters(&place), 4);
     place.expect_clean();
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use model::text::prose::bytes;
 use nix::sys::signal::Signal;
 use testbed::{Pg, run};
 
@@ -24,6 +25,10 @@ const FACTS: [&str; 4] = [
      union all select concat_ws(' ', ctid, b.*::text) from pgbench_branches b \
      union all select count(*)::text from pgbench_history) t",
 ];
+
+/// What is in the server, rather than what was sent.
+const STORED: &str = "select sum(pg_relation_size(oid, fork)) from pg_class, unnest('{main,fsm,vm,init}'::text[]) fork \
+                      where relname ~ '^pgbench' and relkind in ('r', 'i')";
 
 fn facts(pg: &Pg, database: &str) -> Vec<String> {
     FACTS.iter().map(|sql| pg.ask(database, sql)).collect()
@@ -69,7 +74,9 @@ fn tables_are_pgbenchs_with_any_number_of_streams() {
         for streams in n_streams {
             let args = ["init", "--server", &target, "--scale", "2", "--streams", streams];
             let ended = place.run(&[&args[..], &layout[..]].concat()).expect(0);
-            assert!(ended.stdout.contains("loaded scale 2: 200022 rows"), "{}", ended.stdout);
+            let n_bytes: f64 = pg.ask(&ours, STORED).parse().unwrap();
+            let loaded = format!("loaded scale 2: 200,022 rows, {} with indexes, in ", bytes(n_bytes));
+            assert!(ended.stdout.contains(&loaded), "{}", ended.stdout);
             for (expected, found) in expected.iter().zip(facts(&pg, &ours)) {
                 assert!(found == *expected, "{layout:?}, {streams} streams\n{expected}\nours:\n{found}");
             }

@@ -51,6 +51,7 @@ fn what_one_account_measured_another_one_measures_again() {
     let ended = in_another_account(&ours, &args).expect(2);
     let said = "1 client: no verdict with 1 run on each side: ";
     assert!(ended.stdout.contains(said) && ended.stdout.contains(" there ("), "{}", ended.stdout);
+    assert!(ended.stdout.contains("\ntheirs: 1 client\nhere: 1 client\n"), "{}", ended.stdout);
     assert!(!ended.stderr.contains(PASSWORD) && !ended.stdout.contains("undeclared"), "{}", ended.stdout);
     let plan = |dir: &Path| store::read_plan(dir).unwrap();
     let [original, again] = ["again/original", "again"].map(|name| plan(&ours.path(name)));
@@ -185,7 +186,9 @@ fn a_duet_is_played_again_and_its_ratios_are_compared() {
     let [of_there, of_here] = [&there, &here].map(|dir| store::read_plan(dir).unwrap());
     assert_eq!((of_here.runs, of_here.seed), (of_there.runs, of_there.seed));
     let page = fs::read_to_string(here.join("repeat.html")).unwrap();
-    assert!(page.contains("Ratio of each round") && page.contains("rounds of A and of B, not paired"));
+    assert!(
+        page.contains("Ratio of each round") && page.contains(">theirs</dt>") && page.contains(">here</dt>")
+    );
     // It is a duet like any other.
     let own = place.run(&["compare", "again"]).expect(0);
     assert!(own.stdout.contains("slices are compared"), "{}", own.stdout);

@@ -195,10 +195,7 @@ fn mistakes_in_scripts_are_reported_with_their_position() {
     };
     let bad = EXPERIMENT.replace("\"buy.sql@3\"", "\"bad.sql@3\"");
     place.write("shop/bad.toml", &bad);
-    check(
-        "plan shop/bad.toml",
-        &["shop/bad.toml:8:12: script `bad.sql`: bad.sql:2:11: syntax error", "^ error found here"],
-    );
+    check("plan shop/bad.toml", &["shop/bad.toml:8:12: bad.sql:2:11: syntax error", "^ error found here"]);
     place.write("shop/none.toml", &EXPERIMENT.replace("buy.sql@3", "nothing.sql"));
     check("plan shop/none.toml", &["shop/none.toml:8:12: cannot read `shop/nothing.sql`: No such file"]);
     check(

@@ -64,7 +64,19 @@ fn fit_says_what_is_left_of_each_figure_and_how_long_it_takes() {
     ] {
         assert!(fitted.stderr.contains(words), "{}", fitted.stderr);
     }
+    // What --fit says and what the plan says is one estimate.
+    let said = |text: &str, before: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(before)).unwrap_or_default();
+        line.split([';', ',']).next().unwrap_or_default().to_string()
+    };
+    let of_fit = said(&fitted.stderr, "fit: takes ");
+    assert!(of_fit.starts_with("about "), "{}", fitted.stderr);
+    assert_eq!(said(&fitted.stdout, "time    "), of_fit);
     // Nothing that is still the experiment takes half a minute, which is said before anything begins.
     let short = place.run(&["plan", "quick", "--fit=10s"]).expect(0);
-    assert!(short.stderr.contains("longer than the 10 s asked for"), "{}", short.stderr);
+    assert!(
+        short.stderr.contains("fit: the least that is left of this experiment takes about "),
+        "{}",
+        short.stderr
+    );
 }

@@ -1,6 +1,8 @@
 //! The comparison part of the page: the verdict, the pairs, and the differences between A and B.
 
-use analysis::comparison::{CaseComparison, Difference, Figure, FigureComparison, Pairing, Sample, Verdict};
+use analysis::comparison::{
+    CaseComparison, Difference, Figure, FigureComparison, Pairing, Purpose, Sample, Verdict,
+};
 use analysis::finding::Severity;
 use serde::Serialize;
 
@@ -13,6 +15,19 @@ use crate::{ComparisonInput, comparison};
 
 /// With more comparisons than this, only the deciding figure is drawn.
 const ALL_FIGURES_MAX: usize = 6;
+
+/// The heading of the pairs, and for each side those of its findings and its disclosure.
+pub(super) fn headings(purpose: Purpose) -> (&'static str, [[&'static str; 2]; 2]) {
+    match purpose {
+        Purpose::Change => {
+            ("A and B", [["Findings of A", "Disclosure of A"], ["Findings of B", "Disclosure of B"]])
+        }
+        Purpose::Repeat => (
+            "Theirs and here",
+            [["Findings of theirs", "Disclosure of theirs"], ["Findings here", "Disclosure here"]],
+        ),
+    }
+}
 
 /// Verdict, names of both sides, and the figures that say how far to trust it.
 pub(super) fn head(input: &ComparisonInput) -> String {
@@ -56,8 +71,9 @@ fn sides(input: &ComparisonInput, case: &CaseComparison) -> String {
         }
         [] => String::new(),
     };
+    let [name_a, name_b] = case.purpose.names();
     format!(
-        "<dl class=\"sides\"><dt class=\"c0\">A</dt><dd>{}</dd><dt class=\"c1\">B</dt><dd>{}</dd></dl>\n",
+        "<dl class=\"sides\"><dt class=\"c0\">{name_a}</dt><dd>{}</dd><dt class=\"c1\">{name_b}</dt><dd>{}</dd></dl>\n",
         names(0, &case.a),
         names(1, &case.b)
     )
@@ -67,22 +83,24 @@ fn tiles(input: &ComparisonInput, case: &CaseComparison) -> String {
     let ratio = case.leading();
     let bare = |text: String| text.replace(" %", "");
     let without = if ratio.is_none() { ", no verdict" } else { "" };
-    let what = format!("B against A, {}{without}", case.lead.as_str());
+    let what = format!("{}, {}{without}", comparison::against(case.purpose), case.lead.as_str());
+    let [of_a, of_b] = case.purpose.owners();
     let provisional = case.leading_figure().and_then(|figure| figure.provisional);
     let shown = ratio.map(|ratio| ratio.ratio).or(provisional.map(|found| found.ratio));
     let n = case.n_pairs.to_string();
     let (n, pairs) = match (case.pairing, comparison::n_runs(case)) {
-        (Pairing::Blocks, _) => (n, "pairs of runs"),
-        (Pairing::Slices, _) => (n, "pairs of slices"),
-        (Pairing::Rounds, _) => (n, "rounds"),
-        (Pairing::None, [a, b]) if a == b => (a.to_string(), "runs of each side, not paired"),
-        (Pairing::None, [a, b]) => (format!("{a} and {b}"), "runs of A and of B, not paired"),
-        (Pairing::RoundsApart, [a, b]) => (format!("{a} and {b}"), "rounds of A and of B, not paired"),
+        (Pairing::Blocks, _) => (n, "pairs of runs".to_string()),
+        (Pairing::Slices, _) => (n, "pairs of slices".to_string()),
+        (Pairing::Rounds, _) => (n, "rounds".to_string()),
+        (Pairing::None, [a, b]) if a == b => (a.to_string(), "runs of each side, not paired".to_string()),
+        (pairing, [a, b]) => {
+            (format!("{a} and {b}"), format!("{}s {of_a} and {of_b}, not paired", pairing.noun()))
+        }
     };
     let tiles = [
         (shown.map(|ratio| bare(comparison::signed(ratio - 1.0))), "%", what.as_str()),
         (ratio.map(|ratio| bare(comparison::interval(ratio))), "%", "95 % interval"),
-        (Some(n), "", pairs),
+        (Some(n), "", pairs.as_str()),
         (
             ratio.and_then(|ratio| ratio.detectable).map(|share| bare(comparison::percent(share))),
             "%",
@@ -144,30 +162,36 @@ fn figures_table(case: &CaseComparison) -> String {
             ]
         })
         .collect();
-    table("figures", &["Figure", "A, median", "B, median", "B against A (95 % interval)", "Verdict"], &rows)
+    let [median_a, median_b] = comparison::medians(case.purpose);
+    let ratio = format!("{} (95 % interval)", comparison::against(case.purpose));
+    table("figures", &["Figure", &median_a, &median_b, &ratio, "Verdict"], &rows)
 }
 
 fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &str) -> String {
     let sample = &figure.sample;
     let number = |value: f64| text(&comparison::value(figure.figure, Some(value)));
     let noun = phrases::capital(case.pairing.noun());
+    let ([name_a, name_b], [of_a, _]) = (case.purpose.names(), case.purpose.owners());
+    let against = comparison::against(case.purpose);
     let (heads, rows): (Vec<&str>, Vec<Vec<String>>) = if !case.pairing.is_paired() {
         let longest = sample.a.len().max(sample.b.len());
         let at = |list: &[f64], i: usize| list.get(i).map_or(String::new(), |value| number(*value));
         let row = |i: usize| vec![(i + 1).to_string(), at(&sample.a, i), at(&sample.b, i)];
-        (vec![&noun, "A", "B"], (0..longest).map(row).collect())
+        (vec![&noun, name_a, name_b], (0..longest).map(row).collect())
     } else {
         let row = |i: usize| {
             let change = comparison::signed(sample.ratios[i] - 1.0);
             vec![sample.pairs[i].to_string(), number(sample.a[i]), number(sample.b[i]), text(&change)]
         };
-        (vec!["Pair", "A", "B", "B against A"], (0..sample.pairs.len()).map(row).collect())
+        (vec!["Pair", name_a, name_b, &against], (0..sample.pairs.len()).map(row).collect())
     };
-    let note = match case.pairing {
-        Pairing::RoundsApart => "each round against the median of A; band: 95 % interval; grey: the margin",
-        Pairing::None => "each run against the median of A; band: 95 % interval; grey: the margin",
-        _ => "B against A in each pair, in order; band: 95 % interval; grey: the margin",
+    let each = match case.pairing {
+        Pairing::RoundsApart | Pairing::None => {
+            format!("each {} against the median {of_a}", case.pairing.noun())
+        }
+        _ => format!("{against} in each pair, in order"),
     };
+    let note = format!("{each}; band: 95 % interval; grey: the margin");
     let title = match figure.figure {
         Figure::Throughput => "Throughput".to_string(),
         Figure::Ratio => "Ratio of each round".to_string(),
@@ -176,7 +200,7 @@ fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &
     Drawing {
         id: &chart_id(n, figure.figure),
         title: &title,
-        note,
+        note: &note,
         height,
         table: &table("plain", &heads, &rows),
     }
@@ -227,9 +251,11 @@ fn difference_table(case: &CaseComparison) -> String {
     rows.extend(case.declared.iter().map(|d| row(d, "declared")));
     rows.extend(case.defaults.iter().map(|d| row(d, "default of the server")));
     if rows.is_empty() {
-        return "<p class=\"quiet\">No recorded fact differs between A and B.</p>\n".to_string();
+        let [a, b] = case.purpose.names();
+        return format!("<p class=\"quiet\">No recorded fact differs between {a} and {b}.</p>\n");
     }
-    table("text", &["What", "A", "B", "Asked for"], &rows)
+    let [a, b] = case.purpose.names();
+    table("text", &["What", a, b, "Asked for"], &rows)
 }
 
 /// Data of the chart of one figure of one comparison.
@@ -237,6 +263,9 @@ fn difference_table(case: &CaseComparison) -> String {
 pub(super) struct RatioData {
     id: String,
     title: String,
+    /// What A and B are called, and what belongs to them.
+    names: [&'static str; 2],
+    owners: [&'static str; 2],
     unit: &'static str,
     /// What is one value: `Pair`, `Run`.
     noun: String,
@@ -278,6 +307,8 @@ fn ratio_data(n: usize, case: &CaseComparison, figure: &FigureComparison) -> Rat
     RatioData {
         id: chart_id(n, figure.figure),
         title: figure.figure.as_str().to_string(),
+        names: case.purpose.names(),
+        owners: case.purpose.owners(),
         unit,
         noun: phrases::capital(case.pairing.noun()),
         pairs: pairs.clone(),

@@ -22,7 +22,7 @@ pub(crate) fn text(input: &ComparisonInput) -> String {
     for (n, one) in input.experiments.iter().enumerate() {
         let findings = findings(one.study);
         if !findings.is_empty() {
-            text.push_str(&format!("\n### Findings of {}\n\n{findings}", escape(&name(input, n))));
+            text.push_str(&format!("\n### Findings {}\n\n{findings}", escape(&name(input, n))));
         }
     }
     if !input.commands.is_empty() {
@@ -41,18 +41,21 @@ pub(crate) fn text(input: &ComparisonInput) -> String {
 /// Name of the experiment, for the heading of its findings.
 fn name(input: &ComparisonInput, n: usize) -> String {
     match input.experiments {
-        [_] => "the runs".to_string(),
-        several => format!("{} ({})", if n == 0 { "A" } else { "B" }, several[n].name),
+        [_] => "of the runs".to_string(),
+        several => format!("{} ({})", input.purpose().owners()[n.min(1)], several[n].name),
     }
 }
 
 fn of_case(case: &CaseComparison) -> String {
     let [a, b] = [&case.a, &case.b].map(|side| escape(&phrases::one_line(side)));
     let verdict = escape(&phrases::capital(&comparison::verdict(case)));
-    let mut text = format!("**{verdict}**\n\nA: {a}; B: {b}\n\n");
-    text.push_str(
-        "| figure | A, median | B, median | B against A (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n",
-    );
+    let [name_a, name_b] = case.purpose.names();
+    let mut text = format!("**{verdict}**\n\n{name_a}: {a}; {name_b}: {b}\n\n");
+    text.push_str(&format!(
+        "| figure | {} | {} (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n",
+        comparison::medians(case.purpose).join(" | "),
+        comparison::against(case.purpose)
+    ));
     for figure in &case.figures {
         let [a, b] = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
         let [change, word] = comparison::change(figure, case);

@@ -147,9 +147,14 @@ fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32
     if let Some((name, value)) = of("max_connections")
         && value.trim().parse::<u32>().is_ok_and(|n| n < needed)
     {
+        let n: u32 = value.trim().parse().unwrap_or(0);
+        let fitting = match n.saturating_sub(CONNECTIONS_NEEDED) {
+            0 => "no client fits: raise it".to_string(),
+            most => format!("at most {most} fit: lower workload.clients (--clients), or raise it"),
+        };
         problems.push(format!(
             "{name} = {value} is not enough: {n_clients} clients and {CONNECTIONS_NEEDED} connections for pgdyno and \
-             the superuser need {needed}"
+             the superuser need {needed}; {fitting}"
         ));
     }
     ensure!(problems.is_empty(), "{}", problems.join("; "));

@@ -49,6 +49,11 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_open(open(path)?.0)
 }
 
+/// The text of such a file, without the byte order mark with which some editors begin it.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

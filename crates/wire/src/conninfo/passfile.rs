@@ -38,7 +38,7 @@ pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
         return ignored("has group or world access; permissions should be u=rw (0600) or less");
     }
     match named_file::read_open(open) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Ok(bytes) => Ok(Some(named_file::text(&bytes))),
         Err(error) => ignored(&format!("cannot be read: {error}")),
     }
 }
@@ -102,6 +102,7 @@ mod tests {
         };
         check("h:5432:d:u:pw", &wanted, Some("pw"));
         check("h:5432:d:u:pw\r\n", &wanted, Some("pw"));
+        check(&named_file::text(b"\xef\xbb\xbfh:5432:d:u:pw\n"), &wanted, Some("pw"));
         check("*:*:*:*:pw\n", &wanted, Some("pw"));
         check("x:*:*:*:no\n*:*:*:u:yes", &wanted, Some("yes"));
         check("*:*:*:*:first\nh:5432:d:u:second", &wanted, Some("first"));

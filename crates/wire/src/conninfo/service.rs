@@ -26,7 +26,7 @@ pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<Stri
 
     for file in &files {
         let text = match named_file::read(file) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Ok(bytes) => named_file::text(&bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => {
                 return Err(ConninfoError::new(format!(

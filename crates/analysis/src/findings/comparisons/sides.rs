@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::comparison::Purpose;
 use crate::finding::{Finding, Severity};
 use crate::findings::load::TOOK_TURNS;
 use crate::findings::server::NOT_DURABLE;
@@ -89,13 +90,16 @@ impl Tally {
         (a - b).abs() > 0.5
     }
 
-    fn words(&self) -> String {
-        let [a, b] = self.n;
+    fn words(&self, purpose: Purpose) -> String {
+        let ([a, b], [of_a, of_b]) = (self.n, purpose.owners());
         let evidence = match &self.evidence {
-            [Some(a), Some(b)] if a != b => format!("A: {a}; B: {b}"),
-            [a, b] => a.clone().or_else(|| b.clone()).unwrap_or_default(),
+            [Some(first), Some(second)] if first != second => format!("{of_a}: {first}; {of_b}: {second}"),
+            [first, second] => first.clone().or_else(|| second.clone()).unwrap_or_default(),
         };
-        format!("{} in {a} of {} runs of A and {b} of {} of B ({evidence})", self.id, self.of[0], self.of[1])
+        format!(
+            "{} in {a} of {} runs {of_a} and {b} of {} {of_b} ({evidence})",
+            self.id, self.of[0], self.of[1]
+        )
     }
 }
 
@@ -108,7 +112,7 @@ fn by_severity(
 ) -> Vec<Finding> {
     let mut found: BTreeMap<Severity, Vec<String>> = BTreeMap::new();
     for tally in tallies(context).iter().filter(|tally| is_chosen(tally)) {
-        found.entry(weigh(tally)).or_default().push(tally.words());
+        found.entry(weigh(tally)).or_default().push(tally.words(context.purpose));
     }
     found.into_iter().rev().map(|(severity, words)| rule.finds(severity, words.join(", "))).collect()
 }

@@ -51,7 +51,7 @@ fn in_between(context: &RunContext) -> Option<Finding> {
 
 pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     id: "same-server",
-    title: "A and B are one server",
+    title: "The sides are one server",
     severity: "Void when A and B are the same database of one cluster under two names; Note when they are two databases of one cluster",
     source: "PostgreSQL documentation, pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system \
              identifier, and start at other times",
@@ -65,15 +65,19 @@ pub(in crate::findings) const SAME_SERVER: Rule = Rule {
 
 fn same_server(context: &ComparisonContext) -> Vec<Finding> {
     let both = identity(context.a).zip(identity(context.b));
+    let [name_a, name_b] = context.purpose.names();
     let Some((a, b)) = both.filter(|(a, b)| a.cluster == b.cluster && a.source != b.source) else {
         return Vec::new();
     };
     let (severity, evidence) = if a.database == b.database {
-        (Severity::Void, format!("A and B are both database `{}` of one cluster", a.database))
+        (Severity::Void, format!("{name_a} and {name_b} are both database `{}` of one cluster", a.database))
     } else {
         (
             Severity::Note,
-            format!("A and B are databases `{}` and `{}` of one cluster", a.database, b.database),
+            format!(
+                "{name_a} and {name_b} are databases `{}` and `{}` of one cluster",
+                a.database, b.database
+            ),
         )
     };
     vec![SAME_SERVER.finds(severity, evidence)]

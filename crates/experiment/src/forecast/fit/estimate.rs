@@ -19,7 +19,12 @@ const FETCH_S: f64 = 20.0;
 /// Builds from source are kept, and not part of it (`builds.rs`).
 pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let Some(plan) = planned(experiment, limits) else { return 0.0 };
-    let outlook = Outlook::at_speed(&plan, limits.memory_bytes, limits.speed.whole());
+    let outlook = Outlook::at_speed(&plan, limits.memory_bytes, limits.speed);
+    outlook.planned_s() + outlook.repeats_s + fetch_s(&plan, limits)
+}
+
+/// Seconds to fetch the binaries that are missing.
+pub(super) fn fetch_s(plan: &Plan, limits: &Limits) -> f64 {
     let missing: BTreeSet<String> = plan
         .cases
         .iter()
@@ -30,7 +35,7 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
         })
         .filter(|series| !limits.here.contains(series))
         .collect();
-    outlook.planned_s() + outlook.repeats_s + missing.len() as f64 * FETCH_S
+    missing.len() as f64 * FETCH_S
 }
 
 /// The plan of an experiment as it is now; `None` if it contradicts itself.

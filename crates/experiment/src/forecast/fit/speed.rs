@@ -1,93 +1,103 @@
-//! Measures briefly how fast a machine is: durations observed on one machine are no estimate for another.
+//! How fast a machine is, as earlier experiments on it have shown: durations observed on one machine are no estimate for another. What the
+//! machine does at the moment is no part of it: a probe of a tenth of a second took other work for a slow machine.
 
-use std::fs::{self, File};
-use std::hint::black_box;
+use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
-/// Speed of a machine relative to the one on which the durations of the estimates were observed: 2 virtual processors.
+use anyhow::{Context, Result};
+use model::experiment::plan::{Plan, RunState};
+use model::run::RunRecord;
+use model::run::phase::{Phase, PhaseRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::forecast::outlook::expected_around_load_s;
+
+/// Speed of a machine relative to the one on which the durations of `outlook.rs` were observed: 2 virtual processors.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Speed {
-    /// Speed of one processor.
-    pub processor: f64,
-    /// Speed of writing to the device where clusters are stored.
-    pub device: f64,
+pub struct Speed(f64);
+
+/// What one experiment has shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Shown {
+    t_unix_ns: u64,
+    /// The time that the steps around loads took, over the time that `outlook.rs` expects: the median over runs.
+    times: f64,
+    n_runs: usize,
 }
 
-/// Steps of [`chain`] per second on that machine when idle.
-const REFERENCE_STEPS_PER_S: f64 = 700e6;
-/// Bytes per second that it writes to its device.
-const REFERENCE_BYTES_PER_S: f64 = 400e6;
-/// Lower limit for a short measurement: no stall lasts for all runs. With two processors that ten others wanted, the steps around a run
-/// took as long as usual, and loading 1.6 times; with twenty others 2.4 times. Part of that time is waiting, so that the square root of the
-/// speed comes closer to it than the speed.
-const SLOWEST: f64 = 0.4;
-const TRIALS: usize = 5;
-const TRIAL: Duration = Duration::from_millis(10);
-/// Bytes written in each trial of the device.
-const PROBE_BYTES: usize = 8 << 20;
+/// Bounds: a single experiment may have been disturbed in all its runs. Our convention.
+const SLOWEST: f64 = 0.1;
+const FASTEST: f64 = 3.0;
+/// Experiments that count, the last ones. Of these the quickest does: other work lengthens the steps, and nothing shortens them.
+const N_COUNT: usize = 5;
+/// Many times the size that years of experiments reach.
+const BYTES_MAX: u64 = 16 << 20;
 
 impl Default for Speed {
     fn default() -> Speed {
-        Speed { processor: 1.0, device: 1.0 }
+        Speed(1.0)
     }
 }
 
 impl Speed {
-    /// Measures this machine for less than a second; if `dir` is not writable, assumes the usual speed of the device.
-    pub fn measure(dir: &Path) -> Speed {
-        let device = bytes_per_s(dir).map_or(1.0, |speed| speed / REFERENCE_BYTES_PER_S);
-        Speed { processor: steps_per_s() / REFERENCE_STEPS_PER_S, device }
+    /// This speed, within bounds.
+    pub fn of(relative: f64) -> Speed {
+        Speed(relative.clamp(SLOWEST, FASTEST))
     }
 
-    /// The slower of the two: loading, restoring and starting need both. At most 1, because a short measurement may be
-    /// lucky.
-    pub(super) fn whole(self) -> f64 {
-        self.processor.min(self.device).sqrt().clamp(SLOWEST, 1.0)
+    /// What the experiments have shown whose results are kept in the directory `cache`; the usual speed if there were none.
+    pub fn known(cache: &Path) -> Speed {
+        let read = || {
+            let cache = files::trust::check_directory(cache).ok()?;
+            String::from_utf8(files::trust::read(&path(&cache), BYTES_MAX).ok()?).ok()
+        };
+        // A later version may have written a line that we cannot read.
+        let text = read().unwrap_or_default();
+        let shown = text.lines().rev().filter_map(|line| serde_json::from_str::<Shown>(line).ok());
+        let quickest = shown.take(N_COUNT).map(|shown| shown.times).reduce(f64::min);
+        quickest.filter(|times| *times > 0.0).map_or(Speed::default(), |times| Speed::of(1.0 / times))
+    }
+
+    /// Keeps in the directory `cache` what an experiment has shown, if it ran servers of our own.
+    ///
+    /// # Errors
+    /// When somebody else could change the directory, or it cannot be written.
+    pub fn keep(cache: &Path, plan: &Plan, records: &[RunRecord], t_unix_ns: u64) -> Result<()> {
+        let shown = shown_by(plan, records);
+        let Some(times) = stats::median(&shown) else { return Ok(()) };
+        let line = serde_json::to_string(&Shown { t_unix_ns, times, n_runs: shown.len() })?;
+        let path = path(cache);
+        let context = || format!("cannot keep durations in `{}`", path.display());
+        files::trust::make_directory(cache).with_context(context)?;
+        let mut options = OpenOptions::new();
+        let mut file =
+            files::open_with(&path, options.create(true).append(true).mode(0o644)).with_context(context)?;
+        writeln!(file, "{line}").with_context(context)
+    }
+
+    /// As a factor of how much is done in a second.
+    pub fn relative(self) -> f64 {
+        self.0
     }
 }
 
-/// Best of a few short trials, because one may have been interrupted.
-fn steps_per_s() -> f64 {
-    let trials: Vec<f64> = (0..TRIALS).map(|_| trial()).collect();
-    stats::median(&trials).unwrap_or(REFERENCE_STEPS_PER_S)
+/// File with one JSON object per line, the newest last.
+fn path(cache: &Path) -> PathBuf {
+    cache.join("durations.jsonl")
 }
 
-fn trial() -> f64 {
-    const STEPS: u64 = 100_000;
-    let began = Instant::now();
-    let mut n_steps = 0;
-    while began.elapsed() < TRIAL {
-        black_box(chain(black_box(n_steps), STEPS));
-        n_steps += STEPS;
-    }
-    n_steps as f64 / began.elapsed().as_secs_f64()
-}
-
-/// Multiplications that depend on each other, so that compilers and vector units change little.
-fn chain(mut x: u64, n_steps: u64) -> u64 {
-    for _ in 0..n_steps {
-        x = (x ^ (x >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-    x
-}
-
-fn bytes_per_s(dir: &Path) -> Option<f64> {
-    let dir = dir.ancestors().find(|dir| dir.is_dir())?;
-    let path = dir.join(format!("probe-{}", std::process::id()));
-    let mut file = File::create_new(&path).ok()?;
-    // Without a name, nothing is left of it, however this process ends.
-    fs::remove_file(&path).ok()?;
-    let block = vec![0xA5; PROBE_BYTES];
-    let mut trial = || {
-        let began = Instant::now();
-        file.write_all(&block).ok()?;
-        file.sync_data().ok()?;
-        Some(PROBE_BYTES as f64 / began.elapsed().as_secs_f64())
+/// The time around the load of each complete run over the expected one, where the server is our own.
+fn shown_by(plan: &Plan, records: &[RunRecord]) -> Vec<f64> {
+    let of = |record: &RunRecord| {
+        let case = plan.case(record.spec.case).filter(|case| case.server.source.is_embedded())?;
+        let is_load = |phase: Phase| matches!(phase, Phase::RampUp | Phase::Measure);
+        let took_s: f64 =
+            record.phases.iter().filter(|phase| !is_load(phase.phase)).map(PhaseRecord::length_s).sum();
+        (record.state == RunState::Completed && took_s > 0.0).then(|| took_s / expected_around_load_s(case))
     };
-    let trials: Option<Vec<f64>> = (0..TRIALS).map(|_| trial()).collect();
-    stats::median(&trials?)
+    records.iter().filter_map(of).collect()
 }
 
 #[cfg(test)]
@@ -95,16 +105,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_measured_in_a_moment_and_nothing_stays() {
-        let dir = tempfile::tempdir().unwrap();
-        let speed = Speed::measure(&dir.path().join("not/there"));
-        assert!(speed.processor > 0.01 && speed.device > 0.001, "{speed:?}");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    fn the_quickest_of_the_last_experiments_counts() {
+        let cache = tempfile::tempdir().unwrap();
+        let relative = || Speed::known(cache.path()).relative();
+        assert_eq!(relative(), 1.0, "nothing is known");
+        let write = |lines: &[&str]| std::fs::write(path(cache.path()), lines.join("\n")).unwrap();
+        let shown = |times: &str| format!(r#"{{"t_unix_ns":1,"times":{times},"n_runs":3}}"#);
+        write(&[&shown("0.5"), &shown("4"), &shown("2"), &shown("8"), &shown("3"), "{torn", &shown("2.5")]);
+        assert_eq!(relative(), 0.5, "the first one is too old");
+        write(&[&shown("1000")]);
+        assert_eq!(relative(), SLOWEST);
+        write(&[&shown("0")]);
+        assert_eq!(relative(), 1.0, "no time is none that was measured");
     }
 
     #[test]
-    fn the_slower_part_counts_within_bounds() {
-        let whole = |processor, device| Speed { processor, device }.whole();
-        assert_eq!((whole(0.25, 2.0), whole(3.0, 2.0), whole(1.0, 0.01)), (0.5, 1.0, SLOWEST));
+    fn what_runs_took_around_their_loads_is_kept_for_the_next_experiment() {
+        let cache = tempfile::tempdir().unwrap();
+        let plan = crate::plan::sample::plan("repeats = 1\n[workload]\nscale = 1\nclients = [1, 2]\n");
+        let expected_s = expected_around_load_s(&plan.cases[0]);
+        let phase = |phase, from_s: f64, to_s: f64| PhaseRecord {
+            phase,
+            start_unix_ns: (from_s * 1e9) as u64,
+            end_unix_ns: (to_s * 1e9) as u64,
+            detail: Default::default(),
+        };
+        let record = |n: usize| {
+            let spec = plan.runs[n].clone();
+            let mut record = RunRecord::new(spec, plan.cases[n].clone(), "0");
+            record.state = RunState::Completed;
+            record.phases = vec![
+                phase(Phase::Restore, 0.0, 1.5 * expected_s),
+                phase(Phase::Measure, 100.0, 900.0),
+                phase(Phase::Drain, 900.0, 900.0 + 0.5 * expected_s),
+            ];
+            record
+        };
+        Speed::keep(cache.path(), &plan, &[], 1).unwrap();
+        assert_eq!(Speed::known(cache.path()), Speed::default());
+        Speed::keep(cache.path(), &plan, &[record(0), record(1)], 1).unwrap();
+        assert!((Speed::known(cache.path()).relative() - 0.5).abs() < 1e-6);
     }
 }

@@ -90,8 +90,8 @@ fn clouds_disks_sizes_and_regions_are_all_there() {
 }
 
 #[test]
-fn what_else_a_machine_does_decides_no_level() {
-    let busy = Speed { processor: 0.1, device: 0.1 };
+fn the_speed_of_a_machine_decides_no_level() {
+    let busy = Speed::of(0.3);
     for (name, budget_s) in
         [("m5-metal", 1800.0), ("piops", 600.0), ("five-clouds", 900.0), ("low-variation", 300.0)]
     {
@@ -124,7 +124,8 @@ fn what_cannot_be_made_shorter_is_longer_than_asked() {
         let text = crate::plan::builtin::text(name, 2).unwrap();
         let mut experiment = crate::plan::file::parse(name, &text, &[]).unwrap();
         let fitted = fit(&mut experiment, &Limits { budget_s: 20.0, ..here() });
-        assert!(fitted.length_s > 20.0, "{name}: {fitted:?}");
+        let outlook = fitted.outlook.clone().expect("it can be planned");
+        assert!(outlook.planned_s() > 20.0, "{name}: {fitted:?}");
         assert!(experiment.workload.clients.all().len() <= 2 || !experiment.target.is_empty(), "{name}");
     }
 }
@@ -284,7 +285,7 @@ fn a_slow_machine_gets_shorter_runs_that_take_as_long() {
         assert!(estimated_s(&m5, &limits) <= limits.budget_s);
         m5.run.measure.all()[0].ms
     };
-    let slow = Speed { processor: 0.4, device: 0.7 };
+    let slow = Speed::of(0.5);
     let usual = fitted_s(Speed::default());
     assert!(fitted_s(slow) < usual);
 }

@@ -70,9 +70,23 @@ pub(super) fn words(message: &str) -> String {
     let message = message
         .replace("expected u32", "expected a whole number")
         .replace("expected u64", "expected a whole number");
+    let message = below_0(&message).unwrap_or(message);
+    let message = message.replace(
+        "missing field `experiment`",
+        "missing field `experiment`; begin the file with `[experiment]` and a line `name = \"NAME\"`",
+    );
     let message =
         message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     suggested(&message).or_else(|| listed(&message)).unwrap_or(message)
+}
+
+/// A number below 0, which is whole, but never meant.
+fn below_0(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("invalid value: integer `-")?;
+    let (number, expected) = rest.split_once("`, expected ")?;
+    expected
+        .starts_with("a whole number")
+        .then(|| format!("`-{number}` is below 0; expected a whole number from 0 up"))
 }
 
 /// Of an unknown word: the known ones.

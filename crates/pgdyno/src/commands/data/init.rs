@@ -10,19 +10,20 @@ use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
-use experiment::site::Site;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::Progress;
+use experiment::site::{Site, stored_words};
 use experiment::stage::adopted;
 use experiment::stage::{Found, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
-use model::text::prose::bytes;
+use model::text::prose::{bytes, grouped};
 use model::text::units::Scale;
 use server::Cache;
 use server::alter_system::Allowed;
 use server::cluster::budget::Budget;
 use server::database::template::{self, Doors, MAINTENANCE};
 use wire::Conninfo;
+use workload::Builtin;
 
 use crate::commands::data::check::embedded_case;
 use crate::front::cli::data::InitArgs;
@@ -38,10 +39,14 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
              they run on, and pgdyno run loads it; for TPC-B-like tables omit --workload"
         );
     }
-    let dataset = Dataset::named(&args.workload).with_context(|| {
-        let known = Dataset::ALL.map(Dataset::name).join(", ");
-        format!("no tables for workload `{}`; known: {known}", args.workload)
+    let dataset = dataset_of(&args.workload).with_context(|| {
+        let kinds = WorkloadKind::ALL.iter().filter(|kind| Dataset::of_kind(**kind).is_some());
+        let known: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
+        format!("no workload `{}`; those with tables: {}", args.workload, known.join(", "))
     })?;
+    if dataset.name() != args.workload {
+        say(&format!("workload `{}` runs on the tables of `{}`", args.workload, dataset.name()));
+    }
     let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
         bail!("--scale {}: expected a number of scale units", args.scale);
     };
@@ -53,6 +58,12 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         Some(target) => order.load_into(target),
         None => order.load_into_embedded(),
     }
+}
+
+/// The tables of a workload; pgbench's names are known too.
+fn dataset_of(workload: &str) -> Option<Dataset> {
+    let kind = workload.parse().ok().and_then(Dataset::of_kind);
+    kind.or_else(|| Builtin::parse(workload).ok().map(|_| Dataset::Tpcb))
 }
 
 /// The tables that are wanted.
@@ -103,7 +114,8 @@ impl Order<'_> {
         });
         screen.close();
         let report = report?;
-        print(&format!("loaded scale {scale}: {} rows in {:.2} s\n", report.n_rows, report.seconds))?;
+        let (rows, stored) = (grouped(&report.n_rows.to_string()), stored_words(&report));
+        print(&format!("loaded scale {scale}: {rows} rows{stored} in {:.2} s\n", report.seconds))?;
         Ok(Exit::Done)
     }
 

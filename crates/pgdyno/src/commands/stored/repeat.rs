@@ -188,12 +188,7 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
         return Err(Ask::size(why).into());
     }
     announce(&plan, &servers, consent)?;
-    say(&format!(
-        "repeats {} of `{}`, about {}",
-        preview::size(&plan),
-        plan.name,
-        preview::duration(preview::outlook(&plan).runs_s + preview::outlook(&plan).loading_s)
-    ));
+    say(&format!("repeats {} of `{}`, {}", preview::size(&plan), plan.name, preview::outlook(&plan).words()));
     Job::begin(plan, &(head(original) + &text), servers, args.output.as_deref())
 }
 

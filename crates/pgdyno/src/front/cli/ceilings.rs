@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::front::cli::numbers::some_time;
 use clap::Args;
 use model::text::units::Span;
 
@@ -18,7 +19,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) wal: Option<PathBuf>,
     /// Longest time of each part, of which a directory has 12, a machine 4 and a way 3.
-    #[arg(long, value_name = "TIME", default_value = "5s")]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) part: Span,
     /// Show what was measured before, with its age, and measure nothing.
     #[arg(long)]

@@ -12,7 +12,7 @@ use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
 use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::live::LiveArgs;
-use crate::front::cli::numbers::{clients, pairs};
+use crate::front::cli::numbers::{clients, pairs, some_time};
 use crate::front::cli::{Labels, ServerArgs};
 
 /// Options that a comparison which goes on may not change, because it goes on as it was asked for.
@@ -95,7 +95,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
     pub(crate) duet: bool,
     /// Rounds of a duet; both servers are restarted for each. From 6 on, rounds are the unit of the statistics.
-    #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000), allow_hyphen_values = true)]
     pub(crate) rounds: u32,
     /// Length of a duet's slices, milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 500, requires = "duet")]
@@ -110,10 +110,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
     pub(crate) allow_commands: Option<Allowed>,
     /// Number of clients.
-    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) clients: Option<u32>,
     /// Scale units of data.
-    #[arg(short, long, value_name = "N", conflicts_with = "results")]
+    #[arg(short, long, value_name = "N", conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) scale: Option<String>,
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME", conflicts_with = "results")]
@@ -131,7 +131,7 @@ pub(crate) struct CompareArgs {
     )]
     pub(crate) scripts: Vec<String>,
     /// Driver threads.
-    #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) threads: Option<u32>,
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
     /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
@@ -149,7 +149,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) host: Option<DriverSpec>,
     /// Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1].
-    #[arg(long, value_name = "N", conflicts_with = "results")]
+    #[arg(long, value_name = "N", conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) max_tries: Option<u32>,
     /// What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort].
     #[arg(long, value_name = "WHAT", value_parser = ["abort", "reconnect"], conflicts_with = "results")]
@@ -170,10 +170,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, conflicts_with = "results")]
     pub(crate) calibrate: bool,
     /// Length of the measurement window, per run, or per round of a duet.
-    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    #[arg(long, value_name = "TIME", conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) measure: Option<String>,
     /// Load before the measurement window, which does not count.
-    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    #[arg(long, value_name = "TIME", conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) ramp_up: Option<String>,
     /// Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf.
     #[arg(long, conflicts_with = "results")]
@@ -182,16 +182,16 @@ pub(crate) struct CompareArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
     pub(crate) set: Vec<String>,
     /// Exactly this many pairs, 6 to 500, whatever they show [default: as many as --precision needs within --time].
-    #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results")]
+    #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) pairs: Option<u32>,
     /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) precision: f64,
     /// Stop after this time at the latest.
-    #[arg(long, value_name = "TIME", default_value = "10min")]
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) time: model::text::units::Span,
     /// The largest difference that does not matter.
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
     /// Exit with 4 if B is slower, or if it differs either way.
     #[arg(long, value_name = "WHAT")]

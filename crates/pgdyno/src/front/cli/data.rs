@@ -11,23 +11,23 @@ use crate::front::cli::ServerArgs;
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Whose tables: tpcb, tpcc, tproc-c. (What your own scripts run on is in the experiment file: workload.data.)
+    /// Whose tables: tpcb (also those of tpcb-simple and tpcb-select), tpcc, tproc-c. (What your own scripts run on is in the experiment file: workload.data.)
     #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
     pub(crate) workload: String,
     /// Scale units of data: branches, or warehouses.
-    #[arg(short, long, value_name = "N", default_value = "10")]
+    #[arg(short, long, value_name = "N", default_value = "10", allow_hyphen_values = true)]
     pub(crate) scale: String,
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
     /// Number of partitions of pgbench_accounts; 0: not partitioned.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000), allow_hyphen_values = true)]
     pub(crate) partitions: u32,
     /// Partition method: range, hash.
     #[arg(long, value_name = "METHOD", default_value = "range")]
     pub(crate) partition_method: String,
     /// Sessions that load data in parallel [default: one per partition, at most one per processor].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256), allow_hyphen_values = true)]
     pub(crate) streams: Option<u32>,
     /// Drop tables and routines of the same names in that schema that pgdyno did not create.
     #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) struct CheckArgs {
     #[arg(short, long, value_name = "NAME")]
     pub(crate) workload: Option<String>,
     /// Scale of the embedded server's data [default: the one used last].
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) scale: Option<u32>,
     /// Schema of the tables [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
@@ -56,7 +56,7 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) acid: bool,
     /// How long orders are entered before the embedded server is killed: 10s, 5min.
-    #[arg(long, value_name = "TIME", default_value = "10s", requires = "acid")]
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "acid", allow_hyphen_values = true)]
     pub(crate) acid_load: String,
     /// New file for the ledger of acknowledged orders [default: kept only if an order is lost].
     #[arg(long, value_name = "FILE", requires = "acid")]

@@ -1,5 +1,6 @@
 //! Options of `doctor`.
 
+use crate::front::cli::numbers::some_time;
 use clap::Args;
 use model::experiment::driver::DriverSpec;
 use model::text::units::Span;
@@ -35,7 +36,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     pub(crate) strict: bool,
     /// Give up on a server that does not answer after this time.
-    #[arg(long, value_name = "TIME", default_value = "1min")]
+    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) timeout: Span,
     /// Print as JSON.
     #[arg(long)]

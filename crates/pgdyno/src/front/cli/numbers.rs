@@ -1,17 +1,19 @@
-//! Numbers as options take them, each with its bounds.
+//! Numbers and times as options take them, each with its bounds.
+
+use std::ops::RangeInclusive;
+
+use model::text::units::{Span, expect_no_group};
 
 /// Pairs of a comparison.
 ///
 /// # Errors
 /// When it is no number, too few for a verdict or too many.
 pub(super) fn pairs(text: &str) -> Result<u32, String> {
-    let n: u32 =
+    let n: i64 =
         text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --pairs 12)"))?;
     match n {
-        0..6 => {
-            Err(format!("{n} is too few: five pairs agree by chance once in sixteen times; use 6 to 500"))
-        }
-        6..=500 => Ok(n),
+        ..6 => Err(format!("{n} is too few: five pairs agree by chance once in sixteen times; use 6 to 500")),
+        6..=500 => Ok(n as u32),
         _ => Err(format!("{n} is too many; use 6 to 500")),
     }
 }
@@ -21,9 +23,7 @@ pub(super) fn pairs(text: &str) -> Result<u32, String> {
 /// # Errors
 /// When it is no number or out of bounds.
 pub(super) fn clients(text: &str) -> Result<u32, String> {
-    let n: u32 =
-        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --clients 1,16,64)"))?;
-    if (1..=100_000).contains(&n) { Ok(n) } else { Err(format!("{n} is not in 1..100000")) }
+    in_range(text, 1..=100_000, "--clients 1,16,64")
 }
 
 /// Repetitions of each case.
@@ -31,7 +31,23 @@ pub(super) fn clients(text: &str) -> Result<u32, String> {
 /// # Errors
 /// When it is no number or out of bounds.
 pub(super) fn repeats(text: &str) -> Result<u32, String> {
-    let n: u32 =
-        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --repeats 5)"))?;
-    if (1..=1000).contains(&n) { Ok(n) } else { Err(format!("{n} is not in 1..1000")) }
+    in_range(text, 1..=1000, "--repeats 5")
+}
+
+/// A time that is not 0.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn some_time(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse()?;
+    if span.ms == 0 { Err(format!("`{text}` is too short; at least 1ms (example: 5min)")) } else { Ok(span) }
+}
+
+/// A whole number; below 0 it is out of range, like any other that is too small.
+fn in_range(text: &str, range: RangeInclusive<u32>, example: &str) -> Result<u32, String> {
+    expect_no_group(text)?;
+    let n: i128 =
+        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: {example})"))?;
+    let fits = u32::try_from(n).ok().filter(|n| range.contains(n));
+    fits.ok_or_else(|| format!("{n} is not in {}..{}", range.start(), range.end()))
 }

@@ -106,7 +106,7 @@ pub(crate) struct RepeatArgs {
     #[arg(long = "replace-database", value_name = "NAME")]
     pub(crate) replace_databases: Vec<String>,
     /// The largest difference that does not matter.
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
     /// Exit with 4 if it is slower here, or if it differs either way.
     #[arg(long, value_name = "WHAT")]

@@ -9,6 +9,7 @@ use crate::front::ask::Allowed;
 use crate::front::cli::RunArgs;
 use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::live::LiveArgs;
+use crate::front::cli::numbers::some_time;
 
 /// Options of `why`.
 #[derive(Debug, Args)]
@@ -18,10 +19,10 @@ pub(crate) struct WhyArgs {
     #[arg(value_name = "DIR[:CASE]|EXPERIMENT")]
     pub(crate) of: String,
     /// How long the what-ifs may take; four pairs of each are measured in any case.
-    #[arg(long, value_name = "TIME", default_value = "4min")]
+    #[arg(long, value_name = "TIME", default_value = "4min", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) time: Span,
     /// Length of the measurement window of each run.
-    #[arg(long, value_name = "TIME", default_value = "6s")]
+    #[arg(long, value_name = "TIME", default_value = "6s", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) measure: Span,
     /// Execute what results that this pgdyno did not make bring with them, as for `repeat`: without it, it is listed, and nothing
     /// is done.

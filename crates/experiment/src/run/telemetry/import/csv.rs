@@ -1,5 +1,7 @@
 //! Times and values in a file of comma-separated values with a line of names (RFC 4180). Pure.
 
+use model::text::mark::without_mark;
+
 use super::{POINTS_MAX, Span};
 
 /// The points of a column within a span; if there are too many, evenly chosen ones.
@@ -7,7 +9,7 @@ use super::{POINTS_MAX, Span};
 /// # Errors
 /// Names the missing column, or the line that cannot be read.
 pub(super) fn read(text: &str, [time, value]: [&str; 2], span: Span) -> Result<Vec<(f64, f64)>, String> {
-    let text = text.trim_start_matches('\u{feff}');
+    let text = without_mark(text);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, head) = lines.next().ok_or("is empty")?;
     let separator = [';', '\t'].into_iter().find(|c| head.contains(*c) && !head.contains(',')).unwrap_or(',');
