@@ -177,7 +177,10 @@ fn an_answer_without_end_ends() {
     check(Say::Endless(row), "more rows than pgdyno's limit of 64 MiB");
     check(Say::Endless(message(b'C', b"SELECT 1\0")), "more rows than pgdyno's limit of 64 MiB");
     check(Say::Once(b"D\x7f\xff\xff\xff".to_vec()), "impossible length: 2147483647");
-    check(Say::Once(b"D\x01\x00\x00\x05".to_vec()), "a DataRow of 16777217 bytes, more than pgdyno's limit of 16777216");
+    check(
+        Say::Once(b"D\x01\x00\x00\x05".to_vec()),
+        "a DataRow of 16777217 bytes, more than pgdyno's limit of 16777216",
+    );
     let settings = (0..300).flat_map(|n| message(b'S', format!("name{n}\0value\0").as_bytes())).collect();
     check(Say::Once(settings), "more settings than pgdyno's limit of 256");
     let mut session = session(vec![Say::Endless(message(b'N', b"SNOTICE\0C00000\0Mhello\0\0"))]);
