@@ -69,6 +69,7 @@ mod space;
 mod spot;
 mod standbys;
 mod stops;
+mod stores;
 mod studies;
 mod targets;
 mod terminals;
