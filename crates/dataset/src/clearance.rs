@@ -6,6 +6,7 @@
 
 mod attached;
 mod hung;
+pub mod published;
 mod rights;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use workload::objects::marker::{Identity, Marker, comment_literal, is_part_mark,
 use workload::{Schema, Signature};
 
 use crate::kind::Dataset;
+use crate::load::Consent;
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::state::untouched::short_digest;
 
@@ -29,8 +31,7 @@ pub(crate) struct Clearance<'a> {
     pub(crate) schema: &'a Schema,
     /// Names of all tables and partitions that loading will create.
     pub(crate) tables: &'a [String],
-    /// Objects in the schema that others created may be dropped too.
-    pub(crate) replace: bool,
+    pub(crate) consent: Consent,
 }
 
 /// A relation with one of these names, or one that would be dropped with such a relation.
@@ -90,12 +91,15 @@ impl Clearance<'_> {
         let mut take = |judged: Result<()>| found.extend(judged.err().map(|error| format!("{error:#}")));
         take(self.judge(&relations, &routines));
         take(attached::expect_none(session, self.schema, &tables));
-        if !self.replace {
+        if !self.consent.replace {
             take(hung::expect_none(session, self.schema, &tables));
         }
         let of_routines = routines.iter().map(|routine| routine.oid).collect();
         found.extend(rights::of_others(session, &tables, &of_routines)?);
         found.extend(rights::dependents(session, self.schema, &tables)?);
+        if !self.consent.published {
+            found.extend(published::problem(session, Some(self.schema))?);
+        }
         Ok(found)
     }
 
@@ -103,7 +107,7 @@ impl Clearance<'_> {
     fn expect_nothing_else(&self, session: &mut Session, relations: &[Relation]) -> Result<()> {
         let oids = oids(relations);
         attached::expect_none(session, self.schema, &oids)?;
-        if self.replace { Ok(()) } else { hung::expect_none(session, self.schema, &oids) }
+        if self.consent.replace { Ok(()) } else { hung::expect_none(session, self.schema, &oids) }
     }
 
     /// Drops the objects that are in the way, runs `statements`, and marks what they have made: everything or nothing.
@@ -338,16 +342,16 @@ impl Clearance<'_> {
             match &relation.parent {
                 Some(_) if is_ours && relation.schema == self.schema.name() => {}
                 // Partitions as pgbench names them, of one of its tables.
-                Some(parent) if self.replace && self.is_partition_name(relation, parent) => {}
+                Some(parent) if self.consent.replace && self.is_partition_name(relation, parent) => {}
                 Some(parent) => bail!(
                     "`{name}` is a partition of `{}` that pgdyno did not create, and would be dropped with it; detach it first",
                     self.schema.plain_name(parent)
                 ),
-                None if is_ours || self.replace => {}
+                None if is_ours || self.consent.replace => {}
                 None => foreign.push(format!("table `{name}`")),
             }
         }
-        let unmarked = routines.iter().filter(|routine| routine.marked_by.is_none() && !self.replace);
+        let unmarked = routines.iter().filter(|routine| routine.marked_by.is_none() && !self.consent.replace);
         foreign.extend(unmarked.map(|routine| {
             let kind = if routine.signature.is_procedure { "procedure" } else { "function" };
             format!("{kind} `{}`", self.schema.plain_name(&routine.signature.text()))
@@ -441,7 +445,7 @@ fn oids(relations: &[Relation]) -> BTreeSet<u32> {
 /// When the server fails.
 pub(crate) fn unmarked(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<Vec<String>> {
     let tables: Vec<String> = dataset.tables().into_iter().map(str::to_string).collect();
-    let clearance = Clearance { dataset, schema, tables: &tables, replace: false };
+    let clearance = Clearance { dataset, schema, tables: &tables, consent: Consent::default() };
     let relations = clearance.relations(session)?.into_iter();
     Ok(relations
         .filter(|relation| !relation.is_marked(dataset))

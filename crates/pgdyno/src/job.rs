@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use experiment::schedule::conduct::{Order, Outcome};
-use experiment::site::Site;
 use experiment::site::ceilings;
 use experiment::site::dues::Dues;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::{Progress, Watch};
 use experiment::site::referee::Referee;
 use experiment::site::settings;
+use experiment::site::{Risks, Site};
 use experiment::stage::copies;
 use experiment::stage::os::sets_values;
 use host::{Keeper, Machine};
@@ -74,6 +74,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) replace: bool,
     /// See [`Site::replace_databases`].
     pub(crate) replace_databases: &'a [String],
+    /// See [`Site::risks`].
+    pub(crate) risks: Risks,
     /// See [`Site::allowed`].
     pub(crate) allowed: Allowed<'a>,
     /// Number of servers that share the machine's memory.
@@ -141,6 +143,7 @@ impl Job {
             runs_by_data: copies::runs_by_data(&self.plan),
             replace: terms.replace,
             replace_databases: terms.replace_databases,
+            risks: terms.risks,
             stop: signals::stop_flag(),
             spot: spot.as_ref(),
             dues: &DUES,

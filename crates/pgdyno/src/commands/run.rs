@@ -52,8 +52,9 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     };
     job::end_in_time(format!("continue with: pgdyno run --resume {}", job.dir.path().display()));
     let terms = Terms {
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
+        replace: args.leave.replace,
+        replace_databases: &args.leave.replace_databases,
+        risks: args.leave.risks.risks(),
         allowed: args.changes.allowed(),
         n_servers: 1,
         is_enough: None,
@@ -88,8 +89,9 @@ fn kept_by_targets(plan: &Plan) -> Vec<String> {
 fn consent(args: &RunArgs) -> Consent<'_> {
     Consent {
         yes: args.yes,
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
+        replace: args.leave.replace,
+        replace_databases: &args.leave.replace_databases,
+        risks: args.leave.risks.risks(),
         allowed: args.changes.allowed(),
     }
 }

@@ -254,8 +254,8 @@ fn n_blocks(time_s: f64, least_s: f64) -> u32 {
 
 /// Conducts the plan; `None` if it was stopped before the first run.
 fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
-    let consent =
-        Consent { yes: args.yes, replace: false, replace_databases: &[], allowed: args.changes.allowed() };
+    let (risks, allowed) = (args.risks.risks(), args.changes.allowed());
+    let consent = Consent { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
@@ -264,7 +264,8 @@ fn conducted(plan: Plan, servers: Vec<Conninfo>, of: &Explained, args: &WhyArgs)
     let terms = Terms {
         replace: false,
         replace_databases: &[],
-        allowed: args.changes.allowed(),
+        risks,
+        allowed,
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,

@@ -51,6 +51,7 @@ mod pages;
 mod phases;
 mod preflight;
 mod provenance;
+mod publications;
 mod pushed;
 mod repeats;
 mod restore;

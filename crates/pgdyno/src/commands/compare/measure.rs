@@ -45,6 +45,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        risks: args.risks.risks(),
         allowed: Allowed::Nothing,
         n_servers: 1,
         is_enough: Some(&is_enough),
@@ -110,6 +111,7 @@ pub(super) fn prepare(
         yes: args.yes,
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        risks: args.risks.risks(),
         allowed: Allowed::Nothing,
     };
     let n_servers = if args.duet { 2 } else { 1 };

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
 use dataset::kind::Dataset;
-use dataset::load::{self, LoadRequest};
+use dataset::load::{self, Consent, LoadRequest};
 use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
-use experiment::site::Site;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::Progress;
+use experiment::site::{Risks, Site};
 use experiment::stage::adopted;
 use experiment::stage::{Found, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
@@ -71,6 +71,7 @@ impl Order<'_> {
         let Order { args, dataset, scale, layout, stop } = self;
         let mut screen = Screen::of_one();
         let conninfo = setup::resolve(target)?;
+        let consent = Consent { replace: args.replace, published: args.allow_published };
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
         let (mut session, schema) = limit::within("examine the server", limit::QUESTIONS, || {
             if args.create_database {
@@ -80,7 +81,7 @@ impl Order<'_> {
             adopted::expect_primary(&conninfo, &mut session)?;
             lock::take(&mut session, template::keeper)?;
             let schema = schema::find(&mut session, args.schema.as_deref())?;
-            let mut problems = load::problems(&mut session, &case.workload, &schema, args.replace)?;
+            let mut problems = load::problems(&mut session, &case.workload, &schema, consent)?;
             let may_not = schema::expect_creatable(&mut session, &schema, &conninfo.to_string()).err();
             problems.extend(may_not.map(|error| format!("{error:#}")));
             ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
@@ -93,7 +94,7 @@ impl Order<'_> {
             layout,
             n_streams: args.streams,
             connect: &|| session::open(&conninfo, stop),
-            replace: args.replace,
+            consent,
             now: &now,
             stop,
         };
@@ -132,6 +133,7 @@ impl Order<'_> {
             allowed: Allowed::Nothing,
             replace: args.replace,
             replace_databases: &[],
+            risks: Risks::default(),
             stop,
             spot: None,
             dues: &job::DUES,
