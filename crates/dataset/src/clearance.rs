@@ -18,12 +18,20 @@ use workload::objects::marker::{Identity, Marker, comment_literal, is_part_mark,
 use workload::{Schema, Signature};
 
 use crate::kind::Dataset;
-use crate::load::Consent;
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::state::untouched::short_digest;
 
 /// "dependent objects still exist".
 const DEPENDENT_OBJECTS: &str = "2BP01";
+
+/// What the user allows loading to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Consent {
+    /// Drop tables and routines with the same names in the schema that pgdyno did not create.
+    pub replace: bool,
+    /// Create tables that a publication publishes although nobody has named them.
+    pub published: bool,
+}
 
 /// Objects that loading creates, and what it may replace.
 pub(crate) struct Clearance<'a> {

@@ -9,7 +9,7 @@ use wire::session::{Session, SessionError};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
-use crate::clearance::Clearance;
+use crate::clearance::{Clearance, Consent};
 use crate::kind::Dataset;
 use crate::layout::all_tables;
 use crate::state::untouched;
@@ -40,15 +40,6 @@ pub struct LoadReport {
     /// Number of concurrent sessions.
     pub n_streams: usize,
     pub seconds: f64,
-}
-
-/// What the user allows loading to do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Consent {
-    /// Drop tables and routines with the same names in the schema that pgdyno did not create.
-    pub replace: bool,
-    /// Create tables that a publication publishes although nobody has named them.
-    pub published: bool,
 }
 
 /// What to load, and what loading may drop.

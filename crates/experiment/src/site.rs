@@ -21,8 +21,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
+use dataset::clearance::Consent;
 use dataset::kind::Dataset;
-use dataset::load::{Consent, LoadReport, LoadRequest};
+use dataset::load::{LoadReport, LoadRequest};
 use dataset::session::{self, STOPPED};
 use dataset::{layout, loading, schema};
 use host::Keeper;

@@ -127,8 +127,7 @@ impl Job {
         // In this order: the watchdog is dismissed when the values are restored.
         let (watchdog, keeper) = self.os.take().map(|os| (os.watchdog, os.keeper)).unzip();
         let (cache, program) = (Cache::default_location()?, own_program()?);
-        let now = || jiff::Timestamp::now().to_string();
-        let spot = terms.spot.map(spot::elsewhere);
+        let (now, spot) = (|| jiff::Timestamp::now().to_string(), terms.spot.map(spot::elsewhere));
         let site = Site {
             cache: &cache,
             plan: Some(&self.plan),

@@ -15,9 +15,9 @@ pub(crate) enum Purpose {
     Write,
 }
 
-/// What a result is read from.
+/// The tables that a result is read from.
 const READ: [&str; 4] = ["migration", "experiment", "file", "file_part"];
-/// What else a push fills.
+/// The tables that a push fills, too.
 const FILLED: [&str; 7] = ["cases", "runs", "phases", "intervals", "readings", "findings", "comparisons"];
 
 /// Limit for the message, which has one line.

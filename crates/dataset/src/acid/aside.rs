@@ -10,9 +10,8 @@ use workload::Schema;
 use workload::objects::marker::{comment_literal, part_mark};
 
 use super::ANSWER_TIMEOUT;
-use crate::clearance::Clearance;
+use crate::clearance::{Clearance, Consent};
 use crate::kind::Dataset;
-use crate::load::Consent;
 use crate::session;
 
 /// Undelivered orders of one district.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
+use dataset::clearance::Consent;
 use dataset::kind::Dataset;
-use dataset::load::{self, Consent, LoadRequest};
+use dataset::load::{self, LoadRequest};
 use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
