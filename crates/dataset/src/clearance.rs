@@ -7,6 +7,7 @@
 mod attached;
 mod design;
 mod hung;
+pub mod published;
 mod rights;
 mod rows;
 
@@ -25,14 +26,22 @@ use crate::state::untouched::short_digest;
 /// "dependent objects still exist".
 const DEPENDENT_OBJECTS: &str = "2BP01";
 
+/// What the user allows loading to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Consent {
+    /// Drop tables and routines with the same names in the schema that pgdyno did not create.
+    pub replace: bool,
+    /// Create tables that a publication publishes although nobody has named them.
+    pub published: bool,
+}
+
 /// Objects that loading creates, and what it may replace.
 pub(crate) struct Clearance<'a> {
     pub(crate) dataset: Dataset,
     pub(crate) schema: &'a Schema,
     /// Names of all tables and partitions that loading will create.
     pub(crate) tables: &'a [String],
-    /// Objects in the schema that others created may be dropped too.
-    pub(crate) replace: bool,
+    pub(crate) consent: Consent,
 }
 
 /// A relation with one of these names, or one that would be dropped with such a relation.
@@ -92,16 +101,19 @@ impl Clearance<'_> {
         let mut take = |judged: Result<()>| found.extend(judged.err().map(|error| format!("{error:#}")));
         take(self.judge(&relations, &routines));
         take(attached::expect_none(session, self.schema, &tables));
-        if !self.replace {
+        if !self.consent.replace {
             take(self.expect_no_additions(session, &relations));
         }
         let of_routines = routines.iter().map(|routine| routine.oid).collect();
         found.extend(rights::of_others(session, &tables, &of_routines)?);
         found.extend(rights::dependents(session, self.schema, &tables)?);
         // Only then are the tables what pgdyno may read.
-        if !self.replace && found.is_empty() && !relations.is_empty() {
+        if !self.consent.replace && found.is_empty() && !relations.is_empty() {
             let rows = rows::added(session, self.dataset, self.schema)?;
             found.extend(hung::refuse(rows, self.schema).err().map(|error| format!("{error:#}")));
+        }
+        if !self.consent.published {
+            found.extend(published::problem(session, Some(self.schema))?);
         }
         Ok(found)
     }
@@ -110,7 +122,7 @@ impl Clearance<'_> {
     fn expect_nothing_else(&self, session: &mut Session, relations: &[Relation]) -> Result<()> {
         let oids = oids(relations);
         attached::expect_none(session, self.schema, &oids)?;
-        if self.replace { Ok(()) } else { self.expect_no_additions(session, relations) }
+        if self.consent.replace { Ok(()) } else { self.expect_no_additions(session, relations) }
     }
 
     /// Fails if somebody added something to these tables.
@@ -355,16 +367,16 @@ impl Clearance<'_> {
             match &relation.parent {
                 Some(_) if is_ours && relation.schema == self.schema.name() => {}
                 // Partitions as pgbench names them, of one of its tables.
-                Some(parent) if self.replace && self.is_partition_name(relation, parent) => {}
+                Some(parent) if self.consent.replace && self.is_partition_name(relation, parent) => {}
                 Some(parent) => bail!(
                     "`{name}` is a partition of `{}` that pgdyno did not create, and would be dropped with it; detach it first",
                     self.schema.plain_name(parent)
                 ),
-                None if is_ours || self.replace => {}
+                None if is_ours || self.consent.replace => {}
                 None => foreign.push(format!("table `{name}`")),
             }
         }
-        let unmarked = routines.iter().filter(|routine| routine.marked_by.is_none() && !self.replace);
+        let unmarked = routines.iter().filter(|routine| routine.marked_by.is_none() && !self.consent.replace);
         foreign.extend(unmarked.map(|routine| {
             let kind = if routine.signature.is_procedure { "procedure" } else { "function" };
             format!("{kind} `{}`", self.schema.plain_name(&routine.signature.text()))
@@ -458,7 +470,7 @@ fn oids(relations: &[Relation]) -> BTreeSet<u32> {
 /// When the server fails.
 pub(crate) fn unmarked(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<Vec<String>> {
     let tables: Vec<String> = dataset.tables().into_iter().map(str::to_string).collect();
-    let clearance = Clearance { dataset, schema, tables: &tables, replace: false };
+    let clearance = Clearance { dataset, schema, tables: &tables, consent: Consent::default() };
     let relations = clearance.relations(session)?.into_iter();
     Ok(relations
         .filter(|relation| !relation.is_marked(dataset))

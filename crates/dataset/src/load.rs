@@ -9,7 +9,7 @@ use wire::session::{Session, SessionError};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
-use crate::clearance::Clearance;
+use crate::clearance::{Clearance, Consent};
 use crate::kind::Dataset;
 use crate::layout::all_tables;
 use crate::state::untouched;
@@ -55,8 +55,7 @@ pub struct LoadRequest<'a> {
     pub n_streams: Option<u32>,
     /// Opens another session on the same database.
     pub connect: &'a dyn Fn() -> Result<Session>,
-    /// Drop tables and routines with the same names in the schema that pgdyno did not create.
-    pub replace: bool,
+    pub consent: Consent,
     /// Returns the current time, as written in the marker when loading is finished.
     pub now: &'a dyn Fn() -> String,
     /// Set when the user wants to stop.
@@ -72,11 +71,11 @@ pub fn problems(
     session: &mut Session,
     workload: &WorkloadSpec,
     schema: &Schema,
-    replace: bool,
+    consent: Consent,
 ) -> Result<Vec<String>> {
     let Some(dataset) = Dataset::of(&workload.data) else { return Ok(Vec::new()) };
     let tables = all_tables(dataset, workload.scale, workload.layout);
-    Clearance { dataset, schema, tables: &tables, replace }.problems(session)
+    Clearance { dataset, schema, tables: &tables, consent }.problems(session)
 }
 
 /// Marks all tables as complete, with proofs of the state they are in: those that this load created, and nobody else's.

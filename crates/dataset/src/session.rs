@@ -5,8 +5,8 @@ pub mod lock;
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use wire::session::{Session, SessionError, since};
+use anyhow::{Context, Result, anyhow, ensure};
+use wire::session::{Session, since};
 use wire::{ConnectError, Conninfo};
 
 /// Reason of whatever was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
@@ -61,32 +61,7 @@ fn expect_supported(version_num: u32) -> Result<()> {
 /// When a superuser would administer with the role of somebody else, or the server fails.
 pub(crate) fn begin(session: &mut Session, conninfo: &Conninfo) -> Result<()> {
     expect_supported(session.server_version_num()).with_context(|| conninfo.to_string())?;
-    session.administer().with_context(|| format!("begin a session on {conninfo}"))?;
-    expect_own_role(session, conninfo)
-}
-
-/// Fails for a superuser whom the owner of the database has given another role (`ALTER DATABASE ... SET role`): whatever that role
-/// has put into the database could take the superuser's rights back. The server cuts the text of the setting to a name.
-fn expect_own_role(session: &mut Session, conninfo: &Conninfo) -> Result<()> {
-    let sql = "select s.rolname, u.rolname, d.datname from pg_catalog.pg_roles s, pg_catalog.pg_roles u, pg_catalog.pg_database d \
-               where s.rolname = session_user and s.rolsuper and u.rolname = current_user and not u.rolsuper \
-               and d.datname = current_database() and exists ( \
-                 select 1 from pg_catalog.pg_db_role_setting p where p.setdatabase = d.oid and p.setrole = 0 \
-                 and exists (select 1 from pg_catalog.unnest(p.setconfig) s where s like 'role=%' \
-                   and pg_catalog.substr(s, 6)::pg_catalog.name = u.rolname))";
-    let found = match session.query(sql) {
-        Ok(found) => found,
-        // A server that only speaks PostgreSQL's protocol may lack these catalogs.
-        Err(SessionError::Server(_)) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    let Some([Some(user), Some(role), Some(database)]) = found.rows.first().map(Vec::as_slice) else {
-        return Ok(());
-    };
-    bail!(
-        "database `{database}` gives superuser `{user}` the role `{role}` (ALTER DATABASE ... SET role), which could run code with the \
-         rights of `{user}`; connect to {conninfo} as `{role}`, or reset that setting"
-    )
+    session.administer().with_context(|| format!("begin a session on {conninfo}"))
 }
 
 /// The databases of a server that accept connections, seen from the one that every server has.

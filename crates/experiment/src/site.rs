@@ -21,6 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
+use dataset::clearance::Consent;
 use dataset::kind::Dataset;
 use dataset::load::{LoadReport, LoadRequest};
 use dataset::session::{self, STOPPED};
@@ -63,6 +64,8 @@ pub struct Site<'a> {
     pub replace: bool,
     /// Databases of servers by URL that may be replaced by copies of themselves although pgdyno did not create them.
     pub replace_databases: &'a [String],
+    /// What loading may cause beyond the tables.
+    pub risks: Risks,
     /// Number of runs that begin with the same data, by `data_name` of `stage::copies`.
     pub runs_by_data: BTreeMap<String, u32>,
     /// Sets operating system settings, if a case asks for them.
@@ -92,6 +95,15 @@ pub struct Site<'a> {
     pub seat: Option<Seat<'a>>,
 }
 
+/// Effects of loading into a server by URL that the user has agreed to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Risks {
+    /// A publication publishes what is loaded.
+    pub published: bool,
+    /// Whoever wrote an archive gets the rights of a role that reaches beyond its databases.
+    pub archive_as_superuser: bool,
+}
+
 #[cfg(test)]
 impl<'a> Site<'a> {
     /// A site of its own without servers, hosts or permissions, for tests.
@@ -105,6 +117,7 @@ impl<'a> Site<'a> {
             servers: &[],
             replace: false,
             replace_databases: &[],
+            risks: Risks::default(),
             runs_by_data: BTreeMap::new(),
             os: None,
             hands: HostHands::new("/nonexistent".into()),
@@ -123,6 +136,11 @@ impl<'a> Site<'a> {
 }
 
 impl Site<'_> {
+    /// What loading may replace and cause.
+    pub(crate) fn consent(&self) -> Consent {
+        Consent { replace: self.replace, published: self.risks.published }
+    }
+
     /// Fails if the user wants to stop.
     pub fn go_on(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
@@ -151,7 +169,7 @@ impl Site<'_> {
             layout: workload.layout,
             n_streams: workload.load_streams,
             connect: &|| session::open(conninfo, self.stop),
-            replace: self.replace,
+            consent: self.consent(),
             now: self.now,
             stop: self.stop,
         };

@@ -17,13 +17,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use experiment::forecast::fit::Speed;
 use experiment::schedule::conduct::{Order, Outcome};
-use experiment::site::Site;
 use experiment::site::ceilings;
 use experiment::site::dues::Dues;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::{Progress, Watch};
 use experiment::site::referee::Referee;
 use experiment::site::settings;
+use experiment::site::{Risks, Site};
 use experiment::stage::copies;
 use experiment::stage::os::sets_values;
 use host::{Keeper, Machine};
@@ -75,6 +75,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) replace: bool,
     /// See [`Site::replace_databases`].
     pub(crate) replace_databases: &'a [String],
+    /// See [`Site::risks`].
+    pub(crate) risks: Risks,
     /// See [`Site::allowed`].
     pub(crate) allowed: Allowed<'a>,
     /// Number of servers that share the machine's memory.
@@ -133,8 +135,7 @@ impl Job {
         // In this order: the watchdog is dismissed when the values are restored.
         let (watchdog, keeper) = self.os.take().map(|os| (os.watchdog, os.keeper)).unzip();
         let (cache, program) = (Cache::default_location()?, own_program()?);
-        let now = || jiff::Timestamp::now().to_string();
-        let spot = terms.spot.map(spot::elsewhere);
+        let (now, spot) = (|| jiff::Timestamp::now().to_string(), terms.spot.map(spot::elsewhere));
         let site = Site {
             cache: &cache,
             plan: Some(&self.plan),
@@ -149,6 +150,7 @@ impl Job {
             runs_by_data: copies::runs_by_data(&self.plan),
             replace: terms.replace,
             replace_databases: terms.replace_databases,
+            risks: terms.risks,
             stop: signals::stop_flag(),
             spot: spot.as_ref(),
             dues: &DUES,

@@ -6,9 +6,14 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use store::{Extent, PackedFile, Receiver};
 use wire::Session;
+use wire::session::Rows;
 
 use crate::push::{PART_BYTES, RESULT_BYTES_MAX, contents};
+use crate::traps::{self, Purpose};
 use crate::{SCHEMA, Shelf};
+
+/// Begins a transaction that reads one state of the store.
+const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A stored result.
 #[allow(missing_docs, reason = "the names say it")]
@@ -40,13 +45,10 @@ impl Shelf {
     /// # Errors
     /// When they cannot be read.
     pub fn list(&mut self, name: Option<&str>) -> Result<Vec<Kept>> {
-        let rows = self.session.query_params(
-            &format!(
-                "SELECT experiment_id, name, directory, seed, made_unix_ns, contents FROM {SCHEMA}.experiment WHERE $1::text IS NULL OR name = $1 \
-                  ORDER BY made_unix_ns, experiment_id"
-            ),
-            &[name],
-        )?;
+        self.session.execute(READING)?;
+        let listed = self.list_rows(name);
+        self.session.execute("COMMIT")?;
+        let rows = listed?;
         let kept = |row: usize| {
             let text = |column: &str| rows.get(row, column).map(str::to_string);
             Some(Kept {
@@ -62,6 +64,15 @@ impl Shelf {
             .map(kept)
             .collect::<Option<Vec<Kept>>>()
             .context("the store has a result without a name")
+    }
+
+    fn list_rows(&mut self, name: Option<&str>) -> Result<Rows> {
+        traps::hold(&mut self.session, Purpose::Read)?;
+        let sql = format!(
+            "SELECT experiment_id, name, directory, seed, made_unix_ns, contents FROM {SCHEMA}.experiment \
+              WHERE $1::text IS NULL OR name = $1 ORDER BY made_unix_ns, experiment_id"
+        );
+        Ok(self.session.query_params(&sql, &[name])?)
     }
 
     /// The result that is meant: by its number, the name of its directory, or the name of its experiment if there is one such result.
@@ -102,13 +113,14 @@ impl Shelf {
     /// When they are not those of an experiment, are damaged or larger than what is stored, or cannot be written. Then nothing is left.
     pub fn fetch(&mut self, kept: &Kept, to: &Path) -> Result<()> {
         let within = || format!("cannot read `{}` from the store", kept.directory);
-        self.session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").with_context(within)?;
+        self.session.execute(READING).with_context(within)?;
         let fetched = self.fetch_files(kept, to).with_context(within);
         let ended = self.session.execute("COMMIT").with_context(within);
         fetched.and(ended)
     }
 
     fn fetch_files(&mut self, kept: &Kept, to: &Path) -> Result<()> {
+        traps::hold(&mut self.session, Purpose::Read)?;
         let files = self.files(kept.experiment_id)?;
         let mut receiver = Receiver::begin(to, &files, RESULT_BYTES_MAX)?;
         for (place, file) in files.iter().enumerate() {

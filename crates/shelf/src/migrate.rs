@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use wire::Session;
 
+use crate::traps::{self, Purpose};
 use crate::{SCHEMA, Shelf};
 
 /// All migrations, in order; the number of each is its place, from 1. Those that were released never change.
@@ -36,7 +37,10 @@ impl Shelf {
     /// # Errors
     /// When there is no schema of pgdyno's, or its version is another one.
     pub fn expect_schema(&mut self) -> Result<()> {
-        let version = version(&mut self.session, Purpose::Read)?;
+        self.session.execute("BEGIN")?;
+        let version = version(&mut self.session, Purpose::Read);
+        self.session.execute("ROLLBACK")?;
+        let version = version?;
         let own = VERSION;
         match version {
             None => {
@@ -92,18 +96,12 @@ fn create(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// What a session does with the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Read,
-    Write,
-}
-
-/// The mark of the schema, its owner, and whether this session may run the owner's triggers, defaults and views: its rights are the
-/// owner's, or the owner is a superuser. A superuser has the rights of every role, and trusts none of them.
+/// The mark of the schema, its owner, and whether this session may run the owner's triggers, defaults and views: it is the owner's, or
+/// the owner is a superuser. Who is a member of the owner, or a superuser, has its rights, and trusts it with none. The session's role is the
+/// one that logged in, whose rights code of any other one could take back.
 const OWNER: &str = "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') AS mark, o.rolname AS owner, me.rolsuper AS is_superuser, \
-                            o.rolsuper OR o.oid = me.oid OR (NOT me.rolsuper AND pg_has_role(o.oid, 'USAGE')) AS is_trusted \
-                       FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner JOIN pg_roles me ON me.rolname = current_user \
+                            o.rolsuper OR o.oid = me.oid AS is_trusted \
+                       FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner JOIN pg_roles me ON me.rolname = session_user \
                       WHERE n.nspname = $1";
 
 /// The last migration that was applied; `None` without a schema.
@@ -124,6 +122,9 @@ fn version(session: &mut Session, purpose: Purpose) -> Result<Option<usize>> {
         "the schema `{SCHEMA}` of the store belongs to the role `{owner}`, whose triggers and views would run with the rights of this \
          session; connect to the store as that role"
     );
+    // First without locks: where a table should be, there may be something that cannot be locked.
+    traps::expect_none(session, purpose)?;
+    traps::hold(session, purpose)?;
     let found =
         session.query(&format!("SELECT coalesce(max(version), 0) AS version FROM {SCHEMA}.migration"))?;
     Ok(Some(found.parse(0, "version").context("the schema has no version")?))

@@ -1,5 +1,6 @@
 //! Stores a result: in one transaction, so that a result is there as a whole or not at all.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use wire::Session;
 
 use crate::copy::{Row, copy};
 use crate::migrate::VERSION;
+use crate::traps::{self, Purpose};
 use crate::{SCHEMA, Shelf, rows};
 
 /// Bytes of a file in one row: two requests of a round trip each are no burden, and memory stays small.
@@ -56,7 +58,8 @@ impl Shelf {
     /// When the directory cannot be read, lacks completed runs that are stored, or the server refuses it. Then what was stored before stays.
     pub fn push(&mut self, source: &Source) -> Result<Pushed> {
         self.session.execute("BEGIN")?;
-        let pushed = store(&mut self.session, source);
+        let held = traps::hold(&mut self.session, Purpose::Write);
+        let pushed = held.and_then(|()| store(&mut self.session, source));
         let kept = matches!(pushed, Ok(Pushed::New(_) | Pushed::Replaced(_)));
         self.session.execute(if kept { "COMMIT" } else { "ROLLBACK" }).context("cannot store the result")?;
         pushed
@@ -94,7 +97,7 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
             return Ok(Pushed::Unchanged(id));
         }
         if !source.replace {
-            expect_no_loss(session, source, id)?;
+            expect_no_loss(session, source, id, &packed.files)?;
         }
         session.execute(&format!("DELETE FROM {SCHEMA}.experiment WHERE experiment_id = {id}"))?;
     }
@@ -121,26 +124,39 @@ fn expect_readable(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an older or damaged copy of a result: completed runs that are stored, with what they committed, are in it too.
-fn expect_no_loss(session: &mut Session, source: &Source, id: i64) -> Result<()> {
+/// Refuses an older, damaged or altered copy of a result: completed runs that are stored are here too, with the same files, unless they
+/// were made again later, for a server that was replaced.
+fn expect_no_loss(session: &mut Session, source: &Source, id: i64, here: &[PackedFile]) -> Result<()> {
+    let stored = session.query(&format!(
+        "SELECT path, sha256 FROM {SCHEMA}.file WHERE experiment_id = {id} AND path LIKE 'runs/%' ORDER BY path"
+    ))?;
+    let there: BTreeSet<(&str, &str)> = (0..stored.len())
+        .filter_map(|row| Some((stored.get(row, "path")?, stored.get(row, "sha256")?)))
+        .collect();
+    let here: BTreeSet<(&str, &str)> =
+        here.iter().map(|file| (file.path.as_str(), file.sha256.as_str())).collect();
     let rows = session.query(&format!(
-        "SELECT run, committed, (extract(epoch FROM go_at) * 1000000)::bigint AS go_unix_us FROM {SCHEMA}.runs \
+        "SELECT run, (extract(epoch FROM go_at) * 1000000)::bigint AS go_unix_us FROM {SCHEMA}.runs \
           WHERE experiment_id = {id} AND state = 'completed' ORDER BY run"
     ))?;
     let is_here = |row: &usize| {
-        let number: Option<u32> = rows.parse(*row, "run");
-        let Some(run) = source.study.runs.iter().find(|run| Some(run.run) == number) else { return false };
-        // A run that was made again, for a server that was replaced, is another one.
-        let is_same = run.go_unix_ns.map(|go| go / 1000) == rows.parse(*row, "go_unix_us");
-        let is_whole = rows.parse(*row, "committed").is_none_or(|n: u64| run.counts.committed >= n);
-        run.state == RunState::Completed && (is_whole || !is_same)
+        let Some(number) = rows.parse::<u32>(*row, "run") else { return false };
+        let run = source.study.runs.iter().find(|run| run.run == number);
+        let Some(run) = run.filter(|run| run.state == RunState::Completed) else { return false };
+        let go_us: Option<u64> = rows.parse(*row, "go_unix_us");
+        let directory = format!("{}/{}/", store::names::RUNS, store::names::run_dir(number));
+        let of_run = |files: &BTreeSet<(&str, &str)>| -> Vec<String> {
+            let own = files.iter().filter(|(path, _)| path.starts_with(&directory));
+            own.map(|(path, sha256)| format!("{path} {sha256}")).collect()
+        };
+        run.go_unix_ns.map(|go| go / 1000) > go_us || of_run(&here) == of_run(&there)
     };
     let lost = (0..rows.len()).filter(|row| !is_here(row)).filter_map(|row| rows.get(row, "run"));
     let lost = lost.collect::<Vec<&str>>().join(", ");
     ensure!(
         lost.is_empty(),
-        "#{id} of the store has completed runs that are missing or damaged here: {lost}; push the newer copy, or replace that one with \
-         --replace"
+        "#{id} of the store has completed runs that are missing, damaged or altered here: {lost}; push the copy that was measured, or \
+         replace that one with --replace"
     );
     Ok(())
 }

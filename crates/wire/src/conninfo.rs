@@ -1,15 +1,18 @@
-//! Where to connect and as whom: libpq's settings as one value, resolved as libpq resolves them. libpq itself parses
-//! the text (`parse`); `resolve` applies environment, service file, password file and defaults. Nothing here opens a
-//! connection.
+//! Where to connect and as whom: libpq's settings as one value, resolved as libpq resolves them. `parse` reads the
+//! text; `resolve` applies environment, service file, password file and defaults. Nothing here opens a connection.
 
 mod encryption;
+mod key_value;
+mod keywords;
 pub(crate) mod named_file;
 mod parse;
 mod passfile;
 mod require_auth;
 mod resolve;
 mod service;
+mod settings;
 mod tcp_limits;
+mod url;
 mod values;
 
 use std::collections::BTreeMap;

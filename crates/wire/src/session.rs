@@ -3,6 +3,7 @@
 
 mod hear;
 mod limit;
+mod own_role;
 mod search_path;
 pub mod since;
 mod vigil;
@@ -84,6 +85,13 @@ pub enum SessionError {
     /// waiting is pointless. A cancel request was sent if the server accepted it; the session can no longer be used.
     #[error("{0}")]
     GaveUp(String),
+    /// The database gives a superuser's session another role ([`Session::expect_own_role`]).
+    #[error(
+        "database `{database}` gives superuser `{user}` the role `{role}` (ALTER DATABASE ... SET role), which could run code with the \
+         rights of `{user}`; connect to {place} as `{role}`, or reset that setting"
+    )]
+    #[allow(missing_docs, reason = "the message says it")]
+    GivenRole { user: String, role: String, database: String, place: String },
     /// The server violated the protocol. The session can no longer be used.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),

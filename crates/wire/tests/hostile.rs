@@ -103,8 +103,9 @@ fn a_server_that_sends_single_bytes_counts_as_silent() {
     let row = |n_bytes: u32| [&b"D"[..], &n_bytes.to_be_bytes(), &[b'x'; 100]].concat();
     for drops in [notice, row(1 << 20)] {
         // New connections are not let in either.
-        let says = [Say::Once(welcome()), Say::Once(answer()), Say::Once(answer()), Say::Dripping(drops)];
-        let place = one_session(says.to_vec());
+        let answers = vec![Say::Once(answer()); 3];
+        let says = [&[Say::Once(welcome())][..], &answers, &[Say::Dripping(drops)]].concat();
+        let place = one_session(says);
         let _limit =
             Limit { lock_wait_max: Duration::from_millis(200), ..Limit::of(Duration::from_secs(5)) }.enter();
         let mut session = Session::connect(&place).unwrap();

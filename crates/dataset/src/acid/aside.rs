@@ -10,7 +10,7 @@ use workload::Schema;
 use workload::objects::marker::{comment_literal, part_mark};
 
 use super::ANSWER_TIMEOUT;
-use crate::clearance::Clearance;
+use crate::clearance::{Clearance, Consent};
 use crate::kind::Dataset;
 use crate::session;
 
@@ -80,7 +80,8 @@ pub(super) fn put_back(keeper: &mut Session, schema: &Schema) -> Result<()> {
 /// Restores rows only from a table with pgdyno's mark, and drops that table.
 fn put_back_one(keeper: &mut Session, schema: &Schema, table: &str, sql: &str) -> Result<()> {
     let tables = [table.to_string()];
-    let clearance = Clearance { dataset: Dataset::Tpcc, schema, tables: &tables, replace: false };
+    let clearance =
+        Clearance { dataset: Dataset::Tpcc, schema, tables: &tables, consent: Consent::default() };
     let held = clearance.hold(keeper)?;
     if !held.is_empty() {
         keeper.execute(sql)?;

@@ -45,8 +45,8 @@ fn expected(schema: &Schema, dataset: Dataset, table: &str) -> Option<Part> {
     is_named.then(|| Part::Expect(Expected { dataset, schema: schema.clone(), table: table.to_string() }))
 }
 
-/// A table with the mark that the load in progress gave it. Nobody else's table will do in a superuser's load: who owns
-/// the schema can drop a table in it and give its mark to another one, whose triggers would run with a superuser's rights.
+/// A table with the mark that the load in progress gave it, which belongs to the role that made it, or to a superuser. Who owns the schema can
+/// drop a table in it and give its mark to another one, whose triggers would run with the rights of whoever loads.
 pub struct Expected {
     dataset: Dataset,
     schema: Schema,
@@ -62,7 +62,7 @@ impl Expected {
         format!(
             "select c.oid, pg_catalog.obj_description(c.oid, 'pg_class') as comment, \
              exists (select 1 from pg_catalog.pg_roles o, pg_catalog.pg_roles u where o.oid = c.relowner \
-               and u.rolname = current_user and (o.oid = u.oid or o.rolsuper or not u.rolsuper)) as may_be_filled \
+               and u.rolname = current_user and (o.oid = u.oid or o.rolsuper)) as may_be_filled \
              from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
              where n.nspname = {} and c.relname = {}",
             quote_literal(self.schema.name()),

@@ -44,7 +44,7 @@ pub(crate) fn load(
         dataset: Dataset::Tpcb,
         schema: request.schema,
         tables: &tables,
-        replace: request.replace,
+        consent: request.consent,
     };
     clearance.check(session)?;
     // Before anything is dropped: the server may not have enough connection slots.

@@ -36,7 +36,7 @@ pub(crate) fn load(
     let TpccVariant { dataset, style, create_tables, .. } = *variant;
     let schema = request.schema;
     let tables = layout::all_tables(dataset, request.scale, request.layout);
-    let clearance = Clearance { dataset, schema, tables: &tables, replace: request.replace };
+    let clearance = Clearance { dataset, schema, tables: &tables, consent: request.consent };
     clearance.check(session)?;
     let at = session.query("select date_trunc('second', now())::text")?;
     let at = at.scalar().context("the server has a clock")?.to_string();

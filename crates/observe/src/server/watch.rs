@@ -553,7 +553,7 @@ fn time(session: &mut Session, sql: &str) -> Result<Duration, SessionError> {
 pub(crate) fn is_fatal(error: &SessionError) -> bool {
     match error {
         SessionError::Server(error) => error.is_fatal(),
-        SessionError::NotCopyIn => false,
+        SessionError::NotCopyIn | SessionError::GivenRole { .. } => false,
         SessionError::Lost(_)
         | SessionError::Timeout(_)
         | SessionError::Stopped

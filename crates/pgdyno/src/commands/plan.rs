@@ -38,8 +38,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     let asked = setup::ask(&args.experiment)?;
     let consent = Consent {
         yes: true,
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
+        replace: args.leave.replace,
+        replace_databases: &args.leave.replace_databases,
+        risks: args.leave.risks.risks(),
         allowed: Allowed::Everything,
     };
     let look = look((&asked.plan, 1), &asked.servers, consent, Path::new(RESULTS))?;

@@ -34,13 +34,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
 
 /// How to go on with results that are not complete, with the consents that a resumption needs again.
 fn go_on(dir: &Path, args: &RunArgs) -> String {
-    let databases =
-        args.replace_databases.iter().map(|name| format!(" --replace-database {}", shell::quoted(name)));
-    let replace = if args.replace { " --replace" } else { "" };
     format!(
-        "continue with: pgdyno run --resume {}{replace}{}{}",
+        "continue with: pgdyno run --resume {}{}{}",
         shell::quoted(&dir.display().to_string()),
-        databases.collect::<String>(),
+        args.leave.words(),
         args.changes.words()
     )
 }
@@ -65,8 +62,9 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     };
     job::end_in_time(go_on(job.dir.path(), args));
     let terms = Terms {
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
+        replace: args.leave.replace,
+        replace_databases: &args.leave.replace_databases,
+        risks: args.leave.risks.risks(),
         allowed: args.changes.allowed(),
         n_servers: 1,
         is_enough: None,
@@ -101,8 +99,9 @@ fn kept_by_targets(plan: &Plan) -> Vec<String> {
 fn consent(args: &RunArgs) -> Consent<'_> {
     Consent {
         yes: args.yes,
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
+        replace: args.leave.replace,
+        replace_databases: &args.leave.replace_databases,
+        risks: args.leave.risks.risks(),
         allowed: args.changes.allowed(),
     }
 }

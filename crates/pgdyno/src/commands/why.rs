@@ -283,8 +283,8 @@ struct Wanted {
 /// Conducts the plan; `None` if it was stopped before the first run.
 fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
     let Wanted { plan, place, servers } = wanted;
-    let consent =
-        Consent { yes: args.yes, replace: false, replace_databases: &[], allowed: args.changes.allowed() };
+    let (risks, allowed) = (args.risks.risks(), args.changes.allowed());
+    let consent = Consent { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
@@ -296,7 +296,8 @@ fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Me
     let terms = Terms {
         replace: false,
         replace_databases: &[],
-        allowed: args.changes.allowed(),
+        risks,
+        allowed,
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,

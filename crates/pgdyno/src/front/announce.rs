@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
 use experiment::forecast::intent::{self, Intent, Leave};
+use experiment::site::Risks;
 use model::experiment::plan::Plan;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -24,6 +25,8 @@ pub(crate) struct Consent<'a> {
     pub(crate) replace: bool,
     /// Databases that may be replaced by copies of themselves.
     pub(crate) replace_databases: &'a [String],
+    /// Effects of loading beyond the tables.
+    pub(crate) risks: Risks,
     /// Which settings of servers by URL may be changed.
     pub(crate) allowed: Allowed<'a>,
 }

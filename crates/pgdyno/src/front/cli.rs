@@ -25,7 +25,7 @@ use self::numbers::{clients, repeats};
 use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, DriveArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
-use crate::front::cli::changes::ChangeArgs;
+use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
 pub(crate) use crate::front::cli::compare::{CompareArgs, FailOn, share};
 use crate::front::cli::data::{CheckArgs, InitArgs};
 use crate::front::cli::doctor::DoctorArgs;
@@ -350,13 +350,8 @@ pub(crate) struct RunArgs {
     /// Ask nothing, and accept plans of more than 100 runs or longer than a day.
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
-    #[arg(long)]
-    pub(crate) replace: bool,
-    /// Replace this database of --server by a copy of itself before each run, though pgdyno did not create it.
-    /// Repeatable.
-    #[arg(long = "replace-database", value_name = "NAME")]
-    pub(crate) replace_databases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) leave: LeaveArgs,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
     #[command(flatten)]
@@ -385,12 +380,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
-    /// As for `run`: tables of these names that pgdyno did not create may be dropped.
-    #[arg(long)]
-    pub(crate) replace: bool,
-    /// As for `run`: this database of --server may be replaced by a copy of itself before each run. Repeatable.
-    #[arg(long = "replace-database", value_name = "NAME")]
-    pub(crate) replace_databases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) leave: LeaveArgs,
     /// Print the plan as JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -51,6 +51,7 @@ pub(crate) fn look(
         runs_by_data: BTreeMap::new(),
         replace: consent.replace,
         replace_databases: consent.replace_databases,
+        risks: consent.risks,
         stop: signals::stop_flag(),
         spot: None,
         dues: &job::DUES,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use model::experiment::script::CaseData;
 use model::experiment::script::archive::ArchiveFormat;
 use model::run::phase::Phase;
-use testbed::{Pg, Server, bin_dir};
+use testbed::{PASSWORD, Pg, Server, bin_dir};
 
 use crate::tool::{Ended, PACE, Place, expect_sound};
 
@@ -174,7 +174,9 @@ fn an_archive_is_restored_into_an_empty_database_of_a_server_by_url_and_into_no_
     let target = pg.database_of("postgres");
     let url = pg.admin_target(&target);
     let run = |options: &[&str]| {
-        shop.place.run(&[&["run", "shop.toml", PACE, "--server", &url, "-o", "out"], options].concat())
+        let trusted = "--allow-archive-as-superuser";
+        shop.place
+            .run(&[&["run", "shop.toml", PACE, "--server", &url, trusted, "-o", "out"], options].concat())
     };
     let refused = |options: &[&str], expected: &[&str]| {
         let ended = run(options).expect(1);
@@ -220,6 +222,63 @@ fn an_archive_is_restored_into_an_empty_database_of_a_server_by_url_and_into_no_
     refused(&replace, &["needs an empty database", "drop it on that server and create it again"]);
     let left = "select count(*) from pg_database where datname like \'pgdyno\\_%\'";
     assert_eq!(pg.ask("postgres", left), "0");
+    shop.place.expect_clean();
+}
+
+#[test]
+fn who_wrote_an_archive_does_not_get_the_server_of_who_restores_it() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let (origin, trace) = (pg.database_of("postgres"), pg.path("reached"));
+    pg.execute(
+        &origin,
+        &format!(
+            "create function reach() returns boolean language plpgsql as $f$ begin \
+               if current_database() <> '{origin}' then copy (select 1) to program 'cat > {}'; end if; return true; end $f$; \
+             create table items (id int check (public.reach())); insert into items values (1); \
+             create table orders (item int, n int)",
+            trace.display()
+        ),
+    );
+    shop.dump(&pg, &origin, "shop.dump", &["-Fc"]);
+    let target = pg.database();
+    let run = |url: &str, options: &[&str]| {
+        let all = ["run", "shop.toml", PACE, "--server", url, "--replace-database", &target, "-o", "out"];
+        shop.place.run(&[&all[..], options].concat())
+    };
+    let admin = pg.admin_target(&target);
+    let bench = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{target}", pg.port);
+    let refused = |url: &str, why: &str| {
+        for command in ["run", "plan"] {
+            let ended = match command {
+                "run" => run(url, &[]),
+                _ => shop.place.run(&["plan", "shop.toml", "--replace-database", &target, "--server", url]),
+            };
+            assert!(!trace.exists(), "{ended:?}");
+            let ended = ended.expect(1);
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(
+                said.contains(why) && said.contains("or pass --allow-archive-as-superuser"),
+                "{why}\n{said}"
+            );
+        }
+    };
+    refused(&admin, "`postgres` is or may become `postgres`, a superuser");
+    pg.execute("postgres", "alter role bench createdb createrole");
+    refused(&bench, "`bench`, which manages roles (CREATEROLE)");
+    pg.execute("postgres", "alter role bench nocreaterole; grant pg_execute_server_program to bench");
+    refused(&bench, "`pg_execute_server_program`, which reaches the files and programs of the server");
+    // As the owner alone, the archive's code has no more than the owner's rights.
+    pg.execute("postgres", "revoke pg_execute_server_program from bench");
+    let ended = run(&bench, &[]);
+    assert!(!trace.exists() && ended.stderr.contains("external program"), "{ended:?}");
+    let shop_origin = shop_of(&pg);
+    fs::remove_file(shop.place.path("shop.dump")).unwrap();
+    fs::remove_file(pg.path("shop.dump")).unwrap();
+    shop.dump(&pg, &shop_origin, "shop.dump", &["-Fc"]);
+    pg.execute("postgres", &format!("drop database {target}"));
+    pg.execute("postgres", &format!("create database {target} owner bench"));
+    fs::remove_dir_all(shop.place.path("out")).ok();
+    run(&bench, &["--repeats", "1"]).expect(0);
     shop.place.expect_clean();
 }
 

@@ -154,7 +154,7 @@ fn a_store_loses_no_run_and_no_series_mixes_servers() {
     let (run, aside) = (place.path("results/out/runs/0002"), place.path("aside"));
     fs::rename(&run, &aside).unwrap();
     let poorer = place.run(&["push", &store, "results/out"]).expect(1);
-    let words = "#1 of the store has completed runs that are missing or damaged here: 2; push the newer copy";
+    let words = "#1 of the store has completed runs that are missing, damaged or altered here: 2; push the copy that was measured";
     assert!(poorer.stderr.contains(words), "{}", poorer.stderr);
     place.run(&["push", &store, "results/out", "--replace"]).expect(0);
     fs::rename(&aside, &run).unwrap();

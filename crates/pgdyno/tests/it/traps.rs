@@ -200,6 +200,49 @@ fn a_superusers_load_fires_no_triggers_of_a_table_that_somebody_puts_in_its_way(
 }
 
 #[test]
+fn a_load_of_a_user_fires_no_triggers_of_who_owns_the_schema() {
+    let server = Server::new();
+    let own = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    server.pg.execute(
+        &server.database,
+        "create role mallory; create schema theirs authorization mallory; grant usage, create on schema theirs to bench; \
+         create function theirs.fire() returns trigger language plpgsql as $$ begin \
+           raise warning 'sprung: %', current_user; return new; end $$; \
+         grant usage, create on schema public to mallory",
+    );
+    let args = ["init", "-s", "2", "--streams", "1", "--schema", "theirs", "--server", &own];
+    let running = server.place.start(server.place.command(&args));
+    let exists =
+        || server.pg.ask(&server.database, "select to_regclass('theirs.pgbench_history') is not null") == "t";
+    wait_until("the tables", exists);
+    // One stream takes the accounts first, then the tellers, then the branches.
+    let mut locker = server.pg.admin(&server.database);
+    locker.execute("begin; lock table theirs.pgbench_tellers in share update exclusive mode").unwrap();
+    let mut mallory = server.pg.admin(&server.database);
+    let mark = server.pg.ask(
+        &server.database,
+        "select quote_literal(replace(obj_description(c.oid, 'pg_class'), c.oid::text, '%')) from pg_class c \
+          where c.oid = 'theirs.pgbench_branches'::regclass",
+    );
+    mallory
+        .execute(&format!(
+            "set role mallory; drop table theirs.pgbench_branches; \
+             create table theirs.pgbench_branches (bid int not null, bbalance int, filler char(88)); \
+             grant all on theirs.pgbench_branches to bench; \
+             do $$ begin execute format('comment on table theirs.pgbench_branches is %L', \
+               replace({mark}, '%', 'theirs.pgbench_branches'::regclass::oid::text)); end $$; \
+             create trigger emptied before truncate on theirs.pgbench_branches execute function theirs.fire(); \
+             create trigger filled before insert on theirs.pgbench_branches for each row execute function theirs.fire()"
+        ))
+        .unwrap();
+    locker.execute("commit").unwrap();
+    let ended = running.wait().expect(1);
+    let log = server.pg.log();
+    assert!(!log.contains("sprung: "), "{log}");
+    assert!(ended.stderr.contains("somebody replaced table `theirs.pgbench_branches`"), "{}", ended.stderr);
+}
+
+#[test]
 fn functions_of_policies_do_not_run_with_the_rights_of_who_administers() {
     let server = Server::new();
     server.expect_unsprung("init -s 1").expect(0);

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::keywords::{self, KEYWORDS};
 use super::parse::{self, Parsed};
 use super::passfile::{self, Wanted};
 use super::{
@@ -74,14 +75,14 @@ impl Surroundings {
 
 /// See [`Conninfo::resolve_in`].
 pub(super) fn resolve(text: &str, around: &Surroundings) -> Result<Conninfo, ConninfoError> {
-    let Parsed { given: mut settings, known, url } = parse::parse(text)?;
+    let Parsed { given: mut settings, url } = parse::parse(text)?;
     let mut source = PasswordSource::Text { url };
     let had_password = is_set(&settings, "password");
 
     let service_name = settings.get("service").map(String::as_str).or_else(|| around.variable("PGSERVICE"));
     if let Some(name) = service_name.filter(|name| !name.is_empty()).map(str::to_owned) {
         for (key, value) in service::read(&name, around)? {
-            if !known.iter().any(|(keyword, _)| *keyword == key) {
+            if !keywords::is_known(&key) {
                 let text = format!("service `{name}` sets the unknown keyword `{key}`");
                 return Err(
                     ConninfoError::new(text).in_libpqs_words(format!("invalid connection option \"{key}\""))
@@ -94,9 +95,9 @@ pub(super) fn resolve(text: &str, around: &Surroundings) -> Result<Conninfo, Con
         }
     }
     let known_before_environment = is_set(&settings, "password");
-    for (keyword, variable) in &known {
-        if let Some(value) = variable.as_ref().and_then(|name| around.environment.get(name)) {
-            settings.entry(keyword.clone()).or_insert_with(|| value.clone());
+    for keyword in &KEYWORDS {
+        if let Some(value) = keyword.variable.and_then(|name| around.environment.get(name)) {
+            settings.entry(keyword.name.to_owned()).or_insert_with(|| value.clone());
         }
     }
     if !known_before_environment {
@@ -119,11 +120,8 @@ pub(super) fn from_keywords(
     keywords: &BTreeMap<String, String>,
     password: Option<Secret>,
 ) -> Result<Conninfo, ConninfoError> {
-    let known = parse::parse("")?.known;
-    let is_known = |key: &str| {
-        known.iter().any(|(keyword, _)| keyword == key)
-            || ENVIRONMENT_ONLY.iter().any(|(name, _)| *name == key)
-    };
+    let is_known =
+        |key: &str| keywords::is_known(key) || ENVIRONMENT_ONLY.iter().any(|(name, _)| *name == key);
     if let Some(key) = keywords.keys().find(|key| !is_known(key)) {
         return Err(ConninfoError::new(format!("unknown connection keyword `{key}`")));
     }

@@ -7,5 +7,7 @@ pub const OLDEST: u32 = 90_400;
 pub const ROW_SECURITY: u32 = 90_500;
 /// Partitioned tables, and with the same release publications and extended statistics.
 pub const PARTITIONS: u32 = 100_000;
+/// Publications of all tables of a schema.
+pub const PUBLISHED_SCHEMAS: u32 = 150_000;
 /// Primary keys of partitioned tables.
 pub const PARTITION_KEYS: u32 = 110_000;

@@ -49,7 +49,8 @@ impl Session {
     /// is asked to give up waiting for locks that others hold, and settings of the role or the database that would end
     /// the session or its statements are lifted: the limit of the thread replaces them. `row_security` is off: the server
     /// refuses to read a table whose policies apply to the user, instead of calling their functions with the user's
-    /// rights. Behind a pooler, which shares its sessions, no setting is touched, and only this end gives up.
+    /// rights. Behind a pooler, which shares its sessions, no setting is touched, and only this end gives up. A superuser has to have
+    /// its own role ([`Session::expect_own_role`]).
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -74,6 +75,7 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
+        self.expect_own_role()?;
         self.vigil = Some(Box::new(Vigil {
             lock_wait_max,
             pid: is_direct.then(|| self.backend_pid()),

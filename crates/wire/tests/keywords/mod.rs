@@ -1,4 +1,4 @@
-//! Keywords that libpq learned after 15, compared with libpq itself, which is linked for its parser (without TLS).
+//! Keywords that libpq learned after 15, compared with libpq itself, which these tests link (without TLS).
 
 use super::cluster::{Cluster, PASSWORD};
 use std::collections::BTreeMap;

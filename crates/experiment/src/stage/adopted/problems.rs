@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Error, Result};
+use dataset::clearance::published;
 use dataset::kind::{Dataset, data_bytes};
 use dataset::session;
 use dataset::state::{self, Home, access};
@@ -83,7 +84,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
         }
         seen.push(data);
         if copies::is_archive(&case.workload) {
-            of_archive(&mut session, case, conninfo, found);
+            of_archive(&mut session, case, conninfo, site, found);
         }
         if case.prepare.restore {
             of_load(&mut session, case, &facts, site, found);
@@ -133,7 +134,7 @@ fn of_scripts(session: &mut Session, cases: &[&Case], found: &mut Found) {
 }
 
 /// Problems with restoring a case's archive.
-fn of_archive(session: &mut Session, case: &Case, conninfo: &Conninfo, found: &mut Found) {
+fn of_archive(session: &mut Session, case: &Case, conninfo: &Conninfo, site: &Site, found: &mut Found) {
     if !case.prepare.restore {
         return;
     }
@@ -143,6 +144,8 @@ fn of_archive(session: &mut Session, case: &Case, conninfo: &Conninfo, found: &m
         );
     }
     found.take(copies::expect_empty(session));
+    let reach = found.take(copies::reach(session, site.risks));
+    reach.into_iter().flatten().for_each(|why| found.say(why));
     // Where its output goes does not matter yet.
     found.take(Restorer::of_url(conninfo, session.server_version_num(), Path::new("/")));
 }
@@ -152,8 +155,13 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found
     let workload = &case.workload;
     let Some(schema) = found.take(schema::find(session, workload.schema.as_deref())) else { return };
     found.take(schema::expect_creatable(session, &schema, &facts.place));
-    let problems = load::problems(session, workload, &schema, site.replace);
+    let problems = load::problems(session, workload, &schema, site.consent());
     found.take(problems).into_iter().flatten().for_each(|why| found.say(why));
+    if matches!(workload.data, CaseData::Files(_)) && !site.risks.published {
+        // They may create tables in any schema.
+        let problem = found.take(published::problem(session, None));
+        problem.into_iter().flatten().for_each(|why| found.say(why));
+    }
     let Some(dataset) = Dataset::of(&workload.data) else { return };
     if !site.replace
         && let Some(marker) = complete(session, dataset, &schema)

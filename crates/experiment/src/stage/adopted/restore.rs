@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use dataset::kind::Dataset;
 use dataset::session::{self, lock};
 use dataset::state::untouched::settings_digest;
@@ -174,6 +174,8 @@ impl Adopted {
         watch: &mut Watch,
     ) -> Result<Detail> {
         copies::expect_empty(session)?;
+        let reach = copies::reach(session, site.risks)?;
+        ensure!(reach.is_empty(), "{}", reach.join("; "));
         let scratch = files::trust::make_directory(&site.cache.dir)?;
         let restorer = Restorer::of_url(&self.conninfo, session.server_version_num(), &scratch)?;
         let longest = phase_limit::of(case);

@@ -28,6 +28,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        risks: args.risks.risks(),
         allowed: Allowed::Nothing,
         n_servers: 2,
         is_enough: None,

@@ -48,6 +48,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        risks: args.risks.risks(),
         allowed: args.changes.allowed(),
         n_servers: 1,
         is_enough: Some(&is_enough),
@@ -120,6 +121,7 @@ pub(super) fn prepare(
         yes: args.yes,
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        risks: args.risks.risks(),
         allowed: args.changes.allowed(),
     };
     let n_servers = if args.duet { 2 } else { 1 };

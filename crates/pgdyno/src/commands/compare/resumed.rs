@@ -35,6 +35,7 @@ pub(super) fn take_up(path: &Path, args: &CompareArgs) -> Result<(Job, Vec<RunRe
         yes: args.yes,
         replace: args.replace,
         replace_databases: &args.replace_databases,
+        risks: args.risks.risks(),
         allowed: args.changes.allowed(),
     };
     let os = job::take_os(&plan)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
+use dataset::clearance::Consent;
 use dataset::kind::Dataset;
 use dataset::load::{self, LoadRequest};
 use dataset::loading;
@@ -12,7 +13,7 @@ use dataset::session::{self, limit, lock};
 use experiment::forecast::intent::Intent;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::Progress;
-use experiment::site::{Site, stored_words};
+use experiment::site::{Risks, Site, stored_words};
 use experiment::stage::adopted;
 use experiment::stage::{Found, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
@@ -82,6 +83,7 @@ impl Order<'_> {
         let Order { args, dataset, scale, layout, stop } = self;
         let mut screen = Screen::of_one();
         let conninfo = setup::resolve(target)?;
+        let consent = Consent { replace: args.replace, published: args.allow_published };
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
         let (mut session, schema) = limit::within("examine the server", limit::QUESTIONS, || {
             if args.create_database {
@@ -91,7 +93,7 @@ impl Order<'_> {
             adopted::expect_primary(&conninfo, &mut session)?;
             lock::take(&mut session, template::keeper)?;
             let schema = schema::find(&mut session, args.schema.as_deref())?;
-            let mut problems = load::problems(&mut session, &case.workload, &schema, args.replace)?;
+            let mut problems = load::problems(&mut session, &case.workload, &schema, consent)?;
             let may_not = schema::expect_creatable(&mut session, &schema, &conninfo.to_string()).err();
             problems.extend(may_not.map(|error| format!("{error:#}")));
             ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
@@ -104,7 +106,7 @@ impl Order<'_> {
             layout,
             n_streams: args.streams,
             connect: &|| session::open(&conninfo, stop),
-            replace: args.replace,
+            consent,
             now: &now,
             stop,
         };
@@ -144,6 +146,7 @@ impl Order<'_> {
             allowed: Allowed::Nothing,
             replace: args.replace,
             replace_databases: &[],
+            risks: Risks::default(),
             stop,
             spot: None,
             dues: &job::DUES,

@@ -59,8 +59,9 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
     let job = begin(args, &original, stored, slicing)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     let terms = Terms {
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
+        replace: args.leave.replace,
+        replace_databases: &args.leave.replace_databases,
+        risks: args.leave.risks.risks(),
         allowed: args.changes.allowed(),
         n_servers: n_servers(slicing),
         is_enough: None,
@@ -178,8 +179,9 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
     describe(&mut plan, original);
     let consent = Consent {
         yes: args.yes,
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
+        replace: args.leave.replace,
+        replace_databases: &args.leave.replace_databases,
+        risks: args.leave.risks.risks(),
         allowed: args.changes.allowed(),
     };
     job::undo_settings(&servers)?;

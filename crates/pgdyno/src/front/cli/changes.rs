@@ -1,7 +1,10 @@
-//! Options with which a user agrees to changes of settings of servers by URL.
+//! Options with which a user agrees to what is done to servers by URL: changes of settings, and what loading replaces or causes.
 
 use clap::Args;
+use experiment::site::Risks;
 use server::alter_system::Allowed;
+
+use crate::front::shell;
 
 /// Consent to changes of settings of servers by URL.
 #[derive(Debug, Clone, Args)]
@@ -27,5 +30,53 @@ impl ChangeArgs {
 
     pub(crate) fn allowed(&self) -> Allowed<'_> {
         if self.allow_changes { Allowed::Changes(&self.allow_settings) } else { Allowed::Nothing }
+    }
+}
+
+/// Consent to replacing what pgdyno did not create.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LeaveArgs {
+    /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it.
+    /// Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME")]
+    pub(crate) replace_databases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) risks: RiskArgs,
+}
+
+/// Consent to effects of loading beyond the tables.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct RiskArgs {
+    /// Load into a database or schema of a server by URL of which a publication publishes all tables: a subscriber without the
+    /// workload's tables stops, and its slot keeps WAL.
+    #[arg(long)]
+    pub(crate) allow_published: bool,
+    /// Restore an archive into a server by URL as a superuser, or another role that reaches beyond its databases: whoever wrote
+    /// the archive gets its rights.
+    #[arg(long)]
+    pub(crate) allow_archive_as_superuser: bool,
+}
+
+impl LeaveArgs {
+    /// The options as they are typed, each with a space before it.
+    pub(crate) fn words(&self) -> String {
+        let databases =
+            self.replace_databases.iter().map(|name| format!(" --replace-database {}", shell::quoted(name)));
+        let given = [
+            (self.replace, " --replace"),
+            (self.risks.allow_published, " --allow-published"),
+            (self.risks.allow_archive_as_superuser, " --allow-archive-as-superuser"),
+        ];
+        let given = given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word.to_string());
+        given.chain(databases).collect()
+    }
+}
+
+impl RiskArgs {
+    pub(crate) fn risks(self) -> Risks {
+        Risks { published: self.allow_published, archive_as_superuser: self.allow_archive_as_superuser }
     }
 }

@@ -10,7 +10,7 @@ use model::text::share::Share;
 
 use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
-use crate::front::cli::changes::ChangeArgs;
+use crate::front::cli::changes::{ChangeArgs, RiskArgs};
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::numbers::{clients, pairs, some_time};
 use crate::front::cli::{Labels, ServerArgs};
@@ -214,6 +214,8 @@ pub(crate) struct CompareArgs {
     /// Repeatable.
     #[arg(long = "replace-database", value_name = "NAME", conflicts_with = "results")]
     pub(crate) replace_databases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) risks: RiskArgs,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
     /// Ask nothing.

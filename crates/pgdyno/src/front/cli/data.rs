@@ -32,6 +32,10 @@ pub(crate) struct InitArgs {
     /// Drop tables and routines of the same names in that schema that pgdyno did not create.
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Load into a database or schema of a server by URL of which a publication publishes all tables: a subscriber without the
+    /// workload's tables stops, and its slot keeps WAL.
+    #[arg(long)]
+    pub(crate) allow_published: bool,
     /// Create the database that --server names, as one that `run` may replace by a copy of itself before each run.
     #[arg(long, requires = "server")]
     pub(crate) create_database: bool,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::front::ask::Allowed;
-use crate::front::cli::changes::ChangeArgs;
+use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::{FailOn, share};
 use crate::front::moved::Moved;
@@ -98,13 +98,8 @@ pub(crate) struct RepeatArgs {
     pub(crate) here: bool,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
-    /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
-    #[arg(long)]
-    pub(crate) replace: bool,
-    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it.
-    /// Repeatable.
-    #[arg(long = "replace-database", value_name = "NAME")]
-    pub(crate) replace_databases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) leave: LeaveArgs,
     /// The largest difference that does not matter.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,

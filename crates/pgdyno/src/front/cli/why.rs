@@ -7,7 +7,7 @@ use model::text::units::Span;
 
 use crate::front::ask::Allowed;
 use crate::front::cli::RunArgs;
-use crate::front::cli::changes::ChangeArgs;
+use crate::front::cli::changes::{ChangeArgs, RiskArgs};
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::numbers::some_time;
 
@@ -30,6 +30,8 @@ pub(crate) struct WhyArgs {
     pub(crate) allow_commands: Option<Allowed>,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
+    #[command(flatten)]
+    pub(crate) risks: RiskArgs,
     /// Directory of the what-ifs' results, new or empty [default: results/DATE-why-NAME-XXXX].
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -60,6 +62,7 @@ impl WhyArgs {
             measure: Span { ms: MEASURE_MS },
             allow_commands: run.experiment.allow_commands.clone(),
             changes: run.changes.clone(),
+            risks: run.leave.risks,
             output: None,
             yes: run.yes,
             quiet: run.quiet,

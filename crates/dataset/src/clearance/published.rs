@@ -1,0 +1,44 @@
+//! Publications that publish each new table of the database or of a schema: the subscriber of one has no such tables, stops at their first
+//! rows with what it replicates of the user's own, and its slot keeps WAL on the server. Publications that name a table are not here.
+
+use anyhow::{Context, Result};
+use wire::session::{Session, quote_literal, since};
+use workload::Schema;
+
+/// The problem that a publication publishes whatever is created in the schema, or anywhere if none is given; none if there is no such
+/// publication.
+///
+/// # Errors
+/// When the server fails.
+pub fn problem(session: &mut Session, schema: Option<&Schema>) -> Result<Option<String>> {
+    let version_num = session.server_version_num();
+    if version_num < since::PARTITIONS {
+        return Ok(None);
+    }
+    let mut sql = "select '`' || pubname || '` (FOR ALL TABLES)', true from pg_catalog.pg_publication where puballtables".to_string();
+    if version_num >= since::PUBLISHED_SCHEMAS {
+        let of_schema = schema.map(|schema| format!(" where n.nspname = {}", quote_literal(schema.name())));
+        sql += &format!(
+            " union all select '`' || p.pubname || '` (FOR TABLES IN SCHEMA ' || n.nspname || ')', false \
+               from pg_catalog.pg_publication_namespace m join pg_catalog.pg_publication p on p.oid = m.pnpubid \
+               join pg_catalog.pg_namespace n on n.oid = m.pnnspid{}",
+            of_schema.unwrap_or_default()
+        );
+    }
+    let rows = session.query(&format!("{sql} order by 1")).context("look for publications")?;
+    let column = |n: usize| rows.rows.iter().filter_map(move |row| row.get(n)?.clone());
+    let names: Vec<String> = column(0).collect();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let helps = match column(1).any(|of_database| of_database == "t") {
+        true => "use a database without such a publication",
+        false => "name a schema that is not published with --schema",
+    };
+    Ok(Some(format!(
+        "{} {} what would be loaded: a subscriber without these tables stops, also with your own, and its slot keeps WAL; {helps}, or \
+         pass --allow-published",
+        if names.len() == 1 { "publication" } else { "publications" }.to_string() + " " + &names.join(", "),
+        if names.len() == 1 { "publishes" } else { "publish" },
+    )))
+}
