@@ -1,7 +1,7 @@
 //! `--fit`: scales an experiment to this machine, and says what was changed, what is left of its figures and how long it takes.
 
 use anyhow::Result;
-use experiment::forecast::fit::{Fitted, Limits, Row};
+use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
 use model::experiment::Experiment;
 use model::experiment::levels::Levels;
 use model::text::prose::duration;
@@ -11,7 +11,6 @@ use server::Binaries;
 use server::binaries::installed;
 
 use crate::front::setup::say_more;
-use crate::job::preview;
 use crate::say;
 
 /// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.
@@ -26,7 +25,7 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         free_bytes: server::cluster::space::free_bytes(&cache.clusters_dir())?,
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
-        speed: preview::speed(),
+        speed: Speed::known(&cache.dir),
         here: cache
             .fetched()
             .iter()

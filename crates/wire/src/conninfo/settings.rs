@@ -8,7 +8,7 @@ use super::keywords;
 pub(super) type Settings = BTreeMap<String, String>;
 
 /// Adds a setting. The error is that libpq does not know the keyword.
-pub(super) fn store(settings: &mut Settings, keyword: &str, value: &[u8]) -> Result<(), Unknown> {
+pub(super) fn store(settings: &mut Settings, keyword: &str, value: &[u8]) -> Result<(), UnknownKeyword> {
     // Older than `sslmode`, and still understood.
     let (keyword, value) = match keyword {
         "requiressl" if value.first() == Some(&b'1') => ("sslmode", &b"require"[..]),
@@ -16,11 +16,11 @@ pub(super) fn store(settings: &mut Settings, keyword: &str, value: &[u8]) -> Res
         _ => (keyword, value),
     };
     if !keywords::is_known(keyword) {
-        return Err(Unknown);
+        return Err(UnknownKeyword);
     }
     settings.insert(keyword.to_owned(), String::from_utf8_lossy(value).into_owned());
     Ok(())
 }
 
 /// No keyword of libpq.
-pub(super) struct Unknown;
+pub(super) struct UnknownKeyword;
