@@ -273,7 +273,7 @@ pub(crate) struct StudyContext<'a> {
 pub(crate) struct ComparisonContext<'a> {
     pub(crate) a: Side<'a>,
     pub(crate) b: Side<'a>,
-    /// What they are called.
+    /// The reason for the comparison, which decides the names of the sides.
     pub(crate) purpose: Purpose,
     pub(crate) pairing: Pairing,
     /// Pairs with the deciding figure, twice; runs of A and of B that have it, if they are not paired.

@@ -176,9 +176,7 @@ impl Job {
         }) {
             screen.show(Progress::Note(format!("{error:#}")));
         }
-        if let Some(metrics) = terms.metrics {
-            metrics.begin(&self.plan);
-        }
+        terms.metrics.iter().for_each(|metrics| metrics.begin(&self.plan));
         let result = conduct(&order, &mut |progress| {
             if let Some(metrics) = terms.metrics {
                 metrics.see(&progress);

@@ -1,14 +1,13 @@
 //! `--fit`: scales an experiment to this machine, and says what was changed, what is left of its figures and how long it takes.
 
 use anyhow::Result;
-use experiment::forecast::fit::{Fitted, Limits, Row};
+use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
 use model::experiment::Experiment;
 use model::experiment::levels::Levels;
 use model::text::prose::duration;
 use model::text::units::{PgVersion, Span};
 
 use crate::front::setup::say_more;
-use crate::job::preview;
 use crate::say;
 
 /// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.
@@ -23,7 +22,7 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         free_bytes: server::cluster::space::free_bytes(&cache.clusters_dir())?,
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
-        speed: preview::speed(),
+        speed: Speed::known(&cache.dir),
         fetched: cache.fetched().iter().map(|release| series(release)).collect(),
     };
     let fitted = experiment::forecast::fit::fit(experiment, &limits);

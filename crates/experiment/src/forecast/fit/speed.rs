@@ -18,7 +18,7 @@ use crate::forecast::outlook::expected_around_load_s;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed(f64);
 
-/// What one experiment has shown.
+/// The durations of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Shown {
     t_unix_ns: u64,

@@ -9,11 +9,10 @@ use model::text::units::{Span, expect_no_group};
 /// # Errors
 /// When it is no number, too few for a verdict or too many.
 pub(super) fn pairs(text: &str) -> Result<u32, String> {
-    let n: i64 = text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --pairs 12)"))?;
+    let n: i64 =
+        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --pairs 12)"))?;
     match n {
-        ..6 => {
-            Err(format!("{n} is too few: five pairs agree by chance once in sixteen times; use 6 to 500"))
-        }
+        ..6 => Err(format!("{n} is too few: five pairs agree by chance once in sixteen times; use 6 to 500")),
         6..=500 => Ok(n as u32),
         _ => Err(format!("{n} is too many; use 6 to 500")),
     }
