@@ -69,13 +69,21 @@ pub(crate) fn against(purpose: Purpose) -> String {
     format!("{b} against {a}")
 }
 
+/// Below what differences are missed. Of large ones, a factor says the same about both directions.
+pub(crate) fn smallest(detectable: f64) -> String {
+    match detectable {
+        0.5.. => format!("differences below a factor of {:.1}", 1.0 + detectable),
+        share => format!("differences below {}", percent(share)),
+    }
+}
+
 /// What is said below the figures, a paragraph each.
 fn remarks(case: &CaseComparison, floor: Option<&NoiseFloor>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(why_otherwise(case));
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
-        let seen = percent(detectable);
-        lines.push(format!("differences below {seen} would probably be missed (80 % power)"));
+        let seen = smallest(detectable);
+        lines.push(format!("{seen} would probably be missed (80 % power)"));
     }
     if let Some(floor) = floor {
         lines.push(noise_floor(floor));

@@ -30,7 +30,7 @@ pub(super) const QUIET: Row = Row {
     why: "Foreign work on the processors explained most of the differences between identical runs.",
     source: "A/A study (finding foreign-cpu); the thresholds are our convention: doubt above half of the processors, five times the \
              10 % of foreign-cpu, as not all load is processor time",
-    fix: "wait, or stop what works: top -o %CPU shows it",
+    fix: "wait, or stop what keeps the processors busy: top -o %CPU shows it",
     judge: |e| either(quiet(e)),
     ..HOST
 };

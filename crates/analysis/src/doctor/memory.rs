@@ -125,7 +125,7 @@ pub(super) const DIRTY_BACKGROUND: Row = Row {
 
 pub(super) const DIRTY: Row = Row {
     id: "dirty",
-    wanted: "who writes is held up at 512 MiB of unwritten pages",
+    wanted: "writers wait from 512 MiB of unwritten pages on",
     why: "Above it, whoever writes waits for the device; the more has been collected, the longer.",
     source: "tuned 2bfa442, profile postgresql; postgres-ai howto 88",
     fix: "sysctl -w vm.dirty_bytes=536870912",

@@ -11,7 +11,7 @@ const CACHE_MIN: f64 = 0.5;
 pub(super) const EFFECTIVE_CACHE_SIZE: Row = Row {
     id: "effective-cache-size",
     wanted: "three quarters of the memory",
-    why: "The planner takes index scans for dearer than they are.",
+    why: "The planner overestimates the cost of index scans.",
     source: "pgtune 7caef27: 75 %",
     fix: "alter system set effective_cache_size = '75 % of the memory'; select pg_reload_conf();",
     judge: |e| either(cache(e)),
@@ -86,7 +86,7 @@ fn io_method(e: &Examined) -> Look {
 pub(super) const JIT: Row = Row {
     id: "jit",
     wanted: "off for short transactions",
-    why: "A plan that the planner takes for dear is compiled first, which takes longer than most short statements.",
+    why: "A plan with a high estimated cost is compiled first, which takes longer than most short statements.",
     source: "pgtune 7caef27",
     fix: "alter system set jit = off; select pg_reload_conf();",
     judge: |e| either(e.setting("jit").map(|value| Judged::unless(value == "off", Verdict::Advice, value))),

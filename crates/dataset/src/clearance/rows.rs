@@ -42,7 +42,7 @@ fn search(session: &mut Session, schema: &Schema, keys: &[Keys]) -> Result<Vec<S
         let name = schema.sql_name(table);
         let indexed = format!(
             "select count(*) from pg_catalog.pg_index where indisprimary and indrelid = {}::pg_catalog.regclass",
-            wire::quote_literal(&name)
+            wire::quote_literal(&state::quoted_name(schema.name(), table))
         );
         // Without its key, the whole table would have to be read.
         if session.query(&indexed)?.scalar() != Some("1") {

@@ -81,6 +81,24 @@ pub fn of_plan(
     Ok(intents)
 }
 
+/// What is done to tables all the same, and how to leave it out.
+fn tended(runs: &[&Case]) -> String {
+    let has =
+        |step: fn(&Case) -> bool| runs.iter().any(|case| case.workload.data != CaseData::None && step(case));
+    let done = [
+        (has(|case| case.prepare.vacuum), "VACUUM", "prepare.vacuum"),
+        (has(|case| case.prepare.analyze), "ANALYZE", "prepare.analyze"),
+    ];
+    let done: Vec<(&str, &str)> =
+        done.into_iter().filter(|(is_done, ..)| *is_done).map(|(_, what, key)| (what, key)).collect();
+    if done.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = done.iter().map(|(what, _)| *what).collect();
+    let options: Vec<String> = done.iter().map(|(_, key)| format!("--set {key}=false")).collect();
+    format!("; {} of its tables before each run ({} leaves it out)", names.join(" and "), options.join(" "))
+}
+
 impl Intent {
     /// The intention for the database of `conninfo`, with the cases of `runs` in their order.
     fn of(session: &mut Session, conninfo: &Conninfo, runs: &[&Case], leave: Leave) -> Result<Intent> {
@@ -92,7 +110,7 @@ impl Intent {
             .copied()
             .collect();
         if loading.is_empty() {
-            let line = format!("uses {place} as it is: nothing is loaded or restored");
+            let line = format!("uses {place} as it is: nothing is loaded or restored{}", tended(&runs));
             return Ok(Intent { line, others: Others::default(), changes: None, consents: Vec::new() });
         }
         let mut homes: Vec<Home> = Vec::new();

@@ -95,7 +95,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
         let versions = site.versions.clone();
         let place = place(&experiment, Some(&target.name), conninfo.as_ref()).with_context(within)?;
-        let here = Resources { n_cpus, versions, ..place };
+        let here = Resources { versions, ..place };
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);

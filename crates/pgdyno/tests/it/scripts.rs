@@ -198,10 +198,7 @@ fn mistakes_in_scripts_are_reported_with_their_position() {
     check("plan shop/bad.toml", &["shop/bad.toml:8:12: bad.sql:2:11: syntax error", "^ error found here"]);
     place.write("shop/none.toml", &EXPERIMENT.replace("buy.sql@3", "nothing.sql"));
     check("plan shop/none.toml", &["shop/none.toml:8:12: cannot read `shop/nothing.sql`: No such file"]);
-    check(
-        "plan -f shop/bad.sql",
-        &["workload.scripts: script `shop/bad.sql`: shop/bad.sql:2:11: syntax error"],
-    );
+    check("plan -f shop/bad.sql", &["workload.scripts: shop/bad.sql:2:11: syntax error"]);
     check("plan -f shop/buy.sql@x", &["-f shop/buy.sql@x: `x` in `shop/buy.sql@x` is not a weight"]);
     check("plan -f shop/buy.sql -w tpcb", &["--script", "--workload", "cannot be used with"]);
     check("compare --aa -f shop/buy.sql -w tpcc", &["--workload tpcc cannot be used with --script"]);

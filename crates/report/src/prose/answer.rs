@@ -279,7 +279,7 @@ impl Words<'_> {
                 phrases::plural(more, "more block"),
                 self.study.plan.repeats as usize + more
             ),
-            None => format!("{vary}; too much for more repeats to reveal a difference of {difference}"),
+            None => format!("{vary}, too much for more repeats to show a difference of {difference}"),
         }
     }
 

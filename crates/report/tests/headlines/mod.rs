@@ -60,7 +60,7 @@ fn two_versions_are_ranked_only_if_they_differ_beyond_chance() {
     let two = |a: &[f64], b: &[f64]| study(&["13", "18"], &[4], &[a, b]);
     check(
         &two(&NOISY[..3], &NOISY_TOO[..3]),
-        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %); too much for more repeats to reveal a difference of 5 % - valid",
+        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %), too much for more repeats to show a difference of 5 % - valid",
     );
     check(
         &two(&[1000.0, 1030.0, 990.0], &[1010.0, 1005.0, 1020.0]),
@@ -117,7 +117,7 @@ fn a_direction_that_all_blocks_agree_on_is_stated_with_what_a_verdict_needs() {
     check(
         &study(&["13", "15", "18"], &[4], &[slow, &[1000.0, 500.0], fast]),
         &format!(
-            "PostgreSQL 15 and 18 cannot be distinguished here (runs vary by 47 %); too much for more repeats to reveal a \
+            "PostgreSQL 15 and 18 cannot be distinguished here (runs vary by 47 %), too much for more repeats to show a \
              difference of 5 %; PostgreSQL 18 is 5.0 times as fast as 13 in 2 of 2 blocks; {verdict}"
         ),
     );
@@ -145,7 +145,7 @@ fn only_a_difference_that_more_blocks_would_settle_is_named() {
     assert_eq!(settled, "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 0.7 %) - valid");
     // 40 blocks are enough for 5 %.
     let wide = two(&(0..40).map(|n| 0.0125 * f64::from(n) - 0.244).collect::<Vec<f64>>());
-    assert!(wide.ends_with("; too much for more repeats to reveal a difference of 2 % - valid"), "{wide}");
+    assert!(wide.ends_with(", too much for more repeats to show a difference of 2 % - valid"), "{wide}");
 }
 
 #[test]

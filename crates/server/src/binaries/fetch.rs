@@ -111,7 +111,7 @@ pub enum FetchError {
     NoCache,
     /// The source has no such release.
     #[error(
-        "no server binaries for `{asked}`; series known: {}; an exact release such as `{}` can be asked for too",
+        "no server binaries for `{asked}`; series that are fetched: {}; an exact release such as `{}` can be asked for too, and 9.4 and 9.5 are built from source",
         SERIES.join(", "), newest()
     )]
     UnknownVersion {
@@ -120,7 +120,7 @@ pub enum FetchError {
     },
     /// The source could not be reached.
     #[error(
-        "binaries of PostgreSQL {release} are not in `{cache}` and cannot be fetched ({cause}); connect to the network, fetch them beforehand, or give your own with server.bin_dir"
+        "binaries of PostgreSQL {release} are not in `{cache}` and cannot be fetched ({cause}); connect to the network once, or give your own with --bin-dir (server.bin_dir)"
     )]
     Unreachable {
         /// The release.

@@ -178,7 +178,8 @@ impl Demand {
         );
         if self.reusable_bytes > 0 {
             // Writing to a string does not fail.
-            let _ = write!(text, ", not counting {} of existing clusters", size(self.reusable_bytes));
+            let _ =
+                write!(text, ", and {} in existing clusters can be used again", size(self.reusable_bytes));
         }
         text
     }
@@ -424,8 +425,8 @@ mod tests {
         let texts: Vec<Option<String>> = found.iter().map(refusal).collect();
         assert_eq!(
             texts[0].as_deref().unwrap(),
-            "`/slow/clusters` needs 11.0 GiB at the peak (data 7.00 GiB, snapshots 4.00 GiB), and 9.00 GiB are free, not counting \
-             1.00 GiB of existing clusters: 1.00 GiB are missing; free some space, or lower the scale"
+            "`/slow/clusters` needs 11.0 GiB at the peak (data 7.00 GiB, snapshots 4.00 GiB), and 9.00 GiB are free, and 1.00 GiB in \
+             existing clusters can be used again: 1.00 GiB are missing; free some space, or lower the scale"
         );
         assert!(texts[1].as_deref().unwrap().contains("prepare.wal_headroom"), "{texts:?}");
         let all_there = demands(&parts[2..], &reusable, &look).unwrap();

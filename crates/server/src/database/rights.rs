@@ -22,7 +22,7 @@ pub fn rights(session: &mut Session, record: &ServerRecord, schema: Option<&str>
     let mut rights = Rights::new();
     let mut put = |name: &str, right: Result<String, String>| drop(rights.insert(name.to_string(), right));
     let none = |what: &str| format!("role `{role}` {what}");
-    put("superuser", if is_superuser { Ok(none("is one")) } else { Err(none("is none")) });
+    put("superuser", if is_superuser { Ok(none("is a superuser")) } else { Err(none("is no superuser")) });
     let may_create = is_so(
         session,
         "select rolcreatedb or rolsuper from pg_catalog.pg_roles where rolname = current_user",
@@ -67,9 +67,8 @@ fn io_timing(session: &mut Session, record: &ServerRecord, is_superuser: bool) -
     let may_set = is_superuser || record.version_num >= 150_000 && is_so(session, granted);
     Err(match may_set {
         true => "off, which this role may change".to_string(),
-        false => {
-            "off, and only a superuser may change it (or whom SET on it is granted, 15 and later)".to_string()
-        }
+        false => "off, and only a superuser may change it, or from 15 on a role that is granted SET on it"
+            .to_string(),
     })
 }
 

@@ -64,7 +64,7 @@ pub(super) fn outside(facts: &Facts) -> Option<Candidate> {
     let is_busy = facts.cpu.is_some_and(|busy| busy >= AT_LIMIT) && lacks_cpu;
     if let Some(foreign) = facts.foreign.filter(|foreign| is_busy && *foreign >= FOREIGN_MIN) {
         let evidence = format!(
-            "other processes used {} of the processors, and nothing was left of them",
+            "other processes used {} of the processors, and no processor time was left",
             percent(foreign)
         );
         return Some((Bottleneck::ForeignCpu, 1.0, evidence));

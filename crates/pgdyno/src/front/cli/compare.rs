@@ -190,7 +190,8 @@ pub(crate) struct CompareArgs {
     /// Stop after this time at the latest.
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) time: model::text::units::Span,
-    /// The largest difference that does not matter.
+    /// The largest difference that does not matter. B is slower, or faster, if the interval of the ratio excludes no difference and does
+    /// not fit into the margin: -8 to -1 % is slower also with a margin of 5 %.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
     /// Exit with 4 if B is slower, or if it differs either way.
