@@ -142,7 +142,7 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
     let interval = interval(ratio);
     let change = percent((ratio.ratio - 1.0).abs());
     let level = (100.0 * ratio.level).round();
-    let b = format!("B {}", stands(case.lead, ratio.ratio, "A"));
+    let b = sides_stand(case, ratio.ratio);
     match case.verdict().unwrap_or(ratio.verdict) {
         differs @ (Verdict::Faster | Verdict::Slower) => {
             let word = word(case.lead, differs, case.margin);
@@ -178,6 +178,15 @@ pub(crate) fn n_runs(case: &CaseComparison) -> [usize; 2] {
     case.leading_figure().map_or([0, 0], |figure| [figure.sample.a.len(), figure.sample.b.len()])
 }
 
+/// How B stands to A: `B is 5 % slower than A`.
+fn sides_stand(case: &CaseComparison, ratio: f64) -> String {
+    let b = match case.purpose {
+        Purpose::Change => "B",
+        Purpose::Repeat => "the result here",
+    };
+    format!("{b} {}", stands(case.lead, ratio, case.purpose.names()[0]))
+}
+
 /// What fewer pairs or runs than a verdict needs show: the ratio, which way it points, and what is missing.
 fn without_verdict(case: &CaseComparison, n: &str) -> String {
     let Some(found) = case.leading_figure().and_then(|figure| figure.provisional) else {
@@ -194,7 +203,7 @@ fn of_few_pairs(case: &CaseComparison, found: &Provisional) -> String {
     let pairs = phrases::plural(n, case.pairing.noun());
     let range = [found.lowest, found.highest].map(times);
     let missing = missing(found.n_missing, case.more_with, stats::PAIRS_MIN);
-    let b = format!("B {}", stands(case.lead, found.ratio, "A"));
+    let b = sides_stand(case, found.ratio);
     if !found.is_one_way() {
         let [low, high] = range;
         return format!("no verdict yet: {b} on average, and between {low} and {high} in {pairs}; {missing}");
@@ -207,20 +216,20 @@ fn of_few_pairs(case: &CaseComparison, found: &Provisional) -> String {
 }
 
 fn of_few_runs(case: &CaseComparison, found: &Provisional, n: &str) -> String {
-    let noun = case.pairing.noun();
+    let (noun, [of_a, of_b]) = (case.pairing.noun(), case.purpose.owners());
     let apart = match case.lead {
         _ if !found.is_one_way() => format!("but their {noun}s overlap"),
-        Figure::Throughput if found.ratio > 1.0 => format!("and no {noun} of A is as fast as one of B"),
-        Figure::Throughput => format!("and no {noun} of B is as fast as one of A"),
-        _ if found.ratio > 1.0 => format!("and each {noun} of B is above each of A"),
-        _ => format!("and each {noun} of B is below each of A"),
+        Figure::Throughput if found.ratio > 1.0 => format!("and no {noun} {of_a} is as fast as one {of_b}"),
+        Figure::Throughput => format!("and no {noun} {of_b} is as fast as one {of_a}"),
+        _ if found.ratio > 1.0 => format!("and each {noun} {of_b} is above each {of_a}"),
+        _ => format!("and each {noun} {of_b} is below each {of_a}"),
     };
     let whose = if found.n[0] == found.n[1] { "of each" } else { "of the side with fewer" };
     let verb = if found.n == [1, 1] { "gives" } else { "give" };
     let are = if found.n_missing == 1 { "is" } else { "are" };
     format!(
-        "no verdict: B {} by the medians, {apart}; {n} {verb} none: {} more {whose} {are} needed ({} {})",
-        stands(case.lead, found.ratio, "A"),
+        "no verdict: {} by the medians, {apart}; {n} {verb} none: {} more {whose} {are} needed ({} {})",
+        sides_stand(case, found.ratio),
         found.n_missing,
         case.more_with,
         stats::UNPAIRED_MIN

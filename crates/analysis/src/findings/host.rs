@@ -275,8 +275,7 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     title: "Some telemetry is missing",
     severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measurement",
     source: "design: what a server or a user may not see is named, never guessed",
-    advice: "Of a server by URL: grant its role pg_monitor (10 and later), and observe its machine with --host, if these figures \
-             matter. Findings that need them stay silent.",
+    advice: "Findings that need these figures stay silent; the reasons say what each of them needs.",
     evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
     why: "Rules that need them are silent, and silence is then no proof.",
     tested: "pgdyno standing still for a while next to a server that it runs, and eyes on a server's host that are \
@@ -333,14 +332,10 @@ fn missing_advice(record: &RunRecord) -> String {
     .into_iter()
     .filter_map(|(is_wanted, what)| is_wanted.then_some(what))
     .collect();
-    match wanted.is_empty() {
-        true => "Findings that need these figures stay silent; the reasons say what each of them needs."
-            .to_string(),
-        false => format!(
-            "If these figures matter, {}; findings that need them stay silent.",
-            wanted.join(", and ")
-        ),
+    if wanted.is_empty() {
+        return TELEMETRY_MISSING.advice.to_string();
     }
+    format!("{} If they matter, {}.", TELEMETRY_MISSING.advice, wanted.join(", and "))
 }
 
 #[cfg(test)]

@@ -158,6 +158,6 @@ fn what_is_hidden_from_the_role_of_a_run_is_absent_and_not_zero() {
     for claim in ["insufficient privilege", "no other session"] {
         assert!(!said.contains(claim), "{said}");
     }
-    assert!(said.contains("If these figures matter, grant pg_monitor to its role;"), "{said}");
+    assert!(said.contains("they matter, grant pg_monitor to its role."), "{said}");
     server.place.expect_clean();
 }

@@ -172,7 +172,7 @@ fn comparisons_histories_and_plans_are_used_by_keyboard_and_say_what_they_are() 
     has(&stops, "button", "Switch between light and dark");
     has(&stops, "DisclosureTriangle", "Table: Throughput");
     has(&stops, "DisclosureTriangle", "Details: The sides were not measured in turns");
-    let chart = "Runs of A and B by throughput, against the median of A. No verdict.";
+    let chart = "Runs of A and of B by throughput, against the median of A. No verdict.";
     says(
         &mut tab,
         &[("table", "A and B"), ("columnheader", "A, median"), ("image", chart), ("navigation", "Sections")],

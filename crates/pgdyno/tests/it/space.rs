@@ -98,7 +98,7 @@ fn plan_and_run_refuse_by_the_same_figures() {
     let plan = place.run(&short("plan", &vouched)).expect(0).stdout;
     assert!(plan.contains("WAL 100 MiB") && plan.contains("are free"), "{plan}");
     for (key, value, words) in [
-        ("prepare.wal_headroom", "10GiB", "is not a size"),
+        ("prepare.wal_headroom", "10XiB", "is not a size"),
         ("run.servers_at_a_time", "2", "give 1, or leave it out"),
         ("prepare.snapshot_directory", "/tmp", "has no effect; remove one of the two"),
     ] {

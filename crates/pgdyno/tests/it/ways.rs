@@ -49,7 +49,7 @@ fn results_are_found_by_name_answer_and_table() {
     let newest: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
     assert_eq!((&newest["name"], &newest["title"]), (&"monday".into(), &"Own title".into()));
     let headline = newest["headline"].as_str().unwrap();
-    assert!(headline.contains("tps") && list.contains(headline), "{headline} in {list}");
+    assert!(headline.contains("100/s was ") && list.contains(headline), "{headline} in {list}");
     let markdown = std::fs::read_to_string(place.path(newest["path"].as_str().unwrap()).join("report.md"));
     assert!(markdown.unwrap().contains("After the move."));
 
