@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use model::secret;
 use model::text::visible::visible;
 use nix::errno::Errno;
+use nix::sys::stat::SFlag;
 
 use crate::signals;
 
@@ -66,13 +67,21 @@ pub(crate) fn print_exact(text: &str) -> anyhow::Result<()> {
     write_out(&if is_json { secret::hide_json(text) } else { secret::hide_text(text) })
 }
 
+/// Whether standard output is, or was, a terminal: one that has hung up is none any more, and the signal may come later than the error.
+fn is_device() -> bool {
+    nix::sys::stat::fstat(std::io::stdout())
+        .is_ok_and(|facts| SFlag::from_bits_truncate(facts.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFCHR)
+}
+
 fn write_out(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader has seen enough.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         // Its terminal is gone: nobody reads any more, and the exit code says what became of it.
-        Err(e) if e.raw_os_error() == Some(Errno::EIO as i32) && signals::has_hung_up() => Ok(()),
+        Err(e) if e.raw_os_error() == Some(Errno::EIO as i32) && (signals::has_hung_up() || is_device()) => {
+            Ok(())
+        }
         other => Ok(other?),
     }
 }

@@ -110,7 +110,7 @@ impl Intent {
             .copied()
             .collect();
         if loading.is_empty() {
-            let line = format!("uses {place} as it is: nothing is loaded or restored{}", tended(&runs));
+            let line = format!("uses {place} as it is: nothing is loaded or restored{}", tended(runs));
             return Ok(Intent { line, others: Others::default(), changes: None, consents: Vec::new() });
         }
         let mut homes: Vec<Home> = Vec::new();
