@@ -116,7 +116,7 @@ fn who_is_to_see_more_gets_advice_for_the_own_server() {
     let own = advice(false, &|_| {});
     assert!(!own.contains("grant") && !own.contains("--host"), "{own}");
     let plain = advice(true, &limited);
-    assert!(plain.contains("grant pg_monitor to its role;") && !plain.contains("--host"), "{plain}");
+    assert!(plain.contains("grant pg_monitor to its role.") && !plain.contains("--host"), "{plain}");
     let standby = advice(true, &|server| {
         limited(server);
         server.in_recovery = true;

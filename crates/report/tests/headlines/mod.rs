@@ -129,8 +129,8 @@ fn a_direction_that_all_blocks_agree_on_is_stated_with_what_a_verdict_needs() {
     );
     check(
         &study(&["13", "18"], &[4], &[&[150.0, 158.0, 800.0], &[760.0, 768.0, 790.0]]),
-        "PostgreSQL 13 and 18 cannot be distinguished here: 18 is 2.9 times as fast in 2 of 3 blocks (runs vary by 101 %); too much for \
-         more repeats to reveal a difference of 5 % - valid",
+        "PostgreSQL 13 and 18 cannot be distinguished here: 18 is 2.9 times as fast in 2 of 3 blocks (runs vary by 101 %), too much for \
+         more repeats to show a difference of 5 % - valid",
     );
 }
 
