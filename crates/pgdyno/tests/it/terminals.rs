@@ -190,8 +190,9 @@ fn a_terminal_that_hangs_up_ends_a_run_in_order() {
     let command = place.command(&args(("run", ONE), &server.admin_target("postgres"), &more));
     let (terminal, mut child) = Terminal::start(command, [true; 3]);
     place.wait_for_load("out", 1);
-    // From now on all that it writes fails.
+    // From now on all that it writes fails. What another test starts may keep the terminal for a while, so the signal of its end is sent.
     drop(terminal);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGHUP).unwrap();
     let status = wait(&mut child, Duration::from_secs(40));
     assert_eq!(status.code(), Some(2), "{status}");
     assert_eq!(server.ask("postgres", WORK_MEM), "4096");
