@@ -59,7 +59,7 @@ pub(crate) fn expect_none(session: &mut Session, purpose: Purpose) -> Result<()>
         .replace("{schema}", &quote_literal(SCHEMA))
         .replace("{tables}", &tables.join(", "));
     let rows = session.query(&sql).context("look for code of others in the store")?;
-    let mut found: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
+    let mut found = rows.into_first_column();
     found.truncate(NAMED_MAX);
     ensure!(
         found.is_empty(),

@@ -30,6 +30,11 @@ impl Rows {
         self.get(row, column)?.parse().ok()
     }
 
+    /// The first column without NULLs.
+    pub fn into_first_column(self) -> Vec<String> {
+        self.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect()
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -56,5 +61,6 @@ mod tests {
         assert_eq!(rows.parse::<u32>(0, "a"), Some(7));
         assert_eq!((rows.get(0, "b"), rows.get(0, "c"), rows.get(1, "a")), (None, None, None));
         assert_eq!(Rows::default().scalar(), None);
+        assert_eq!(rows.into_first_column(), ["7"]);
     }
 }

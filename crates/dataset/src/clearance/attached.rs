@@ -16,7 +16,7 @@ pub(super) fn expect_none(session: &mut Session, schema: &Schema, tables: &BTree
         return Ok(());
     }
     let rows = session.query(&attached_sql(tables)).context("look for objects attached to the tables")?;
-    let found: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
+    let found = rows.into_first_column();
     ensure!(
         found.is_empty(),
         "nothing was dropped, because that would also drop what pgdyno did not create: {}; detach that yourself, or name another \

@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 20;
 pub(super) fn additions(session: &mut Session, tables: &BTreeSet<u32>) -> Result<Vec<String>> {
     let sql = hung_sql(tables, session.server_version_num());
     let rows = session.query(&sql).context("look for additions to the tables")?;
-    Ok(rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect())
+    Ok(rows.into_first_column())
 }
 
 /// Fails if something was found.

@@ -31,14 +31,16 @@ pub fn problem(session: &mut Session, schema: Option<&Schema>) -> Result<Option<
     if names.is_empty() {
         return Ok(None);
     }
-    let helps = match column(1).any(|of_database| of_database == "t") {
-        true => "use a database without such a publication",
-        false => "name a schema that is not published with --schema",
+    let helps = if column(1).any(|of_database| of_database == "t") {
+        "use a database without such a publication"
+    } else {
+        "name a schema that is not published with --schema"
     };
+    let (noun, verb) =
+        if names.len() == 1 { ("publication", "publishes") } else { ("publications", "publish") };
     Ok(Some(format!(
-        "{} {} what would be loaded: a subscriber without these tables stops, also with your own, and its slot keeps WAL; {helps}, or \
-         pass --allow-published",
-        if names.len() == 1 { "publication" } else { "publications" }.to_string() + " " + &names.join(", "),
-        if names.len() == 1 { "publishes" } else { "publish" },
+        "{noun} {} {verb} what would be loaded: a subscriber without these tables stops, also with your own, and its slot keeps WAL; {helps}, \
+         or pass --allow-published",
+        names.join(", ")
     )))
 }

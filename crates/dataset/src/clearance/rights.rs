@@ -66,7 +66,7 @@ pub(super) fn dependents(
         return Ok(None);
     }
     let rows = session.query(&dependents_sql(relations)).context("look for what depends on the tables")?;
-    let names: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
+    let names = rows.into_first_column();
     if names.is_empty() {
         return Ok(None);
     }

@@ -59,7 +59,7 @@ pub fn lacks(session: &mut Session, home: &Home, kind: WorkloadKind) -> Result<O
         quote_literal(home.schema.name())
     );
     let rows = session.query(&sql).context("look for rights on the tables")?;
-    let missing: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
+    let missing = rows.into_first_column();
     if missing.is_empty() {
         return Ok(None);
     }

@@ -24,7 +24,7 @@ pub(super) fn expect_none(session: &mut Session, dataset: Dataset, schema: &Sche
     let sql = TRAPS.replace("{newer}", newer).replace("{schema}", &quote_literal(schema.name()));
     let sql = sql.replace("{tables}", &names.join(", "));
     let rows = session.query(&sql).context("look for code of others in the tables")?;
-    let mut found: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
+    let mut found = rows.into_first_column();
     found.truncate(NAMED_MAX);
     ensure!(
         found.is_empty(),

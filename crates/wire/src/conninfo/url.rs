@@ -10,7 +10,11 @@ pub(super) fn parse(url: &str) -> Result<Settings, String> {
 
     let (rest, end) = read_hosts(rest, url, &mut settings)?;
     let (rest, end) = match end {
-        Some('/') => read_until(rest, &['?']).keep(|database| set(&mut settings, "dbname", database))?,
+        Some('/') => {
+            let database = read_until(rest, &['?']);
+            set(&mut settings, "dbname", database.text)?;
+            (database.rest, database.end)
+        }
         _ => (rest, end),
     };
 
@@ -27,17 +31,6 @@ struct Piece<'a> {
     rest: &'a str,
     /// That character; `None` at the end of the text.
     end: Option<char>,
-}
-
-impl<'a> Piece<'a> {
-    /// What is left, after something was done with the text.
-    fn keep(
-        self,
-        act: impl FnOnce(&'a str) -> Result<(), String>,
-    ) -> Result<(&'a str, Option<char>), String> {
-        act(self.text)?;
-        Ok((self.rest, self.end))
-    }
 }
 
 fn read_until<'a>(text: &'a str, ends: &[char]) -> Piece<'a> {
