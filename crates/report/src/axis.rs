@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use analysis::summary::Study;
 use model::experiment::case::Case;
+use model::text::prose::shown;
 use model::text::units::size_bytes;
 
 use self::colour::Colour;
@@ -167,11 +168,6 @@ fn axis_key(study: &Study, cases: &[&Case]) -> Option<String> {
         .or_else(|| varying.iter().find(is_numeric))
         .or(varying.first());
     chosen.map(|key| (*key).clone())
-}
-
-/// A level for people: the empty one as SQL writes it.
-pub(crate) fn shown(level: &str) -> &str {
-    if level.is_empty() { "''" } else { level }
 }
 
 fn level(case: &Case, key: &str) -> String {

@@ -35,11 +35,6 @@ pub use self::refused::refusal;
 use self::state::AUTO_CONF;
 pub use self::undo::{Fate, Undone, undo_journal, undo_left};
 
-/// A value for people: the empty one as SQL writes it.
-pub fn shown(value: &str) -> &str {
-    if value.is_empty() { "''" } else { value }
-}
-
 /// How long putting settings back may take without a restart.
 const UNDO_MAX: Duration = Duration::from_secs(60);
 

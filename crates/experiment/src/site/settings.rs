@@ -6,6 +6,7 @@ use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::experiment::case::Case;
+use model::text::prose::shown;
 use server::Cache;
 use server::alter_system::{self, Allowed, Altering, Change, Undone, Wish};
 use wire::Conninfo;
@@ -224,8 +225,8 @@ pub(crate) fn intention(session: &mut wire::Session, cases: &[&Case]) -> Result<
     }
     let now = alter_system::values_now(session, levels.keys().copied())?;
     let words = |(name, values): (&&str, &Vec<&str>)| {
-        let is = now.get(&name.to_ascii_lowercase()).map_or("not shown", |value| alter_system::shown(value));
-        let values: Vec<&str> = values.iter().map(|value| alter_system::shown(value)).collect();
+        let is = now.get(&name.to_ascii_lowercase()).map_or("not shown", |value| shown(value));
+        let values: Vec<&str> = values.iter().map(|value| shown(value)).collect();
         format!("{name} to {} (it is {is})", values.join(", "))
     };
     let all: Vec<String> = levels.iter().map(words).collect();

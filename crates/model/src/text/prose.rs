@@ -9,6 +9,11 @@ pub fn plural(n: impl Display, noun: &str) -> String {
     format!("{n} {noun}{ending}")
 }
 
+/// A level or a value for people: the empty one as SQL writes it.
+pub fn shown(value: &str) -> &str {
+    if value.is_empty() { "''" } else { value }
+}
+
 /// Groups the digits before the point of a plain decimal number by three: `-1234.5` to `-1,234.5`.
 pub fn grouped(number: &str) -> String {
     let (sign, rest) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));

@@ -7,6 +7,7 @@ use analysis::summary::{CaseSummary, Study};
 
 use crate::axis;
 use crate::prose::{format, phrases};
+use model::text::prose::shown;
 
 /// The key whose levels are numbers of clients.
 const CLIENTS: &str = "workload.clients";
@@ -386,7 +387,7 @@ impl Words<'_> {
     }
 
     fn place(&self, group: &Group) -> String {
-        let part = |(key, level): (&String, &String)| name(key, &[axis::shown(level).to_string()]);
+        let part = |(key, level): (&String, &String)| name(key, &[shown(level).to_string()]);
         group.others.iter().map(part).collect::<Vec<String>>().join(", ")
     }
 
@@ -399,7 +400,7 @@ impl Words<'_> {
     /// A level without the name of the factor. A connection string is shown as a place.
     fn bare(&self, level: &str) -> String {
         if self.answer.factor != "server.url" {
-            return axis::shown(level).to_string();
+            return shown(level).to_string();
         }
         let mut cases = self.study.cases.iter().map(|case| &case.case);
         let of = |case: &&model::experiment::case::Case| {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, ensure};
 use files::Owner;
+use model::text::prose::shown;
 use wire::{Conninfo, Session};
 
 use super::goal::{self, Goal};
@@ -47,7 +48,7 @@ impl Undone {
     /// The setting and its fate, in words.
     pub fn words(&self) -> String {
         let Undone { place, name, now, fate, left } = self;
-        let now = super::shown(now);
+        let now = shown(now);
         let left = left.as_ref().map_or_else(String::new, |left| format!(", {left}"));
         match fate {
             Fate::Back => format!("put back setting `{name}` to {now} on {place}{left}"),

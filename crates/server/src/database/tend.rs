@@ -107,7 +107,7 @@ pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
 struct Look {
     /// Activities other than those of this session.
     busy: BTreeSet<String>,
-    /// What is there, and may or may not be at work.
+    /// Sessions that are there, of which nobody here knows whether they work.
     hidden: BTreeSet<String>,
     /// The end of its WAL.
     wal: String,

@@ -1,11 +1,11 @@
 //! Two numeric factors: a matrix with a figure in each cell, bars grouped by one, and progressions along the other.
 
 use analysis::summary::Study;
+use model::text::prose::shown;
 use serde::Serialize;
 
 use super::super::escape::text;
 use super::super::{Figure, thinning};
-use crate::axis;
 use crate::axis::colour::{self, Colour};
 use crate::axis::pair::{self, Cell, Pair};
 use crate::prose::{format, phrases};
@@ -102,7 +102,7 @@ pub(super) fn section(pair: &Pair) -> String {
 fn level_words(title: &str, level: &str) -> String {
     match title {
         "clients" => phrases::plural(level, "client"),
-        title => format!("{title} {}", axis::shown(level)),
+        title => format!("{title} {}", shown(level)),
     }
 }
 
