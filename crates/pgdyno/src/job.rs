@@ -17,20 +17,19 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use experiment::forecast::fit::Speed;
 use experiment::schedule::conduct::{Order, Outcome};
+use experiment::site::Site;
 use experiment::site::ceilings;
 use experiment::site::dues::Dues;
 use experiment::site::hands::HostHands;
 use experiment::site::progress::{Progress, Watch};
 use experiment::site::referee::Referee;
 use experiment::site::settings;
-use experiment::site::{Risks, Site};
 use experiment::stage::copies;
 use experiment::stage::os::sets_values;
 use host::{Keeper, Machine};
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use server::Cache;
-use server::alter_system::Allowed;
 use store::ExperimentDir;
 use wire::Conninfo;
 
@@ -71,14 +70,8 @@ pub(crate) struct Os {
 /// How to conduct a job.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
-    /// Whether tables that pgdyno did not create may be dropped.
-    pub(crate) replace: bool,
-    /// See [`Site::replace_databases`].
-    pub(crate) replace_databases: &'a [String],
-    /// See [`Site::risks`].
-    pub(crate) risks: Risks,
-    /// See [`Site::allowed`].
-    pub(crate) allowed: Allowed<'a>,
+    /// What the user allows on servers by URL.
+    pub(crate) consent: Consent<'a>,
     /// Number of servers that share the machine's memory.
     pub(crate) n_servers: u64,
     /// See [`Site::is_enough`].
@@ -146,11 +139,11 @@ impl Job {
             os: keeper.as_ref(),
             hands: HostHands::new(program.clone()),
             settings: &SETTINGS,
-            allowed: terms.allowed,
+            allowed: terms.consent.allowed,
             runs_by_data: copies::runs_by_data(&self.plan),
-            replace: terms.replace,
-            replace_databases: terms.replace_databases,
-            risks: terms.risks,
+            replace: terms.consent.replace,
+            replace_databases: terms.consent.replace_databases,
+            risks: terms.consent.risks,
             stop: signals::stop_flag(),
             spot: spot.as_ref(),
             dues: &DUES,

@@ -62,10 +62,7 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     };
     job::end_in_time(go_on(job.dir.path(), args));
     let terms = Terms {
-        replace: args.leave.replace,
-        replace_databases: &args.leave.replace_databases,
-        risks: args.leave.risks.risks(),
-        allowed: args.changes.allowed(),
+        consent: consent(args),
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,
@@ -97,13 +94,7 @@ fn kept_by_targets(plan: &Plan) -> Vec<String> {
 }
 
 fn consent(args: &RunArgs) -> Consent<'_> {
-    Consent {
-        yes: args.yes,
-        replace: args.leave.replace,
-        replace_databases: &args.leave.replace_databases,
-        risks: args.leave.risks.risks(),
-        allowed: args.changes.allowed(),
-    }
+    args.leave.consent(&args.changes, args.yes)
 }
 
 fn begun(args: &RunArgs) -> Result<Job> {

@@ -294,10 +294,7 @@ fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Me
     };
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     let terms = Terms {
-        replace: false,
-        replace_databases: &[],
-        risks,
-        allowed,
+        consent,
         n_servers: 1,
         is_enough: None,
         quiet: args.quiet,

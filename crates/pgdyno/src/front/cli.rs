@@ -283,7 +283,7 @@ pub(crate) struct SideChanges {
 }
 
 /// Options that choose the server.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct ServerArgs {
     /// A running server: URL, key=value, database name, or "" for the PG* environment.

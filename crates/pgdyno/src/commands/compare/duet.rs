@@ -7,7 +7,6 @@ use analysis::explain::compare_duet;
 use anyhow::Result;
 use experiment::plan::pairs::Pairs;
 use model::load::duet::{Duet, Slicing};
-use server::alter_system::Allowed;
 
 use super::ending::Ending;
 use super::finish;
@@ -26,10 +25,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let job = prepare(args, rounds, |plan| experiment::schedule::duet::check(plan, slicing))?;
     let terms = Terms {
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
-        risks: args.risks.risks(),
-        allowed: Allowed::Nothing,
+        consent: args.consent(),
         n_servers: 2,
         is_enough: None,
         quiet: args.quiet,

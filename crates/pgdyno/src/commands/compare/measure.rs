@@ -16,8 +16,8 @@ use super::gauge::Gauge;
 use super::{finish, floor, next, page, resumed};
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
-use crate::front::announce::{Consent, announce, ask};
-use crate::front::cli::{CompareArgs, ExperimentArgs, ServerArgs, SideChanges};
+use crate::front::announce::{announce, ask};
+use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
 use crate::front::setup::{self, Asked};
 use crate::job::metrics::Metrics;
 use crate::job::{self, Conducted, Job, Terms, preview};
@@ -46,10 +46,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     earlier.iter().for_each(|record| gauge.know(record));
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
     let terms = Terms {
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
-        risks: args.risks.risks(),
-        allowed: args.changes.allowed(),
+        consent: args.consent(),
         n_servers: 1,
         is_enough: Some(&is_enough),
         quiet: args.quiet,
@@ -117,13 +114,7 @@ pub(super) fn prepare(
     plan.name = args.labels.name.clone().unwrap_or(plan.name);
     plan.title = args.labels.title.clone().unwrap_or(plan.title);
     check(&plan)?;
-    let consent = Consent {
-        yes: args.yes,
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
-        risks: args.risks.risks(),
-        allowed: args.changes.allowed(),
-    };
+    let consent = args.consent();
     let n_servers = if args.duet { 2 } else { 1 };
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers), &servers, consent, args.output.as_deref())?;
@@ -171,11 +162,6 @@ fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
 /// The options of one side's experiment.
 fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String]) -> ExperimentArgs {
     let list = |value: &Option<String>| value.iter().cloned().collect::<Vec<String>>();
-    let server = ServerArgs {
-        server: args.server.server.clone(),
-        versions: args.server.versions.clone(),
-        bin_dir: args.server.bin_dir.clone(),
-    };
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     // Built-in experiments vary the number of clients: take the one that keeps the processors busy.
     let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
@@ -190,7 +176,7 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
         agents: args.agents.clone(),
         nats: args.nats.clone(),
         host: args.host.clone(),
-        server,
+        server: args.server.clone(),
         max_tries: args.max_tries,
         on_disconnect: args.on_disconnect.clone(),
         no_restore: args.no_restore,

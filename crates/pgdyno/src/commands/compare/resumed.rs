@@ -13,7 +13,7 @@ use wire::Conninfo;
 
 use super::page;
 use crate::commands::stored::explained::{Explained, Series};
-use crate::front::announce::{Consent, announce};
+use crate::front::announce::announce;
 use crate::front::cli::{CompareArgs, ExperimentArgs};
 use crate::front::foreign::Ours;
 use crate::front::{foreign, hiding, setup};
@@ -31,13 +31,7 @@ pub(super) fn take_up(path: &Path, args: &CompareArgs) -> Result<(Job, Vec<RunRe
     let text = foreign::expect_allowed(path, &sealed, args.allow_commands.as_ref(), &Ours::default())?;
     let plan = hiding::put_back(path, &sealed.plan, &ExperimentArgs::default())?;
     let servers = servers_of_sides(&text)?;
-    let consent = Consent {
-        yes: args.yes,
-        replace: args.replace,
-        replace_databases: &args.replace_databases,
-        risks: args.risks.risks(),
-        allowed: args.changes.allowed(),
-    };
+    let consent = args.consent();
     let os = job::take_os(&plan)?;
     job::undo_settings(&servers)?;
     preview::expect_changes(&plan, &servers, consent)?;

@@ -24,7 +24,7 @@ use crate::commands::compare::ending::Ending;
 use crate::commands::compare::{self, Outcome};
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
-use crate::front::announce::{Consent, announce};
+use crate::front::announce::announce;
 use crate::front::ask::Ask;
 use crate::front::cli::packed::RepeatArgs;
 use crate::front::foreign::Road;
@@ -59,10 +59,7 @@ fn measured(args: &RepeatArgs) -> Result<Exit> {
     let job = begin(args, &original, stored, slicing)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     let terms = Terms {
-        replace: args.leave.replace,
-        replace_databases: &args.leave.replace_databases,
-        risks: args.leave.risks.risks(),
-        allowed: args.changes.allowed(),
+        consent: args.leave.consent(&args.changes, args.yes),
         n_servers: n_servers(slicing),
         is_enough: None,
         quiet: args.quiet,
@@ -177,13 +174,7 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
         plan.lanes = setup::lanes_of(&plan, &text)?;
     }
     describe(&mut plan, original);
-    let consent = Consent {
-        yes: args.yes,
-        replace: args.leave.replace,
-        replace_databases: &args.leave.replace_databases,
-        risks: args.leave.risks.risks(),
-        allowed: args.changes.allowed(),
-    };
+    let consent = args.leave.consent(&args.changes, args.yes);
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers(slicing)), &servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&plan).asks_consent(plan.runs.len()).filter(|_| !args.yes) {

@@ -4,6 +4,7 @@ use clap::Args;
 use experiment::site::Risks;
 use server::alter_system::Allowed;
 
+use crate::front::announce::Consent;
 use crate::front::shell;
 
 /// Consent to changes of settings of servers by URL.
@@ -61,6 +62,18 @@ pub(crate) struct RiskArgs {
 }
 
 impl LeaveArgs {
+    /// All that the user allows on servers by URL; `yes` asks nothing.
+    pub(crate) fn consent<'a>(&'a self, changes: &'a ChangeArgs, yes: bool) -> Consent<'a> {
+        let LeaveArgs { replace, replace_databases, risks } = self;
+        Consent {
+            yes,
+            replace: *replace,
+            replace_databases,
+            risks: risks.risks(),
+            allowed: changes.allowed(),
+        }
+    }
+
     /// The options as they are typed, each with a space before it.
     pub(crate) fn words(&self) -> String {
         let databases =

@@ -8,6 +8,7 @@ use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 use model::text::share::Share;
 
+use crate::front::announce::Consent;
 use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
 use crate::front::cli::changes::{ChangeArgs, RiskArgs};
@@ -15,7 +16,7 @@ use crate::front::cli::live::LiveArgs;
 use crate::front::cli::numbers::{clients, pairs, some_time};
 use crate::front::cli::{Labels, ServerArgs};
 
-/// Options that a comparison which goes on may not change, because it goes on as it was asked for.
+/// Options that a comparison which goes on takes from its beginning.
 const ASKED: [&str; 37] = [
     "results",
     "a",
@@ -225,6 +226,19 @@ pub(crate) struct CompareArgs {
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl CompareArgs {
+    /// All that the user allows on servers by URL.
+    pub(crate) fn consent(&self) -> Consent<'_> {
+        Consent {
+            yes: self.yes,
+            replace: self.replace,
+            replace_databases: &self.replace_databases,
+            risks: self.risks.risks(),
+            allowed: self.changes.allowed(),
+        }
+    }
 }
 
 const COMPARE_HELP: &str = "\
