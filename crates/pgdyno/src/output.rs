@@ -67,7 +67,7 @@ pub(crate) fn print_exact(text: &str) -> anyhow::Result<()> {
     write_out(&if is_json { secret::hide_json(text) } else { secret::hide_text(text) })
 }
 
-/// Whether standard output is, or was, a terminal: one that has hung up is none any more, and the signal may come later than the error.
+/// Whether standard output is, or was, a terminal: one that has hung up is none any more, and nohup keeps the signal away.
 fn is_device() -> bool {
     nix::sys::stat::fstat(std::io::stdout())
         .is_ok_and(|facts| SFlag::from_bits_truncate(facts.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFCHR)
