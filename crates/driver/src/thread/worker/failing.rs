@@ -234,7 +234,7 @@ impl Worker<'_> {
         let connects = &mut self.tally.scripts[place.script].connects;
         connects.lost += 1;
         connects.failed += u64::from(is_failed);
-        if self.reconnects(now) {
+        if self.reconnects() {
             self.count_lost(index, state, now);
             if !self.has_made_all(index) {
                 return self.go_down(index, now);
@@ -340,7 +340,7 @@ impl Worker<'_> {
             return;
         }
         let is_unknown = state != SCRIPT && self.may_be_committed(index);
-        let reconnects = self.reconnects(now);
+        let reconnects = self.reconnects();
         let client = &mut self.setup.clients[index];
         client.state = State::Idle;
         client.transaction.failure = None;

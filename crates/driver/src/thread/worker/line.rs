@@ -142,7 +142,7 @@ impl Worker<'_> {
 
     /// No connection could be made: the client tries again later, or ends.
     fn fail_dialing(&mut self, index: usize, now: Nanos, state: [u8; 6], why: &str) {
-        let reconnects = self.reconnects(now);
+        let reconnects = self.reconnects();
         self.keep_message(state, || why.to_string());
         self.let_go(index);
         let client = &mut self.setup.clients[index];

@@ -90,6 +90,13 @@ fn a_client_that_reconnects_dials_until_the_load_ends() {
 }
 
 #[test]
+fn a_client_that_reconnects_is_not_lost_when_its_connection_ends_after_the_load() {
+    let load = LoadSpec { on_disconnect: OnDisconnect::Reconnect, ..load(ONE) };
+    let run = Bench::new(load).run(move |_| Ok(vec![closes(SECOND_NS + 10 * MS)]));
+    assert_eq!((outcomes(&run), run.finished.clients_lost), ((0, 0, 1, 0), 0));
+}
+
+#[test]
 fn what_fails_with_its_connection_is_counted_apart_from_what_fails_by_an_error() {
     for (script, ends, expected) in [
         (BLOCK, closes(MS), (1, 1)),

@@ -409,8 +409,8 @@ impl Worker<'_> {
         self.let_go(index);
     }
 
-    /// Whether a client that lost its connection gets another one now.
-    pub(super) fn reconnects(&self, now: Nanos) -> bool {
-        self.setup.load.on_disconnect == OnDisconnect::Reconnect && now < self.bounds.end
+    /// Whether a client that loses its connection gets another one, for as long as transactions begin.
+    pub(super) fn reconnects(&self) -> bool {
+        self.setup.load.on_disconnect == OnDisconnect::Reconnect
     }
 }
