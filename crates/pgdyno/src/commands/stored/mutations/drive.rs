@@ -63,25 +63,26 @@ pub(super) fn all(sample: &Sample, pages: &mut Pages, choice: &mut impl Choice) 
     if let Ok(explained) = &read {
         reported(changed, explained)?;
     }
-    if choice.wants(3) {
+    // Each of these takes longer than all that is above; 3,000 changes reach each of them some 400 times.
+    if choice.wants(6) {
         tables(changed)?;
     }
-    if choice.wants(3) {
+    if choice.wants(6) {
         pasts(sample, read.ok())?;
     }
-    if choice.wants(3) {
+    if choice.wants(6) {
         packed(changed)?;
     }
-    if choice.wants(4) {
+    if choice.wants(8) {
         is_drawn((DRAWN_HERE.result)(changed, &[]))?;
     }
-    if choice.wants(4) {
+    if choice.wants(8) {
         is_drawn((DRAWN_HERE.comparison)([changed, whole], &[]))?;
     }
-    if choice.wants(4) {
+    if choice.wants(8) {
         is_drawn((DRAWN_HERE.several)(&[whole, changed, whole], &[]))?;
     }
-    if choice.wants(4) {
+    if choice.wants(8) {
         let drawn = (DRAWN_HERE.history)("name", &[changed, whole], &[]);
         if let Err(error) = &drawn {
             return Err(format!("a broken result hides the history of another one: {error:#}"));
