@@ -5,18 +5,21 @@
 //! that to crate `fleet` it is a command like ssh. [`find`] lists the agents that answer. Nothing is stored in the server, and
 //! nothing is repeated: a message that is lost on the way ends the pipe at both ends.
 //!
+//! The client of NATS is most of what this crate compiles: without the feature `nats`, each call is refused with a message.
+//!
 //! Each call runs an asynchronous runtime on the calling thread, and ends it before it returns.
 
-mod agent;
-mod connect;
-mod dial;
-mod find;
-mod frame;
-mod pump;
-mod subject;
+mod names;
+#[cfg(feature = "nats")]
+mod nats;
+mod types;
+#[cfg(not(feature = "nats"))]
+mod without;
 
-pub use agent::{Agent, LOAD_ONLY, serve};
-pub use connect::Server;
-pub use dial::dial;
-pub use find::{Found, find};
-pub use subject::{check_label, check_name};
+pub use names::{check_label, check_name};
+#[cfg(feature = "nats")]
+pub use nats::{dial, find, serve};
+
+pub use types::{Agent, Found, LOAD_ONLY, Server};
+#[cfg(not(feature = "nats"))]
+pub use without::{dial, find, serve};

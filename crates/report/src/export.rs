@@ -3,9 +3,12 @@
 //! Rows are made and written run by run, a part at a time: the readings of a study may be larger than memory.
 
 mod intervals;
+#[cfg(not(feature = "parquet"))]
+mod no_parquet;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod readings;
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests;
 mod text;
 
@@ -15,6 +18,9 @@ use std::sync::Arc;
 use model::experiment::plan::Plan;
 use model::run::RunData;
 
+#[cfg(not(feature = "parquet"))]
+use self::no_parquet::Parquet;
+#[cfg(feature = "parquet")]
 use self::parquet::Parquet;
 
 /// Which records.

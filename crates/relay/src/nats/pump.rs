@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::MissedTickBehavior;
 
-use crate::frame::{CHUNK_BYTES, Expected, Frame, Numbered};
+use super::frame::{CHUNK_BYTES, Expected, Frame, Numbered};
 
 /// How often each end says that it is there.
 const BEAT: Duration = Duration::from_secs(1);

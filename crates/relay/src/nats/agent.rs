@@ -1,8 +1,6 @@
 //! The end of a pipe on a machine that waits to be called.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,34 +16,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use crate::connect::{MESSAGES_WAITING, Server, block_on, lift_memory};
-use crate::find::{Here, find_through};
-use crate::frame::{Expected, Frame, Numbered};
-use crate::pump::{End, Local, Over};
-use crate::subject;
+use super::connect::{MESSAGES_WAITING, block_on, lift_memory};
+use super::find::{Here, find_through};
+use super::frame::{Expected, Frame, Numbered};
+use super::pump::{End, Local, Over};
+use super::subject;
+use crate::{Agent, LOAD_ONLY, Server, check_name};
 
 /// How long a process may take to end once its input has: it cancels its statements first.
 const END_TIMEOUT: Duration = Duration::from_secs(8);
 /// Longest call, in bytes.
 const CALL_BYTES_MAX: usize = 4096;
-
-/// Who an agent is, and what it may start.
-#[derive(Debug, Clone)]
-pub struct Agent {
-    /// Its name, unique at the server.
-    pub name: String,
-    /// Labels by which experiments choose it.
-    pub labels: BTreeMap<String, String>,
-    /// The program that it starts: this build of pgdyno.
-    pub program: PathBuf,
-    /// Name and version of the program, for lists.
-    pub build: String,
-    /// Whether loads may execute shell commands and write files.
-    pub may_execute: bool,
-}
-
-/// The option, without its dashes, of a driver that only loads.
-pub const LOAD_ONLY: &str = "load-only";
 
 /// The request for a process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,7 +46,7 @@ pub fn serve(
     agent: Agent,
     log: impl Fn(&str) + Send + Sync + Clone + 'static,
 ) -> Result<()> {
-    subject::check_name(&agent.name).map_err(|reason| anyhow!(reason))?;
+    check_name(&agent.name).map_err(|reason| anyhow!(reason))?;
     block_on(async {
         let on_event = log.clone();
         let (refuse, refused) = watch::channel(None);

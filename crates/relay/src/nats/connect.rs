@@ -3,9 +3,8 @@
 use std::fs::{Metadata, OpenOptions};
 use std::future::Future;
 use std::io::Read;
-use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -14,6 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use async_nats::{Client, ConnectOptions, Event};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::Server;
 
 /// How long a server may take to let us in.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,43 +31,7 @@ pub(crate) const DROPPED: &str = "messages came faster than they were taken, and
 /// Longest file of credentials or certificates, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A NATS server, and how to be let in.
-#[derive(Debug, Clone, Default)]
-pub struct Server {
-    /// `nats://HOST:PORT`, or `tls://HOST:PORT`.
-    pub url: String,
-    /// A file with the user's JWT and key, with a key, or with `USER:PASSWORD`.
-    pub creds: Option<PathBuf>,
-    /// Certificates of authorities to trust besides the system's.
-    pub ca: Option<PathBuf>,
-}
-
 impl Server {
-    /// Refuses a URL that has a secret, which every user of the machine could read among the arguments.
-    ///
-    /// # Errors
-    /// Says what to do.
-    pub fn check(&self) -> Result<()> {
-        ensure!(!self.url.is_empty(), "name the NATS server: --nats tls://HOST:4222, or PGDYNO_NATS");
-        ensure!(
-            !self.url.contains('@'),
-            "the URL of the NATS server may have no user and password; give a file as --creds"
-        );
-        let Some((scheme, place)) = self.url.split_once("://") else {
-            bail!("`{}` is no URL of a NATS server; say tls://HOST:4222 or nats://HOST:4222", self.url);
-        };
-        ensure!(
-            ["nats", "tls"].contains(&scheme),
-            "pgdyno reaches NATS servers as tls:// or nats://, not {scheme}://"
-        );
-        ensure!(
-            scheme == "tls" || is_loopback(place),
-            "credentials and the load's password would cross the network in clear text; use tls:// (nats:// reaches this \
-             machine only)"
-        );
-        Ok(())
-    }
-
     /// Connects, with room for so many messages of each subscription. `on_event` hears what happens to the connection from
     /// now on.
     pub(crate) async fn connect(
@@ -102,12 +67,6 @@ impl Server {
             .with_context(|| format!("{} did not answer within {} s", self.url, CONNECT_TIMEOUT.as_secs()))?;
         connected.with_context(|| format!("cannot connect to {}", self.url))
     }
-}
-
-/// Whether `HOST:PORT` is this machine.
-fn is_loopback(place: &str) -> bool {
-    let host = place.rsplit_once(':').map_or(place, |(host, _)| host).trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Reads a file whose text is short. A pipe would be waited for.
@@ -190,27 +149,4 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> 
     // A blocked read of standard input would be waited for.
     runtime.shutdown_background();
     result
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_and_unknown_ways_are_refused() {
-        let check = |url: &str| {
-            Server { url: url.into(), ..Server::default() }.check().map_err(|error| error.to_string())
-        };
-        assert_eq!(check("tls://nats.example.org:4222"), Ok(()));
-        assert!(check("nats://me:secret@host").unwrap_err().contains("--creds"));
-        assert!(!check("nats://me:secret@host").unwrap_err().contains("secret"));
-        assert!(check("http://host").unwrap_err().contains("not http://"));
-        assert!(check("host").unwrap_err().contains("is no URL"));
-        assert!(check("").unwrap_err().contains("PGDYNO_NATS"));
-        assert!(!check("me:secret@host:4222").unwrap_err().contains("secret"));
-        assert!(check("nats://nats.example.org:4222").unwrap_err().contains("use tls://"));
-        for here in ["nats://localhost", "nats://127.0.0.1:4222", "nats://[::1]:4222"] {
-            assert_eq!(check(here), Ok(()), "{here}");
-        }
-    }
 }

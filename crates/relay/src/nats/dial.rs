@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::agent::Call;
-use crate::connect::{LastEvent, MESSAGES_WAITING, Server, block_on};
-use crate::frame::{Expected, Frame, Numbered};
-use crate::pump::{End, Local, Over, SILENCE};
-use crate::subject;
+use super::agent::Call;
+use super::connect::{LastEvent, MESSAGES_WAITING, block_on};
+use super::frame::{Expected, Frame, Numbered};
+use super::pump::{End, Local, Over, SILENCE};
+use super::subject;
+use crate::{Server, check_name};
 
 /// How long an agent that drives for somebody else is asked again: one whose caller was killed notices within seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -20,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// # Errors
 /// If the server or the agent cannot be reached, refuses, is silent, or a message is lost.
 pub fn dial(server: &Server, agent: &str, command: &str) -> Result<()> {
-    subject::check_name(agent).map_err(|reason| anyhow!(reason))?;
+    check_name(agent).map_err(|reason| anyhow!(reason))?;
     block_on(async {
         let events = LastEvent::default();
         let kept = events.clone();

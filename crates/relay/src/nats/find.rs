@@ -11,8 +11,9 @@ use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::connect::{DROPPED, Server, block_on};
-use crate::subject;
+use super::connect::{DROPPED, block_on};
+use super::subject;
+use crate::{Found, Server, check_label};
 
 /// How long answers are awaited. Presence over NATS takes milliseconds; this is for distant and busy machines.
 pub(crate) const WAIT: Duration = Duration::from_secs(1);
@@ -20,21 +21,6 @@ pub(crate) const WAIT: Duration = Duration::from_secs(1);
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 const ANSWERS_MAX: usize = 10_000;
 const TOO_MANY: &str = "more than 10,000 agents answered, so that some may be missing from the list";
-
-/// An agent that answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
-    /// The name that the server lets it speak for.
-    pub name: String,
-    /// Labels that it was given.
-    pub labels: BTreeMap<String, String>,
-    /// Name and version of its program.
-    pub build: String,
-    /// Whether it drives a load at the moment.
-    pub is_busy: bool,
-    /// How many agents answered to this name: more than one cannot be used.
-    pub n: usize,
-}
 
 /// What an agent says about itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -86,7 +72,7 @@ pub(crate) async fn find_through(client: &Client, name: &str) -> Result<Vec<Foun
 /// An answer that can be shown: what is no label is left out with all else that its sender says.
 fn read(payload: &[u8]) -> Option<Here> {
     let here: Here = serde_json::from_slice(payload.get(..payload.len().min(ANSWER_BYTES_MAX))?).ok()?;
-    let is_label = |(key, value): (&String, &String)| subject::check_label(&format!("{key}={value}")).is_ok();
+    let is_label = |(key, value): (&String, &String)| check_label(&format!("{key}={value}")).is_ok();
     let is_plain = here.build.len() <= 100 && here.build.chars().all(|c| c.is_ascii_graphic() || c == ' ');
     (is_plain && here.labels.iter().all(is_label)).then_some(here)
 }
