@@ -7,11 +7,11 @@ use crate::experiment::Experiment;
 pub struct Row {
     /// The dotted key: `run.measure`; [`NAME`] stands for a name of the user's.
     pub name: &'static str,
-    /// What it means, as Markdown.
+    /// Its documentation, as Markdown.
     pub(super) what: &'static str,
     /// Its default, as Markdown; empty if there is nothing to say.
     pub default: &'static str,
-    /// What its value may be.
+    /// The kind of its value.
     pub kind: Kind,
     /// Whether a list makes it a factor.
     pub may_vary: bool,
@@ -28,7 +28,7 @@ pub struct Row {
 pub const NAME: &str = "NAME";
 
 impl Row {
-    /// What it means, as Markdown without a final period.
+    /// Its documentation, as Markdown without a final period.
     pub fn what(&self) -> &'static str {
         self.what.trim_start()
     }
@@ -58,7 +58,7 @@ pub(super) const fn of_place(kind: Kind, default: &'static str) -> Row {
     Row { is_of_place: true, ..row(kind, default) }
 }
 
-/// What the value of a key may be.
+/// The kind of the value of a key.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Any text, or one that the type reads further.
