@@ -19,10 +19,16 @@ pub struct Row {
     /// else show it before it has any effect.
     pub is_of_place: bool,
     /// What varies or could, each name with its levels as text.
-    pub dimensions: fn(&Experiment) -> Vec<(String, Vec<String>)>,
+    pub dimensions: ReadDimensions,
     /// Keeps the levels whose text is one of those wanted; without any, the key is left out if it can be.
-    pub keep: fn(&mut Experiment, &dyn Fn(&str) -> bool),
+    pub keep: KeepLevels,
 }
+
+/// Reads what of a key varies or could, each name with its levels as text.
+pub type ReadDimensions = fn(&Experiment) -> Vec<(String, Vec<String>)>;
+
+/// Keeps the levels of a key whose text is wanted.
+pub type KeepLevels = fn(&mut Experiment, &dyn Fn(&str) -> bool);
 
 /// Last part of a key whose names are the user's: `server.settings.NAME`.
 pub const NAME: &str = "NAME";
