@@ -18,7 +18,7 @@ mod tests;
 mod together;
 
 use model::experiment::case::Think;
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 use model::experiment::{Experiment, RunSection};
 use model::load::Pace;
 use model::text::units::{Scale, SettingValue, Span};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 use model::experiment::plan::{Design, RunOrder, RunSpec};
 use model::experiment::selector::{Selector, is_level, names};
 use model::text::units::SettingValue;

@@ -5,6 +5,7 @@ mod mistakes;
 use std::fmt;
 
 use model::experiment::Experiment;
+use model::experiment::keys::{self, row::Row};
 use toml::{Table, Value};
 
 /// A key of the experiment file given on the command line.
@@ -170,7 +171,8 @@ fn with(table: &Table, change: &Override) -> Result<Table, FileError> {
             Some((extension, _)) if is_unknown(&words, extension) => {
                 Some(format!("{SETTINGS}{}", change.key))
             }
-            _ => is_unknown(&words, name).then(|| with_section(table, change, name)).flatten(),
+            _ if is_unknown(&words, name) => with_section(&change.key, name),
+            _ => None,
         };
         let words = match meant.filter(|_| !words.contains("did you mean")) {
             Some(key) => format!("unknown field `{}`; did you mean `{key}`?", change.key),
@@ -185,17 +187,13 @@ fn is_unknown(message: &str, key: &str) -> bool {
     message.starts_with(&format!("unknown field `{key}`"))
 }
 
-/// The key that a name without a section probably means: of the first section that has it, else a setting of the server.
-fn with_section(table: &Table, change: &Override, name: &str) -> Option<String> {
-    let is_known = |key: &String| {
-        let mut changed = table.clone();
-        let is_set = set(&mut changed, &Override { key: key.clone(), ..change.clone() }).is_ok();
-        let read: Result<Experiment, toml::de::Error> = Value::Table(changed).try_into();
-        is_set && read.err().is_none_or(|error| !is_unknown(error.message(), name))
-    };
-    let mut keys =
-        ["experiment", "server", "workload", "run", "prepare"].map(|s| format!("{s}.{name}")).into_iter();
-    keys.find(is_known).or_else(|| (name == change.key).then(|| format!("{SETTINGS}{name}")))
+/// The key that a name without a section, or in the wrong one, probably means: the first one of that name, else a setting of the server.
+fn with_section(key: &str, name: &str) -> Option<String> {
+    // The server has a setting of the same name, which is meant more often.
+    let is_setting = |row: &Row| row.name == keys::os::HUGE_PAGES;
+    let is_meant = |row: &&Row| !is_setting(row) && row.parts().is_some_and(|(_, known)| known == name);
+    let meant = keys::all().find(is_meant).map(|row| row.name.to_string());
+    meant.or_else(|| (name == key).then(|| format!("{SETTINGS}{name}")))
 }
 
 /// The key that stays with another one that names a server: releases are built from a source that is given with them.
@@ -372,6 +370,9 @@ mod tests {
         check("workload.clients=ten", "--set workload.clients=ten: invalid type");
         check("clients=8", "unknown field `clients`; did you mean `workload.clients`?");
         check("work_mem=8MB", "unknown field `work_mem`; did you mean `server.settings.work_mem`?");
+        check("huge_pages=on", "did you mean `server.settings.huge_pages`?");
+        check("swappiness=1", "unknown field `swappiness`; did you mean `os.swappiness`?");
+        check("before_run=x", "did you mean `hooks.before_run`?");
         check("workloda=8", "unknown field `workloda`; did you mean `workload`?");
         check("run.repeats=8", "unknown field `run.repeats`; did you mean `experiment.repeats`?");
         check("workload.kind=tpch", "`tpch` is none of `tpcb`, ");

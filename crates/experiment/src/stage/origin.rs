@@ -6,7 +6,7 @@ use std::env;
 use anyhow::{Context, Result};
 use model::experiment::Experiment;
 use model::experiment::case::{Build, REPOSITORY, ServerSource};
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use model::text::units::PgVersion;
 use server::Cache;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::units::Span;
+pub use crate::experiment::keys::hooks::HooksSection;
 use crate::text::word_enum::words;
 
 /// Seconds that a command may take if the file does not say.
@@ -24,24 +24,6 @@ words! {
         /// After each run whose `before_run` was called, also if it failed.
         AfterRun = "after_run",
     }
-}
-
-/// `[hooks]`: each a command with its arguments, which no shell sees.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[allow(missing_docs, reason = "they are those of `Hook`")]
-pub struct HooksSection {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub before_case: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub after_case: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub before_run: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub after_run: Vec<String>,
-    /// Time limit of each command.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
 }
 
 impl HooksSection {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::experiment::levels::Levels;
+use crate::experiment::keys::levels::Levels;
 use crate::load::Pace;
 use crate::load::course::RampUp;
 use crate::text::units::{Scale, SettingValue, Span};

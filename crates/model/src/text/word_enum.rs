@@ -15,6 +15,9 @@ macro_rules! words {
             /// All of them, in order.
             pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
 
+            /// The words of all of them.
+            pub const WORDS: [&'static str; [$($word),+].len()] = [$($word),+];
+
             /// The word used in files and on the command line.
             pub fn as_str(self) -> &'static str {
                 match self {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
 use model::experiment::Experiment;
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 use model::text::prose::duration;
 use model::text::units::{PgVersion, Span};
 

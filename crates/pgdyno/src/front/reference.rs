@@ -132,7 +132,7 @@ fn exit_codes() -> String {
 
 #[test]
 fn the_reference_of_the_experiment_file_is_that_of_the_code() {
-    check("experiment-file.md", &page::keys());
+    check("experiment-file.md", &page::sections());
 }
 
 #[test]

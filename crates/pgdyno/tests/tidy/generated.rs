@@ -5,6 +5,7 @@ use analysis::doctor::sight::{SIGHTS, Sight};
 use analysis::doctor::{ROWS, Row};
 use analysis::findings::{CATALOGUE, Rule};
 use model::experiment::case::setting::table::{ROWS as SETTINGS, Row as SettingRow};
+use model::experiment::keys::{self, row};
 use model::run::ceilings::{CEILINGS, Ceiling};
 use model::telemetry::metric::{METRICS, Metric, MetricKind};
 
@@ -39,6 +40,17 @@ fn untested(rules: &[Rule], sources: &[SourceFile]) -> Vec<String> {
     let bare = rules.iter().filter(is_claimed).filter(|rule| !names(rule));
     bare.map(|rule| format!("`{}` is tested with: {} But no test in tests/it names it", rule.id, rule.tested))
         .collect()
+}
+
+/// The keys of the experiment file as a table.
+fn keys_table<'a>(rows: impl Iterator<Item = &'a row::Row>) -> String {
+    let mut table = "| key | value | default | list |\n|---|---|---|---|\n".to_string();
+    for row in rows {
+        let list = if row.may_vary { "list " } else { "" };
+        let default = if row.default.is_empty() { String::new() } else { format!("{} ", row.default) };
+        table.push_str(&format!("| `{}` | {} | {default}| {list}|\n", row.name, row.what()));
+    }
+    table
 }
 
 /// The metrics as a table.
@@ -218,6 +230,11 @@ fn the_tables_of_doctor_are_those_of_the_code() {
 #[test]
 fn the_table_of_settings_is_that_of_the_code() {
     check("docs/settings.md", "settings", &settings_table(SETTINGS));
+}
+
+#[test]
+fn the_table_of_keys_is_that_of_the_code() {
+    check("FORMAT.md", "keys", &keys_table(keys::all()));
 }
 
 #[test]

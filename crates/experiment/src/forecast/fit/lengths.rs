@@ -1,6 +1,6 @@
 //! Durations of runs: a ladder of lengths, from the shortest that says anything to those that were asked for.
 
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 use model::experiment::{Experiment, RunSection, WorkloadSection};
 use model::load::capacity::Probing;
 use model::load::course::RampUp;

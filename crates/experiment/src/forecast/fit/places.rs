@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use model::experiment::Experiment;
 use model::experiment::driver::inventory::DriverSection;
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 use model::experiment::os::limits::Limits;
 use model::experiment::target::{ExporterSection, TargetSection};
 use model::text::prose::plural;

@@ -1,7 +1,7 @@
 //! How much of an experiment is kept: numbers of levels, repeats, and the length of runs.
 
 use model::experiment::Experiment;
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 
 use super::figures::Needs;
 use super::lengths::{self, LENGTHS};
@@ -161,9 +161,8 @@ impl Share {
             }
             each(with, "workload.transactions", levels);
         }
-        system::thin(&mut part.os, |key| self.most(Axis::Others).max(needs.least(&format!("os.{key}"))));
-        let steps = part.prepare.steps().map(|(key, _)| format!("prepare.{key}"));
-        steps.iter().zip(part.prepare.steps_mut()).for_each(|(key, levels)| each(with, key, levels));
+        part.prepare.steps_mut().into_iter().for_each(|(key, levels)| each(with, key, levels));
         each(with, "prepare.restore_by", &mut part.prepare.restore_by);
+        system::thin(part, |key| self.most(Axis::Others).max(needs.least(&format!("os.{key}"))));
     }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-use model::experiment::levels::Levels;
-use model::experiment::os::OsSection;
+use model::experiment::keys;
+use model::experiment::keys::levels::Levels;
 use model::experiment::selector::names;
 use model::load::Window;
 
@@ -36,7 +36,7 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
         None => vec![None],
     };
     let mut cases = Vec::new();
-    for (key, levels) in experiment.os.levels() {
+    for (key, levels) in keys::os::levels(experiment) {
         for (level, dir) in levels.iter().flat_map(|level| dirs.iter().map(move |dir| (level, dir))) {
             let server = ServerSpec {
                 wal_directory: dir.clone(),
@@ -54,11 +54,11 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
 
 /// Removes settings that are refused; a key without any other level is left at the system's value.
 pub(super) fn drop_refused(experiment: &mut Experiment, refused: &[Refusal]) -> Vec<Change> {
-    let before = experiment.os.levels();
-    keep_os(&mut experiment.os, &|key, level| {
+    let before = keys::os::levels(experiment);
+    keep_os(experiment, &|key, level| {
         !refused.iter().any(|refusal| is_of(refusal, key) && refusal.level == level)
     });
-    let after = experiment.os.levels();
+    let after = keys::os::levels(experiment);
     let mut changes = Vec::new();
     for (key, levels) in before {
         let kept = after.iter().find(|(known, _)| *known == key).map(|(_, levels)| levels.join(", "));
@@ -111,66 +111,17 @@ fn forget_key(experiment: &mut Experiment, whole: &str) -> Vec<Change> {
 }
 
 /// Keeps the levels of each `[os]` key for which `is_kept` returns true, by key and text; removes keys without any.
-fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
-    fn keep<T: Clone + ToString>(
-        key: &str,
-        levels: &mut Option<Levels<T>>,
-        is_kept: &dyn Fn(&str, &str) -> bool,
-    ) {
-        let all = levels.iter().flat_map(Levels::all);
-        let kept = all.filter(|level| is_kept(key, &level.to_string())).cloned().collect();
-        *levels = Levels::many(kept);
+fn keep_os(experiment: &mut Experiment, is_kept: &dyn Fn(&str, &str) -> bool) {
+    for row in keys::os::ROWS {
+        if let Some((_, name)) = row.parts() {
+            (row.keep)(experiment, &|level| is_kept(name, level));
+        }
     }
-    let OsSection {
-        huge_pages,
-        transparent_huge_pages,
-        transparent_huge_pages_defrag,
-        shmmax,
-        shmall,
-        swappiness,
-        overcommit_memory,
-        read_ahead_kb,
-        io_scheduler,
-        somaxconn,
-        max_map_count,
-        cpu_governor,
-        numa,
-        processors,
-        cpu_quota,
-        data_read_iops,
-        data_write_iops,
-        data_read_mb_s,
-        data_write_mb_s,
-        wal_write_iops,
-        wal_write_mb_s,
-    } = os;
-    keep("huge_pages", huge_pages, is_kept);
-    keep("transparent_huge_pages", transparent_huge_pages, is_kept);
-    keep("transparent_huge_pages_defrag", transparent_huge_pages_defrag, is_kept);
-    keep("shmmax", shmmax, is_kept);
-    keep("shmall", shmall, is_kept);
-    keep("swappiness", swappiness, is_kept);
-    keep("overcommit_memory", overcommit_memory, is_kept);
-    keep("read_ahead_kb", read_ahead_kb, is_kept);
-    keep("io_scheduler", io_scheduler, is_kept);
-    keep("somaxconn", somaxconn, is_kept);
-    keep("max_map_count", max_map_count, is_kept);
-    keep("cpu_governor", cpu_governor, is_kept);
-    keep("numa", numa, is_kept);
-    keep("processors", processors, is_kept);
-    keep("cpu_quota", cpu_quota, is_kept);
-    keep("data_read_iops", data_read_iops, is_kept);
-    keep("data_write_iops", data_write_iops, is_kept);
-    keep("data_read_mb_s", data_read_mb_s, is_kept);
-    keep("data_write_mb_s", data_write_mb_s, is_kept);
-    keep("wal_write_iops", wal_write_iops, is_kept);
-    keep("wal_write_mb_s", wal_write_mb_s, is_kept);
 }
 
 /// Keeps at most as many levels of each `[os]` key as `n_of` allows.
-pub(super) fn thin(os: &mut OsSection, n_of: impl Fn(&str) -> usize) {
-    let thinned: Vec<(&str, Levels<String>)> = os
-        .levels()
+pub(super) fn thin(experiment: &mut Experiment, n_of: impl Fn(&str) -> usize) {
+    let thinned: Vec<(&str, Levels<String>)> = keys::os::levels(experiment)
         .into_iter()
         .filter_map(|(key, levels)| {
             let mut levels = Levels::many(levels)?;
@@ -178,7 +129,7 @@ pub(super) fn thin(os: &mut OsSection, n_of: impl Fn(&str) -> usize) {
             Some((key, levels))
         })
         .collect();
-    keep_os(os, &|key, level| {
+    keep_os(experiment, &|key, level| {
         thinned.iter().any(|(known, levels)| *known == key && levels.all().iter().any(|kept| kept == level))
     });
 }
@@ -227,7 +178,7 @@ mod tests {
             "experiment.exclude: none (its levels were left out)",
         ];
         assert_eq!(told, expected);
-        assert_eq!((experiment.experiment.exclude.len(), experiment.os.levels().len()), (0, 1));
+        assert_eq!((experiment.experiment.exclude.len(), keys::os::levels(&experiment).len()), (0, 1));
     }
 
     #[test]

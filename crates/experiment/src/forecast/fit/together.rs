@@ -1,7 +1,7 @@
 //! Levels of clients and targets with those that vary together with them: what is left out of one is left out of all.
 
 use model::experiment::Experiment;
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 use model::experiment::selector::names;
 
 use super::figures::Needs;

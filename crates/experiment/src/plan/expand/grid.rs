@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use model::experiment::case::{Calls, WorkloadKind};
-use model::experiment::levels::Levels;
-use model::experiment::{Experiment, RunSection, ServerSection, WorkloadSection};
+use model::experiment::keys;
+use model::experiment::keys::levels::Levels;
+use model::experiment::keys::row::Row;
+use model::experiment::{Experiment, ServerSection, WorkloadSection};
 
 use super::{Resources, Versions};
 use crate::plan::design::Dimension;
@@ -21,10 +23,19 @@ pub(super) const DEFINES: &str = "workload.defines.";
 /// Prefix of steps before a run.
 pub(super) const PREPARE: &str = "prepare.";
 /// The one step that is not boolean.
-pub(super) const RESTORE_BY: &str = "prepare.restore_by";
+pub(super) const RESTORE_BY: &str = keys::prepare::RESTORE_BY;
 
 const ONE_SOURCE: &str = "server: give one of version, bin_dir, source and url, not several; version with source names \
                           releases that are built from it";
+
+/// Keys that name the server: which of them are dimensions depends on each other and on targets.
+const NAMES_A_SERVER: [&str; 5] = [
+    keys::TARGET,
+    keys::server::SOURCE,
+    keys::server::REVISION,
+    keys::server::VERSION,
+    keys::server::BIN_DIR,
+];
 
 /// Keys of an experiment that may vary, each with its levels as text.
 pub(super) struct Grid {
@@ -42,7 +53,7 @@ impl Grid {
         }
         if !experiment.target.is_empty() {
             let names: Vec<&str> = experiment.target.iter().map(|target| target.name.as_str()).collect();
-            grid.add("target", &names);
+            grid.add(keys::TARGET, &names);
         }
         problems.take(grid.add_server(experiment, runs_servers, &site.versions));
         problems.take(check_build(experiment));
@@ -53,52 +64,15 @@ impl Grid {
                 let refused = server::alter_system::refusal(name, &level.to_string());
                 problems.take(refused.map_or(Ok(()), Err));
             }
-            grid.add(&format!("server.settings.{name}"), levels.all());
         }
-        if let Some(levels) = &server.tls {
-            grid.add("server.tls", levels.all());
+        problems.take(check_tpcc(&experiment.workload));
+        problems.take(check_factors(experiment));
+        let is_added = |row: &&Row| NAMES_A_SERVER.contains(&row.name);
+        for (key, levels) in
+            keys::all().filter(|row| !is_added(row)).flat_map(|row| (row.dimensions)(experiment))
+        {
+            grid.dimensions.push(Dimension { key, levels });
         }
-        if let Some(levels) = &server.wal_directory {
-            let dirs: Vec<String> = levels.all().iter().map(|dir| dir.display().to_string()).collect();
-            grid.add("server.wal_directory", &dirs);
-        }
-        if let Some(levels) = &server.data_checksums {
-            grid.add("server.data_checksums", levels.all());
-        }
-        let workload = &experiment.workload;
-        grid.add("workload.kind", workload.kind.all());
-        grid.add("workload.scale", workload.scale.all());
-        let protocols: Vec<&str> = workload.protocol.all().iter().map(|p| p.as_str()).collect();
-        grid.add("workload.protocol", &protocols);
-        grid.add("workload.clients", workload.clients.all());
-        if let Some(levels) = &workload.threads {
-            grid.add("workload.threads", levels.all());
-        }
-        if let Some(levels) = &workload.drivers {
-            grid.add("workload.drivers", levels.all());
-        }
-        grid.add("workload.poller", workload.poller.all());
-        grid.add("workload.busy_poll_us", workload.busy_poll_us.all());
-        if let Some(levels) = &workload.transactions {
-            grid.add("workload.transactions", levels.all());
-        }
-        grid.add("workload.pace", workload.pace.all());
-        grid.add("workload.partitions", workload.partitions.all());
-        let methods: Vec<&str> = workload.partition_method.all().iter().map(|m| m.as_str()).collect();
-        grid.add("workload.partition_method", &methods);
-        for (name, levels) in &workload.defines {
-            grid.add(&format!("{DEFINES}{name}"), levels.all());
-        }
-        problems.take(grid.add_tpcc(workload));
-        grid.add_run(&experiment.run);
-        for (key, levels) in experiment.prepare.steps() {
-            grid.add(&format!("{PREPARE}{key}"), levels.all());
-        }
-        grid.add(RESTORE_BY, experiment.prepare.restore_by.all());
-        for (key, levels) in experiment.os.levels() {
-            grid.add(&format!("{OS}{key}"), &levels);
-        }
-        problems.take(grid.add_factors(experiment));
         grid
     }
 
@@ -113,38 +87,6 @@ impl Grid {
             }
         }
         (values, levels)
-    }
-
-    /// Adds the course of a run and what is seen of it.
-    fn add_run(&mut self, run: &RunSection) {
-        let RunSection { ramp_up, measure, grace, wal, telemetry, counters, .. } = run;
-        self.add("run.ramp_up", ramp_up.all());
-        self.add("run.measure", measure.all());
-        self.add("run.grace", grace.all());
-        self.add("run.wal", wal.all());
-        self.add("run.telemetry", telemetry.all());
-        self.add("run.counters", counters.all());
-    }
-
-    /// Adds what only hooks know.
-    fn add_factors(&mut self, experiment: &Experiment) -> Result<(), String> {
-        let hooks = experiment.hooks.spec()?;
-        let sets = !hooks.before_case.is_empty() || !hooks.before_run.is_empty();
-        for (name, levels) in &experiment.factors {
-            let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_plain) {
-                return Err(format!(
-                    "factors.{name}: a name has lower-case letters, digits and `_` only: hooks see it as a variable"
-                ));
-            }
-            if levels.is_factor() && !sets {
-                return Err(format!(
-                    "factors.{name} varies, but no hook sets it; give hooks.before_case or hooks.before_run"
-                ));
-            }
-            self.add(&format!("{FACTORS}{name}"), levels.all());
-        }
-        Ok(())
     }
 
     /// Adds the server's source.
@@ -183,39 +125,49 @@ impl Grid {
         Ok(())
     }
 
-    /// Adds the keys that only TPC-C and TPROC-C have.
-    fn add_tpcc(&mut self, workload: &WorkloadSection) -> Result<(), String> {
-        let texts =
-            |levels: &[&dyn ToString]| levels.iter().map(|level| level.to_string()).collect::<Vec<_>>();
-        fn all<T: ToString>(levels: &Option<Levels<T>>) -> Vec<&dyn ToString> {
-            levels.iter().flat_map(Levels::all).map(|level| level as &dyn ToString).collect()
-        }
-        if let Some(levels) = &workload.calls {
-            check_calls(&workload.kind, levels)?;
-            self.add("workload.calls", &texts(&all(&workload.calls)));
-        }
-        let given =
-            [("workload.think", all(&workload.think)), ("workload.isolation", all(&workload.isolation))];
-        let is_tpcc = |kind: &WorkloadKind| *kind == WorkloadKind::Tpcc;
-        for (key, levels) in given.into_iter().filter(|(_, levels)| !levels.is_empty()) {
-            if !workload.kind.all().iter().all(is_tpcc) {
-                return Err(format!("{key} is for workload.kind = \"tpcc\" alone"));
-            }
-            self.add(key, &texts(&levels));
-        }
-        if let Some(levels) = &workload.all_warehouses {
-            if !workload.kind.all().iter().all(|kind| *kind == WorkloadKind::TprocC) {
-                return Err("workload.all_warehouses is for workload.kind = \"tproc-c\" alone".to_string());
-            }
-            self.add("workload.all_warehouses", levels.all());
-        }
-        Ok(())
-    }
-
     fn add(&mut self, key: &str, levels: &[impl ToString]) {
         let levels = levels.iter().map(ToString::to_string).collect();
         self.dimensions.push(Dimension { key: key.to_string(), levels });
     }
+}
+
+/// Refuses names that hooks cannot see, and levels that nothing sets.
+fn check_factors(experiment: &Experiment) -> Result<(), String> {
+    let hooks = experiment.hooks.spec()?;
+    let sets = !hooks.before_case.is_empty() || !hooks.before_run.is_empty();
+    for (name, levels) in &experiment.factors {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_plain) {
+            return Err(format!(
+                "factors.{name}: a name has lower-case letters, digits and `_` only: hooks see it as a variable"
+            ));
+        }
+        if levels.is_factor() && !sets {
+            return Err(format!(
+                "factors.{name} varies, but no hook sets it; give hooks.before_case or hooks.before_run"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses keys that only TPC-C and TPROC-C have for other workloads.
+fn check_tpcc(workload: &WorkloadSection) -> Result<(), String> {
+    let are_all = |wanted: WorkloadKind| workload.kind.all().iter().all(|kind| *kind == wanted);
+    if let Some(levels) = &workload.calls {
+        check_calls(&workload.kind, levels)?;
+    }
+    let of_tpcc = [
+        (keys::workload::THINK, workload.think.is_some()),
+        (keys::workload::ISOLATION, workload.isolation.is_some()),
+    ];
+    if let Some((key, _)) = of_tpcc.iter().find(|(_, is_given)| *is_given && !are_all(WorkloadKind::Tpcc)) {
+        return Err(format!("{key} is for workload.kind = \"tpcc\" alone"));
+    }
+    if workload.all_warehouses.is_some() && !are_all(WorkloadKind::TprocC) {
+        return Err("workload.all_warehouses is for workload.kind = \"tproc-c\" alone".to_string());
+    }
+    Ok(())
 }
 
 /// Targets by URL have their servers: one version or build may be given, for when there are no targets, but not several to measure.

@@ -1,27 +1,6 @@
 //! What a provider sells: limits of devices and network that no measurement shows for sure.
 
-use serde::{Deserialize, Serialize};
-
-/// `[limits]`, and `limits` of a `[[target]]`: what is known of the server's devices and network, as a provider sells them. MB are 10^6 bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Reads and writes per second of the device of the data directory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data_iops: Option<f64>,
-    /// MB per second that device reads and writes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data_mb_s: Option<f64>,
-    /// Reads and writes per second of the device of the WAL.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wal_iops: Option<f64>,
-    /// MB per second that device reads and writes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wal_mb_s: Option<f64>,
-    /// MB per second of the server's network, each way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network_mb_s: Option<f64>,
-}
+pub use crate::experiment::keys::limits::Limits;
 
 impl Limits {
     /// The given keys with their values.

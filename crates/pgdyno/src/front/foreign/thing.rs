@@ -290,6 +290,9 @@ impl Thing {
 #[cfg(test)]
 mod tests {
     use super::super::sample::a_case;
+    use model::experiment::keys;
+    use model::experiment::keys::row::Row;
+
     use super::*;
 
     #[test]
@@ -318,26 +321,32 @@ mod tests {
         assert!(!Thing::Hooks.can_be_left_out(&plan) && Thing::Hooks.can_be_left_out(&Plan::default()));
     }
 
-    /// Keys of the experiment file that are numbers, names in reports, or choices among what pgdyno does anyway.
+    /// Keys of a target that are numbers, or names in reports.
     const HARMLESS: &str = "\
-        server.build server.data_checksums server.tls server.version \
-        workload.all_warehouses workload.busy_poll_us workload.calls workload.clients workload.isolation workload.kind \
-        workload.load_streams workload.max_message_mib workload.max_tries workload.on_disconnect workload.pace workload.partition_method workload.partitions \
-        workload.poller workload.protocol workload.scale workload.schema workload.think workload.threads workload.transactions \
-        prepare.analyze prepare.checkpoint prepare.checksums prepare.prewarm prepare.restore prepare.restore_by prepare.settle \
-        prepare.snapshot prepare.vacuum prepare.wal_headroom \
         target.bid_per_hour target.currency target.disk target.instance target.labels target.limits target.memory target.name \
         target.price_per_hour target.price_per_month target.provider target.region target.size target.spot_price_per_hour";
 
     #[test]
-    fn each_key_of_the_experiment_file_is_shown_by_a_row_or_harmless() {
+    fn each_key_of_one_place_is_shown_and_no_other() {
+        let shown: Vec<&str> = THINGS.iter().flat_map(|thing| thing.keys()).copied().collect();
+        for row in keys::all() {
+            let Some((section, name)) = row.parts() else { continue };
+            let name = name.trim_end_matches(".NAME");
+            let is_shown = shown.contains(&section) || shown.contains(&format!("{section}.{name}").as_str());
+            assert_eq!(is_shown, row.is_of_place, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn each_key_of_a_table_is_shown_by_a_row_or_harmless() {
         let schema = crate::front::schema::schema();
         let shown: Vec<&str> = THINGS.iter().flat_map(|thing| thing.keys()).copied().collect();
         let harmless: Vec<&str> = HARMLESS.split_whitespace().collect();
+        let is_row = |section: &str| keys::all().filter_map(Row::parts).any(|(of, _)| of == section);
         let mut unknown = Vec::new();
         for (section, of) in schema["properties"].as_object().unwrap() {
-            // A whole section of numbers, names and conditions; levels that hooks get.
-            if ["experiment", "figure", "run", "limits", "factors"].contains(&section.as_str()) {
+            // The conditions of figures are the study's own.
+            if is_row(section) || section == "figure" {
                 continue;
             }
             let properties =

@@ -4,16 +4,16 @@
 use super::*;
 
 /// The keys of all sections, as Markdown.
-pub(crate) fn keys() -> String {
+pub(crate) fn sections() -> String {
     let mut page = String::new();
     let mut section = "";
-    for row in rows() {
-        let Some((of, _)) = row.key.split_once('.') else { continue };
+    for row in keys::all() {
+        let Some((of, _)) = row.parts() else { continue };
         if of != section {
             section = of;
             page.push_str(&format!("## `[{section}]`\n\n"));
         }
-        page.push_str(&key(&row));
+        page.push_str(&key(row));
     }
     let schema = schema();
     for (name, what) in TABLES {
@@ -46,15 +46,15 @@ const TABLES: [(&str, &str); 5] = [
 ];
 
 fn key(row: &Row) -> String {
-    let schema = kind(row.key).schema();
+    let schema = of_kind(&row.kind);
     // Many descriptions are the list of the values.
     let words = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let is_said = schema["enum"].is_array() && words.into_iter().all(|word| row.what.contains(word));
+    let is_said = schema["enum"].is_array() && words.into_iter().all(|word| row.what().contains(word));
     let mut facts = Vec::new();
     if !is_said {
         facts.push(format!("*Value:* {}.", values(&schema)));
     }
-    if row.may_be_list {
+    if row.may_vary {
         facts.push("A list makes it a factor.".to_string());
     }
     match row.default {
@@ -62,7 +62,7 @@ fn key(row: &Row) -> String {
         "required" => facts.push("Required.".to_string()),
         default => facts.push(format!("*Default:* {}.", linked(default))),
     }
-    format!("### `{}`\n\n{}.\n\n{}\n\n", row.key, capital(&linked(row.what)), facts.join(" "))
+    format!("### `{}`\n\n{}.\n\n{}\n\n", row.name, capital(&linked(row.what())), facts.join(" "))
 }
 
 /// Text of FORMAT.md with the links of this page, and with links to the paragraphs that it names.
@@ -129,9 +129,10 @@ fn capital(text: &str) -> String {
 
 #[test]
 fn values_and_links_are_those_of_the_page() {
-    assert_eq!(values(&kind("run.measure").schema()), "a duration: `\"30s\"`, `\"5min\"`");
-    assert_eq!(values(&kind("workload.scale").schema()), "a whole number from 1 to 1000000, or text");
-    assert_eq!(values(&kind("os.huge_pages").schema()), "`\"on\"`, `\"off\"`");
+    let values_of = |key: &str| values(&of_kind(&keys::find(key).unwrap().kind));
+    assert_eq!(values_of("run.measure"), "a duration: `\"30s\"`, `\"5min\"`");
+    assert_eq!(values_of("workload.scale"), "a whole number from 1 to 1000000, or text");
+    assert_eq!(values_of("os.huge_pages"), "`\"on\"`, `\"off\"`");
     assert_eq!(
         linked("text (see *Scale*), [x](METHODOLOGY.md#y), [z](#plan)"),
         "text (see [Scale](../../FORMAT.md#the-experiment-file)), [x](../../METHODOLOGY.md#y), [z](../../FORMAT.md#plan)"

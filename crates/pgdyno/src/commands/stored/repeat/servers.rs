@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use experiment::stage::origin;
 use model::experiment::Experiment;
 use model::experiment::case::{Case, ServerSource};
-use model::experiment::levels::Levels;
+use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use wire::Conninfo;
 

@@ -32,6 +32,13 @@ impl<T> Levels<T> {
     }
 }
 
+impl Levels<bool> {
+    /// Whether the one level is `false`, which needs no mention.
+    pub(super) fn are_off(&self) -> bool {
+        self.0 == [false]
+    }
+}
+
 impl<T: Serialize> Serialize for Levels<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.as_slice() {

@@ -1,0 +1,90 @@
+//! `[experiment]`: name, order, repeats.
+
+use serde::{Deserialize, Serialize};
+
+use super::row::{Kind, row};
+use super::section;
+use crate::experiment::plan::condition::Condition;
+use crate::experiment::plan::{Design, RunOrder};
+use crate::experiment::selector::Selector;
+
+section! {
+    /// `[experiment]`: name, order, repeats.
+    #[serde(deny_unknown_fields)]
+    experiment: Header {
+        /// 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.`; becomes part of the directory's name
+        NAME = name: String,
+            row(Kind::Pattern(NAME_PATTERN), "required");
+
+        /// title of the reports
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        TITLE = title: String,
+            row(Kind::Text, "workload, server, and what is measured by which factors");
+
+        /// the question the experiment answers
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        DESCRIPTION = description: String,
+            row(Kind::Text, "empty");
+
+        /// integer that determines the order of the runs and every random stream
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        SEED = seed: Option<u64>,
+            row(Kind::Whole(0, i64::MAX as u64), "random, and recorded");
+
+        /// number of runs of each case, 1 to 1000
+        #[serde(default = "three")]
+        REPEATS = repeats: u32 = three(),
+            row(Kind::Whole(1, 1000), "3");
+
+        /// `grid`: every combination of levels; `one-factor`: the first level of every factor, then each factor varied on
+        /// its own
+        #[serde(default)]
+        DESIGN = design: Design,
+            row(Kind::Words(&Design::WORDS), "`grid`");
+
+        /// `randomized`: blocks that contain every case once, each block in its own random order; `by-server`: server by
+        /// server, the runs of each in such blocks, and one embedded cluster on disk at a time, which is reported as a
+        /// finding; `sequential`: case by case, which is reported as a finding
+        #[serde(default)]
+        ORDER = order: RunOrder,
+            row(Kind::Words(&RunOrder::WORDS), "`randomized`");
+
+        /// lists of factors that vary together and have equally many levels: `[["server.version",
+        /// "server.settings.wal_compression"]]`. A factor may be in one list only, and no combination may occur twice
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ZIP = zip: Vec<Vec<String>>,
+            row(Kind::List(&Kind::List(&Kind::Text)), "none");
+
+        /// combinations to leave out: `[{server.version = "9.6", workload.clients = [256, 512]}]`; the last part of a key
+        /// (`clients`) is enough if it is unambiguous. Levels of `workload.scale`, `workload.pace` and durations of `run`
+        /// are compared by value (`60s` is `1min`), others as they are written; one that no case has is refused, here and
+        /// in `baseline`
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        EXCLUDE = exclude: Vec<Selector>,
+            row(Kind::List(&Kind::Table), "none");
+
+        /// what the numbers hold under, at most 120 characters each, printed next to every figure: a setting with its value
+        /// (`"fsync=off"`), which lowers no grade where runs have it and is a doubt where they do not, or other words
+        /// (`"disks encrypted by LUKS"`). A condition sets nothing: an embedded server needs the setting too. A size or
+        /// time without a unit, or in per cent, is known to be met only where `server.settings` says the same
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        CONDITIONS = conditions: Vec<Condition>,
+            row(Kind::List(&Kind::Text), "none");
+
+        /// the case that reports compare the others with: `{server.version = "12"}` selects the first case with these
+        /// levels. Each case is compared with the one that differs from it only in these keys, and in what is zipped with
+        /// them; where there is none, or it has no number, with none. Labels of targets are keys, too: `{provider =
+        /// "aws"}`; then a case is compared with the one of this label that has its own levels of all factors but the
+        /// target, and shares most of its other labels (of several, the first), which the report names
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        BASELINE = baseline: Option<Selector>,
+            row(Kind::Table, "the first case that has a number; if the number of clients is one of several factors, the case with the same number of clients and the first level of the first other factor");
+    }
+}
+
+/// What a name of results may be; `expand` checks it, too.
+const NAME_PATTERN: &str = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$";
+
+fn three() -> u32 {
+    3
+}

@@ -1,0 +1,40 @@
+//! `[limits]`, and `limits` of a `[[target]]`: what is known of the server's devices and network, as a provider sells them.
+
+use serde::{Deserialize, Serialize};
+
+use super::row::{Kind, row};
+use super::section;
+
+section! {
+    /// `[limits]`, and `limits` of a `[[target]]`: what is known of the server's devices and network, as a provider sells them.
+    #[derive(Copy)]
+    #[serde(deny_unknown_fields, default)]
+    limits: Limits {
+        /// provisioned reads and writes per second of the device of the data, or of the WAL; runs are judged by this and by
+        /// measured ceilings
+        #[serde(skip_serializing_if = "Option::is_none")]
+        DATA_IOPS = data_iops: Option<f64>,
+            row(Kind::Number, "");
+
+        /// MB (10^6 bytes) per second provisioned for this device
+        #[serde(skip_serializing_if = "Option::is_none")]
+        DATA_MB_S = data_mb_s: Option<f64>,
+            row(Kind::Number, "");
+
+        /// provisioned reads and writes per second of the device of the data, or of the WAL; runs are judged by this and by
+        /// measured ceilings
+        #[serde(skip_serializing_if = "Option::is_none")]
+        WAL_IOPS = wal_iops: Option<f64>,
+            row(Kind::Number, "");
+
+        /// MB (10^6 bytes) per second provisioned for this device
+        #[serde(skip_serializing_if = "Option::is_none")]
+        WAL_MB_S = wal_mb_s: Option<f64>,
+            row(Kind::Number, "");
+
+        /// MB per second of the server's network, each way
+        #[serde(skip_serializing_if = "Option::is_none")]
+        NETWORK_MB_S = network_mb_s: Option<f64>,
+            row(Kind::Number, "");
+    }
+}

@@ -1,0 +1,118 @@
+//! `[run]`: durations of the phases, and what is seen of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::row::{Kind, row};
+use super::section;
+use crate::experiment::keys::levels::Levels;
+use crate::experiment::os::WalPolicy;
+use crate::load::course::RampUp;
+use crate::text::share::Share;
+use crate::text::units::Span;
+
+section! {
+    /// `[run]`: durations of the phases, and what is seen of them.
+    #[serde(deny_unknown_fields, default)]
+    run: RunSection {
+        /// length of the load that does not count, in whole seconds; `auto` ends it when the load is steady
+        /// ([METHODOLOGY](METHODOLOGY.md#statistics-and-their-sources)), but not in a search for the highest rate
+        RAMP_UP = ramp_up: Levels<RampUp> = Levels::one(RampUp::For(Span::from_s(10))),
+            row(Kind::Or(&[Kind::Words(&["auto"]), Kind::Span]), "`10s`");
+
+        /// upper limit of an `auto` ramp-up, at least `20s`
+        #[serde(skip_serializing_if = "Option::is_none")]
+        RAMP_UP_MAX = ramp_up_max: Option<Span>,
+            row(Kind::Span, "`2min`, or `run.measure` if that is longer");
+
+        /// length of the measurement window, in whole seconds, at least `2s`
+        MEASURE = measure: Levels<Span> = Levels::one(Span::from_s(60)),
+            row(Kind::Span, "`60s`");
+
+        /// by how much the measurement window may be extended while the load is not steady, in whole seconds; not with
+        /// `run.wal`, `workload.transactions` or a search
+        #[serde(skip_serializing_if = "is_zero")]
+        EXTEND = extend: Span = Span::from_s(0),
+            row(Kind::Span, "`0s`");
+
+        /// time that transactions in flight get to finish at the end, in whole seconds
+        GRACE = grace: Levels<Span> = Levels::one(Span::from_s(10)),
+            row(Kind::Span, "`10s`");
+
+        /// time limit of the set-up and of each phase before and after the load, in whole seconds; when it expires, the run
+        /// ends with an error that says what it was waiting for ([METHODOLOGY](METHODOLOGY.md#the-phases-of-a-run))
+        #[serde(skip_serializing_if = "Option::is_none")]
+        PHASE_TIMEOUT = phase_timeout: Option<Span>,
+            row(Kind::Span, "`1h` plus a minute per GiB of data");
+
+        /// how often a run is repeated if something else on the machine disturbed it, 0 to 10. In total, at most a quarter
+        /// of the planned runs are repeated, but at least as many as one run may need
+        /// ([METHODOLOGY](METHODOLOGY.md#runs-blocks-cases))
+        REPEAT_DISTURBED = repeat_disturbed: u32 = 2,
+            row(Kind::Whole(0, 10), "2");
+
+        /// share of transactions that may fail, above 0 and up to `100%`: above it the run is doubtful, above ten times
+        /// that it is void and does not count. The New-Orders that TPC-C rolls back are not failures
+        #[serde(skip_serializing_if = "Option::is_none")]
+        MAX_FAILED = max_failed: Option<Share>,
+            row(Kind::Or(&[Kind::Text, Kind::Number]), "`1%`");
+
+        /// which checkpoints a run contains: `as-is`, `no-checkpoint`, `two-checkpoints` (see *Checkpoints*)
+        WAL = wal: Levels<WalPolicy> = Levels::one(WalPolicy::AsIs),
+            row(Kind::Words(&WalPolicy::WORDS), "`as-is`");
+
+        /// observe host and server while the load runs; without it (`is_unobserved` of a case in `plan.json`) neither
+        /// limiter nor findings about them are known, and `run.wal` must be `as-is`
+        TELEMETRY = telemetry: Levels<bool> = Levels::one(true),
+            row(Kind::Flag, "`true`");
+
+        /// count instructions, cycles, cache misses, page faults, context switches and more of the server's processes while
+        /// the load runs, where the kernel allows and the processors can; needs the server on this machine or eyes on its
+        /// host ([METHODOLOGY](METHODOLOGY.md#counters-of-processor-and-kernel))
+        #[serde(skip_serializing_if = "Levels::are_off")]
+        COUNTERS = counters: Levels<bool> = Levels::one(false),
+            row(Kind::Flag, "`false`");
+
+        /// `true`, or `--perf`: after all runs, make one more of each case, which does not count and during which the
+        /// program `perf` samples the server's processes on this machine: functions and their callers, for at most 30 s of
+        /// the measurement window ([METHODOLOGY](METHODOLOGY.md#where-the-processor-time-went)); of a duet, one of each
+        /// side alone, after its rounds
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        PERF = perf: bool,
+            row(Kind::Flag, "`false`");
+
+        /// before the first run, measure the ceilings of the devices of data and WAL, the processors, the memory and the
+        /// way to a server by URL, unless they are known and at most 30 days old ([METHODOLOGY](METHODOLOGY.md#ceilings))
+        CALIBRATE = calibrate: bool,
+            row(Kind::Flag, "`false`");
+
+        /// `1`: only one embedded server has its data on disk at a time, and all of its runs come before those of the next,
+        /// which is reported as a finding
+        #[serde(skip_serializing_if = "Option::is_none")]
+        SERVERS_AT_A_TIME = servers_at_a_time: Option<u32>,
+            row(Kind::Whole(1, 1), "all at once");
+
+        /// `true`: targets on different hosts are measured side by side, those on one host one after the other (see
+        /// *Targets*); not with `[hooks]` or settings of servers by URL, and not for `pgdyno compare`
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        PARALLEL_TARGETS = parallel_targets: bool,
+            row(Kind::Flag, "`false`");
+    }
+}
+
+impl RunSection {
+    /// The longest ramp-up before a measurement window of this length.
+    pub fn ramp_up_longest(&self, ramp_up: RampUp, measure: Span) -> Span {
+        match ramp_up {
+            RampUp::For(span) => span,
+            RampUp::Auto => self.ramp_up_max.unwrap_or(AUTO_AT_MOST.max(measure)),
+        }
+    }
+}
+
+/// How long `auto` waits for a steady load by default: longer than most caches take to fill, short enough to wait in
+/// every run.
+const AUTO_AT_MOST: Span = Span::from_s(120);
+
+fn is_zero(span: &Span) -> bool {
+    span.ms == 0
+}

@@ -1,0 +1,172 @@
+//! The types that a key may have: whether it may vary follows from its type.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::experiment::case::{
+    Build, Calls, Isolation, OnLostConnection, PartitionMethod, Think, Tls, WorkloadKind,
+};
+use crate::experiment::driver::DriverSpec;
+use crate::experiment::keys::levels::Levels;
+use crate::experiment::os::{HugePages, Numa, TransparentHugePages, WalPolicy};
+use crate::experiment::plan::condition::Condition;
+use crate::experiment::plan::{Design, RunOrder};
+use crate::experiment::prepare::RestoreBy;
+use crate::experiment::script::archive::RestoreFrom;
+use crate::experiment::script::{DataChoice, ScriptEntry};
+use crate::experiment::selector::Selector;
+use crate::load::course::RampUp;
+use crate::load::{Pace, PollerChoice, Protocol};
+use crate::text::share::Share;
+use crate::text::units::{PgVersion, Scale, SettingValue, Span};
+
+/// Values by names of the user's: settings, variables, factors.
+pub type Named = BTreeMap<String, Levels<SettingValue>>;
+
+/// The value of a key as a section has it.
+pub trait KeyValue {
+    /// Whether a list makes the key a factor.
+    const MAY_VARY: bool = false;
+    /// Whether it has names of the user's.
+    const IS_NAMED: bool = false;
+
+    /// What of it varies or could, each with its levels as text.
+    fn dimensions(&self, _key: &str) -> Vec<(String, Vec<String>)> {
+        Vec::new()
+    }
+
+    /// Keeps the levels whose text is one of those wanted; without any, the key is left out if it can be.
+    fn keep(&mut self, _is_kept: &dyn Fn(&str) -> bool) {}
+}
+
+/// The name of a row: the key, or the key with a name of the user's.
+pub(super) const fn name<T: KeyValue>(key: &'static str, with_name: &'static str) -> &'static str {
+    if T::IS_NAMED { with_name } else { key }
+}
+
+/// A level as plans and selectors write it.
+pub trait LevelText {
+    /// The text.
+    fn text(&self) -> String;
+}
+
+fn kept<T: LevelText + Clone>(levels: &Levels<T>, is_kept: &dyn Fn(&str) -> bool) -> Option<Levels<T>> {
+    Levels::many(levels.all().iter().filter(|level| is_kept(&level.text())).cloned().collect())
+}
+
+fn texts<T: LevelText>(levels: &Levels<T>) -> Vec<String> {
+    levels.all().iter().map(LevelText::text).collect()
+}
+
+impl<T: LevelText + Clone> KeyValue for Levels<T> {
+    const MAY_VARY: bool = true;
+
+    fn dimensions(&self, key: &str) -> Vec<(String, Vec<String>)> {
+        vec![(key.to_string(), texts(self))]
+    }
+
+    fn keep(&mut self, is_kept: &dyn Fn(&str) -> bool) {
+        if let Some(kept) = kept(self, is_kept) {
+            *self = kept;
+        }
+    }
+}
+
+impl<T: LevelText + Clone> KeyValue for Option<Levels<T>> {
+    const MAY_VARY: bool = true;
+
+    fn dimensions(&self, key: &str) -> Vec<(String, Vec<String>)> {
+        self.iter().map(|levels| (key.to_string(), texts(levels))).collect()
+    }
+
+    fn keep(&mut self, is_kept: &dyn Fn(&str) -> bool) {
+        *self = self.take().and_then(|levels| kept(&levels, is_kept));
+    }
+}
+
+impl KeyValue for Named {
+    const MAY_VARY: bool = true;
+    const IS_NAMED: bool = true;
+
+    fn dimensions(&self, key: &str) -> Vec<(String, Vec<String>)> {
+        self.iter().map(|(name, levels)| (format!("{key}.{name}"), texts(levels))).collect()
+    }
+}
+
+/// Types of levels that are displayed as files write them.
+macro_rules! displayed {
+    ($($level:ty),+ $(,)?) => {
+        $(impl LevelText for $level {
+            fn text(&self) -> String {
+                self.to_string()
+            }
+        })+
+    };
+}
+
+displayed!(
+    bool,
+    u32,
+    u64,
+    f64,
+    String,
+    Span,
+    Scale,
+    PgVersion,
+    SettingValue,
+    Pace,
+    PollerChoice,
+    Protocol,
+    RampUp,
+    Tls,
+    Calls,
+    Think,
+    Isolation,
+    PartitionMethod,
+    WorkloadKind,
+    WalPolicy,
+    RestoreBy,
+    HugePages,
+    TransparentHugePages,
+    Numa,
+);
+
+impl LevelText for PathBuf {
+    fn text(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+/// Types of keys that cannot vary, given or absent.
+macro_rules! single {
+    ($($value:ty),+ $(,)?) => {
+        $(
+            impl KeyValue for $value {}
+            impl KeyValue for Option<$value> {}
+        )+
+    };
+}
+
+single!(
+    bool,
+    u32,
+    u64,
+    f64,
+    String,
+    Span,
+    Share,
+    PathBuf,
+    Design,
+    RunOrder,
+    Build,
+    DriverSpec,
+    OnLostConnection,
+    DataChoice,
+    RestoreFrom,
+    Selector,
+    Vec<String>,
+    Vec<Vec<String>>,
+    Vec<Selector>,
+    Vec<Condition>,
+    Vec<ScriptEntry>,
+);
