@@ -34,6 +34,12 @@ fn rows() -> Vec<Row<'static>> {
     .collect()
 }
 
+/// The keys that may be lists, and so factors.
+#[cfg(test)]
+pub(crate) fn list_keys() -> Vec<String> {
+    rows().iter().filter(|row| row.may_be_list).map(|row| row.key.to_string()).collect()
+}
+
 /// The schema, draft 2020-12.
 pub(crate) fn schema() -> Value {
     let mut sections: Map<String, Value> = Map::new();
