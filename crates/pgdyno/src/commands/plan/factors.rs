@@ -30,8 +30,8 @@ const GRIDS: &[(&str, &str, &str)] = &[
     (
         "workload.drivers",
         "[1, 2]",
-        "server.listen = \"127.0.0.1\"\nworkload.clients = 8\n[[driver]]\nname = \"a\"\nvia = \"ssh a\"\n\
-      [[driver]]\nname = \"b\"\nvia = \"ssh b\"",
+        "server.listen = \"127.0.0.1\"\nworkload.clients = 8\n[[driver]]\nname = \"a\"\nvia = [\"ssh\", \"a\"]\n\
+      [[driver]]\nname = \"b\"\nvia = [\"ssh\", \"b\"]",
     ),
     ("workload.poller", r#"["auto", "epoll"]"#, ""),
     ("workload.busy_poll_us", "[0, 50]", ""),
