@@ -12,7 +12,9 @@ use model::text::visible::{is_hidden, visible};
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::factors::{self, Against, Row};
-use crate::prose::{conditions, format, headline, limiter, phrases, scripts, statements, variation};
+use crate::prose::{
+    capacity, conditions, format, headline, limiter, phrases, scripts, statements, variation,
+};
 use crate::{Input, terminal};
 
 pub(crate) fn text(input: &Input) -> String {
@@ -38,9 +40,11 @@ pub(crate) fn text(input: &Input) -> String {
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
     }
-    for line in crate::prose::capacity::below_table(study) {
+    let below = capacity::below_table(study).into_iter();
+    for line in below.chain(capacity::offered::below_table(study)) {
         text.push_str(&format!("\n{}\n", escape(&line)));
     }
+    text.push_str(&tried(study));
     let limits = limiter::lines(study);
     if !limits.is_empty() {
         text.push_str("\n### Limited by\n\n");
@@ -283,6 +287,21 @@ fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// The rates that searches tried, a table for each run.
+fn tried(study: &Study) -> String {
+    let mut text = String::new();
+    for rates in capacity::tried(study) {
+        text.push_str(&format!("\n### {}\n\n", escape(&phrases::capital(&rates.title))));
+        text.push_str(&format!("| {} |\n|---:|---:|---:|---|\n", rates.heads.join(" | ")));
+        for cells in &rates.rows {
+            let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+            text.push_str(&format!("| {} |\n", cells.join(" | ")));
+        }
+    }
+    text.push_str(&capacity::not_shown(study).map_or(String::new(), |line| format!("\n{}\n", escape(&line))));
+    text
 }
 
 #[cfg(test)]

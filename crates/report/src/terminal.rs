@@ -6,7 +6,9 @@ use model::text::columns;
 use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
-use crate::prose::{conditions, format, headline, limiter, phrases, scripts, statements, variation};
+use crate::prose::{
+    capacity, conditions, format, headline, limiter, phrases, scripts, statements, variation,
+};
 
 /// Below this width the terminal wraps lines itself.
 pub(crate) const MIN_WIDTH: usize = 60;
@@ -51,11 +53,11 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
-    let below = tpcc(study).into_iter().chain(crate::prose::capacity::below_table(study));
-    for line in below.chain(crate::prose::capacity::offered::below_table(study)) {
+    let below = tpcc(study).into_iter().chain(capacity::below_table(study));
+    for line in below.chain(capacity::offered::below_table(study)) {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
     }
-    crate::prose::capacity::tried(study).iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    rates(&mut text, study);
     let limits = limiter::lines(study);
     if !limits.is_empty() {
         text.push_str(&format!("\n{}\n", paint.on("limited by", Style::Bold)));
@@ -166,6 +168,20 @@ pub(crate) fn tpcc(study: &Study) -> Vec<String> {
         ))
     };
     study.cases.iter().filter_map(of_case).collect()
+}
+
+/// The rates that searches tried, a table for each run.
+fn rates(text: &mut String, study: &Study) {
+    let line = |[offered, achieved, latency, verdict]: &[String; 4]| {
+        format!("{offered:>12}{achieved:>12}{latency:>12}  {verdict}\n")
+    };
+    for tried in capacity::tried(study) {
+        text.push_str(&format!("\n{}\n{}", tried.title, line(&tried.heads)));
+        tried.rows.iter().for_each(|row| text.push_str(&line(row)));
+    }
+    if let Some(more) = capacity::not_shown(study) {
+        text.push_str(&format!("{more}\n"));
+    }
 }
 
 /// The scripts of a case; the case is named if there are several.

@@ -6,6 +6,7 @@ mod comparisons;
 mod headlines;
 mod limits;
 mod over_time;
+mod rates;
 mod synthetic;
 mod used;
 

@@ -6,6 +6,7 @@ pub(super) mod ephemeral;
 pub(super) mod logging;
 pub(super) mod route;
 pub(super) mod standby;
+mod unlogged;
 mod unseen;
 
 pub(crate) use logging::statement_records;
@@ -251,7 +252,7 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     id: "not-durable",
     title: "NOT DURABLE",
     severity: "Doubt when fsync or full_page_writes is off and experiment.conditions do not state it, or data or WAL are on a volatile file system (tmpfs, \
-               ramfs, a volatile overlay) or is mounted without write barriers; Note when only synchronous_commit is \
+               ramfs, a volatile overlay) or is mounted without write barriers, or the load changes rows of UNLOGGED tables; Note when only synchronous_commit is \
                off (also by a script or in sessions), experiment.conditions state fsync or full_page_writes as off, or the workload does \
                not write",
     source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
@@ -259,11 +260,11 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     advice: "Turn the setting on, or use a file system that survives a crash, unless that is what you want to measure: such numbers \
              cannot be compared with those of a server that keeps its data.",
     evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it, and as the load's sessions report it after the load), \
-               and the file systems of data and WAL.",
+               the file systems of data and WAL, and whether the catalog says that tables of the load are UNLOGGED.",
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
     tested: "fsync = off on one side of a comparison by URL and on both, WAL in memory (tmpfs) on one side of a \
              comparison of servers that pgdyno runs, SET synchronous_commit = off in a script, and the same by a \
-             function that a script calls. By hand: data in memory on one side by URL.",
+             function that a script calls, and UNLOGGED tables of the user's own by URL and in an SQL file. By hand: data in memory on one side by URL.",
     check: Check::Run(not_durable),
 };
 
@@ -277,18 +278,20 @@ fn not_durable(context: &RunContext) -> Option<Finding> {
         ["fsync", "full_page_writes"].into_iter().filter(off).partition(is_stated);
     let grave: Vec<String> =
         unsafe_settings.into_iter().map(is_off).chain(forgetful_mounts(context)).collect();
+    let unlogged = unlogged::tables(record);
     let lossy = lossy(record, off(&"synchronous_commit"));
-    if grave.is_empty() && lossy.is_empty() && stated.is_empty() {
+    if grave.is_empty() && lossy.is_empty() && stated.is_empty() && unlogged.is_none() {
         return None;
     }
-    let loses = match grave.is_empty() && stated.is_empty() {
-        true => "a crash loses acknowledged transactions",
-        false => "a crash of the machine can destroy the data",
+    let loses = match (grave.is_empty() && stated.is_empty(), &unlogged) {
+        (false, _) => "a crash of the machine can destroy the data",
+        (true, Some(_)) => "a crash of the server empties them",
+        (true, None) => "a crash loses acknowledged transactions",
     };
-    let weighs = !grave.is_empty() && writes(record.case.workload.kind, record);
+    let weighs = !(grave.is_empty() && unlogged.is_none()) && writes(record.case.workload.kind, record);
     let severity = if weighs { Severity::Doubt } else { Severity::Note };
     let stated = stated.into_iter().map(|name| format!("{name} = off, a condition of the study"));
-    let all: Vec<String> = grave.into_iter().chain(stated).chain(lossy).collect();
+    let all: Vec<String> = grave.into_iter().chain(stated).chain(lossy).chain(unlogged).collect();
     Some(NOT_DURABLE.finds(severity, format!("NOT DURABLE: {}: {loses}", list(&all, 4))))
 }
 

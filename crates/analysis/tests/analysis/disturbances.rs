@@ -5,6 +5,7 @@ use model::load::Pace;
 use model::load::interval::Counts;
 use model::load::sessions::{SessionSetting, SessionSettings};
 use model::run::RunData;
+use model::run::fingerprint::Fingerprint;
 use model::run::host::MountRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use model::run::server::Route;
@@ -180,5 +181,16 @@ pub(crate) fn clock(data: &mut RunData, metric: &str, step_s: f64) {
         let offset_s = if tick.end_unix_ns > quiet::at(20.5) { step_s } else { 0.0 };
         tick.values.insert(metric, offset_s);
         tick.values.insert("server.clock_error", 0.005);
+    }
+}
+
+/// Two tables of the load have a part that is UNLOGGED; only rows of `t` change.
+pub(crate) fn unlogged(data: &mut RunData) {
+    let print = data.record.fingerprint.get_or_insert_with(Fingerprint::default);
+    for (table, rows_changed) in [("public.t", 1), ("public.only_read", 0)] {
+        let parts = [("table", "logged, partitioned"), ("part t_1", "UNLOGGED, fillfactor=100")];
+        let definition = parts.map(|(object, text)| (object.to_string(), text.to_string())).into();
+        print.definitions.insert(table.to_string(), definition);
+        data.record.touched.insert(table.to_string(), Touched { rows_changed, ..Touched::default() });
     }
 }

@@ -19,7 +19,7 @@ use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
     cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, in_sessions, more_commits, mount,
-    neighbour, pace, quota, restore_says, route, script, setting, settled, touch, update, workers,
+    neighbour, pace, quota, restore_says, route, script, setting, settled, touch, unlogged, update, workers,
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -324,6 +324,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         let all = Setting { value: "all".to_string(), source: "database".to_string() };
         data.record.server.as_mut().unwrap().settings.insert("log_statement".to_string(), all);
     }),
+    ("not-durable", Severity::Doubt, "no WAL (`public.t`): a crash of the server empties them", unlogged),
     ("not-durable", Severity::Note, "synchronous_commit = off in a script", |data| {
         script(data, "SET synchronous_commit = off;\nSELECT 1;\n");
     }),

@@ -147,7 +147,10 @@ impl Case {
         if self.levels.is_empty() {
             return plural(self.workload.n_clients, "client");
         }
+        let last = |key: &str| key.rsplit('.').next().map(str::to_string);
+        let is_shared = |key: &str| self.levels.keys().filter(|other| last(other) == last(key)).count() > 1;
         let part = |(key, level): (&String, &String)| match key.rsplit('.').next().unwrap_or(key) {
+            _ if is_shared(key) => format!("{key} {level}"),
             // As people say it.
             "clients" => plural(level, "client"),
             "transactions" => format!("{level} transactions"),

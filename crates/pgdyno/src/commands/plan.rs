@@ -1,5 +1,9 @@
 //! `pgdyno plan`: what `run` would do.
 
+#[cfg(test)]
+mod factors;
+mod sum;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -21,10 +25,10 @@ use model::text::prose::{bytes, plural};
 use server::Listen;
 use server::alter_system::Allowed;
 use server::cluster::DATABASE;
-use server::cluster::space::Demand;
 use server::running::listen::LOAD_ROLE;
 use workload::Program;
 
+use self::sum::Sum;
 use crate::commands::report::for_terminal;
 use crate::front::announce::{Consent, intents};
 use crate::front::cli::PlanArgs;
@@ -46,7 +50,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     let look = look((&asked.plan, 1), &asked.servers, consent, Path::new(RESULTS))?;
     let obstacles = look.obstacles;
     if args.json {
-        print_exact(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;
+        print_exact(&format!("{}\n", sum::json(&asked.plan, look.peak.as_ref())?))?;
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
     } else {
         print(&for_terminal(&text(&asked.plan, look.peak.as_ref())?))?;
@@ -79,8 +83,9 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
         let workload = &case.workload;
         writeln!(
             out,
-            "case {:>3}  {}  {} {}, {}, {}, {}, pace {}, {}",
+            "case {:>3}  {}{}  {} {}, {}, {}, {}, pace {}, {}",
             case.id,
+            levels(case),
             server(case),
             workload.kind,
             dataset::layout::describe(workload),
@@ -212,32 +217,11 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
             size_text(needed)
         )?;
     }
-    writeln!(out, "sum     {}", sum(&outlook, peak))?;
+    writeln!(out, "sum     {}", Sum::new(plan, &outlook, peak).words())?;
     if let Some(why) = outlook.asks_consent(plan.runs.len()) {
         writeln!(out, "note    {why}: `pgdyno run` asks for --yes")?;
     }
     Ok(())
-}
-
-/// All of it: time with everything that takes any, disk space of all file systems and servers at the peak, memory of the largest case.
-fn sum(outlook: &Outlook, peak: Option<&Peak>) -> String {
-    let planned_s = outlook.planned_s();
-    let mut parts = vec![match outlook.repeats_s > 0.0 {
-        true => format!(
-            "about {} of time, at most {} with repeats",
-            duration(planned_s),
-            duration(planned_s + outlook.repeats_s)
-        ),
-        false => format!("about {} of time", duration(planned_s)),
-    }];
-    let here = peak.map_or(0, |peak| peak.demands.iter().map(Demand::needed_bytes).sum::<u64>());
-    if here + outlook.url_bytes > 0 {
-        parts.push(format!("{} of disk", size_text(here + outlook.url_bytes)));
-    }
-    if let Some(memory) = outlook.memory_bytes {
-        parts.push(format!("{} of memory", size_text(memory)));
-    }
-    parts.join("; ")
 }
 
 fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
@@ -416,6 +400,11 @@ fn data(workload: &WorkloadSpec) -> String {
         CaseData::Files(_) => format!("created by these files: {}", contents_words(workload)),
         CaseData::Archive(archive) => archive.words(),
     }
+}
+
+/// The levels of the plan's factors, as the runs are called; nothing where nothing varies.
+fn levels(case: &Case) -> String {
+    if case.levels.is_empty() { String::new() } else { format!("{}: ", case.label()) }
 }
 
 fn server(case: &Case) -> String {

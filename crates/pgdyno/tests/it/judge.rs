@@ -86,6 +86,34 @@ fn a_server_by_url_that_logs_statements_is_doubted() {
 }
 
 #[test]
+fn own_tables_that_write_no_wal_are_not_durable() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let (database, target) = loaded(&place, &pg);
+    let tables = "create unlogged table quick (id int primary key, n int);\ncreate table slow (id int primary key, n int);\n\
+                  insert into quick select i, 0 from generate_series(1, 100) i;\ninsert into slow select * from quick;\n";
+    pg.admin(&database).execute(tables).unwrap();
+    let script = |table: &str| {
+        let text = format!("\\set id random(1, 100)\nUPDATE {table} SET n = n + 1 WHERE id = :id;\n");
+        place.write(&format!("{table}.sql"), &text).display().to_string()
+    };
+    let (quick, slow) = (script("quick"), script("slow"));
+    let found = run_of(&place, "quick", &["--server", &target, "-f", &quick]);
+    expect(&found, "not-durable doubt", "UNLOGGED tables, which write no WAL (`public.quick`)");
+    let found = run_of(&place, "slow", &["--server", &target, "-f", &slow]);
+    assert!(!found.iter().any(|text| text.contains("UNLOGGED")), "{found:#?}");
+
+    let schema = place.write("tables.sql", tables).display().to_string();
+    let data = format!("workload.data={{files=[\"{schema}\"]}}");
+    let bin_dir = bin_dir().display().to_string();
+    let options = "run --repeats 1 -c 2 --measure 2s --ramp-up 0s --json -o own";
+    let own = ["--bin-dir", &bin_dir, "--set", &data, "-f", &quick];
+    let args: Vec<&str> = options.split(' ').chain(own).collect();
+    let found = words(&json(&place.run(&args))["runs"][0]["findings"]);
+    expect(&found, "not-durable doubt", "`public.quick`");
+    place.expect_clean();
+}
+
+#[test]
 fn a_row_above_our_limit_is_our_limit() {
     let (place, pg) = (Place::new(), Pg::shared());
     let (_, target) = loaded(&place, &pg);

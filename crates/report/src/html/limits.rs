@@ -5,8 +5,8 @@ mod flame;
 pub(in crate::html) mod profile;
 mod top_statements;
 
-use analysis::summary::limiter::{Bottleneck, Figure, Limiter};
-use analysis::summary::proof::Proof;
+use analysis::summary::limiter::{Bottleneck, Confidence, Figure, Limiter};
+use analysis::summary::proof::{Proof, no_verdict};
 use analysis::summary::{CaseSummary, Study};
 
 use super::escape::text;
@@ -175,25 +175,32 @@ fn strips(study: &Study, axis: &Axis) -> String {
     )
 }
 
-/// The fields of a row; each covers the neighbours with the same limiter and confidence.
+/// The fields of a row; each covers the neighbours with the same limiter that is as sure.
 fn fields(limiters: &[Option<&Limiter>]) -> String {
-    let key = |limiter: &Option<&Limiter>| limiter.map(|limiter| (limiter.name, limiter.confidence));
+    let key = |limiter: &Option<&Limiter>| limiter.map(|limiter| (limiter.name, sureness(limiter)));
     let mut html = String::new();
     for alike in limiters.chunk_by(|a, b| key(a) == key(b)) {
         let span = alike.len();
         match key(&alike[0]) {
             None => html.push_str(&format!("<td colspan=\"{span}\" class=\"none\">-</td>")),
-            Some((name, confidence)) => html.push_str(&format!(
-                "<td colspan=\"{span}\" class=\"c{} {}\" title=\"{}\"><span>{}</span> <small>{} confidence</small></td>",
+            Some((name, (class, words))) => html.push_str(&format!(
+                "<td colspan=\"{span}\" class=\"c{} {class}\" title=\"{}\"><span>{}</span> <small>{}</small></td>",
                 colour(name),
-                confidence.as_str(),
                 text(name.words()),
                 name.as_str(),
-                confidence.as_str()
+                text(&words)
             )),
         }
     }
     html
+}
+
+/// How sure a limiter is, as a class and in words. What-ifs of too few pairs leave no confidence, which is drawn as a low one.
+fn sureness(limiter: &Limiter) -> (&'static str, String) {
+    match no_verdict(&limiter.proofs) {
+        Some(words) => (Confidence::Low.as_str(), words),
+        None => (limiter.confidence.as_str(), format!("{} confidence", limiter.confidence.as_str())),
+    }
 }
 
 /// The colour of what is short: limiters of one kind share it, as do sessions in the chart over time. Names tell the rest apart.
@@ -216,7 +223,7 @@ fn colour(name: Bottleneck) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use analysis::summary::limiter::Confidence;
+    use analysis::summary::proof::{Kind, Outcome};
 
     use super::*;
 
@@ -244,6 +251,36 @@ mod tests {
         check(&[Some(&low), Some(&sync), Some(&sync)], &[(1, "c4 low"), (2, "c1 medium")]);
         check(&[Some(&sync), Some(&unsure)], &[(1, "c1 medium"), (1, "c1 low")]);
         check(&[None, None, Some(&low)], &[(2, "none"), (1, "c4 low")]);
+    }
+
+    #[test]
+    fn what_ifs_of_too_few_pairs_leave_no_confidence_in_the_strip() {
+        let proof = |n_pairs| Proof {
+            limiter: Bottleneck::WalSync,
+            kind: Kind::Lift,
+            change: "synchronous_commit=off".to_string(),
+            side_effect: String::new(),
+            predicted: None,
+            bound: None,
+            ratio: None,
+            interval: None,
+            elasticity: None,
+            server_cpu_us: None,
+            n_pairs,
+            share: None,
+            outcome: Outcome::Undecided,
+            overruled: None,
+            next: None,
+            measured_in: None,
+        };
+        for (n_pairs, expected, other) in
+            [(2, "2 pairs give no verdict", "confidence"), (4, "high confidence", "no verdict")]
+        {
+            let sync =
+                Limiter { proofs: vec![proof(n_pairs)], ..limiter(Bottleneck::WalSync, Confidence::High) };
+            let html = fields(&[Some(&sync)]);
+            assert!(html.contains(expected) && !html.contains(other), "{n_pairs}: {html}");
+        }
     }
 
     #[test]

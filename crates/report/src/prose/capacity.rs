@@ -47,37 +47,41 @@ pub(crate) fn below_table(study: &Study) -> Vec<String> {
     if study.cases.len() > 1 { lines(study) } else { Vec::new() }
 }
 
-/// The rates that searches tried, a table for each run of the first ones: rate, what was achieved, the percentile, and the verdict.
-pub(crate) fn tried(study: &Study) -> Vec<String> {
-    let searched = || {
-        let of_run = |run: &RunSummary| run.capacity.is_some() && run.replaced_by.is_none();
-        study.runs.iter().filter(move |run| of_run(run))
-    };
-    let mut lines: Vec<String> = Vec::new();
-    for run in searched().take(TABLES_MAX) {
-        lines.extend(table(run));
-    }
-    if let n @ 1.. = searched().count().saturating_sub(TABLES_MAX) {
-        lines.push(format!("the page has the rates that {} tried", phrases::plural(n, "more run")));
-    }
-    lines
+/// The rates that a run tried: what was offered, what was achieved, the percentile, and the verdict.
+pub(crate) struct Tried {
+    pub(crate) title: String,
+    pub(crate) heads: [String; 4],
+    pub(crate) rows: Vec<[String; 4]>,
 }
 
-fn table(run: &RunSummary) -> Vec<String> {
-    let Some(capacity) = &run.capacity else { return Vec::new() };
-    let percentile = format!("p{}", capacity.target.percentile);
-    let row = |cells: [&str; 4]| format!("{:>12}{:>12}{:>12}  {}", cells[0], cells[1], cells[2], cells[3]);
-    let mut lines = vec![
-        String::new(),
-        format!("rates that run {} tried for {}", run.run, capacity.target),
-        row(["offered", "achieved", &percentile, "verdict"]),
-    ];
-    for probe in &capacity.probes {
+/// The rates that searches tried, of the first runs.
+pub(crate) fn tried(study: &Study) -> Vec<Tried> {
+    searched(study).take(TABLES_MAX).filter_map(of_run).collect()
+}
+
+/// That more runs searched than [`tried`] has.
+pub(crate) fn not_shown(study: &Study) -> Option<String> {
+    let n @ 1.. = searched(study).count().saturating_sub(TABLES_MAX) else { return None };
+    Some(format!("the page has the rates that {} tried", phrases::plural(n, "more run")))
+}
+
+fn searched(study: &Study) -> impl Iterator<Item = &RunSummary> {
+    study.runs.iter().filter(|run| run.capacity.is_some() && run.replaced_by.is_none())
+}
+
+fn of_run(run: &RunSummary) -> Option<Tried> {
+    let capacity = run.capacity.as_ref()?;
+    let row = |probe: &ProbeSummary| {
         let per_s = |rate: f64| format!("{}/s", format::tps(rate));
         let latency = probe.latency_ns.map_or("-".to_string(), |ns| format!("{} ms", format::ms(ns as f64)));
-        lines.push(row([&per_s(probe.rate_per_s), &per_s(probe.achieved_per_s), &latency, &verdict(probe)]));
-    }
-    lines
+        [per_s(probe.rate_per_s), per_s(probe.achieved_per_s), latency, verdict(probe)]
+    };
+    let percentile = format!("p{}", capacity.target.percentile);
+    Some(Tried {
+        title: format!("rates that run {} tried for {}", run.run, capacity.target),
+        heads: ["offered".to_string(), "achieved".to_string(), percentile, "verdict".to_string()],
+        rows: capacity.probes.iter().map(row).collect(),
+    })
 }
 
 /// `misses: transactions pile up`, `holds (confirms)`.
