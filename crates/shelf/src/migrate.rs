@@ -109,8 +109,24 @@ const OWNER: &str = "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '')
 /// # Errors
 /// When the schema is not pgdyno's, or its owner could make this session do what it has not asked for.
 fn version(session: &mut Session, purpose: Purpose) -> Result<Option<usize>> {
+    if !expect_trusted(session, purpose)? {
+        return Ok(None);
+    }
+    // First without locks: where a table should be, there may be something that cannot be locked.
+    traps::expect_none(session, purpose)?;
+    traps::hold(session, purpose)?;
+    let found =
+        session.query(&format!("SELECT coalesce(max(version), 0) AS version FROM {SCHEMA}.migration"))?;
+    Ok(Some(found.parse(0, "version").context("the schema has no version")?))
+}
+
+/// Whether there is a schema; it is pgdyno's, and belongs to somebody whose objects the session may use.
+///
+/// # Errors
+/// Otherwise, or when the server fails.
+pub(crate) fn expect_trusted(session: &mut Session, purpose: Purpose) -> Result<bool> {
     let found = session.query_params(OWNER, &[Some(SCHEMA)])?;
-    let Some(mark) = found.get(0, "mark") else { return Ok(None) };
+    let Some(mark) = found.get(0, "mark") else { return Ok(false) };
     ensure!(
         mark == MARK,
         "the store has a schema `{SCHEMA}` that pgdyno did not create (its comment is not `{MARK}`); use another database"
@@ -122,10 +138,5 @@ fn version(session: &mut Session, purpose: Purpose) -> Result<Option<usize>> {
         "the schema `{SCHEMA}` of the store belongs to the role `{owner}`, whose triggers and views would run with the rights of this \
          session; connect to the store as that role"
     );
-    // First without locks: where a table should be, there may be something that cannot be locked.
-    traps::expect_none(session, purpose)?;
-    traps::hold(session, purpose)?;
-    let found =
-        session.query(&format!("SELECT coalesce(max(version), 0) AS version FROM {SCHEMA}.migration"))?;
-    Ok(Some(found.parse(0, "version").context("the schema has no version")?))
+    Ok(true)
 }

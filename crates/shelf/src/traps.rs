@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use wire::{Session, quote_literal};
 
 use crate::SCHEMA;
+use crate::migrate::expect_trusted;
 
 /// What a session does with the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub(crate) fn hold(session: &mut Session, purpose: Purpose) -> Result<()> {
     };
     let tables: Vec<String> = purpose.tables().iter().map(|table| format!("{SCHEMA}.{table}")).collect();
     session.execute(&format!("LOCK TABLE {} IN {mode} MODE", tables.join(", ")))?;
+    // The schema may be another one since it was looked at: now nobody but its owner can put one in its place.
+    expect_trusted(session, purpose)?;
     expect_none(session, purpose)
 }
 
