@@ -91,7 +91,7 @@ impl Auth {
                 let bound = *bound;
                 if let Err(error) = exchange.finish(data) {
                     return Err(self
-                        .method(&format!("the server failed to prove that it knows the password: {error}")));
+                        .method(&format!("the server failed to prove that it knows the password (SCRAM): {error}")));
                 }
                 self.scram = Scram::Proved { bound };
                 self.is_complete = true;

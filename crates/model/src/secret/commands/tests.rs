@@ -274,6 +274,8 @@ fn what_is_no_secret_stays() {
         "x --key-column id --key id --key order_id -p 5432",
         "x --key 5 --key-file /etc/key --key-name bench --keyspace shop",
         "aws s3api get-object --bucket b --key results.tar out",
+        "x --set KEY=VALUE --where KEY=LEVEL",
+        "KEY=VALUE,...[*COUNT]",
         "SORT_KEY=id PRIMARY_KEY=order_id KEY_FILE=/etc/key SSH_KEY=/root/.ssh/id KEY=5 x",
         "KEY=\"$KEY\" x",
         "x 'the password: it is in the file'",

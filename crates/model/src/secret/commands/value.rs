@@ -86,6 +86,9 @@ fn credential_of(value: &str) -> Option<Range<usize>> {
     (!is_count).then(|| unquoted(value, from))
 }
 
+/// Words that stand for a value where the form of an option is shown: `--set KEY=VALUE`.
+const PLACEHOLDERS: &str = "VALUE LEVEL NAME FILE PATH";
+
 /// Where a key is in a value, unless that is a number, or the name of a file or of a column.
 fn key_of(value: &str) -> Option<Range<usize>> {
     let range = unquoted(value.trim_end_matches(['\'', '"', '\\']), 0);
@@ -97,7 +100,8 @@ fn key_of(value: &str) -> Option<Range<usize>> {
     let is_file = text.starts_with(['/', '.', '~', '@']) || has_ending;
     let lower = text.to_ascii_lowercase();
     let is_column = text.len() <= 3 || lower.ends_with("_id") || lower.ends_with("_key");
-    (!is_number && !is_file && !is_column && !is_option(text)).then_some(range)
+    let is_placeholder = text.split([',', '[', ')']).next().is_some_and(|word| has(PLACEHOLDERS, word));
+    (!is_number && !is_file && !is_column && !is_placeholder && !is_option(text)).then_some(range)
 }
 
 fn is_option(word: &str) -> bool {
