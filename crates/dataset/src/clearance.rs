@@ -113,7 +113,7 @@ impl Clearance<'_> {
             found.extend(hung::refuse(rows, self.schema).err().map(|error| format!("{error:#}")));
         }
         if !self.consent.published {
-            found.extend(published::problem(session, Some(self.schema))?);
+            found.extend(published::problem(session, Some(self.schema), published::Creator::Load)?);
         }
         Ok(found)
     }

@@ -87,7 +87,8 @@ pub fn expect_writable(dir: &Path) -> Result<()> {
     anyhow::bail!("`{}` belongs to {owner}, and you cannot write to it", place.display())
 }
 
-fn sudo_uid() -> Option<u32> {
+/// The user who called root by sudo, as whom root may write where that user says.
+pub fn sudo_uid() -> Option<u32> {
     geteuid().is_root().then(|| std::env::var("SUDO_UID").ok()?.parse().ok()).flatten()
 }
 

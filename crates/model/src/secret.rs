@@ -34,8 +34,9 @@ pub const SETTINGS: [&str; 8] = [
 ];
 
 /// Words in a name whose value is secret.
-const WORDS: [&str; 25] = [
+const WORDS: [&str; 26] = [
     "password",
+    "passcode",
     "passwd",
     "passphrase",
     "secret",

@@ -1,4 +1,4 @@
-//! Who may come in: names under which the server may be called, methods, origins, and the token.
+//! Who may come in: names under which the server may be called, methods, origins, and the token, or else the user.
 //!
 //! A page of somebody else can make a browser send requests to this machine. It must call the server by a name that resolves
 //! here, which the name in the request reveals; and it cannot read answers without our permission, which nobody gets.
@@ -25,6 +25,8 @@ pub struct Door {
     is_loopback: bool,
     names: Vec<String>,
     token: Option<String>,
+    /// The users of this machine who may come in without a token.
+    users: Vec<u32>,
 }
 
 /// Why a request is refused.
@@ -57,7 +59,20 @@ impl Door {
             true => None,
             false => Some(files::random_hex(TOKEN_BYTES).context("cannot make a token")?),
         };
-        Ok(Door { is_loopback, names, token })
+        let own = rustix::process::geteuid().as_raw();
+        // Whoever is root can read the results anyway.
+        let users = [own, 0].into_iter().chain(files::trust::sudo_uid()).collect();
+        Ok(Door { is_loopback, names, token, users })
+    }
+
+    /// Checks which user of this machine sends a request: results are for who serves them, and without a token every other user of the
+    /// machine could read them. One whom the kernel does not name is another one.
+    pub(crate) fn check_user(&self, user: Option<u32>) -> Result<(), Refusal> {
+        if self.token.is_some() || user.is_some_and(|user| self.users.contains(&user)) {
+            return Ok(());
+        }
+        let reason = "these results are for the user who serves them; with --token, whoever has the token of this server may read them";
+        Err(Refusal::Never(StatusCode::FORBIDDEN, reason))
     }
 
     pub(crate) fn token(&self) -> Option<&str> {

@@ -8,6 +8,7 @@ mod answering;
 mod door;
 mod index;
 mod live;
+mod neighbour;
 mod pages;
 mod promises;
 
@@ -47,7 +48,8 @@ pub struct Options {
     pub root: PathBuf,
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Whether readers need a token although only this machine can reach the server.
+    /// Whether readers need a token although only this machine can reach the server. Without one, they are the user who serves,
+    /// the one who called that user by sudo, and root.
     pub wants_token: bool,
     /// Names under which readers may reach the server, besides those of this machine.
     pub names: Vec<String>,
@@ -236,13 +238,14 @@ fn listen(options: &Options, routes: Router) -> Result<Serving> {
     let front = Arc::new(Front::new(address, options)?);
     let token = front.token().map(str::to_string);
     let (stop, stopped) = watch::channel(false);
+    let asks_user = !front.wants_token();
     let (routes, patience) = (front::behind(front, routes), options.patience);
     let runtime = runtime()?;
     let thread = std::thread::Builder::new()
         .name("serve".to_string())
         .spawn(move || {
             step_back();
-            let served = runtime.block_on(pages::serve(listener, routes, patience, stopped));
+            let served = runtime.block_on(pages::serve((listener, asks_user), routes, patience, stopped));
             runtime.shutdown_background();
             served
         })

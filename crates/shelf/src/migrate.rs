@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use wire::Session;
 
-use crate::traps::{self, Purpose};
+use crate::traps::{self, MARK, Purpose, expect_trusted};
 use crate::{SCHEMA, Shelf};
 
 /// All migrations, in order; the number of each is its place, from 1. Those that were released never change.
@@ -11,8 +11,6 @@ const MIGRATIONS: [&str; 2] = [include_str!("schema/001.sql"), include_str!("sch
 /// The version of the schema that this pgdyno fills.
 pub(crate) const VERSION: usize = MIGRATIONS.len();
 
-/// Comment on the schema that says whose it is.
-const MARK: &str = "results of pgdyno";
 /// Keeps two pgdynos from migrating at once; any constant does.
 const LOCK: i64 = 0x7067_6479_6e6f;
 
@@ -96,32 +94,14 @@ fn create(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// The mark of the schema, its owner, and whether this session may run the owner's triggers, defaults and views: it is the owner's, or
-/// the owner is a superuser. Who is a member of the owner, or a superuser, has its rights, and trusts it with none. The session's role is the
-/// one that logged in, whose rights code of any other one could take back.
-const OWNER: &str = "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') AS mark, o.rolname AS owner, me.rolsuper AS is_superuser, \
-                            o.rolsuper OR o.oid = me.oid AS is_trusted \
-                       FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner JOIN pg_roles me ON me.rolname = session_user \
-                      WHERE n.nspname = $1";
-
 /// The last migration that was applied; `None` without a schema.
 ///
 /// # Errors
 /// When the schema is not pgdyno's, or its owner could make this session do what it has not asked for.
 fn version(session: &mut Session, purpose: Purpose) -> Result<Option<usize>> {
-    let found = session.query_params(OWNER, &[Some(SCHEMA)])?;
-    let Some(mark) = found.get(0, "mark") else { return Ok(None) };
-    ensure!(
-        mark == MARK,
-        "the store has a schema `{SCHEMA}` that pgdyno did not create (its comment is not `{MARK}`); use another database"
-    );
-    let holds = |column: &str| found.get(0, column) == Some("t");
-    let owner = found.get(0, "owner").unwrap_or_default();
-    ensure!(
-        holds("is_trusted") || (purpose == Purpose::Read && !holds("is_superuser")),
-        "the schema `{SCHEMA}` of the store belongs to the role `{owner}`, whose triggers and views would run with the rights of this \
-         session; connect to the store as that role"
-    );
+    if !expect_trusted(session, purpose)? {
+        return Ok(None);
+    }
     // First without locks: where a table should be, there may be something that cannot be locked.
     traps::expect_none(session, purpose)?;
     traps::hold(session, purpose)?;

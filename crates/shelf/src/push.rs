@@ -36,6 +36,8 @@ pub struct Source<'a> {
     pub comparisons: &'a [CaseComparison],
     /// Version of the pgdyno that explained it.
     pub tool_version: &'a str,
+    /// Whether this user's pgdyno made the plan and the experiment file in the directory, which is no copy.
+    pub is_ours: bool,
     /// Whether it replaces a stored state that has more.
     pub replace: bool,
 }
@@ -124,11 +126,13 @@ fn expect_readable(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an older, damaged or altered copy of a result: completed runs that are stored are here too, with the same files, unless they
-/// were made again later, for a server that was replaced.
+/// Refuses an older, damaged or altered copy of a result: completed runs that are stored are here too, with the same files, and so is the
+/// plan. Only the directory that it was measured in may have others: runs that were made again later, for a server that was replaced, and
+/// its new address. A copy says of itself what it likes.
 fn expect_no_loss(session: &mut Session, source: &Source, id: i64, here: &[PackedFile]) -> Result<()> {
     let stored = session.query(&format!(
-        "SELECT path, sha256 FROM {SCHEMA}.file WHERE experiment_id = {id} AND path LIKE 'runs/%' ORDER BY path"
+        "SELECT path, sha256 FROM {SCHEMA}.file WHERE experiment_id = {id} AND (path LIKE 'runs/%' OR path = '{}') ORDER BY path",
+        store::names::PLAN
     ))?;
     let there: BTreeSet<(&str, &str)> = (0..stored.len())
         .filter_map(|row| Some((stored.get(row, "path")?, stored.get(row, "sha256")?)))
@@ -149,7 +153,8 @@ fn expect_no_loss(session: &mut Session, source: &Source, id: i64, here: &[Packe
             let own = files.iter().filter(|(path, _)| path.starts_with(&directory));
             own.map(|(path, sha256)| format!("{path} {sha256}")).collect()
         };
-        run.go_unix_ns.map(|go| go / 1000) > go_us || of_run(&here) == of_run(&there)
+        let is_later = source.is_ours && run.go_unix_ns.map(|go| go / 1000) > go_us;
+        is_later || of_run(&here) == of_run(&there)
     };
     let lost = (0..rows.len()).filter(|row| !is_here(row)).filter_map(|row| rows.get(row, "run"));
     let lost = lost.collect::<Vec<&str>>().join(", ");
@@ -157,6 +162,14 @@ fn expect_no_loss(session: &mut Session, source: &Source, id: i64, here: &[Packe
         lost.is_empty(),
         "#{id} of the store has completed runs that are missing, damaged or altered here: {lost}; push the copy that was measured, or \
          replace that one with --replace"
+    );
+    let plan = |files: &BTreeSet<(&str, &str)>| -> Option<String> {
+        files.iter().find(|(path, _)| *path == store::names::PLAN).map(|(_, sha256)| sha256.to_string())
+    };
+    ensure!(
+        source.is_ours || plan(&here) == plan(&there),
+        "#{id} of the store has another plan, and this is not the directory that it was measured in; push that one, or replace it with \
+         --replace"
     );
     Ok(())
 }

@@ -20,6 +20,9 @@ const READ: [&str; 4] = ["migration", "experiment", "file", "file_part"];
 /// The tables that a push fills, too.
 const FILLED: [&str; 7] = ["cases", "runs", "phases", "intervals", "readings", "findings", "comparisons"];
 
+/// Comment on the schema that says whose it is.
+pub(crate) const MARK: &str = "results of pgdyno";
+
 /// Limit for the message, which has one line.
 const NAMED_MAX: usize = 5;
 
@@ -45,8 +48,39 @@ pub(crate) fn hold(session: &mut Session, purpose: Purpose) -> Result<()> {
     };
     let tables: Vec<String> = purpose.tables().iter().map(|table| format!("{SCHEMA}.{table}")).collect();
     session.execute(&format!("LOCK TABLE {} IN {mode} MODE", tables.join(", ")))?;
+    // The schema may be another one since it was looked at: now nobody but its owner can put one in its place.
+    expect_trusted(session, purpose)?;
     expect_none(session, purpose)
 }
+
+/// Whether there is a schema; it is pgdyno's, and belongs to somebody whose objects the session may use.
+///
+/// # Errors
+/// Otherwise, or when the server fails.
+pub(crate) fn expect_trusted(session: &mut Session, purpose: Purpose) -> Result<bool> {
+    let found = session.query_params(OWNER, &[Some(SCHEMA)])?;
+    let Some(mark) = found.get(0, "mark") else { return Ok(false) };
+    ensure!(
+        mark == MARK,
+        "the store has a schema `{SCHEMA}` that pgdyno did not create (its comment is not `{MARK}`); use another database"
+    );
+    let holds = |column: &str| found.get(0, column) == Some("t");
+    let owner = found.get(0, "owner").unwrap_or_default();
+    ensure!(
+        holds("is_trusted") || (purpose == Purpose::Read && !holds("is_superuser")),
+        "the schema `{SCHEMA}` of the store belongs to the role `{owner}`, whose triggers and views would run with the rights of this \
+         session; connect to the store as that role"
+    );
+    Ok(true)
+}
+
+/// The mark of the schema, its owner, and whether this session may run the owner's triggers, defaults and views: it is the owner's, or
+/// the owner is a superuser. Who is a member of the owner, or a superuser, has its rights, and trusts it with none. The session's role is the
+/// one that logged in, whose rights code of any other one could take back.
+const OWNER: &str = "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') AS mark, o.rolname AS owner, me.rolsuper AS is_superuser, \
+                            o.rolsuper OR o.oid = me.oid AS is_trusted \
+                       FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner JOIN pg_roles me ON me.rolname = session_user \
+                      WHERE n.nspname = $1";
 
 /// Fails if one of the tables, or a part of it, has code of a user who is neither the session's own nor a superuser.
 ///

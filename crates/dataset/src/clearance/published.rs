@@ -1,16 +1,53 @@
 //! Publications that publish each new table of the database or of a schema: the subscriber of one has no such tables, stops at their first
 //! rows with what it replicates of the user's own, and its slot keeps WAL on the server. Publications that name a table are not here.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use wire::session::{Session, quote_literal, since};
 use workload::Schema;
+
+/// What creates tables that a publication would publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Creator {
+    /// Data that is loaded.
+    Load,
+    /// The tests of TPC-C's clause 3, which set rows aside.
+    Tests,
+    /// A store of results.
+    Store,
+}
+
+impl Creator {
+    fn what(self) -> &'static str {
+        match self {
+            Creator::Load => "what would be loaded",
+            Creator::Tests => "the tables that the tests create",
+            Creator::Store => "the tables of the store",
+        }
+    }
+
+    /// What helps where a publication is of a schema alone.
+    fn other_schema(self) -> &'static str {
+        match self {
+            Creator::Load | Creator::Tests => "name a schema that is not published with --schema",
+            Creator::Store => "use a database without such a publication",
+        }
+    }
+}
+
+/// Fails as [`problem`] says.
+///
+/// # Errors
+/// The problem, or when the server fails.
+pub fn expect_none(session: &mut Session, schema: Option<&Schema>, creator: Creator) -> Result<()> {
+    problem(session, schema, creator)?.map_or(Ok(()), |problem| bail!(problem))
+}
 
 /// The problem that a publication publishes whatever is created in the schema, or anywhere if none is given; none if there is no such
 /// publication.
 ///
 /// # Errors
 /// When the server fails.
-pub fn problem(session: &mut Session, schema: Option<&Schema>) -> Result<Option<String>> {
+pub fn problem(session: &mut Session, schema: Option<&Schema>, creator: Creator) -> Result<Option<String>> {
     let version_num = session.server_version_num();
     if version_num < since::PARTITIONS {
         return Ok(None);
@@ -34,12 +71,13 @@ pub fn problem(session: &mut Session, schema: Option<&Schema>) -> Result<Option<
     let helps = if column(1).any(|of_database| of_database == "t") {
         "use a database without such a publication"
     } else {
-        "name a schema that is not published with --schema"
+        creator.other_schema()
     };
+    let what = creator.what();
     let (noun, verb) =
         if names.len() == 1 { ("publication", "publishes") } else { ("publications", "publish") };
     Ok(Some(format!(
-        "{noun} {} {verb} what would be loaded: a subscriber without these tables stops, also with your own, and its slot keeps WAL; {helps}, \
+        "{noun} {} {verb} {what}: a subscriber without these tables stops, also with your own, and its slot keeps WAL; {helps}, \
          or pass --allow-published",
         names.join(", ")
     )))

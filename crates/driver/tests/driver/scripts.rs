@@ -93,6 +93,18 @@ fn a_driver_that_may_only_load_executes_nothing_and_writes_nothing() {
         pid: None,
     });
     assert!(said(logged).contains("--allow-shell"));
+    // Nor does it use what its user is on this machine.
+    let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().name;
+    let mut peer = load(&cluster.conninfo(), &["SELECT 1;"], 1);
+    peer.target.insert("host".to_string(), dir.path().display().to_string());
+    peer.target.insert("user".to_string(), own);
+    let refused = said(peer);
+    assert!(refused.contains("by its unix socket as") && refused.contains("--allow-shell"), "{refused}");
+    for (file, is_refused) in [("/etc/passwd", true), ("/etc/none", false)] {
+        let mut keyed = load(&cluster.conninfo(), &["SELECT 1;"], 1);
+        keyed.target.insert("sslcert".to_string(), file.to_string());
+        assert_eq!(said(keyed).contains("client certificate of this machine"), is_refused, "{file}");
+    }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 

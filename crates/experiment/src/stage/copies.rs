@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Error, Result, bail};
-use dataset::clearance::published;
+use dataset::clearance::published::{self, Creator};
 use dataset::state::Home;
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
@@ -207,7 +207,7 @@ pub(crate) fn expect_empty(session: &mut Session) -> Result<()> {
 pub(crate) fn reach(session: &mut Session, agreed: Risks) -> Result<Vec<String>> {
     let mut found = Vec::new();
     if !agreed.published {
-        found.extend(published::problem(session, None)?);
+        found.extend(published::problem(session, None, Creator::Load)?);
     }
     if !agreed.archive_as_superuser
         && let Some([Some(role), Some(why)]) = session.query(REACH)?.rows.first().map(Vec::as_slice)

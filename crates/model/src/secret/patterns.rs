@@ -23,10 +23,12 @@ const QUOTED: &str = r#"(?:''(?P<nested>[^'\s,)][^']*)''|\\+["'](?P<escaped>(?:[
 /// A text without quotes, as long as any of its formats allows: better to hide too much than too little.
 const BARE: &str = r#"(?P<bare>(?:\\.|[^\s'"\\<>`])+)"#;
 
-const GROUPS: [&str; 7] = ["nested", "escaped", "single", "double", "dollar", "bare", BASIC];
+const GROUPS: [&str; 8] = ["nested", "escaped", "single", "double", "dollar", "bare", BASIC, SAID];
 
 /// The group of a value that is secret only if it is a user and a password in base64.
 const BASIC: &str = "basic";
+/// The group of a value that a sentence may have in its place.
+const SAID: &str = "said";
 
 struct Pattern {
     /// Every matching text contains one of these, in lower case: searching for them is cheap.
@@ -76,6 +78,17 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         pattern(words, "=", &format!(r"{NAME}\s*=\s*(?:{QUOTED}|{BARE})")),
         // PASSWORD 'x', "password": "x".
         pattern(words, QUOTES, &format!(r#"{NAME}\\*["']?(?:\s*:\s*|\s+)(?:e|u&)?{QUOTED}"#)),
+        // password: x, as a sentence or a file says it. A colon follows `token` and `key` in other sentences, too.
+        pattern(
+            &["pass"],
+            ":",
+            r#"\b[a-z0-9_.]*(?:password|passwd|passphrase|passcode)[ \t]*:[ \t]+(?P<said>[^\s'"\\<>`$][^\s'"\\<>`]*)"#,
+        ),
+        pattern(
+            &["secret", "token", "key"],
+            ":",
+            r#"\b(?:[a-z0-9_.]*(?:secret|token)|(?:api|access|secret|private|license|encryption)[ _\-]?key)[ \t]*:[ \t]+(?P<said>[^\s'"\\<>`$]*[0-9][^\s'"\\<>`]*)"#,
+        ),
         // scheme://user:password@host; a password may contain any character that its writer forgot to encode.
         pattern(&["://"], "@", r#"\b[a-z][a-z0-9+.\-]*://[^\s/?#'"@:]*:(?P<bare>[^\s'"<>]*)@"#),
         pattern(&["http"], "@", r#"\bhttps?://(?P<bare>[^\s/?#'"@:]+)@"#),
@@ -131,7 +144,14 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 });
 
 /// Each needle, and each name of a secret, contains one of these.
-const TRACES: [&[u8]; 24] = [
+const TRACES: [&[u8]; 31] = [
+    b"sqlplus",
+    b"userid=",
+    b"expdp",
+    b"impdp",
+    b"rman",
+    b"mysqlsh",
+    b"db2",
     b"conn",
     b"ldap_",
     b"command",
@@ -260,6 +280,7 @@ fn secret_in(found: &Captures) -> Option<std::ops::Range<usize>> {
     };
     let is_none = found.name("name").is_some_and(|name| is_none(name.as_str()));
     let is_none = is_none || found.name(BASIC).is_some_and(|value| !has_password(value.as_str()));
+    let is_none = is_none || found.name(SAID).is_some_and(|value| commands::is_prose(value.as_str()));
     let whole = found.get(0)?.as_str().to_ascii_lowercase();
     // Its credential is another word.
     let is_scheme = || whole.starts_with("authorization") && commands::has_scheme(value.as_str());

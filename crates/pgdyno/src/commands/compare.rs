@@ -226,7 +226,8 @@ fn of_one<'a>(first: &'a Explained, target: &StoredCase) -> Result<(Side<'a>, Si
 /// When they cannot be read, or have no case in common.
 pub(crate) fn page_of(dirs: [&Path; 2], back: &[Link]) -> Result<Page> {
     let [a, b] = dirs.map(|dir| StoredCase { dir: dir.to_path_buf(), case: None });
-    let (first, second) = (Explained::read(&a.dir, Series::Drawn)?, Explained::read(&b.dir, Series::Drawn)?);
+    let (first, second) =
+        (Explained::read_for_page(&a.dir, false)?, Explained::read_for_page(&b.dir, false)?);
     let sides = of_two((&first, &a), (&second, &b))?;
     let comparisons = analysis::explain::compare(&sides, MARGIN);
     let command = shell::command(&["pgdyno".to_string(), "compare".to_string(), path(&a), path(&b)]);

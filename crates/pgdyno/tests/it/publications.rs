@@ -72,3 +72,47 @@ fn a_schema_of_which_all_tables_are_published_gets_none_unless_the_user_agrees()
     published.run("init -s 1 --schema aside").expect(0);
     published.run("init -s 1 --allow-published").expect(0);
 }
+
+#[test]
+fn a_resumed_experiment_creates_nothing_that_is_published_since() {
+    let published = Published::by("create view nothing as select 1 as one");
+    let (place, pg) = (&published.place, &published.pg);
+    place.write("own.sql", "drop table if exists pgdyno_own; create table pgdyno_own as select 1 as i;\n");
+    place.write("read.sql", "select i from pgdyno_own;\n");
+    let args = RUN.replace("--repeats 1", "--repeats 2");
+    let args = format!("{args} -f read.sql -o out --set workload.data={{files=[\"own.sql\"]}}");
+    published.run(&args).expect(0);
+    // As if it had been killed before its second run.
+    std::fs::remove_dir_all(place.path("out/runs/0002")).unwrap();
+    pg.execute(&published.database, "drop table pgdyno_own; create publication everything for all tables");
+    let resumed = place.run(&["run", "--resume", "out"]);
+    let words = "publication `everything` (FOR ALL TABLES) publishes what would be loaded";
+    assert!(resumed.stderr.contains(words) && resumed.code() != Some(0), "{resumed:?}");
+    let there = "select to_regclass('pgdyno_own') is null";
+    assert_eq!(pg.ask(&published.database, there), "t", "{resumed:?}");
+    place.run(&["run", "--resume", "out", "--allow-published"]).expect(0);
+    assert_eq!(pg.ask(&published.database, there), "f");
+}
+
+#[test]
+fn tests_and_stores_create_no_published_tables_unless_the_user_agrees() {
+    let published = Published::by("create publication everything for all tables");
+    let (place, pg) = (&published.place, &published.pg);
+    published.expect_refused(
+        "check --acid -w tpcc",
+        "publication `everything` (FOR ALL TABLES) publishes the tables that the tests create",
+    );
+    let agreed = published.run("check --acid -w tpcc --allow-published").expect(1);
+    assert!(agreed.stderr.contains("pgdyno init -w tpcc"), "{}", agreed.stderr);
+    let elsewhere = pg.admin_target(&pg.database());
+    let run = RUN.split_whitespace().chain(["-o", "out", PACE, "--server", elsewhere.as_str()]);
+    place.run(&run.collect::<Vec<_>>()).expect(0);
+    let store = pg.admin_target(&published.database);
+    let refused = place.run(&["push", &store, "out"]).expect(1);
+    let words = "publication `everything` (FOR ALL TABLES) publishes the tables of the store";
+    assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    let there = "select to_regnamespace('pgdyno') is null";
+    assert_eq!(pg.ask(&published.database, there), "t");
+    place.run(&["push", &store, "out", "--allow-published"]).expect(0);
+    assert_eq!(pg.ask(&published.database, there), "f");
+}

@@ -223,3 +223,49 @@ fn an_altered_copy_replaces_no_result_without_a_word() {
     store.place.run(&["push", &store.own, "results/out", "--replace"]).expect(0);
     assert!(is_stored(&altered));
 }
+
+#[test]
+fn a_copy_that_says_it_was_measured_later_replaces_no_result() {
+    let store = Store::new();
+    let copied = std::process::Command::new("cp")
+        .args(["-r", "results/out", "copy"])
+        .current_dir(store.place.path(""))
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    let stored = "select string_agg(sha256, ' ' order by path) from pgdyno.file";
+    let before = store.pg.ask(&store.database, stored);
+    let expect_refused = |words: &str| {
+        let refused = store.place.run(&["push", &store.own, "copy"]).expect(1);
+        assert!(refused.stderr.contains(words), "{words}: {}", refused.stderr);
+        assert_eq!(store.pg.ask(&store.database, stored), before);
+    };
+    let record = fs::read_to_string(store.place.path("copy/runs/0001/run.json")).unwrap();
+    let mut later: serde_json::Value = serde_json::from_str(&record).unwrap();
+    an_hour_later(&mut later);
+    fs::write(store.place.path("copy/runs/0001/run.json"), later.to_string()).unwrap();
+    expect_refused("has completed runs that are missing, damaged or altered here: 1");
+    fs::write(store.place.path("copy/runs/0001/run.json"), record).unwrap();
+    // Nor does a plan that somebody rewrote.
+    let plan = fs::read_to_string(store.place.path("copy/plan.json")).unwrap();
+    fs::write(store.place.path("copy/plan.json"), plan.replacen("\"title\":", "\"title\" :", 1) + "\n")
+        .unwrap();
+    expect_refused("has another plan, and this is not the directory that it was measured in");
+    store.place.run(&["push", &store.own, "copy", "--replace"]).expect(0);
+}
+
+/// Shifts all times of a record.
+fn an_hour_later(record: &mut serde_json::Value) {
+    match record {
+        serde_json::Value::Object(keys) => {
+            for (key, value) in keys {
+                match value.as_u64().filter(|_| key.ends_with("_unix_ns")) {
+                    Some(time) => *value = (time + 3_600_000_000_000).into(),
+                    None => an_hour_later(value),
+                }
+            }
+        }
+        serde_json::Value::Array(all) => all.iter_mut().for_each(an_hour_later),
+        _ => {}
+    }
+}

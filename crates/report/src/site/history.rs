@@ -15,6 +15,8 @@ const RUNS_MIN: usize = 8;
 const LEFT_OUT_MAX: usize = 20;
 /// Most runs that a table lists, the newest.
 const ROWS_MAX: usize = 200;
+/// Most histories that are drawn: as many as a page of one result has cases.
+const HISTORIES_MAX: usize = 500;
 
 /// The page of the experiment called `name`. Points name their experiments by the directories by which results are addressed.
 /// `left_out` says which results cannot be read, and why.
@@ -38,6 +40,14 @@ pub fn history(
         main.push_str(&format!(
             "<p class=\"quiet\">Left out, because it cannot be read: {}</p>\n",
             text(words)
+        ));
+    }
+    let n_all = histories.len();
+    let histories = &histories[..n_all.min(HISTORIES_MAX)];
+    if histories.len() < n_all {
+        main.push_str(&format!(
+            "<p class=\"quiet\">It has {n_all} histories, and this page shows the first {HISTORIES_MAX} of them. <code>pgdyno \
+             history</code> shows all.</p>\n"
         ));
     }
     for (n, history) in histories.iter().enumerate() {
@@ -154,6 +164,22 @@ mod tests {
     use analysis::history::Pending;
 
     use super::*;
+
+    #[test]
+    fn of_many_histories_a_page_shows_the_first_and_says_so() {
+        let one = History {
+            label: "8 clients".to_string(),
+            hostname: String::new(),
+            points: Vec::new(),
+            changes: Vec::new(),
+            pending: None,
+        };
+        let page = |n: usize| super::history("x", &vec![one.clone(); n], &[], &[], "0").html;
+        let html = page(3000);
+        assert!(html.contains("has 3000 histories, and this page shows the first 500"), "{}", html.len());
+        assert_eq!(html.matches("<section").count(), 500);
+        assert!(!page(500).contains("this page shows the first"));
+    }
 
     #[test]
     fn a_change_that_was_not_found_is_not_denied() {

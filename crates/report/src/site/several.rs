@@ -43,6 +43,9 @@ pub fn several(results: &[Several], back: &[Link], tool_version: &str) -> Page {
             one.study.cases.iter().find(|case| case.label == label).map_or("-".to_string(), figures)
         }));
     }
+    if results.iter().any(|one| one.study.partial.is_some()) {
+        rows.push(row("Left out", results, |one| text(one.study.partial.as_deref().unwrap_or("nothing"))));
+    }
     let first = results.first().map_or("", |one| one.name);
     rows.push(row("In pairs", results, |one| match one.name == first {
         true => "A".to_string(),

@@ -40,6 +40,11 @@ impl Front {
         Ok(Front { door, tool_version: options.tool_version })
     }
 
+    /// Whether readers show a token; otherwise it matters which user they are.
+    pub(crate) fn wants_token(&self) -> bool {
+        self.token().is_some()
+    }
+
     pub(crate) fn token(&self) -> Option<&str> {
         self.door.token()
     }
@@ -55,11 +60,15 @@ pub(crate) fn behind(front: Arc<Front>, pages: Router) -> Router {
 
 /// Lets a request in or refuses it, and gives every answer the headers that protect it.
 async fn guarded(State(front): Shared, request: Request, next: Next) -> Response {
+    let mut user = None;
     if let Some(ConnectInfo(arrival)) = request.extensions().get::<ConnectInfo<Arrival>>() {
         arrival.note();
+        user = arrival.user;
     }
     let is_free = request.uri().path() == "/login";
-    let mut response = match front.door.check(request.method(), request.headers(), is_free) {
+    let checked = front.door.check_user(user);
+    let checked = checked.and_then(|()| front.door.check(request.method(), request.headers(), is_free));
+    let mut response = match checked {
         Ok(()) => next.run(request).await,
         Err(Refusal::Never(status, reason)) => (status, format!("pgdyno: {reason}\n")).into_response(),
         Err(Refusal::NeedsToken) => {

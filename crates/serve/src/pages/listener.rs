@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
-use crate::Patience;
+use crate::{Patience, neighbour};
 
 /// Pause after an error, as when the process has too many open files.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -29,11 +29,19 @@ pub(super) struct Bounded {
     listener: TcpListener,
     places: Arc<Semaphore>,
     patience: Patience,
+    asks_user: bool,
 }
 
 impl Bounded {
-    pub(super) fn new(listener: TcpListener, patience: Patience) -> Bounded {
-        Bounded { listener, places: Arc::new(Semaphore::new(patience.connections_max)), patience }
+    pub(super) fn new(listener: TcpListener, patience: Patience, asks_user: bool) -> Bounded {
+        let places = Arc::new(Semaphore::new(patience.connections_max));
+        Bounded { listener, places, patience, asks_user }
+    }
+
+    /// The user of this machine at the other end, if it matters.
+    fn user_of(&self, stream: &TcpStream, from: SocketAddr) -> Option<u32> {
+        let to = stream.local_addr().ok().filter(|_| self.asks_user)?;
+        neighbour::user_at(from, to)
     }
 }
 
@@ -51,7 +59,8 @@ impl axum::serve::Listener for Bounded {
                     // A machine that vanished says nothing.
                     let stall_ms = u32::try_from(self.patience.stall.as_millis()).unwrap_or(u32::MAX);
                     rustix::net::sockopt::set_tcp_user_timeout(&stream, stall_ms).ok();
-                    return (Connection::new(stream, place, self.patience), from);
+                    let user = self.user_of(&stream, from);
+                    return (Connection::new((stream, user), place, self.patience), from);
                 }
                 _ => tokio::time::sleep(PAUSE).await,
             }
@@ -63,13 +72,17 @@ impl axum::serve::Listener for Bounded {
     }
 }
 
-/// Whether the head of the request of a connection has come.
+/// Who sends the request of a connection, and whether its head has come.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Arrival(Arc<AtomicBool>);
+pub(super) struct Arrival {
+    has_come: Arc<AtomicBool>,
+    /// The user of this machine, if it matters and is known.
+    pub(super) user: Option<u32>,
+}
 
 impl Arrival {
     pub(super) fn note(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.has_come.store(true, Ordering::Relaxed);
     }
 }
 
@@ -92,9 +105,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    fn new(stream: TcpStream, place: OwnedSemaphorePermit, patience: Patience) -> Connection {
+    fn new(
+        (stream, user): (TcpStream, Option<u32>),
+        place: OwnedSemaphorePermit,
+        patience: Patience,
+    ) -> Connection {
         let due = Box::pin(tokio::time::sleep(patience.request));
-        Connection { stream, _place: place, patience, arrival: Arrival::default(), due, stall: None }
+        let arrival = Arrival { user, ..Arrival::default() };
+        Connection { stream, _place: place, patience, arrival, due, stall: None }
     }
 
     /// Bounds the time that something waits for the other side to take bytes.
@@ -111,7 +129,7 @@ impl Connection {
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context, buf: &mut ReadBuf) -> Poll<io::Result<()>> {
-        let has_arrived = self.arrival.0.load(Ordering::Relaxed);
+        let has_arrived = self.arrival.has_come.load(Ordering::Relaxed);
         // Also between the bytes of somebody who sends one now and then.
         if !has_arrived && self.due.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

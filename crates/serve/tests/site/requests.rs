@@ -2,7 +2,9 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -67,6 +69,35 @@ fn pages_are_for_those_who_know_the_server_and_protect_themselves() {
     assert_eq!(status(&post("/stop/one", "http://evil.example.org")), "403");
     let refused = post("/stop/one", &format!("http://{at}"));
     assert!(refused.contains("started with --control"), "{refused}");
+}
+
+#[test]
+fn other_users_of_the_machine_need_a_token() {
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can be asked.
+        return;
+    }
+    let place = Place::new();
+    place.add("one", &plan("x", 1, (1, 2)), "{}");
+    let ask_as = |uid: u32, serving: &Serving| {
+        let at = serving.address;
+        let script = format!(
+            "exec 3<>/dev/tcp/{}/{}; printf 'GET /result/one HTTP/1.1\\r\\nHost: {at}\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3",
+            at.ip(),
+            at.port()
+        );
+        let mut command = Command::new("bash");
+        let output = command.args(["-c", &script]).current_dir("/").uid(uid).gid(uid).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let serving = place.serve();
+    let refused = ask_as(65534, &serving);
+    assert_eq!(status(&refused), "403", "{refused}");
+    assert!(refused.contains("for the user who serves them; with --token"), "{refused}");
+    assert!(!refused.contains("report of one"), "{refused}");
+    assert_eq!(status(&ask_as(0, &serving)), "200");
+    let with_token = serve::start(Options { wants_token: true, ..place.options() }, MAKERS).unwrap();
+    assert_eq!(status(&ask_as(65534, &with_token)), "401");
 }
 
 #[test]

@@ -90,8 +90,9 @@ impl Auth {
                 let Scram::Running { exchange, bound } = &mut self.scram else { return Err(self.damaged()) };
                 let bound = *bound;
                 if let Err(error) = exchange.finish(data) {
-                    return Err(self
-                        .method(&format!("the server failed to prove that it knows the password: {error}")));
+                    return Err(self.method(&format!(
+                        "the server failed to prove that it knows the password (SCRAM): {error}"
+                    )));
                 }
                 self.scram = Scram::Proved { bound };
                 self.is_complete = true;

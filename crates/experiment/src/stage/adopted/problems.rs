@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use dataset::clearance::published;
+use dataset::clearance::published::{self, Creator};
 use dataset::kind::{Dataset, data_bytes};
 use dataset::session;
 use dataset::state::{self, Home, access};
@@ -159,7 +159,7 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found
     found.take(problems).into_iter().flatten().for_each(|why| found.say(why));
     if matches!(workload.data, CaseData::Files(_)) && !site.risks.published {
         // They may create tables in any schema.
-        let problem = found.take(published::problem(session, None));
+        let problem = found.take(published::problem(session, None, Creator::Load));
         problem.into_iter().flatten().for_each(|why| found.say(why));
     }
     let Some(dataset) = Dataset::of(&workload.data) else { return };

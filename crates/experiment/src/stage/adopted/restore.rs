@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
+use dataset::clearance::published::{self, Creator};
 use dataset::kind::Dataset;
 use dataset::session::{self, lock};
 use dataset::state::untouched::settings_digest;
@@ -149,6 +150,10 @@ impl Adopted {
 
     fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
         if let CaseData::Files(files) = &case.workload.data {
+            // Looked for before each load: a publication may be new, and a resumed experiment was not examined before.
+            if !site.risks.published {
+                published::expect_none(session, None, Creator::Load)?;
+            }
             let done =
                 own_data::run_files(session, (files, Whose::ByUrl), case.workload.scale, site.stop, watch)?;
             return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));

@@ -21,6 +21,10 @@ pub(super) enum Part {
     Cookie,
     /// `user:VALUE`, `Bearer VALUE`, or a value alone; not the name of a method.
     Credential,
+    /// A key; not a number, the name of a file or of a column.
+    Key,
+    /// `user/VALUE@database`, perhaps after `userid=`.
+    Login,
 }
 
 /// An option of some programs.
@@ -29,6 +33,7 @@ pub(super) struct Row {
     pub(super) programs: &'static str,
     /// A word between the program and the option, without which the option means something else.
     pub(super) after: &'static str,
+    /// None means any word that is no option.
     pub(super) options: &'static str,
     pub(super) part: Part,
     /// A command with the secret `S3cret`, and one in which nothing is hidden.
@@ -68,7 +73,7 @@ rows! {
         "docker login -u bob -p S3cret registry", "docker run -p 8080:80 image";
     "docker podman nerdctl kubectl crictl systemd-run" "" "-u --user -p" => Part::Nothing, "", "docker exec -u app:app c psql -p 5432";
     "nats nats-server nsc" "" "--creds" => Part::Nothing, "", "nats --creds /etc/bench.creds pub x y";
-    "redis-cli valkey-cli keydb-cli" "" "-a" => Part::Whole, "redis-cli -a S3cret flushall", "redis-cli -p 6379 flushall";
+    "redis-cli valkey-cli keydb-cli redis-benchmark valkey-benchmark memtier_benchmark" "" "-a" => Part::Whole, "redis-cli -a S3cret flushall", "redis-cli -p 6379 flushall";
     "sqlcmd bcp osql isql tsql ipmitool impitool zip unzip" "" "-P" => Part::Whole, "sqlcmd -S h -U sa -P S3cret", "sqlcmd -S h -U sa -Q x";
     "7z 7za 7zr 7zz" "" "-p" => Part::Attached, "7z x -pS3cret a.7z", "7z x a.7z";
     "ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd" "" "-w" => Part::Whole, "ldapsearch -D cn=x -w S3cret", "ldapsearch -D cn=x -W";
@@ -89,11 +94,14 @@ rows! {
     "kubectl oc" "secret" "--from-literal" => Part::After('='),
         "kubectl create secret generic x --from-literal=db=S3cret", "kubectl create configmap x --from-literal=db=shop";
     "mosquitto_pub mosquitto_sub mosquitto_rr" "" "-P" => Part::Whole, "mosquitto_sub -u bob -P S3cret -t x", "mosquitto_sub -p 1883 -t x";
-    "doctl fly flyctl" "" "-t" => Part::Whole, "doctl -t S3cret account get", "doctl -o json account get";
+    "doctl fly flyctl influx" "" "-t" => Part::Whole, "doctl -t S3cret account get", "doctl -o json account get";
     "rabbitmqadmin twine snowsql" "" "-p" => Part::Whole, "rabbitmqadmin -u bob -p S3cret list", "rabbitmqadmin -P 15672 list";
     "ssh-keygen" "" "-N -P" => Part::Whole, "ssh-keygen -N S3cret -f x", "ssh-keygen -t ed25519 -f x";
     "rar unrar" "" "-p -hp" => Part::Attached, "unrar x -pS3cret a.rar", "unrar x a.rar";
     "xfreerdp wlfreerdp" "" "/p" => Part::After(':'), "xfreerdp /u:bob /p:S3cret /v:h", "xfreerdp /v:h";
+    "sqlplus sqlcl sqlldr exp imp expdp impdp rman" "" "" => Part::Login, "sqlplus scott/S3cret@db", "sqlplus scott@db @dir/x.sql";
+    "mysqlsh" "" "" => Part::BeforeHost, "mysqlsh bob:S3cret@h", "mysqlsh bob@h:3306";
+    "sort join aws keytool" "" "--key -key" => Part::Nothing, "", "aws s3api get-object --key run17 out";
     "date docker docker-compose podman chpst setpriv start-stop-daemon ps sort diff cp" "" "-u -U --user" => Part::Nothing,
         "", "docker-compose run --user app:app x";
     "" "" "-u -U --user --username --proxy-user --basic --login --creds" => Part::After(':'),

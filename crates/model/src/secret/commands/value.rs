@@ -53,6 +53,8 @@ pub(super) fn part_of(value: &str, part: Part) -> Option<Range<usize>> {
         }
         Part::Cookie => return cookie_of(value, 0),
         Part::Credential => return credential_of(value),
+        Part::Key => return key_of(value),
+        Part::Login => return login_of(value),
     };
     Some(unquoted(value, from))
 }
@@ -82,6 +84,47 @@ fn credential_of(value: &str) -> Option<Range<usize>> {
         _ => 0,
     };
     (!is_count).then(|| unquoted(value, from))
+}
+
+/// Words that stand for a value where the form of an option is shown: `--set KEY=VALUE`.
+const PLACEHOLDERS: &str = "VALUE LEVEL NAME FILE PATH";
+
+/// Where a key is in a value, unless that is a number, or the name of a file or of a column.
+fn key_of(value: &str) -> Option<Range<usize>> {
+    let range = unquoted(value.trim_end_matches(['\'', '"', '\\']), 0);
+    let text = value.get(range.clone())?;
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_ending = text.rsplit_once('.').is_some_and(|(_, end)| {
+        (1..=4).contains(&end.len()) && end.bytes().all(|byte| byte.is_ascii_alphabetic())
+    });
+    let is_file = text.starts_with(['/', '.', '~', '@']) || has_ending;
+    let lower = text.to_ascii_lowercase();
+    let is_column = text.len() <= 3 || lower.ends_with("_id") || lower.ends_with("_key");
+    let is_placeholder = text.split([',', '[', ')']).next().is_some_and(|word| has(PLACEHOLDERS, word));
+    (!is_number && !is_file && !is_column && !is_placeholder && !is_option(text)).then_some(range)
+}
+
+fn is_option(word: &str) -> bool {
+    word.starts_with('-')
+}
+
+/// Where the password is in the login of a program of Oracle's.
+fn login_of(value: &str) -> Option<Range<usize>> {
+    let start = value.to_ascii_lowercase().find("userid=").map_or(0, |at| at + "userid=".len());
+    let slash = start + value[start..].find('/')?;
+    let user = value[start..slash].trim_matches(['\'', '"', '\\']);
+    let is_user =
+        !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_$#".contains(&byte));
+    let end = value[slash..].find('@').map_or(value.len(), |at| slash + at);
+    let inner = unquoted(&value[..end], slash + 1);
+    (is_user && !inner.is_empty()).then_some(inner)
+}
+
+/// Whether a variable or an option is named after a key that is no word of SQL: `FOO_KEY`, `app-key`.
+pub(super) fn is_key_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let mut parts = name.rsplit(['-', '_', '.']);
+    parts.next() == Some("key") && parts.next().is_none_or(|before| !has(HARMLESS_KEYS, before))
 }
 
 /// Whether the value of a header is secret, by its name.

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use dataset::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
+use dataset::clearance::published::{self, Creator};
 use dataset::kind::Dataset;
+use dataset::schema;
 use dataset::session::{self, limit, lock};
 use experiment::stage::adopted;
 use experiment::stage::kept_clusters::{Kept, Wanted};
@@ -42,6 +44,10 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
                 let mut holder = session::open(&conninfo, signals::stop_flag())?;
                 adopted::expect_primary(&conninfo, &mut holder)?;
                 lock::take(&mut holder, template::keeper)?;
+                if !args.allow_published {
+                    let schema = schema::find(&mut holder, args.schema.as_deref())?;
+                    published::expect_none(&mut holder, Some(&schema), Creator::Tests)?;
+                }
                 Ok(holder)
             })?;
             let place = conninfo.to_string();

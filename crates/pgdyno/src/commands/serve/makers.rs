@@ -12,7 +12,7 @@ use crate::commands::compare;
 use crate::commands::compare::page;
 use crate::commands::report::run_again;
 use crate::commands::serve::{control, past};
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::Explained;
 
 const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -44,7 +44,7 @@ pub(super) fn name(dir: &Path) -> String {
 }
 
 fn several(dirs: &[&Path], back: &[Link]) -> Result<Page> {
-    let read = |dir: &&Path| Ok((name(dir), Explained::read(dir, Series::No)?));
+    let read = |dir: &&Path| Ok((name(dir), Explained::read_for_figures(dir)?));
     let explained: Vec<(String, Explained)> = dirs.iter().map(read).collect::<Result<_>>()?;
     let machine = |one: &Explained| {
         let host = one.data.runs.iter().find_map(|run| run.record.host.as_ref());
@@ -80,9 +80,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn of_twenty_thousand_cases_a_page_shows_the_first_and_says_so() {
-        let root = tempfile::tempdir().expect("a directory");
+    /// A result without runs, of so many cases.
+    fn prepare(path: &Path, n: u32) {
         let window = Window { ramp_up_s: 1, measure_s: 9, grace_s: 1 };
         let server = ServerSpec::of(ServerSource::Version("15".parse().expect("a version")));
         let case = Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window);
@@ -95,19 +94,31 @@ mod tests {
             format: model::FORMAT,
             name: "many".to_string(),
             factors: vec!["load.clients".to_string()],
-            cases: (1..=20_000).map(of).collect(),
-            runs: (1..=20_000).map(|run| RunSpec { run, block: 1, case: run, seed: 1 }).collect(),
+            cases: (1..=n).map(of).collect(),
+            runs: (1..=n).map(|run| RunSpec { run, block: 1, case: run, seed: 1 }).collect(),
             ..Plan::default()
         };
-        let path = root.path().join("many");
-        drop(ExperimentDir::create(&path, &plan, "").expect("a result"));
+        drop(ExperimentDir::create(path, &plan, "").expect("a result"));
+    }
+
+    #[test]
+    fn of_twenty_thousand_cases_each_page_shows_the_first_and_says_so() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [a, b] = ["a", "b"].map(|name| root.path().join(name));
+        prepare(&a, 20_000);
+        prepare(&b, 20_000);
+        let (a, b) = (a.as_path(), b.as_path());
         let begun = Instant::now();
-        let page = result(&path, &[]).expect("a page");
-        assert!(
-            page.html.contains("has 20000 cases, and this page shows the first 500"),
-            "{}",
-            page.html.len()
-        );
+        let pages = [result(a, &[]), several(&[a, b, a], &[]), (DRAWN_HERE.comparison)([a, b], &[])]
+            .map(|page| page.expect("a page"));
+        for page in pages {
+            assert!(
+                page.html.contains("has 20000 cases, and this page shows the first 500"),
+                "{}",
+                page.html.len()
+            );
+            assert!(page.html.len() < 8 << 20, "{}", page.html.len());
+        }
         assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
     }
 }

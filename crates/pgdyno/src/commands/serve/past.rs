@@ -11,10 +11,13 @@ use analysis::history::{PastRun, past_runs};
 use anyhow::Result;
 
 use super::makers::name;
-use crate::commands::stored::explained::{Explained, Series};
+use crate::commands::stored::explained::Explained;
 
 /// Most results whose runs are kept.
 const KEPT_MAX: usize = 5_000;
+
+/// Most runs that are kept, and most that the history of one experiment is made of: those of its newest results.
+const RUNS_MAX: usize = 100_000;
 
 /// Times and sizes of the files whose changes change a result.
 type Stamp = [(i64, i64, u64); 2];
@@ -30,7 +33,15 @@ pub(super) fn of_all(
     read: impl Fn(&Path, &str) -> Result<Vec<PastRun>>,
 ) -> (Vec<PastRun>, Vec<String>) {
     let (mut all, mut left_out) = (Vec::new(), Vec::new());
-    for dir in dirs {
+    for (n, dir) in dirs.iter().enumerate() {
+        if all.len() >= RUNS_MAX {
+            let n_older = dirs.len() - n;
+            left_out.push(format!(
+                "{n_older} older results: the newer ones have {} runs, and a page shows about {RUNS_MAX}",
+                all.len()
+            ));
+            break;
+        }
         let name = name(dir);
         match kept_or(dir, || read(dir, &name)) {
             Ok(runs) => all.extend(runs),
@@ -48,7 +59,8 @@ fn kept_or(dir: &Path, read: impl FnOnce() -> Result<Vec<PastRun>>) -> Result<Ve
     }
     let runs = read()?;
     lock(|kept| {
-        if kept.len() >= KEPT_MAX {
+        let n_runs: usize = kept.values().map(|(_, runs)| runs.len()).sum();
+        if kept.len() >= KEPT_MAX || n_runs >= RUNS_MAX {
             kept.clear();
         }
         kept.insert(dir.to_path_buf(), (stamp, runs.clone()));
@@ -58,7 +70,7 @@ fn kept_or(dir: &Path, read: impl FnOnce() -> Result<Vec<PastRun>>) -> Result<Ve
 
 /// The runs of the result in a directory, which has this name on pages.
 pub(super) fn of(dir: &Path, name: &str) -> Result<Vec<PastRun>> {
-    let Explained { data, study } = Explained::read(dir, Series::No)?;
+    let Explained { data, study } = Explained::read_for_figures(dir)?;
     Ok(past_runs(name, &data, &study))
 }
 

@@ -69,6 +69,11 @@ impl Explained {
         Explained::read_cut(dir, Series::Drawn, part, CASES_DRAWN_MAX)
     }
 
+    /// [`Explained::read_for_page`] of a result that is one of several on a page, of which only figures are shown.
+    pub(crate) fn read_for_figures(dir: &Path) -> Result<Explained> {
+        Explained::read_cut(dir, Series::No, Part::Whole, CASES_DRAWN_MAX)
+    }
+
     /// [`Explained::read`] of the runs alone that were measured at one origin of a merged study.
     pub(crate) fn read_origin(dir: &Path, series: Series, origin: &str) -> Result<Explained> {
         Explained::read_part(dir, series, Part::Origin(origin))

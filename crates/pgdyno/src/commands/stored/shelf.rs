@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
+use dataset::clearance::published::{self, Creator};
+use dataset::session;
 use model::text::prose::plural;
 use shelf::{Kept, Pushed, Shelf, Source};
+use workload::Schema;
 
 use crate::commands::compare::page;
 use crate::commands::stored::explained::{Explained, Series};
@@ -29,6 +32,9 @@ pub(crate) fn push(args: &PushArgs) -> Result<Exit> {
         dirs.extend(found.experiments.into_iter().map(|listing| listing.path));
     }
     ensure!(!dirs.is_empty(), "no results to push: name a results directory, or a directory of such");
+    if !args.allow_published {
+        expect_unpublished(&args.store)?;
+    }
     let mut shelf = open(&args.store)?;
     for number in shelf.migrate(env!("CARGO_PKG_VERSION"))? {
         say(&format!("schema `{}`: applied migration {number}", shelf::SCHEMA));
@@ -63,7 +69,14 @@ fn one(shelf: &mut Shelf, dir: &Path, replace: bool) -> Result<Pushed> {
     let comparisons = page::own_comparisons(dir, &explained)?;
     let Explained { data, study } = &explained;
     let tool_version = env!("CARGO_PKG_VERSION");
-    shelf.push(&Source { dir, data, study, comparisons: &comparisons, tool_version, replace })
+    let is_ours = store::read_sealed(dir)?.author.is_us();
+    shelf.push(&Source { dir, data, study, comparisons: &comparisons, tool_version, is_ours, replace })
+}
+
+/// Fails if a publication publishes the tables of the store.
+fn expect_unpublished(target: &str) -> Result<()> {
+    let mut session = session::open(&setup::resolve(target)?, signals::stop_flag())?;
+    published::expect_none(&mut session, Some(&Schema::named(shelf::SCHEMA)), Creator::Store)
 }
 
 fn open(target: &str) -> Result<Shelf> {

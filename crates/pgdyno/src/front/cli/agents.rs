@@ -39,7 +39,8 @@ pub(crate) struct AgentArgs {
     /// What experiments choose this agent by. Repeatable.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = relay::check_label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// Let loads that come by message execute the shell commands of their scripts, and write logs of transactions, as this user.
+    /// Let loads that come by message do as this user what goes beyond loading: execute the shell commands of their scripts, write logs
+    /// of transactions, and log in at servers as this user by a unix socket or with a client certificate of this machine.
     #[arg(long)]
     pub(crate) allow_shell: bool,
 }

@@ -59,6 +59,10 @@ pub(crate) struct CheckArgs {
     /// Also run TPC-C's tests of atomicity, consistency, isolation and durability, which change the tables.
     #[arg(long)]
     pub(crate) acid: bool,
+    /// Run these tests also where a publication publishes all tables of the database or schema: they create tables that its
+    /// subscriber lacks.
+    #[arg(long, requires = "acid")]
+    pub(crate) allow_published: bool,
     /// How long orders are entered before the embedded server is killed: 10s, 5min.
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "acid", allow_hyphen_values = true)]
     pub(crate) acid_load: String,

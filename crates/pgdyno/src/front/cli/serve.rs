@@ -32,7 +32,8 @@ pub(crate) struct ServeArgs {
     /// A name under which browsers reach the server, if it is not this machine's own. Repeatable.
     #[arg(long = "name", value_name = "HOST")]
     pub(crate) names: Vec<String>,
-    /// Ask readers for a token even where only this machine can reach the server: other users of it can, too.
+    /// Ask readers for a token even where only this machine can reach the server. Without one it answers there only to the user
+    /// who starts it, to who called that user by sudo, and to root.
     #[arg(long)]
     pub(crate) token: bool,
     /// Let pages stop what is measured here, and measure an experiment of these results again. Readers need a token.

@@ -143,4 +143,7 @@ pub(crate) struct PushArgs {
     /// Replace stored results that have completed runs which the directory lacks.
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Store them also where a publication publishes all tables of the database: a subscriber without these tables stops.
+    #[arg(long)]
+    pub(crate) allow_published: bool,
 }
