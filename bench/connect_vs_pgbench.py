@@ -5,7 +5,7 @@ Starts a throw-away PostgreSQL as `driver_vs_pgbench.py` does. pgbench tells its
 driver `ready.connect_ns` with `ready.prepare_ns` in it: it has every statement parsed before the load begins, which
 pgbench does during the load. Both figures are printed.
 
-    cargo build --release
+    cargo build --profile dist
     bench/connect_vs_pgbench.py --clients 512 --pairs 7
 """
 
@@ -46,7 +46,7 @@ def pgdyno(args, server):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--clients", type=int, default=512)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)

@@ -6,7 +6,7 @@ and never waits for a disk; otherwise to a throw-away PostgreSQL as in driver_vs
 What connecting costs is measured by a run of one transaction for each client and taken off. Prints the median of the
 pairs' ratios (after / before) and a 95 % interval for it by the sign test's order statistics.
 
-    bench/driver_before_after.py OLD/target/release/pgdyno target/release/pgdyno --null --clients 16 --pairs 50 --seconds 1
+    bench/driver_before_after.py OLD/target/dist/pgdyno target/dist/pgdyno --null --clients 16 --pairs 50 --seconds 1
 """
 
 import argparse, copy, math, os, random, shutil, statistics, subprocess, sys, tempfile, time

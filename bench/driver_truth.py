@@ -14,7 +14,7 @@ stall        the server is stopped for 1 s of 10: the 99th percentile of an open
 
 Needs python3; arrivals needs PostgreSQL's server and pgbench in --bindir.
 
-    cargo build --release
+    cargo build --profile dist
     bench/driver_truth.py
 """
 
@@ -327,7 +327,7 @@ def stall(args, poller):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
     parser.add_argument("--pollers", default="io_uring,epoll")
     parser.add_argument("--parts", default="machine,ceiling,error,open,arrivals,stall")

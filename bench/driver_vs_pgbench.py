@@ -10,14 +10,14 @@ with --set synchronous_commit=off the processors are what is shared. With one cl
 cores sleep meanwhile, by as much as a half: --awake keeps them from it.
 Needs python3 and PostgreSQL's server and pgbench.
 
-    cargo build --release
+    cargo build --profile dist
     bench/driver_vs_pgbench.py --clients 1,8,64 --pairs 7 --seconds 5
 """
 
 import argparse, contextlib, functools, json, math, os, pwd, random, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BARE = os.path.join(ROOT, "target/release/examples/bare_loop")
+BARE = os.path.join(ROOT, "target/dist/examples/bare_loop")
 SCRIPTS = {
     "tpcb": r"""\set aid random(1, 100000 * :scale)
 \set bid random(1, 1 * :scale)
@@ -207,7 +207,7 @@ def pgdyno(args, server, script, clients, seed, poller, short):
 
 
 def bare(args, server, script, clients):
-    """The control: a loop that only sends and receives, from `cargo build --release -p driver --example bare_loop`."""
+    """The control: a loop that only sends and receives, from `cargo build --profile dist -p driver --example bare_loop`."""
     command = [args.bare, server.dir, script, str(clients), str(args.seconds), str(args.scale)]
     n, cpu_us = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
     return {"tps": n / args.seconds, "cpu_us": cpu_us / n, "jain": math.nan, "n": n}
@@ -243,7 +243,7 @@ def compare(args, server, script, clients):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--clients", default="1,8,64,512")
     parser.add_argument("--pollers", default="io_uring,epoll")
     parser.add_argument("--bare", nargs="?", const=BARE, help="also run the bare loop: the floor on this machine")

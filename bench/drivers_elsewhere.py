@@ -2,7 +2,7 @@
 """Drives a server of our own from client hosts that are network namespaces of this machine, each with an sshd, and prints how well
 their clocks were known and how late they began.
 
-    sudo bench/drivers_elsewhere.py --program target/release/pgdyno --runs 5
+    sudo bench/drivers_elsewhere.py --program target/dist/pgdyno --runs 5
 
 Needs root, iproute2 and openssh-server; PostgreSQL comes from --bin-dir. The clients log in as the user `postgres`, and see another boot id
 than the database's host, so that pgdyno takes them for other machines: it reaches them by the network alone, and compares their clocks (which

@@ -6,8 +6,8 @@ scale        1 to 200 drivers on this machine, each behind `sh -c` with one clie
              second of load, its memory, threads and open files, and how late the drivers began
 throughput   a closed loop of the same clients over 1, 2 and 4 drivers of one thread: transactions per second
 
-    cargo build --release
-    cargo build --release -p fleet --example coordinator
+    cargo build --profile dist
+    cargo build --profile dist -p fleet --example coordinator
     bench/drivers_scale.py
 """
 

@@ -6,7 +6,7 @@ limit, on a file system of its own in a loop device with a throttle. Everything 
 Needs root, python3, losetup, mkfs.ext4, ip and tc, PostgreSQL's server, and psql and pgbench of any version. Nothing
 else may work on the machine.
 
-    cargo build --release
+    cargo build --profile dist
     bench/limiters.py --bindir /usr/lib/postgresql/15/bin --runs 3 --keep /tmp/kept
     bench/limiters.py --only wal-sync,network --keep /tmp/kept
     bench/limiters.py --only mixtures --runs 1
@@ -586,7 +586,7 @@ def tool(bindir):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin", help="directory of the server's programs")
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--only", default="table", help="situations, or the groups table, mixtures, all (default: table)")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--measure", type=int, default=10, help="seconds of each run")

@@ -6,7 +6,7 @@ once, in random order, into a database without such tables and after a checkpoin
 repeats' ratios: one stream against the faster of pgbench's two ways in the same repeat, two partitions over two streams
 against pgbench with two partitions. Needs python3 and PostgreSQL's server and pgbench.
 
-    cargo build --release
+    cargo build --profile dist
     bench/load_vs_pgbench.py --scale 100 --repeats 3
 """
 
@@ -66,7 +66,7 @@ def show(repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--scale", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], help="server setting, name=value")

@@ -3,8 +3,8 @@
 them an experiment of many runs: each case many times, each run a copy of one that was measured. The goals for 1,000 runs are 4 s, 400 MB
 and 5 MB.
 
-    cargo build --release
-    target/release/pgdyno run -c 1,2,4,8 --measure 60s --repeats 2 -y -o /var/tmp/measured
+    cargo build --profile dist
+    target/dist/pgdyno run -c 1,2,4,8 --measure 60s --repeats 2 -y -o /var/tmp/measured
     bench/report_scale.py /var/tmp/measured --runs 1000
 """
 
@@ -67,7 +67,7 @@ def main():
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--cases", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--keep", help="directory that gets the experiment, new")
     args = parser.parse_args()
     directory = args.keep or tempfile.mkdtemp(prefix="pgdyno-report-")

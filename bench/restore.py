@@ -6,7 +6,7 @@ on it; the seconds are those that each run recorded. Own server: the same with `
 given (XFS or btrfs share blocks). pg_restore: of a directory dump of the same database, into an empty one, as often.
 Prints medians, seconds per GB, and the ratios (goal: at most 0.15). Needs python3 and PostgreSQL's server and programs.
 
-    cargo build --release
+    cargo build --profile dist
     bench/restore.py --scale 100 --repeats 3
 """
 
@@ -74,7 +74,7 @@ def show_facts(facts, size, rival):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--scale", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=5, help="load between two restores")

@@ -8,7 +8,7 @@ server works, in the other it is stopped (SIGSTOP). The first second of a slice 
 95 % interval of Student's t on the logarithms of the pairs, and the processor time that the page's server took. Pairs can be added: --keep saves the ratios and
 counts those that are there. Needs python3 and PostgreSQL's server. Nothing else may work on the machine.
 
-    cargo build --release
+    cargo build --profile dist
     bench/serve_cost.py
     bench/serve_cost.py --pairs 40 --pages 1 --keep /tmp/ratios.json
     bench/serve_cost.py --browser
@@ -127,7 +127,7 @@ def measured(args, server):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--slice", type=int, default=4, help="seconds of a slice, the first of which does not count")

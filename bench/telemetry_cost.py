@@ -9,7 +9,7 @@ Nothing else may work on the machine.
 With --processors, how much of the processors' time observing takes is counted instead: pgdyno's own, and that of its sessions' processes in
 the server. Where the processors limit, that is what the load loses; other work on the machine does not disturb it much.
 
-    cargo build --release
+    cargo build --profile dist
     bench/telemetry_cost.py
     bench/telemetry_cost.py --clients 64 --pairs 40 --keep /tmp/ratios.json
     bench/telemetry_cost.py --processors --measure 20
@@ -122,7 +122,7 @@ def keep(file, ratios):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--clients", default="8,64,512")
     parser.add_argument("--pairs", type=int, default=16)
     parser.add_argument("--measure", type=int, default=4, help="seconds of each run")

@@ -6,7 +6,7 @@ runs rounds in random order: pgdyno with statements, functions and procedures, t
 New-Orders per minute, CPU seconds of the client and of the server for 1,000 New-Orders, and the client's largest memory.
 Each program has a database of its own, which grows from round to round. Needs python3 and PostgreSQL's server programs.
 
-    cargo build --release
+    cargo build --profile dist
     go install github.com/pingcap/go-tpc/cmd/go-tpc@latest
     bench/tpcc.py --go-tpc ~/go/bin/go-tpc --benchbase ~/benchbase-postgres
 
@@ -147,7 +147,7 @@ def load(bench, names, others):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--go-tpc", help="the program go-tpc")
     parser.add_argument("--benchbase", help="directory with benchbase.jar")
     parser.add_argument("--java", default="java", help="that runs BenchBase")

@@ -10,7 +10,7 @@ Both sides are servers that pgdyno starts with the binaries in --bindir. Prints 
 and coverage; results and noise floors go to a directory that is removed. Needs python3, PostgreSQL's server and pgbench. About
 two hours; --quick: six minutes, which shows that it works and little more.
 
-    cargo build --release
+    cargo build --profile dist
     bench/trust.py --quick
     bench/trust.py
 """
@@ -118,7 +118,7 @@ def workplace():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/dist/pgdyno"))
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
     parser.add_argument("--modes", default="pairs,duet")
     parser.add_argument("--aa", type=int, default=20, help="comparisons of a server with itself, of each mode")

@@ -24,7 +24,7 @@ build() {
     say "building for $1"
     CARGO_ENCODED_RUSTFLAGS=$flags CFLAGS=$cflags \
         CARGO_ZIGBUILD_CACHE_DIR=$tools/cache ZIG_GLOBAL_CACHE_DIR=$tools/cache/zig ZIG_LOCAL_CACHE_DIR=$tools/cache/zig \
-        cargo-auditable auditable zigbuild --locked --profile dist -p pgdyno --target "$triple.$glibc"
+        cargo-auditable auditable zigbuild --locked --profile dist --features nats,parquet -p pgdyno --target "$triple.$glibc"
     built=$target/$triple/dist/pgdyno
 }
 

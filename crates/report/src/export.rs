@@ -8,7 +8,8 @@ mod no_parquet;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod readings;
-#[cfg(all(test, feature = "parquet"))]
+#[cfg(test)]
+#[cfg(feature = "parquet")]
 mod tests;
 mod text;
 

@@ -257,7 +257,7 @@ pub(super) const NOT_DURABLE: Rule = Rule {
                not write",
     source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
              (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
-    advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (ALTER TABLE ... SET LOGGED), unless \
+    advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (`SET LOGGED`), unless \
              that is what you want to measure: such numbers cannot be compared with those of a server that keeps its data.",
     evidence: "fsync, full_page_writes, synchronous_commit (also as scripts set it, and as the load's sessions report it after the load), \
                the file systems of data and WAL, and whether the catalog says that tables of the load are UNLOGGED.",
