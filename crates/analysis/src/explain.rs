@@ -4,6 +4,7 @@ pub(crate) mod case;
 mod comparison;
 pub mod disturbance;
 mod duet;
+pub(crate) mod encryption;
 pub(crate) mod fetched;
 pub(crate) mod run;
 pub(crate) mod study;

@@ -41,8 +41,8 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -
     let mut text = String::new();
     push_wrapped(&mut text, &paint, Style::Bold, &headline::title(study), "", width);
     push_wrapped(&mut text, &paint, Style::Plain, &headline::sentence(study), "", width);
-    if let Some(fetched) = &study.fetched {
-        push_wrapped(&mut text, &paint, Style::Plain, fetched, "", width);
+    for line in study.fetched.iter().chain(&study.encryption) {
+        push_wrapped(&mut text, &paint, Style::Plain, line, "", width);
     }
     if let Some(line) = conditions::line(&study.plan) {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);

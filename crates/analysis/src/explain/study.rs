@@ -7,6 +7,7 @@ use super::run;
 use crate::case::scalability;
 use crate::explain::case;
 use crate::explain::disturbance;
+use crate::explain::encryption::encryption;
 use crate::explain::fetched::fetched_servers;
 use crate::findings::{self, StudyContext};
 use crate::run::ExplainedRun;
@@ -39,6 +40,7 @@ pub fn study_of(data: &ExperimentData, explained: Vec<ExplainedRun>) -> Study {
         cases,
         runs: runs.into_iter().map(|(_, run)| run.summary).collect(),
         fetched: fetched_servers(data),
+        encryption: encryption(data),
         partial,
     }
 }

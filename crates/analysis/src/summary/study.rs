@@ -25,6 +25,9 @@ pub struct Study {
     /// The servers that pgdyno fetched, with how they were compiled: `PostgreSQL 18.6 (fetched build, -Os)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched: Option<String>,
+    /// Whether the connections of loads by TCP were encrypted, and how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
     /// Why the experiment is incomplete (`2 of 9 runs are missing: interrupted`), if it is.
     pub partial: Option<String>,
 }

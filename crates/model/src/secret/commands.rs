@@ -314,7 +314,8 @@ pub(super) fn is_prose(word: &str) -> bool {
 }
 
 fn has(list: &str, name: &str) -> bool {
-    list.split_ascii_whitespace().any(|one| one == name)
+    // Nearly every word of a text is in no list at all.
+    list.contains(name) && list.split_ascii_whitespace().any(|one| one == name)
 }
 
 /// An option: its name, and the value in the same word with its place.

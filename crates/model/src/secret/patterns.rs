@@ -183,16 +183,28 @@ fn traces() -> impl Iterator<Item = &'static [u8]> {
     TRACES.into_iter().chain(tokens::NEEDLES.iter().map(|needle| needle.as_bytes()))
 }
 
-/// The pairs of bytes with which a trace begins, in small and capital letters, as bits.
-static BEGINNINGS: LazyLock<Vec<u64>> = LazyLock::new(|| {
-    let mut bits = vec![0; (1 << 16) / 64];
+/// The traces by the two bytes with which they begin, in small or capital letters.
+struct Beginnings {
+    /// For each pair of bytes, the place in `groups` of the traces that begin with it; 0 where none does.
+    group_of: Vec<u8>,
+    groups: Vec<Vec<&'static [u8]>>,
+}
+
+static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| {
+    let mut group_of = vec![0; 1 << 16];
+    let mut groups = vec![Vec::new()];
     for trace in traces() {
-        let both = |at: usize| [trace[at], trace[at].to_ascii_uppercase()];
-        for pair in both(0).into_iter().flat_map(|first| both(1).map(|second| pair(first, second))) {
-            bits[pair / 64] |= 1 << (pair % 64);
+        let both = |at: usize| [trace[at].to_ascii_lowercase(), trace[at].to_ascii_uppercase()];
+        let pairs = both(0).into_iter().flat_map(|first| both(1).map(|second| pair(first, second)));
+        let pairs: Vec<usize> = pairs.collect();
+        if group_of[pairs[0]] == 0 {
+            let group = u8::try_from(groups.len()).expect("fewer traces than that");
+            pairs.iter().for_each(|pair| group_of[*pair] = group);
+            groups.push(Vec::new());
         }
+        groups[usize::from(group_of[pairs[0]])].push(trace);
     }
-    bits
+    Beginnings { group_of, groups }
 });
 
 fn pair(first: u8, second: u8) -> usize {
@@ -201,18 +213,14 @@ fn pair(first: u8, second: u8) -> usize {
 
 /// Whether `text` may contain a secret or its name. A report asks this of millions of texts, and of nearly all it is false.
 pub(super) fn may_be_secret(text: &str) -> bool {
-    let (bytes, beginnings) = (text.as_bytes(), &*BEGINNINGS);
-    let is_beginning = |two: &[u8]| {
-        let pair = pair(two[0], two[1]);
-        beginnings[pair / 64] >> (pair % 64) & 1 == 1
+    let (bytes, Beginnings { group_of, groups }) = (text.as_bytes(), &*BEGINNINGS);
+    let is_at = |at: usize, trace: &[u8]| {
+        bytes.get(at..at + trace.len()).is_some_and(|part| part.eq_ignore_ascii_case(trace))
     };
-    let is_trace = |at: usize| {
-        let begins = |trace: &[u8]| {
-            bytes.get(at..at + trace.len()).is_some_and(|part| part.eq_ignore_ascii_case(trace))
-        };
-        traces().any(begins)
-    };
-    bytes.windows(2).enumerate().any(|(at, two)| is_beginning(two) && is_trace(at))
+    bytes.windows(2).enumerate().any(|(at, two)| match group_of[pair(two[0], two[1])] {
+        0 => false,
+        group => groups[usize::from(group)].iter().any(|trace| is_at(at, trace)),
+    })
 }
 
 /// `text` with each secret replaced by its mark.

@@ -333,6 +333,8 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
         place.command(&[&["run", "--repeats", "1", "--server", &by_tcp], &as_is()[..], &["by-tcp"]].concat());
     command.env("PGPASSWORD", PASSWORD).arg("-f").arg(&script);
     place.start(command).wait();
+    let report = place.run(&["report", "by-tcp"]).expect(0);
+    assert!(report.stdout.contains("connections encrypted (TLSv1"), "{report:?}");
     let ended = place.run(&["compare", "databases:1", "by-tcp", "--json"]);
     let found = words(&json(&ended)["comparisons"][0]["findings"]);
     expect(&found, "same-server void", "of one cluster");

@@ -82,6 +82,7 @@ pub(crate) fn make(shape: &Shape) -> (Study, ExperimentData) {
             runs,
             findings,
             fetched: None,
+            encryption: None,
             partial,
         },
         data,
