@@ -27,7 +27,7 @@ SELECT = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHE
 
 
 def on_core(core):
-    """The prefix that pins a process to a core, if the machine has several: two processes that never sleep may not share one."""
+    """The prefix that pins a process to a core, if the machine has several: two processes that never sleep must not share one."""
     cores = sorted(os.sched_getaffinity(0))
     if core is False or len(cores) < 2:
         return None

@@ -10,7 +10,7 @@ pub enum Severity {
     Note,
     /// The number may be off; the finding says how.
     Doubt,
-    /// The number does not mean what it seems to mean and may not be used.
+    /// The number does not mean what it seems to mean and must not be used.
     Void,
 }
 

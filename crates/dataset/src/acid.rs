@@ -108,7 +108,7 @@ pub struct AcidRequest<'a> {
     pub crash: Option<Crash<'a>>,
     /// How long to send New-Orders before the server is killed.
     pub load: Duration,
-    /// File for the ledger of acknowledged orders; may not exist yet.
+    /// File for the ledger of acknowledged orders; must not exist yet.
     pub ledger: PathBuf,
     /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,

@@ -352,7 +352,7 @@ impl Clearance<'_> {
         })
     }
 
-    /// Fails for objects that may not be dropped.
+    /// Fails for objects that must not be dropped.
     fn judge(&self, relations: &[Relation], routines: &[Routine]) -> Result<()> {
         let mut foreign = Vec::new();
         for relation in relations {

@@ -15,7 +15,7 @@ use crate::layout::all_tables;
 use crate::state::untouched;
 use crate::streams::LoadError;
 
-/// Message after the user stopped loading. Loading may not have changed anything by then.
+/// Message after the user stopped loading. Loading must not have changed anything by then.
 pub(crate) const STOPPED_LOADING: &str =
     "stopped while loading; `pgdyno check` says whether the data is complete";
 
@@ -62,7 +62,7 @@ pub struct LoadRequest<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What would keep a workload's data from being loaded: objects that may not be dropped, owners whose rights the user
+/// What would keep a workload's data from being loaded: objects that must not be dropped, owners whose rights the user
 /// lacks, what depends on the tables. Changes nothing.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use crate::{tpcb, tpcc};
 /// Loads the tables, marked as unfinished until they are complete.
 ///
 /// # Errors
-/// When tables exist that may not be dropped, when the server or one of the streams fails, or when `stop` is raised.
+/// When tables exist that must not be dropped, when the server or one of the streams fails, or when `stop` is raised.
 pub fn load(
     session: &mut Session,
     dataset: Dataset,

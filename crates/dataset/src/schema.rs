@@ -48,7 +48,7 @@ fn named(session: &mut Session, name: &str) -> Result<Schema> {
     match text(2) {
         Some("t") => Ok(Schema::named(name)),
         Some(_) => bail!(
-            "`{user}` may not use schema `{name}` of database `{database}`; grant usage on it, or name another"
+            "`{user}` cannot use schema `{name}` of database `{database}`; grant usage on it, or name another"
         ),
         None => bail!(
             "database `{database}` has no schema `{name}`; create it first: create schema {}",
@@ -64,7 +64,7 @@ fn first_searched(session: &mut Session) -> Result<Schema> {
             None => Err(none_searched(session)?),
         };
     }
-    // The server omits schemas that do not exist or that the user may not use.
+    // The server omits schemas that do not exist or that the user cannot use.
     let sql = "select s from pg_catalog.unnest(pg_catalog.current_schemas(false)) s \
                where s::text !~ '^pg_' and s::text <> 'information_schema' limit 1";
     match session.query(sql)?.scalar() {
@@ -107,7 +107,7 @@ pub fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> 
     let text = |column: usize| row.get(column).and_then(Option::as_deref).unwrap_or_default();
     ensure!(
         text(2) == "t",
-        "`{}` may not create tables in schema `{}` of database `{}` at `{place}`; grant create on it, name another schema \
+        "`{}` cannot create tables in schema `{}` of database `{}` at `{place}`; grant create on it, name another schema \
          with --schema, use a database that the user owns, or measure the data as it is with `pgdyno run --no-restore`",
         text(0),
         schema.name(),

@@ -207,7 +207,7 @@ pub(crate) fn is_filtered(session: &mut Session, tables: &[String]) -> Result<bo
 fn unreadable(session: &Session, tables: &[String], error: &ServerError) -> anyhow::Error {
     let user = session.parameter("session_authorization").unwrap_or("the user");
     anyhow!(
-        "`{user}` may not read the tables of the database ({}): {}; grant select on them, connect as its owner, or use another \
+        "`{user}` cannot read the tables of the database ({}): {}; grant select on them, connect as its owner, or use another \
          database",
         tables.join(", "),
         error.message

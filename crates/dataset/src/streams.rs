@@ -71,7 +71,7 @@ impl Copy {
                 return Err(LoadError::Statement { job: job.to_string(), sql, error: Box::new(error) });
             }
         };
-        // Incomplete rows may not be committed.
+        // Incomplete rows must not be committed.
         if !is_whole {
             return Err(LoadError::Stopped);
         }

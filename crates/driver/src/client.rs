@@ -308,7 +308,7 @@ impl Client {
         self.exchange.error.take()
     }
 
-    /// Why the connection ended, if the server said so. After a failed send, that may not have been read yet.
+    /// Why the connection ended, if the server said so. After a failed send, that might not have been read yet.
     pub(crate) fn last_words(&mut self) -> Option<Box<ServerError>> {
         const READS_MAX: usize = 16;
         let mut buffer = [0; 4096];

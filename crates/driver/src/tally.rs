@@ -362,7 +362,7 @@ mod tests {
         }
         script.note(Kind::Statement(1), u64::MAX);
         tally.count();
-        // Twice, because punctual times may not be added again.
+        // Twice, because punctual times must not be added again.
         tally.complete();
         tally.complete();
         let script = &tally.scripts[0];

@@ -207,7 +207,7 @@ pub fn conninfo(servers: &[Conninfo], keywords: &BTreeMap<String, String>) -> Re
     Ok(conninfo)
 }
 
-/// The order for a driver of this load, with what it needs to reach the server and may not be written down.
+/// The order for a driver of this load, with what it needs to reach the server and must not be written down.
 pub fn drive_order(load: LoadSpec, conninfo: &Conninfo) -> DriveOrder {
     let text = |secret: &Secret| secret.expose().to_string();
     let host_passwords: Vec<_> = conninfo.host_passwords.iter().map(|of| of.as_ref().map(text)).collect();

@@ -161,7 +161,7 @@ impl Stage {
     /// how.
     ///
     /// # Errors
-    /// When that fails, or the data may not be changed.
+    /// When that fails, or the data must not be changed.
     pub fn restore(
         &mut self,
         case: &Case,
@@ -174,7 +174,7 @@ impl Stage {
         }
     }
 
-    /// Restores data from its snapshot; `None` if it was loaded just now. The server may not be running.
+    /// Restores data from its snapshot; `None` if it was loaded just now. The server must not be running.
     ///
     /// # Errors
     /// When the snapshot is damaged, or files cannot be written.

@@ -271,7 +271,7 @@ fn group_of(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process ids are positive i32"))
 }
 
-/// Texts that may not appear in a message, even if a driver wrote them.
+/// Texts that must not appear in a message, even if a driver wrote them.
 struct Secrets(Vec<String>);
 
 impl Secrets {

@@ -107,7 +107,7 @@ impl Pool {
         }
         for n_before in 0..N_ATTEMPTS {
             if n_before > 0 {
-                // The file may be missing, and compaction may not help.
+                // The file may be missing, and compaction might not help.
                 machine.write(COMPACT, "1").ok();
             }
             if n_before == N_BEFORE_DROP {

@@ -22,7 +22,7 @@ pub(crate) struct Passage {
 /// A file of passages.
 pub(crate) struct Record {
     file: BufWriter<File>,
-    /// The first error; reported at the end, because answers may not wait.
+    /// The first error; reported at the end, because answers must not wait.
     failure: Option<std::io::Error>,
 }
 

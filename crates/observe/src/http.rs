@@ -109,7 +109,7 @@ impl Address {
         let places =
             host.to_socket_addrs().with_context(|| format!("cannot resolve the host name of `{host}`"))?;
         let end = End { at: Instant::now() + longest, longest };
-        // A name may have several addresses, and the server may not listen on all of them.
+        // A name may have several addresses, and the server might not listen on all of them.
         let mut streams =
             places.filter_map(|place| TcpStream::connect_timeout(&place, end.left().ok()?).ok());
         let stream = streams.next().with_context(|| format!("cannot connect to `{host}`"))?;

@@ -155,7 +155,7 @@ pub struct Observer {
     anchor: Anchor,
 }
 
-/// Limit for a stop. A server that does not answer may not delay the end of a run.
+/// Limit for a stop. A server that does not answer must not delay the end of a run.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
 
 impl Observer {

@@ -143,7 +143,7 @@ fn frequency(n_busy: usize, length_s: u32) -> u32 {
     wanted.clamp(FREQUENCY_HZ.0, FREQUENCY_HZ.1) as u32
 }
 
-/// `perf` without the user's settings, and without a network: it may not ask servers for symbols.
+/// `perf` without the user's settings, and without a network: it must not ask servers for symbols.
 fn perf(args: &[&str]) -> Command {
     let mut command = Command::new("perf");
     command.args(args).env("PERF_CONFIG", "/dev/null").env("LC_ALL", "C").env_remove("DEBUGINFOD_URLS");

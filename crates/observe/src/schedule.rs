@@ -12,7 +12,7 @@ use model::telemetry::watch::Backends;
 pub(crate) const LATE_NS: u64 = 100_000_000;
 
 /// The same moment on both clocks. Each observer has its own: two may observe at the same time, and one that begins
-/// after a step of the wall clock may not move the time line of the other.
+/// after a step of the wall clock must not move the time line of the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Anchor {
     at: Instant,

@@ -180,7 +180,7 @@ impl Hands {
             }
             HandsCommand::Set(os) => self.set(&os).map(HandsAnswer::Set),
             HandsCommand::PutBack => self.put_back().map(HandsAnswer::Back),
-            // Hands that were only asked what is possible may not wait for those that set values here.
+            // Hands that were only asked what is possible must not wait for those that set values here.
             HandsCommand::Stop => {
                 self.keeper.as_mut().map_or(Ok(Vec::new()), Keeper::undo).map(HandsAnswer::Back)
             }

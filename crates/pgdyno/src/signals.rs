@@ -48,14 +48,14 @@ static HAS_HUNG_UP: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED_NS: AtomicU64 = AtomicU64::new(0);
 /// Whether this process stands in for pgbench, which dies of its signals.
 static IS_PGBENCH: AtomicBool = AtomicBool::new(false);
-/// Whether standard error is a terminal; asked before, because a handler may not.
+/// Whether standard error is a terminal; asked before, because a handler must not.
 static IS_TERMINAL: AtomicBool = AtomicBool::new(false);
 
 /// What is said when the process ends at once. On a terminal it begins on a line of its own, below `^C` and a bar.
 const LAST_WORDS: &[u8] = b"\npgdyno: ended at once; `pgdyno clean` says what is left behind\n";
 /// The answer to Ctrl-Z.
 const GOES_ON: &[u8] =
-    b"\npgdyno: goes on: a server may not keep what is changed for a run that is paused; Ctrl-C stops it\n";
+    b"\npgdyno: goes on: a server must not keep what is changed for a run that is paused; Ctrl-C stops it\n";
 
 /// Uses only atomics, clock_gettime, poll, write, sigaction and raise, which are safe in a handler (signal-safety(7)).
 extern "C" fn on_signal(number: i32) {

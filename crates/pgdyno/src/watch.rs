@@ -1,5 +1,5 @@
 //! `pgdyno watch`: the eyes on a server's host. A pgdyno elsewhere starts it through a remote shell; its lines are those of
-//! `model::telemetry::watch`. It needs no rights of its own: what its user may not read is named and left out.
+//! `model::telemetry::watch`. It needs no rights of its own: what its user cannot read is named and left out.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;

@@ -94,7 +94,7 @@ impl Door {
         match *method {
             Method::GET | Method::HEAD => {
                 if is_embedded_elsewhere(headers) {
-                    return never(StatusCode::FORBIDDEN, "another site may not embed or fetch this");
+                    return never(StatusCode::FORBIDDEN, "another site must not embed or fetch this");
                 }
             }
             // The token itself is what is sent there.

@@ -125,7 +125,7 @@ pub struct ClusterFacts {
 }
 
 impl Cluster {
-    /// Creates a cluster in `root`, which may not exist yet. On an error, what was created is removed.
+    /// Creates a cluster in `root`, which might not exist yet. On an error, what was created is removed.
     pub fn create(binaries: &Binaries, root: &Path, options: &InitOptions) -> Result<Cluster> {
         let account = Account::choose()?;
         account.check_reach(&binaries.program("postgres"))?;
@@ -457,7 +457,7 @@ pub(crate) fn has_marker(root: &Path) -> bool {
 
 /// Removes those directories of a cluster that carry pgdyno's markers.
 pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<()> {
-    // A cluster that is only partly removed may not look complete.
+    // A cluster that is only partly removed must not look complete.
     ClusterFacts { is_complete: false, ..facts.clone() }.write_to_remove(root)?;
     let holders = [(&facts.wal_holder, WAL_MARKER), (&facts.snapshot_holder, SNAPSHOT_MARKER)];
     for (holder, marker) in holders {
@@ -469,7 +469,7 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
         }
         check_holder(holder, marker, root).with_context(|| {
             format!(
-                "`{}` may not belong to cluster `{}`; remove it by hand if it does, and the cluster again",
+                "`{}` might not belong to cluster `{}`; remove it by hand if it does, and the cluster again",
                 holder.display(),
                 root.display()
             )

@@ -87,7 +87,7 @@ pub fn check_settings(settings: &BTreeMap<String, String>) -> Result<()> {
         }
         ensure!(
             !name.eq_ignore_ascii_case("lc_messages") || is_english(value),
-            "setting `{name}`: `{value}` may not be English, in which pgdyno reads the server's messages; give C"
+            "setting `{name}`: `{value}` might not be English, in which pgdyno reads the server's messages; give C"
         );
     }
     Ok(())
@@ -168,7 +168,7 @@ mod tests {
             ("port", "5432", "cannot be chosen"),
             ("Port", "5432", "cannot be chosen"),
             ("logging_collector", "on", "standard error"),
-            ("lc_messages", "de_DE", "may not be English"),
+            ("lc_messages", "de_DE", "might not be English"),
             ("shared buffers", "1GB", "not the name"),
             ("x = 1\ninclude", "y", "not the name"),
             ("", "1", "not the name"),

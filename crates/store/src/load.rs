@@ -293,7 +293,7 @@ pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     files::read(path, WHOLE_BYTES_MAX)
 }
 
-/// Reads a whole record. An earlier version may have written it with secrets, which may not get into a report.
+/// Reads a whole record. An earlier version may have written it with secrets, which must not get into a report.
 fn read_record_text(path: &Path) -> io::Result<Vec<u8>> {
     Ok(without_secrets(&read_whole(path)?).into_owned())
 }

@@ -31,7 +31,7 @@ pub use values::{
 };
 
 /// How long a connection attempt may take if `connect_timeout` is not set. libpq waits forever; a server that drops
-/// packets may not hang a measurement.
+/// packets must not hang a measurement.
 pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// Everything needed to connect. The fields have the names and meanings of libpq's keywords.
@@ -345,7 +345,7 @@ impl Conninfo {
     pub fn password_for(&self, index: usize) -> Option<&Secret> {
         match self.host_passwords.is_empty() {
             true => self.password.as_ref(),
-            // One host's password may not be sent to another.
+            // One host's password must not be sent to another.
             false => self.host_passwords.get(index).and_then(Option::as_ref),
         }
     }

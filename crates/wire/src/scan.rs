@@ -190,7 +190,7 @@ impl Scanner {
     /// consumed: all of them unless the sink returned [`Flow::Stop`].
     ///
     /// # Errors
-    /// Bytes that are not protocol version 3; the scanner may not be used afterwards.
+    /// Bytes that are not protocol version 3; the scanner must not be used afterwards.
     #[inline]
     pub fn feed(
         &mut self,

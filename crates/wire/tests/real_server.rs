@@ -339,7 +339,7 @@ fn the_environment_means_what_it_means_for_psql() {
         if conninfo.application_name.is_none() {
             conninfo.application_name = Some("psql".to_owned());
         }
-        // A round trip through keywords may not change anything that matters.
+        // A round trip through keywords must not change anything that matters.
         conninfo = Conninfo::from_keywords(&conninfo.keywords(), conninfo.password.clone()).unwrap();
         let mut session = Session::connect(&conninfo).unwrap_or_else(|error| panic!("{text}: {error}"));
         let rows = session.query(sql).unwrap().rows;
@@ -399,7 +399,7 @@ fn queries_return_text_and_errors_leave_the_session_usable() {
     let long = "x".repeat(3_000_000);
     let rows = session.query_params("select $1", &[Some(&long)]).unwrap();
     assert_eq!(rows.scalar().map(str::len), Some(3_000_000));
-    // A COPY that nobody serves may not hang.
+    // A COPY that nobody serves must not hang.
     let error = session.execute("create temp table t (a int); copy t from stdin").unwrap_err();
     assert!(matches!(&error, SessionError::Server(e) if e.sqlstate == "57014"), "{error:?}");
     session.execute("copy (select generate_series(1, 100000)) to stdout").unwrap();

@@ -367,7 +367,7 @@ fn the_server_and_the_way_to_it_are_judged() {
     server(&|server| server.in_recovery = true).check("writable", Void, "standby");
     server(&|server| server.version_num = 180_000).check("checksums", Advice, "off");
     server(&|_| {}).check("checksums", Fine, "off");
-    server(&|_| {}).check("build", Unseen, "may not read");
+    server(&|_| {}).check("build", Unseen, "cannot read");
     let flags = |flags: &'static str| {
         move |server: &mut ServerRecord| drop(server.build.insert("CFLAGS".into(), flags.into()))
     };

@@ -146,7 +146,7 @@ fn build(e: &Examined) -> Judged {
         return Judged::unseen("the view pg_config exists since 9.6");
     }
     let flags = e.server.and_then(|server| server.build.get("CFLAGS"));
-    let Some(flags) = flags else { return Judged::unseen("this role may not read pg_config") };
+    let Some(flags) = flags else { return Judged::unseen("this role cannot read pg_config") };
     match level(flags) {
         Some("-O0") => Judged::of(Verdict::Doubt, "-O0"),
         Some(level @ ("-Os" | "-Oz" | "-Og" | "-O1" | "-O")) => Judged::of(Verdict::Advice, level),

@@ -274,7 +274,7 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     id: "telemetry-missing",
     title: "Some telemetry is missing",
     severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measurement",
-    source: "design: what a server or a user may not see is named, never guessed",
+    source: "design: what a server or a user cannot see is named, never guessed",
     advice: "Findings that need these figures stay silent; the reasons say what each of them needs.",
     evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
     why: "Rules that need them are silent, and silence is then no proof.",

@@ -51,7 +51,7 @@ pub(super) const CPU_QUOTA: Rule = Rule {
              of the quota.",
     evidence: "cpu.stat and cpu.max or cpu.cfs_quota_us of the groups of the server's and the driver's processes and of the \
                groups above them, each second; those above a container are invisible.",
-    why: "The processors look idle while the server may not use them: the number is that of the quota.",
+    why: "The processors look idle while the server cannot use them: the number is that of the quota.",
     tested: "Control groups of version 1: a tenth of a processor for a server by URL, half of one for pgdyno with \
              its server, three tenths on one side of a comparison by URL. Version 2 with made-up files.",
     check: Check::Run(cpu_quota),

@@ -105,7 +105,7 @@ pub(super) const MACHINE_CHANGED: Rule = Rule {
     title: "Not all runs were made on the same machine, or by the same server binaries",
     severity: "Doubt when pgdyno or its machine (processors, memory, kernel) differ between runs that completed, or, between runs \
                of one case, the server's machine or the binaries of the server that pgdyno runs",
-    source: "design: what is not a factor may not vary; a run on another machine belongs to another experiment, and one by \
+    source: "design: what is not a factor must not vary; a run on another machine belongs to another experiment, and one by \
              other binaries to another case",
     advice: "Compare only runs of one machine and one build, or repeat the experiment; name a commit or a tag, which \
              do not change, rather than a branch or a directory that is being edited.",

@@ -70,7 +70,7 @@ impl Circumstances<'_> {
         }
         if !self.settable.contains(name) {
             return Err(format!(
-                "{name} may not be set in a session by this role; a superuser may grant that (15 and later): \
+                "{name} cannot be set in a session by this role; a superuser may grant that (15 and later): \
                  grant set on parameter {name}"
             ));
         }
@@ -127,7 +127,7 @@ impl Circumstances<'_> {
         match free {
             _ if self.is_own() => {}
             Some(free) if free < 2 * larger => {
-                return Err(format!("max_wal_size={}MB may not fit on its disk", larger / MIB));
+                return Err(format!("max_wal_size={}MB might not fit on its disk", larger / MIB));
             }
             None => {
                 return Err("max_wal_size would need disk space of which nothing is known".to_string());

@@ -183,7 +183,7 @@ fn by_url(data: &mut ExperimentData, identifiers: [&str; 3]) {
 }
 
 #[test]
-fn machines_of_targets_may_differ_and_those_of_one_target_may_not() {
+fn machines_of_targets_may_differ_but_not_those_of_one_target() {
     let found = |targets: [&str; 3]| {
         let mut data = quiet_experiment();
         by_url(&mut data, ["7", "8", "9"]);

@@ -284,7 +284,7 @@ fn what_cannot_be_tested_is_named_with_the_reason() {
     assert!(room.starts_with("no quota here; the processors had room; no huge pages are reserved"), "{room}");
     let mut by_url = case.clone();
     by_url.server.source = ServerSource::Url(Default::default());
-    check(Bottleneck::WalSync, &by_url, &[], "synchronous_commit may not be set in a session by this role");
+    check(Bottleneck::WalSync, &by_url, &[], "synchronous_commit cannot be set in a session by this role");
     check(Bottleneck::WalSync, &by_url, &[], "fsync is changed on a copy only");
     check(Bottleneck::Autovacuum, &by_url, &[], "--allow-changes allows it");
     check(Bottleneck::ServerCpu, &by_url, &[], "not its to take");
@@ -352,7 +352,7 @@ fn on_a_server_by_url_only_the_loads_own_sessions_have_another_setting() {
         &record,
         Bottleneck::WalVolume,
         false,
-        Err("wal_compression may not be set in a session by this role"),
+        Err("wal_compression cannot be set in a session by this role"),
     );
     check(&record, Bottleneck::WalVolume, true, Ok("wal_compression=on"));
     // How much room its disk has must be known before WAL may grow.

@@ -19,7 +19,7 @@ const ORDERS: &str = "pgdyno_acid_new_order";
 /// Prices of items.
 const PRICES: &str = "pgdyno_acid_item";
 
-/// Never set: a request to stop may not keep rows from being restored.
+/// Never set: a request to stop must not keep rows from being restored.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A session that sets rows aside and restores them.

@@ -1,4 +1,4 @@
-//! Isolation tests 8 and 9 (clauses 3.4.2.8 and 3.4.2.9): a row that another transaction adds may not become visible.
+//! Isolation tests 8 and 9 (clauses 3.4.2.8 and 3.4.2.9): a row that another transaction adds must not become visible.
 //! At read committed it does, because each statement takes its own snapshot.
 
 use anyhow::Result;

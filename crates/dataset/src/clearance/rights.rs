@@ -44,7 +44,7 @@ pub(super) fn of_others(
     }
     let user = session.query("select current_user")?.scalar().unwrap_or_default().to_string();
     Ok(Some(format!(
-        "`{user}` may not replace {}, which {} to {}; connect as that role, use another database, name another schema \
+        "`{user}` cannot replace {}, which {} to {}; connect as that role, use another database, name another schema \
          with --schema, or measure the data as it is with `pgdyno run --no-restore` (a role that may only read: with -w tpcb-select)",
         named(&names),
         if names.len() == 1 { "belongs" } else { "belong" },

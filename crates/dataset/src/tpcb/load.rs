@@ -17,7 +17,7 @@ use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 /// Loads the TPC-B-like tables as pgbench does.
 ///
 /// # Errors
-/// When there are tables that may not be dropped, when the server or one of the streams fails, or when `stop` is set.
+/// When there are tables that must not be dropped, when the server or one of the streams fails, or when `stop` is set.
 pub(crate) fn load(
     session: &mut Session,
     request: &LoadRequest<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn load(
         consent: request.consent,
     };
     clearance.check(session)?;
-    // Before anything is dropped: the server may not have enough connection slots.
+    // Before anything is dropped: the server might not have enough connection slots.
     let mut others = connect_others(request)?;
     let n_streams = others.len() + 1;
     // In one transaction: the tables are the old ones, or new ones that are marked as unfinished.

@@ -25,7 +25,7 @@ const LINES_PER_ORDER: u64 = 10;
 /// Loads the tables, which are marked as unfinished until they are complete.
 ///
 /// # Errors
-/// When there are tables that may not be dropped, when the server fails, or when `stop` is set.
+/// When there are tables that must not be dropped, when the server fails, or when `stop` is set.
 pub(crate) fn load(
     session: &mut Session,
     variant: &TpccVariant,
@@ -52,7 +52,7 @@ pub(crate) fn load(
             extra: [(C_LOAD.to_string(), c_load)].into(),
         }
     };
-    // Before anything is dropped: the server may not have enough connection slots.
+    // Before anything is dropped: the server might not have enough connection slots.
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let n_streams = request.n_streams.map_or(n_cpus.clamp(1, STREAMS_MAX), |n| n as usize);
     let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;

@@ -14,7 +14,7 @@ pub(crate) struct Exchange {
     pub(super) n_awaited: u32,
     /// Scripts may COPY.
     pub(crate) may_copy: bool,
-    /// The server waits for the rows of a COPY, or sends some although scripts may not copy.
+    /// The server waits for the rows of a COPY, or sends some although scripts must not copy.
     pub(crate) is_copying: bool,
     /// The server has asked for rows. If the COPY fails before all of them are read, it answers early.
     pub(crate) has_copied: bool,

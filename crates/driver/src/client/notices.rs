@@ -1,5 +1,5 @@
 //! Notices and warnings that the server raises under load. Some are reported, the others only counted: a script may raise
-//! one per statement, and reporting may not cost more than the load itself.
+//! one per statement, and reporting must not cost more than the load itself.
 
 use wire::ServerError;
 

@@ -89,7 +89,7 @@ fn prepare_and_run(
     usage::expect_open_files(load.n_clients.div_ceil(part.of), load.n_threads)?;
     usage::raise_open_files()?;
 
-    // Threads that connect while the load runs may not wait for a resolver.
+    // Threads that connect while the load runs must not wait for a resolver.
     let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
     let order = Order { load: &load, part, conninfo, scripts: &scripts, wall };
     let begun = clock::now();

@@ -26,7 +26,7 @@ use crate::prefetch;
 /// completion of a closed connection is not mistaken for one of its successor.
 ///
 /// Two kinds of memory are lent to the kernel, and neither is ever freed: [`Buffers`], which it receives into, and the
-/// [`Outbox`], which it sends from. A send may not wait (`MSG_DONTWAIT`): it is complete, successful or not,
+/// [`Outbox`], which it sends from. A send must not wait (`MSG_DONTWAIT`): it is complete, successful or not,
 /// when the system call that takes it from the queue returns, so the kernel reads the outbox only during that call. A
 /// client's own buffer is never lent.
 pub(crate) struct Uring {
@@ -49,7 +49,7 @@ pub(crate) struct Uring {
 /// Most requests that wait for the next system call: a longer turn submits what it has so far, so that the server works
 /// while the driver goes on. Submitting sooner cost more than it gained (8 or 32: up to a third more CPU).
 const QUEUE_ENTRIES: u32 = 128;
-/// Longer messages are sent at once, by a system call of their own: they may not fit into the socket.
+/// Longer messages are sent at once, by a system call of their own: they might not fit into the socket.
 const SEND_BYTES_MAX: usize = 4096;
 /// The kernel takes all requests at once unless its completion queue is full; that is emptied between two attempts.
 const HAND_OVER_ATTEMPTS: usize = 100;
@@ -157,7 +157,7 @@ impl Uring {
         let slot = &mut self.slots[index];
         slot.watch = Watch::Nothing;
         slot.begin_generation();
-        // What is queued for this connection may not go to the next one under the client's number.
+        // What is queued for this connection must not go to the next one under the client's number.
         if let Err(error) = self.hand_over() {
             self.broken = Some(error);
         }

@@ -6,7 +6,7 @@ use model::load::Window;
 
 use crate::clock::{Nanos, SECOND_NS};
 
-/// A moment that is nearer than this may not be moved, and nothing may be moved there: a thread may see a change as late
+/// A moment that is nearer than this must not be moved, and nothing may be moved there: a thread may see a change as late
 /// as the longest wait of its loop, so twice that is allowed for.
 const NEAR_NS: Nanos = 200_000_000;
 

@@ -182,7 +182,7 @@ fn aggregates_are_those_of_pgbench() {
 struct SmallDisk<'a>(&'a Path);
 
 impl SmallDisk<'_> {
-    /// `None` where this user may not mount, or nobody may, as in a container.
+    /// `None` where this user cannot mount, or nobody may, as in a container.
     fn mount(dir: &Path) -> Option<SmallDisk<'_>> {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(dir).stderr(Stdio::null());

@@ -80,7 +80,7 @@ fn take_all(
     let mut phases = Phases { record, watch, stop, longest: phase_limit::of(case) };
     phases.take(Phase::Restore, |watch, _| ground.restore(watch))?;
     phases.longest = limit::within("connect", phases.longest, || ground.connect())?;
-    // Before the server is prepared: these queries may not undo the prewarming, or disturb the quiet.
+    // Before the server is prepared: these queries must not undo the prewarming, or disturb the quiet.
     limit::within("describe the server", phases.longest, || ground.describe(phases.record))?;
     tend(ground, case, &mut phases)?;
     ground.write(record)?;

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_failed_or_may_not_be_repeated_are_not_repeated() {
+    fn runs_that_failed_or_must_not_be_repeated_are_not_repeated() {
         let mut plan = plan(2, false);
         let left = repeats(&plan);
         let mut of_plan = agenda(&plan, &left);

@@ -254,7 +254,7 @@ fn run_side(
     let (begun, n_runs) = (Instant::now(), plan.runs.len() as u32);
     watch(Progress::RunBegins { run: spec.run, n_runs, label: case.label() });
     let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, watch));
-    // The other side may not wait for one that has failed.
+    // The other side must not wait for one that has failed.
     meeting.call_off();
     let is_well = record.as_ref().is_ok_and(|record| record.state == RunState::Completed);
     let stopped = if is_well { stage.stand_down() } else { stage.abandon() };

@@ -188,7 +188,7 @@ impl HostHands {
             let begun = self.begin(host, None, &AtomicBool::new(false));
             begun.and_then(|mut hands| hands.put_back()).with_context(|| {
                 format!(
-                    "values of the operating system of `{0}` may not be restored: {1} restores what is left, and so does a \
+                    "values of the operating system of `{0}` might not be restored: {1} restores what is left, and so does a \
                      restart of {0}",
                     host.name,
                     how_to_clean(host)

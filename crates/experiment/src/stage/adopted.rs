@@ -307,7 +307,7 @@ pub fn expect_primary(conninfo: &Conninfo, session: &mut Session) -> Result<()> 
 /// Fails if the server cannot take the case as it is.
 fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let place = &facts.place;
-    // The user knows what the scripts do; the server rejects what they may not do.
+    // The user knows what the scripts do; the server rejects what they must not do.
     let is_as_it_is = case.workload.data == CaseData::None;
     let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
     let prepare = &case.prepare;

@@ -152,7 +152,7 @@ fn impossible(is_archive: bool) -> &'static str {
     }
 }
 
-/// Why the database of `session` may not be replaced by a copy; `None` if it may.
+/// Why the database of `session` must not be replaced by a copy; `None` if it may.
 ///
 /// # Errors
 /// When the server fails.
@@ -188,7 +188,7 @@ pub(crate) fn expect_empty(session: &mut Session) -> Result<()> {
     let name = rows.scalar().unwrap_or_default();
     let mut first = others.first;
     if first.is_empty() {
-        first.push("tables of an extension, whose rows the archive may not have".to_string());
+        first.push("tables of an extension, whose rows the archive might not have".to_string());
     } else if n_others > first.len() {
         first.push("...".to_string());
     }

@@ -58,7 +58,7 @@ pub(crate) fn run_files(
         }
         n_statements += sql_files::run(session, &file.name, &text, stop)?;
     }
-    // The files' settings are theirs and may not persist: `pg_dump` empties the search path.
+    // The files' settings are theirs and must not persist: `pg_dump` empties the search path.
     session.execute("reset all")?;
     session.administer()?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();

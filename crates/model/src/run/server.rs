@@ -136,10 +136,12 @@ impl ServerRecord {
         self.settings.get(name).map(|s| s.value.as_str())
     }
 
-    /// Whether the role of pgdyno may not see this setting, which the record therefore lacks: what it is set to is unknown.
+    /// Whether the role of pgdyno cannot see this setting, which the record therefore lacks: what it is set to is unknown.
     pub fn hides(&self, name: &str) -> bool {
-        let may_not = !self.settings.is_empty() && !self.settings.contains_key("data_directory");
-        may_not && !self.settings.contains_key(name) && SUPERUSER_ONLY.contains(&name.to_lowercase().as_str())
+        let is_ordinary = !self.settings.is_empty() && !self.settings.contains_key("data_directory");
+        is_ordinary
+            && !self.settings.contains_key(name)
+            && SUPERUSER_ONLY.contains(&name.to_lowercase().as_str())
     }
 
     /// Whether sessions have loaded a library of this name: a setting names it, or it has settings of its own, which those without
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_hidden_only_from_those_who_may_not_see_it() {
+    fn a_setting_is_hidden_only_from_those_who_cannot_see_it() {
         let plain = with(&["fsync", "pg_stat_statements.max"]);
         assert!(plain.hides("shared_preload_libraries") && plain.hides("HBA_file"));
         assert!(!plain.hides("io_method"), "an old release does not have it");

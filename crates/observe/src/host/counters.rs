@@ -109,7 +109,7 @@ impl Counters {
         let mut is_user_only = false;
         for event in &EVENTS {
             let mut opened = open_all(event, pids, is_user_only);
-            if !is_user_only && opened.as_ref().is_err_and(may_not) {
+            if !is_user_only && opened.as_ref().is_err_and(lacks_rights) {
                 opened = open_all(event, pids, true);
                 is_user_only = opened.is_ok();
             }
@@ -274,7 +274,7 @@ fn open(event: &Countable, pid: i32, is_user_only: bool) -> Result<File, Error> 
 }
 
 /// Whether the kernel refuses for lack of rights.
-fn may_not(error: &Error) -> bool {
+fn lacks_rights(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 

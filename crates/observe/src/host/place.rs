@@ -1,7 +1,7 @@
 //! Where the kernel has a process that waits for nothing that PostgreSQL knows of: on or behind a processor, or asleep,
 //! in what and for which file.
 //!
-//! The system call and the file of its descriptor say most; who may not read them sees the kernel's function (`wchan`); who may
+//! The system call and the file of its descriptor say most; who cannot read them sees the kernel's function (`wchan`); who may
 //! not read that either, the state. The answer is of a moment after the server's own one.
 
 use std::fs;

@@ -225,7 +225,7 @@ impl IoBytes {
     /// parent's when the parent waits for it).
     ///
     /// # Errors
-    /// When we may not read the first process's counters: it runs as another user, and we are not root.
+    /// When we cannot read the first process's counters: it runs as another user, and we are not root.
     pub(crate) fn read(&mut self, processes: &[Process]) -> Result<(f64, f64)> {
         let mut refused = None;
         self.0.read(processes, |process| {

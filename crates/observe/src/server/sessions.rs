@@ -18,7 +18,7 @@ pub(crate) struct Foreign {
     /// Backends without parallel workers.
     pub(crate) n_sessions: u32,
     /// Backends and parallel workers at work: active, and waiting neither for a lock nor for a client nor for time to
-    /// pass. `None` if there is one whose state this role may not see, or the server does not track.
+    /// pass. `None` if there is one whose state this role cannot see, or the server does not track.
     pub(crate) n_working: Option<u32>,
     /// Parallel workers of our own sessions; on a server that does not say whose they are (before 13), of any.
     pub(crate) n_our_workers: u32,

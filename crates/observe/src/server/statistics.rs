@@ -21,7 +21,7 @@ pub(crate) const CLOCK: &str = "event.clock";
 /// Name of a running autovacuum in the metric column: instance is the pid, value is its activity.
 pub(crate) const AUTOVACUUM: &str = "event.autovacuum";
 /// What an autovacuum worker does whose query is hidden.
-const HIDDEN_VACUUM: &str = "work on a table that this role may not see";
+const HIDDEN_VACUUM: &str = "work on a table that this role cannot see";
 /// Size of the directory of WAL, each second.
 pub(crate) const WAL_DIRECTORY: &str = "server.wal_directory_bytes";
 /// Name of the part that counts finished autovacuums, and of its first metric.
@@ -257,7 +257,7 @@ fn wal_directory(version_num: u32) -> String {
 }
 
 fn connections() -> String {
-    // States of a load are reported even if no session is in them; `hidden` is a state that this role may not see.
+    // States of a load are reported even if no session is in them; `hidden` is a state that this role cannot see.
     "select 'server.connections', s.state, count(a.kind)::text \
      from (values ('active'), ('idle'), ('idle in transaction'), ('idle in transaction (aborted)'), \
      ('fastpath function call'), ('disabled'), ('hidden')) s(state) \

@@ -22,7 +22,7 @@ const LINE_MAX_BYTES: usize = 64 * 1024;
 /// Bytes read per check; the rest waits for the next one.
 const LOOK_MAX_BYTES: u64 = 8 * 1024 * 1024;
 /// Limits for events from log lines in one second, ordinary ones and trouble. If every transaction of a load fails, each writes a
-/// line; those may not hide why the server crashed.
+/// line; those must not hide why the server crashed.
 const ORDINARY_PER_S_MAX: u32 = 50;
 const TROUBLE_PER_S_MAX: u32 = 50;
 
@@ -38,7 +38,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Will follow `path` from byte `offset` on. The file may not exist yet.
+    /// Will follow `path` from byte `offset` on. The file might not exist yet.
     pub(crate) fn new(path: PathBuf, offset: u64) -> Tail {
         let partial = Vec::new();
         Tail {

@@ -1,4 +1,4 @@
-//! What a role may not see, and what a server does not count, is absent from the readings: a zero would be a claim.
+//! What a role cannot see, and what a server does not count, is absent from the readings: a zero would be a claim.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn reason<'a>(unavailable: &'a std::collections::BTreeMap<String, String>, metri
 }
 
 #[test]
-fn work_of_others_is_unknown_to_a_role_that_may_not_see_it_and_their_vacuums_are_seen() {
+fn work_of_others_is_unknown_to_a_role_that_cannot_see_it_and_their_vacuums_are_seen() {
     let server = Server::start(&OPTIONS);
     server.execute("postgres", "create role watcher login");
     // A vacuum that takes its time.

@@ -128,7 +128,7 @@ pub(crate) fn finish(comparisons: &[CaseComparison], data: &ExperimentData, args
     if comparisons.iter().any(fails) {
         return Ok(Exit::Different);
     }
-    // A comparison without a verdict may not pass.
+    // A comparison without a verdict must not pass.
     if args.fail_on.is_some() && comparisons.iter().any(|case| case.verdict().is_none()) {
         for case in comparisons.iter().filter(|case| case.verdict().is_none()) {
             say(&format!("--fail-on: {}", report::comparison_verdict(case)));

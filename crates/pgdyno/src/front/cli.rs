@@ -297,7 +297,7 @@ pub(crate) struct ServerArgs {
     pub(crate) bin_dir: Vec<PathBuf>,
 }
 
-/// Options that a resumed experiment may not change, because it goes on as it was asked for. The remaining ones may
+/// Options that a resumed experiment must not change, because it goes on as it was asked for. The remaining ones may
 /// hold values that were hidden in its results, or come from the environment.
 const WHAT_IS_ASKED: [&str; 26] = [
     "name",

@@ -207,7 +207,7 @@ fn open_json(plan: &BenchPlan) -> Result<Option<File>, Complaint> {
     path.map(open).transpose()
 }
 
-/// Prints the results by `print`: those of an interrupted load may not reach standard output, where parsers would take
+/// Prints the results by `print`: those of an interrupted load must not reach standard output, where parsers would take
 /// them for results.
 fn show(
     results: &Results,

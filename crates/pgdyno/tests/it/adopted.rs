@@ -124,7 +124,7 @@ fn tables_of_others_are_used_or_refused_but_not_dropped() {
 }
 
 #[test]
-fn tables_that_the_user_may_not_read_are_not_reported_as_damaged() {
+fn tables_that_the_user_cannot_read_are_not_reported_as_damaged() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     run(pg.client("pgbench", &database).args(["-i", "-q", "-s", "1"]));
@@ -133,7 +133,7 @@ fn tables_that_the_user_may_not_read_are_not_reported_as_damaged() {
     for args in [&measure[..], &["check"]] {
         let refused = place.run(&[args, &["--server", &server]].concat()).expect(1).stderr;
         for expected in [
-            "`bench` may not read the tables of the database (public.pgbench_accounts, ",
+            "`bench` cannot read the tables of the database (public.pgbench_accounts, ",
             "permission denied",
             "grant select",
         ] {

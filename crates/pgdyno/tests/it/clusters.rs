@@ -157,7 +157,7 @@ fn a_marker_that_a_power_failure_left_empty_blocks_nothing() {
     place.expect_clean();
 }
 
-/// A kill between the creation of the directory and of its marker may not block later `init`s and `run`s.
+/// A kill between the creation of the directory and of its marker must not block later `init`s and `run`s.
 #[test]
 fn a_cluster_whose_creation_or_removal_was_interrupted_before_or_after_its_marker_blocks_nothing() {
     let place = Place::new();

@@ -57,7 +57,7 @@ fn a_server_is_judged_for_each_role_and_nothing_stays_on_it() {
     for id in ["superuser", "create-tables", "create-databases", "io-timing"] {
         assert!(lacking.contains(&id), "{id}: {lacking:?}");
     }
-    assert_eq!(of(&poor, "rows", "build")["found"], "this role may not read pg_config");
+    assert_eq!(of(&poor, "rows", "build")["found"], "this role cannot read pg_config");
     let fix = |id: &str, part: &str| of(&poor, part, id)["fix"].as_str().unwrap().to_string();
     for (id, part) in [("jit", "rows"), ("autovacuum-naptime", "rows")] {
         assert!(fix(id, part).starts_with("as a superuser: alter system set "), "{}", fix(id, part));

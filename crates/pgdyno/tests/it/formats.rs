@@ -16,7 +16,7 @@ use crate::tool::Place;
 const KINDS: [&str; 9] =
     ["run", "again", "merged", "tpcc", "comparison", "duet", "search", "scripts", "limited"];
 
-/// Columns of `runs.csv` that may not change for what was measured once.
+/// Columns of `runs.csv` that must not change for what was measured once.
 const COLUMNS: [&str; 13] = [
     "run",
     "block",

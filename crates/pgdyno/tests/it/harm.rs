@@ -248,7 +248,7 @@ struct Mount {
 }
 
 impl Mount {
-    /// In memory. `None` where this user, or this machine, may not mount one.
+    /// In memory. `None` where this user, or this machine, cannot mount one.
     fn tmpfs(dir: PathBuf, options: &str) -> Option<Mount> {
         Mount::of(dir, Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]))
     }

@@ -1,4 +1,4 @@
-//! Databases that a killed pgdyno leaves on a server: which of them `clean --server` removes, and which it may not.
+//! Databases that a killed pgdyno leaves on a server: which of them `clean --server` removes, and which it must not.
 
 use std::process::Command;
 

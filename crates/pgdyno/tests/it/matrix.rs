@@ -49,7 +49,7 @@ fn everything_that_would_make_a_run_fail_is_reported_before_the_first_run() {
 }
 
 #[test]
-fn the_plan_reports_that_a_user_may_not_create_tables() {
+fn the_plan_reports_that_a_user_cannot_create_tables() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let mut admin = pg.admin(&database);
@@ -61,7 +61,7 @@ fn the_plan_reports_that_a_user_may_not_create_tables() {
     let mut command = place.command(&["plan", "--server", &target, "-s", "1"]);
     command.env("PGPASSWORD", testbed::PASSWORD);
     let ended = place.start(command).wait().expect(1);
-    assert!(ended.stdout.contains("`bench` may not create tables in schema `public`"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("`bench` cannot create tables in schema `public`"), "{}", ended.stdout);
     let crowd =
         place.run(&["plan", "--server", &pg.admin_target(&database), "-s", "1", "-c", "500"]).expect(1);
     assert!(crowd.stdout.contains("500 clients need 501 connections"), "{}", crowd.stdout);

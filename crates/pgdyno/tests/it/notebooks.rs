@@ -59,7 +59,7 @@ fn the_commands_of_the_page_on_notebooks_work() {
     assert_eq!(csv.lines().count(), rows.len() + 1);
     assert!(place.run(&["export", "out", "--format", "json"]).expect(1).stderr.contains("--table intervals"));
     let twice = ["export", "out", "--table", "intervals", "--format", "parquet", "-o", "intervals.parquet"];
-    assert!(place.run(&twice).expect(1).stderr.contains("it may not exist yet"));
+    assert!(place.run(&twice).expect(1).stderr.contains("it must not exist yet"));
 
     let measured_s = run.record.window().measure_s;
     let of_window: Vec<u64> =

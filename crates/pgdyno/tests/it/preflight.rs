@@ -53,8 +53,8 @@ fn every_problem_is_reported_at_once_and_before_a_load_is_announced() {
     server.execute("create view balances as select abalance from pgbench_accounts");
     server.execute("create table visits (aid int references pgbench_accounts)");
     let expected = [
-        "may not replace table `public.pgbench_accounts`",
-        "may not create tables in schema `public`",
+        "cannot replace table `public.pgbench_accounts`",
+        "cannot create tables in schema `public`",
         "view public.balances",
         "on table public.visits",
         "--no-restore",

@@ -7,8 +7,8 @@ use testbed::{PASSWORD, Pg, run};
 
 use crate::tool::{Ended, PACE, Place, expect_sound};
 
-const MAY_NOT_CREATE: &str = "`bench` may not create tables in schema `public` of database";
-const MAY_NOT_REPLACE: &str = "`bench` may not replace table `public.pgbench_accounts`";
+const CANNOT_CREATE: &str = "`bench` cannot create tables in schema `public` of database";
+const CANNOT_REPLACE: &str = "`bench` cannot replace table `public.pgbench_accounts`";
 
 /// A server whose role `bench` has the rights that a test gives it.
 struct Server {
@@ -70,7 +70,7 @@ impl Server {
             for words in words {
                 assert!(said.contains(words), "{command}: {words}\n{said}");
             }
-            assert!(!said.contains("loads 4 tables"), "{command} announces what it may not do\n{said}");
+            assert!(!said.contains("loads 4 tables"), "{command} announces what it cannot do\n{said}");
             assert!(!said.contains(PASSWORD), "{command}\n{said}");
             assert!(!self.place.path("out").exists(), "{command}");
         }
@@ -82,14 +82,14 @@ impl Server {
 #[test]
 fn what_a_role_lacks_is_reported_at_once_and_nothing_changes() {
     let server = Server::new("postgres");
-    server.expect(&["plan", "run", "init"], 1, &[MAY_NOT_CREATE, "grant create on it"]);
+    server.expect(&["plan", "run", "init"], 1, &[CANNOT_CREATE, "grant create on it"]);
     server.expect(&["check"], 1, &["schema `public` has no TPC-B-like tables"]);
 
     server.load();
-    server.expect(&["plan", "run", "init"], 1, &[MAY_NOT_CREATE, MAY_NOT_REPLACE, "belong to `postgres`"]);
+    server.expect(&["plan", "run", "init"], 1, &[CANNOT_CREATE, CANNOT_REPLACE, "belong to `postgres`"]);
     server.expect(&["check"], 1, &["permission denied for table pgbench_"]);
     server.execute("grant select on all tables in schema public to bench");
-    server.expect(&["plan", "run", "init"], 1, &[MAY_NOT_CREATE, MAY_NOT_REPLACE, "privileges of bench"]);
+    server.expect(&["plan", "run", "init"], 1, &[CANNOT_CREATE, CANNOT_REPLACE, "privileges of bench"]);
     server.expect(&["check"], 0, &["each table has the rows of its scale"]);
     server.expect(&["clean"], 0, &["no databases left behind"]);
 
@@ -120,7 +120,7 @@ fn an_owner_without_pg_monitor_and_pg_checkpoint_measures_and_the_report_says_wh
     server.place.expect_clean();
 }
 
-/// What a run, and all that reads it, says of other people's work, which a superuser sees and the role of the load may not.
+/// What a run, and all that reads it, says of other people's work, which a superuser sees and the role of the load cannot.
 #[test]
 fn what_is_hidden_from_the_role_of_a_run_is_absent_and_not_zero() {
     let server = Server::new("bench");

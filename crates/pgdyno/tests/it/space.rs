@@ -16,7 +16,7 @@ const BIN_DIR: &str = "/usr/lib/postgresql/15/bin";
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None` where this user may not mount: tests that need one are skipped.
+    /// `None` where this user cannot mount: tests that need one are skipped.
     fn at(place: &Place, name: &str, megabytes: u32) -> Option<SmallDisk> {
         let dir = place.path(name);
         fs::create_dir_all(&dir).unwrap();

@@ -105,7 +105,7 @@ impl Place {
             }
         }
         command.args(args).current_dir(self.dir.path());
-        // Tests count runs: other load on the machine may not cause repeats.
+        // Tests count runs: other load on the machine must not cause repeats.
         if measures_alone(args) {
             command.args(["--set", "run.repeat_disturbed=0"]);
         }

@@ -21,7 +21,7 @@ const SHORTER: &[(&str, &str)] = &[
     // A run of fewer than some hundred transactions counts for nothing.
     ("--pace 100/s", "--pace 250/s"),
     ("--acid ", "--acid --acid-load 2s "),
-    // Other load on the machine may not cause repeats.
+    // Other load on the machine must not cause repeats.
     (" -o results/", " --set run.repeat_disturbed=0 -o results/"),
 ];
 

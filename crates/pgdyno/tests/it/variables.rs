@@ -31,7 +31,7 @@ const UNSET: &[(&str, &str)] = &[
     ("UPDATE stock SET qty = 1 WHERE id = 0 \\gset\nUPDATE stock SET qty = :qty;\n", ":2:24: nothing sets"),
     (
         "\\if :client_id < 0\nSELECT 5 AS n \\gset\n\\endif\nUPDATE stock SET qty = :n;\n",
-        ":4:24: the variable `n` is not set on every way to here: line 2 may not have run",
+        ":4:24: the variable `n` is not set on every way to here: line 2 might not have run",
     ),
     ("UPDATE stock SET qty = :n;\nSELECT 5 AS n \\gset\n", ":1:24: the variable `n` is not set on every way"),
     (
@@ -105,7 +105,7 @@ fn a_variable_that_nothing_sets_is_refused_by_each_command_before_the_load() {
     let compared =
         place.run(&["compare", "--aa", "-o", "out", "-f", "forgotten.sql", "--set", &by_url]).expect(1);
     assert!(compared.stderr.contains(at) && !place.path("out").exists(), "{}", compared.stderr);
-    let only_other = "forgotten.sql:3:30: only another script sets the variable `quantity`, which a client may not have run before \
+    let only_other = "forgotten.sql:3:30: only another script sets the variable `quantity`, which a client might not have run before \
                       this one: other.sql:1";
     shop.refuse(&[&run[..], &["-f", "other.sql@9"]].concat(), &[only_other]);
     shop.refuse(&[&run[..], &["-D", "quantitiy=1"]].concat(), &[at]);

@@ -21,7 +21,7 @@ const TURNS: &[(&str, &str, &str)] = &[
     ("anew", r"\banew\b", "`again`"),
     ("disorder", r"\bin disorder\b", "`out of order`, or what is wrong"),
     ("not", r"\bnot one\b", "`no`, `none`"),
-    ("must", r"\bmust not\b", "`may not`, or `does not need to`"),
+    ("may", r"\bmay not\b", "`must not`, `cannot`, or `might not`: it can mean each of them"),
     ("beside", r"\bbeside\b", "`next to`, `with` or `in addition to`"),
     ("///", r"/// (By|Its|Their|They|What|Whose) [^.]{0,24}\.$", "a noun that names the thing"),
 ];
@@ -30,8 +30,9 @@ const TURNS: &[(&str, &str, &str)] = &[
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("", "not one of", "a negated `one of`"),
     ("model/src/text/units.rs", "is not one release series", "a number, literally"),
-    ("", "must not be zero", "pgbench's message"),
-    ("", "must not be higher than", "pgbench's message"),
+    ("", "may or may not", "a possibility, without doubt"),
+    ("", "may not be used with", "libpq's message"),
+    ("", "IPv6 host address may not be empty", "libpq's message"),
     ("", "stands-beside-the-verdict", "a file's name"),
     ("analysis/src/comparison.rs", "rename = \"beside\"", "a key of the format"),
     ("tests/tidy/english.rs", "", "the table and its tests"),
@@ -79,6 +80,7 @@ fn quaint_turns_are_found() {
     assert_one(&found("a.rs", "    /// Its counts."), "a noun");
     assert_one(&found("a.rs", "    fn users_are_told_of_it() {"), "a.rs:1");
     assert_one(&found("a.rs", "// It is beside the cluster."), "`next to`");
+    assert_one(&found("a.rs", "// A role may not see it."), "`cannot`");
     assert_none(&found("a.rs", "    /// Its counts, which are those of the second that ends with the tick."));
     assert_none(&found("a.md", "It is not one of these."));
     assert_none(&found("a.lock", "anew"));

@@ -9,7 +9,7 @@ use super::{assert_none, assert_one};
 /// Outside world of a pure crate, as the table words it.
 const NONE: &str = "none";
 
-/// What a pure crate may not name: files, sockets, processes, the environment, threads and clocks.
+/// What a pure crate must not name: files, sockets, processes, the environment, threads and clocks.
 const OUTSIDE: &[&str] = &["std::fs", "std::net", "std::process", "std::env", "std::thread", "std::os"];
 const CLOCKS: &[&str] = &["SystemTime", "Instant", "::now("];
 

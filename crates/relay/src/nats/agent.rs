@@ -61,7 +61,7 @@ pub fn serve(
         let local = LocalSet::new();
         local.run_until(wait_for_calls(client, Rc::new(agent), refused, log)).await?;
         // What was called ends by itself once it hears that we end.
-        let _some_may_not_end = tokio::time::timeout(END_TIMEOUT + Duration::from_secs(1), local).await;
+        let _some_might_not_end = tokio::time::timeout(END_TIMEOUT + Duration::from_secs(1), local).await;
         Ok(())
     })
 }

@@ -52,7 +52,7 @@ pub fn problems(conninfo: &Conninfo, wish: Wish) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Reasons that concern the server and our user, whatever the settings are. If there are any, its settings may not be asked for.
+/// Reasons that concern the server and our user, whatever the settings are. If there are any, its settings must not be asked for.
 fn of_server(session: &mut Session, conninfo: &Conninfo, wish: Wish) -> Result<Vec<String>> {
     let mut found = Vec::new();
     if conninfo.hosts.len() > 1 {
@@ -80,7 +80,7 @@ fn of_server(session: &mut Session, conninfo: &Conninfo, wish: Wish) -> Result<V
     Ok(found)
 }
 
-/// What our user may not do, with the statements that allow it.
+/// What our user cannot do, with the statements that allow it.
 fn rights(session: &mut Session, version_num: u32, wish: Wish) -> Result<Option<String>> {
     if is_superuser(session) {
         return Ok(None);
@@ -118,7 +118,7 @@ fn rights(session: &mut Session, version_num: u32, wish: Wish) -> Result<Option<
     let user = session.query("select current_user::text")?.scalar().unwrap_or_default().to_string();
     Ok((!grants.is_empty()).then(|| {
         format!(
-            "`{user}` may not change these settings: it needs a superuser, or each of: {} (to `{user}`)",
+            "`{user}` cannot change these settings: it needs a superuser, or each of: {} (to `{user}`)",
             grants.join("; ")
         )
     }))

@@ -3,7 +3,7 @@
 //!
 //! They are ruled out if the server writes too little WAL for any of them (`wal_level = minimal`), or if our user may see all of
 //! its sessions and there is no sign of one. A standby that is not connected leaves a slot, a role, or WAL that is kept for it. What
-//! our user may not see is unknown, and then nothing is ruled out.
+//! our user cannot see is unknown, and then nothing is ruled out.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub(super) const FOLLOWED: [&str; 5] = [
 /// Methods with which a server compresses pages in its WAL that another build of the same release may lack.
 const METHODS: [&str; 2] = ["lz4", "zstd"];
 
-/// Why a setting may not get a value, as long as somebody else may read the WAL of this server. Of each: name, value, and what it
+/// Why a setting must not get a value, as long as somebody else may read the WAL of this server. Of each: name, value, and what it
 /// is now. A standby writes no WAL of its own.
 ///
 /// # Errors
@@ -58,7 +58,7 @@ pub(super) fn problems<'a>(
         .collect())
 }
 
-/// Why `value` of a setting that is `now` may not reach others who read this server's WAL; none if it may.
+/// Why `value` of a setting that is `now` must not reach others who read this server's WAL; none if it may.
 fn harm(name: &str, value: &str, now: &Now) -> Option<&'static str> {
     match name {
         _ if FOLLOWED.contains(&name) => now.kind.is_higher(value, &now.value).then_some(
@@ -142,7 +142,7 @@ fn signs(session: &mut Session) -> Result<Vec<String>> {
         }
     }
     if !sees_all(session, version) {
-        found.push("our user may not see who else reads its WAL (grant pg_monitor)".to_string());
+        found.push("our user cannot see who else reads its WAL (grant pg_monitor)".to_string());
         return Ok(found);
     }
     // Standbys, pg_receivewal, and backups that are being made.

@@ -116,7 +116,7 @@ const REFUSED: [(&str, &str); 91] = [
     ("*_script", RUNS),
 ];
 
-/// Why `name` may not be set to `value` by ALTER SYSTEM, as far as both decide; none if they do not.
+/// Why `name` must not be set to `value` by ALTER SYSTEM, as far as both decide; none if they do not.
 pub fn refusal(name: &str, value: &str) -> Option<String> {
     if !is_setting_name(name) {
         return Some(format!("`{name}` is not the name of a setting"));

@@ -49,7 +49,7 @@ const COMPILER: &str = "cc";
 /// The compiler's flags: PostgreSQL's own default, stated so that no version differs.
 const CFLAGS: &str = "-O2";
 /// Options of every version's `configure`, which only warns of an option that it does not know. None needs a library
-/// but the C library: builds may not differ by the libraries that a machine happens to have.
+/// but the C library: builds must not differ by the libraries that a machine happens to have.
 const OPTIONS: [&str; 3] = ["--without-readline", "--without-zlib", "--without-icu"];
 /// Extensions that pgdyno uses.
 const EXTENSIONS: [&str; 3] = ["pg_prewarm", "pg_stat_statements", "pg_buffercache"];

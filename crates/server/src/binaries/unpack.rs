@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_may_not_ask_for_gigabytes_of_memory() {
+    fn an_archive_cannot_ask_for_gigabytes_of_memory() {
         let mut tar_xz = xz_of(&tar_of(&[Row(FILE, "bin/postgres", "", 0o755)]));
         // The header of the first block, behind that of the stream (section 3.1 of the xz file format): its size,
         // flags, LZMA2 with one byte of properties, which is the size of the dictionary, padding, and a CRC32.

@@ -406,7 +406,7 @@ mod tests {
     struct SmallDisk<'a>(&'a Path);
 
     impl SmallDisk<'_> {
-        /// `None` where this user may not mount.
+        /// `None` where this user cannot mount.
         fn mount(dir: &Path) -> Option<SmallDisk<'_>> {
             let mut mount = Command::new("mount");
             mount.args(["-t", "tmpfs", "-o", "size=64k,mode=755", "none"]).arg(dir).stderr(Stdio::null());
@@ -443,7 +443,7 @@ mod tests {
         // What prevents a removal leaves a cluster that does not look complete.
         make(Some(dir.path().join("filler")));
         let refused = workspace.remove(&name).unwrap_err().to_string();
-        assert!(refused.contains("may not belong to cluster"), "{refused}");
+        assert!(refused.contains("might not belong to cluster"), "{refused}");
         let left = ClusterFacts::read(&root).unwrap();
         assert!(!left.is_complete && root.join("data/base/1").exists(), "{left:?}");
         fs::remove_file(dir.path().join("filler")).unwrap();

@@ -14,7 +14,7 @@ pub(crate) enum ServerDigest {
 }
 
 impl ServerDigest {
-    /// MD5, which servers of all versions have, unless this one refuses it. The session may not be in a transaction, which a refusal would
+    /// MD5, which servers of all versions have, unless this one refuses it. The session must not be in a transaction, which a refusal would
     /// abort.
     pub(crate) fn of(session: &mut Session) -> ServerDigest {
         let refuses =

@@ -66,7 +66,7 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
     (0..rows.len()).map(|i| relation(i).context("the catalog answered in an unknown way")).collect()
 }
 
-/// Bytes in shared buffers; `None` if the extension is not there, or may not be asked.
+/// Bytes in shared buffers; `None` if the extension is not there, or cannot be asked.
 fn in_buffers(session: &mut Session, relations: &[Relation], may_create: bool) -> Result<Option<u64>> {
     let found = session.query(
         "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname = 'pg_buffercache'",

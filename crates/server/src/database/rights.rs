@@ -27,7 +27,7 @@ pub fn rights(session: &mut Session, record: &ServerRecord, schema: Option<&str>
         session,
         "select rolcreatedb or rolsuper from pg_catalog.pg_roles where rolname = current_user",
     );
-    put("createdb", if may_create { Ok(none("may")) } else { Err(none("may not create databases")) });
+    put("createdb", if may_create { Ok(none("may")) } else { Err(none("cannot create databases")) });
     put("io-timing", io_timing(session, record, is_superuser));
     put("create-tables", create_tables(session, record, schema, &role));
     for name in EXTENSIONS {
@@ -85,7 +85,7 @@ fn create_tables(
     // Looked up first, so that no error gets into the server's log.
     let sql = format!("select pg_catalog.has_schema_privilege({}, 'create')", quote_literal(schema));
     if !is_so(session, &sql) {
-        return Err(format!("`{role}` may not create tables in schema `{schema}`"));
+        return Err(format!("`{role}` cannot create tables in schema `{schema}`"));
     }
     let table = format!("{}.{TRIED}", quote_ident(schema));
     tried(session, &[&format!("create table {table} (a integer)")])?;
@@ -120,7 +120,7 @@ fn extension(
     );
     let may = is_superuser || record.version_num >= 130_000 && is_so(session, &trusted);
     if !may {
-        return Err(format!("{version} is offered, not installed, and this role may not create it"));
+        return Err(format!("{version} is offered, not installed, and this role cannot create it"));
     }
     if record.in_recovery {
         return Err(format!("{version} is offered, not installed, and a standby takes no writes"));

@@ -146,8 +146,8 @@ pub fn data_directory(session: &mut Session) -> Option<PathBuf> {
 /// Why it was not found, for people.
 pub fn wal_of(data: &Path) -> Result<PathBuf, String> {
     let found = ["pg_wal", "pg_xlog"].map(|name| data.join(name)).into_iter().find(|path| path.exists());
-    let path = found
-        .ok_or(format!("`{}` has neither `pg_wal` nor `pg_xlog`, or we may not look", data.display()))?;
+    let path =
+        found.ok_or(format!("`{}` has neither `pg_wal` nor `pg_xlog`, or we cannot look", data.display()))?;
     path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()))
 }
 

@@ -140,7 +140,7 @@ fn obstacle_sql(version_num: u32, name: &str, own_comment: &str) -> String {
     format!(
         "select case \
           when d.datname = 'postgres' or d.datistemplate then 'the database is one that the server itself needs' \
-          when not (r.rolsuper or r.rolcreatedb) then 'the user may not create databases (needs CREATEDB)' \
+          when not (r.rolsuper or r.rolcreatedb) then 'the user cannot create databases (needs CREATEDB)' \
           when not pg_has_role(d.datdba, 'member') then 'the user does not own the database' \
           when d.datacl is not null then 'privileges on the database would be lost' \
           when d.datconnlimit <> -1 then 'the database has a connection limit, which would be lost' \
@@ -229,7 +229,7 @@ impl Templates {
     /// Records the contents of the database, which was just loaded.
     ///
     /// # Errors
-    /// When the server fails, or the user may not see something.
+    /// When the server fails, or the user cannot see something.
     pub fn take_stock(&mut self) -> Result<()> {
         self.stock = Some(self.inventory()?);
         Ok(())

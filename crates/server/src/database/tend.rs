@@ -65,7 +65,7 @@ pub fn checkpoint(session: &mut Session) -> Result<Detail> {
 
 /// Waits until the server does nothing but serve this session: no other active session (including another
 /// pgdyno's), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest. If nothing was seen
-/// at work, but something is there of which our user may not see what it does, whether the server is quiet is `unknown`.
+/// at work, but something is there of which our user cannot see what it does, whether the server is quiet is `unknown`.
 pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
     let version_num = version_num(session)?;
     let began = Instant::now();
@@ -113,7 +113,7 @@ struct Look {
     wal: String,
 }
 
-/// Processes of which our user may not see what they do.
+/// Processes of which our user cannot see what they do.
 const HIDDEN: &str = "hidden ";
 
 fn look(session: &mut Session, version_num: u32) -> Result<Look> {

@@ -36,7 +36,7 @@ pub fn spawn(command: Command, on_death: Signal) -> io::Result<Child> {
     begin(command, Some(on_death))
 }
 
-/// As [`spawn`], for a command that may not be left half done: it goes on if this process ends.
+/// As [`spawn`], for a command that must not be left half done: it goes on if this process ends.
 pub(crate) fn spawn_to_outlive(command: Command) -> io::Result<Child> {
     begin(command, None)
 }

@@ -14,7 +14,7 @@ use crate::running::certificate::Certificate;
 use crate::user::account::Account;
 
 /// The role of a load that comes over the network. It is no superuser, so that whoever learns its password cannot execute
-/// programs or read files of the database's host; and it may not create triggers, which pgdyno would fire as superuser.
+/// programs or read files of the database's host; and it cannot create triggers, which pgdyno would fire as superuser.
 pub const LOAD_ROLE: &str = "pgdyno_load";
 /// The privilege MAINTAIN came with 17.
 const MAINTAIN_VERSION_NUM: u32 = 170_000;

@@ -164,7 +164,7 @@ pub fn programs_for(binaries: &Binaries) -> Result<PathBuf> {
     })
 }
 
-/// The connection in words of libpq's. What has its default is left out: an older libpq may not know the keyword. So are settings
+/// The connection in words of libpq's. What has its default is left out: an older libpq might not know the keyword. So are settings
 /// of our sessions, which libpq has no keywords for.
 fn dbname_of(conninfo: &Conninfo) -> String {
     let given = Conninfo { session_settings: BTreeMap::new(), ..conninfo.clone() };

@@ -93,7 +93,7 @@ pub fn embedded_settings(
     check_settings(chosen)?;
     let mut settings = embedded_defaults(version_num, ram_bytes, n_clients);
     for (name, value) in chosen {
-        // Names of settings are not case-sensitive: the file may not have both.
+        // Names of settings are not case-sensitive: the file must not have both.
         settings.retain(|present, _| !present.eq_ignore_ascii_case(name));
         settings.insert(name.clone(), resolve_setting(name, value, ram_bytes)?);
     }

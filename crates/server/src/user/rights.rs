@@ -45,7 +45,7 @@ impl Account {
     /// signals, it starts or signals with our identity, so it should do neither.
     ///
     /// # Errors
-    /// Those of `work`, and when we may not take another user's rights.
+    /// Those of `work`, and when we cannot take another user's rights.
     pub fn act<T, E: From<io::Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let _borrowed = match self.is_switched {
             true => Some(Borrowed::of(self)?),

@@ -62,7 +62,7 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
 
     server.execute("postgres", "create role plain login");
     let plain = Conninfo { user: "plain".to_string(), ..admin.clone() };
-    expect(&found(&plain, true), &["`plain` may not change these settings: it needs a superuser"]);
+    expect(&found(&plain, true), &["`plain` cannot change these settings: it needs a superuser"]);
     granted(&server, &plain);
 
     let asked = wanted(&[("work_mem", "8MB")]);

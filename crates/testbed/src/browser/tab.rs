@@ -50,7 +50,7 @@ impl Tab {
     pub fn open(directory: &Path, look: Look) -> Tab {
         let (of_browser, to) = nix::unistd::pipe().unwrap();
         let (from, by_browser) = nix::unistd::pipe().unwrap();
-        // Above the numbers that they get in the browser: copying one there may not overwrite the other.
+        // Above the numbers that they get in the browser: copying one there must not overwrite the other.
         let moved = |fd: &std::os::fd::OwnedFd| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(SPARE_FD)).unwrap();
         let (reads, writes) = (moved(&of_browser), moved(&by_browser));
         for fd in [&to, &from] {

@@ -202,7 +202,7 @@ fn tcp_limits(settings: &Settings) -> Result<TcpLimits, ConninfoError> {
 fn protocol_versions(conninfo: &mut Conninfo, settings: &Settings) -> Result<(), ConninfoError> {
     let version = |key: &str| settings.get(key).map(|value| ProtocolVersion::parse(key, value)).transpose();
     let oldest = version("min_protocol_version")?.unwrap_or_default();
-    // Poolers may not be able to answer a newer version than 3.0, so request one only if required.
+    // Poolers might not be able to answer a newer version than 3.0, so request one only if required.
     let must_be_newer = oldest > ProtocolVersion::V3_0;
     let asked_by_default = if must_be_newer { ProtocolVersion::LATEST } else { ProtocolVersion::V3_0 };
     let asked = version("max_protocol_version")?.unwrap_or(asked_by_default);

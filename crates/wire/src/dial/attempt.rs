@@ -173,7 +173,7 @@ impl Attempt {
                     Err(error) => return Err(self.io(error)),
                 },
                 DialPhase::TlsAnswer => {
-                    // One byte and no more: cleartext bytes that follow may not be taken for part of the TLS stream.
+                    // One byte and no more: cleartext bytes that follow must not be taken for part of the TLS stream.
                     let mut answer = [0];
                     match self.link.recv(&mut answer) {
                         Ok(0) => return Err(ConnectError::Closed { place: self.place.clone() }),

@@ -10,7 +10,7 @@ use crate::protocol_error::ProtocolError;
 use crate::reply::parse_error;
 use crate::scan::{Flow, Reply};
 
-/// Notices beyond this number, and beyond this many bytes, are dropped: a loop in a function may not fill our memory.
+/// Notices beyond this number, and beyond this many bytes, are dropped: a loop in a function must not fill our memory.
 const N_NOTICES_MAX: usize = 1000;
 const NOTICE_BYTES_MAX: usize = 1 << 20;
 /// Most memory of the answer to one call: administration and monitoring read few rows.

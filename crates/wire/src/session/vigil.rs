@@ -250,7 +250,7 @@ fn look_of(rows: &Rows) -> Look {
             // How pg_blocking_pids() reports them.
             Some("0") => "a prepared transaction (see pg_prepared_xacts)".to_string(),
             _ => {
-                // Columns that this role may not see are omitted.
+                // Columns that this role cannot see are omitted.
                 let known = |name: &str, before: &str, after: &str| match field(row, name) {
                     value if value.is_empty() => String::new(),
                     value => format!("{before}{value}{after}"),

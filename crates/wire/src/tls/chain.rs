@@ -140,7 +140,7 @@ fn check_authority(of: &Certificate, depth: usize, is_root: bool) -> Result<(), 
     }
     match of.get::<KeyUsage>().map_err(|_| CertificateError::BadEncoding)? {
         Some((_, usage)) if !usage.key_cert_sign() => {
-            Err(super::other(format!("the key of `{}` may not sign certificates (keyUsage)", of.subject)))
+            Err(super::other(format!("the key of `{}` cannot sign certificates (keyUsage)", of.subject)))
         }
         _ => Ok(()),
     }

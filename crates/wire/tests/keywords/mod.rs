@@ -135,7 +135,7 @@ fn a_mechanism_is_named_when_it_is_not_the_required_one() {
 }
 
 #[test]
-fn a_password_is_not_sent_to_a_server_that_may_not_ask_for_it() {
+fn a_password_is_not_sent_to_a_server_that_must_not_ask_for_it() {
     // What a server asks for after the startup message: a clear password, and an md5 password.
     for question in [&b"R\0\0\0\x08\0\0\0\x03"[..], b"R\0\0\0\x0c\0\0\0\x05salt"] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

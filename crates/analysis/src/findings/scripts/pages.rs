@@ -84,7 +84,7 @@ impl Written<'_> {
     }
 }
 
-/// `None` if one of them may not be logged.
+/// `None` if one of them must not be logged.
 fn written_tables(record: &RunRecord) -> Option<Vec<Written<'_>>> {
     let definitions = &record.fingerprint.as_ref()?.definitions;
     let tables = record.touched.iter().map(|(name, touched)| Written {

@@ -177,7 +177,7 @@ impl Worker<'_> {
         Turn::Waits
     }
 
-    /// A COPY began, which scripts may not use.
+    /// A COPY began, which scripts must not use.
     #[cold]
     pub(super) fn refuse_copy(&mut self, index: usize, now: Nanos) {
         let text = "COPY is not supported in pgbench, aborting".to_string();
@@ -315,7 +315,7 @@ impl Worker<'_> {
             self.roster.n_connecting -= 1;
         }
         client.state = State::Gone;
-        // An open transaction block may not keep its locks while the others continue.
+        // An open transaction block must not keep its locks while the others continue.
         self.let_go(index);
         self.roster.n_gone += 1;
         self.record.clients_lost += 1;

@@ -35,7 +35,7 @@ impl Worker<'_> {
         self.slots.due_counter = setup.schedule.clone();
     }
 
-    /// Skips waiting slots: they belong to a rate that is no longer offered, and the next one may not wait behind them. Their
+    /// Skips waiting slots: they belong to a rate that is no longer offered, and the next one must not wait behind them. Their
     /// scripts were never chosen: they count under the first one.
     fn skip_waiting(&mut self, now: Nanos) {
         self.count_backlog(now);

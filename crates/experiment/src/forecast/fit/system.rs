@@ -29,7 +29,7 @@ pub(super) fn refused_here(experiment: &Experiment) -> Vec<Refusal> {
     os::refusals(&cases_with_each_value(experiment), place, &cache.clusters_dir())
 }
 
-/// One case per level of `[os]` and WAL directory, otherwise equal: the rest of a plan may not be possible yet.
+/// One case per level of `[os]` and WAL directory, otherwise equal: the rest of a plan might not be possible yet.
 fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
     let dirs: Vec<Option<PathBuf>> = match &experiment.server.wal_directory {
         Some(levels) => levels.all().iter().cloned().map(Some).collect(),

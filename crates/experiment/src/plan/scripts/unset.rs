@@ -82,13 +82,13 @@ impl<'a> Known<'a> {
         if let Some(command) = setter(n) {
             let line = line(n, command);
             return format!(
-                "the variable `{name}` is not set on every way to here: line {line} may not have run"
+                "the variable `{name}` is not set on every way to here: line {line} might not have run"
             );
         }
         let other = (0..self.bundle.programs.len()).find_map(|other| Some((other, setter(other)?)));
         match other {
             Some((other, command)) => format!(
-                "only another script sets the variable `{name}`, which a client may not have run before this one: {}:{}",
+                "only another script sets the variable `{name}`, which a client might not have run before this one: {}:{}",
                 self.bundle.programs[other].name,
                 line(other, command)
             ),
@@ -165,17 +165,17 @@ mod tests {
             (&["select 1 \\; select :y;"], &["1.sql:1:20: "]),
             (
                 &["\\if :given\n\\set y 1\n\\endif\nselect :y;"],
-                &["1.sql:4:8: the variable `y` is not set on every way to here: line 2 may not have run"],
+                &["1.sql:4:8: the variable `y` is not set on every way to here: line 2 might not have run"],
             ),
             (
                 &["select :a;", "\\set a 1\nselect 1;"],
                 &[
-                    "1.sql:1:8: only another script sets the variable `a`, which a client may not have run before this one: 2.sql:1",
+                    "1.sql:1:8: only another script sets the variable `a`, which a client might not have run before this one: 2.sql:1",
                 ],
             ),
             (
                 &["select :q;\nselect 1 as q \\gset"],
-                &["1.sql:1:8: the variable `q` is not set on every way to here: line 2 may not have run"],
+                &["1.sql:1:8: the variable `q` is not set on every way to here: line 2 might not have run"],
             ),
             (&["copy t from stdin;\n\\copydata\n1\t:x\n\\.\n"], &["1.sql:3:3: nothing sets"]),
         ] {

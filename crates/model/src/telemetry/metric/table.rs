@@ -331,7 +331,7 @@ pub const METRICS: &[Metric] = &[
         "server.connections",
         "state",
         "1",
-        "client sessions by state, the observer's left out (pg_stat_activity); `hidden`: this role may not see it",
+        "client sessions by state, the observer's left out (pg_stat_activity); `hidden`: this role cannot see it",
     ),
     gauge(
         "server.waiting",
@@ -343,7 +343,7 @@ pub const METRICS: &[Metric] = &[
         "server.on_cpu",
         "",
         "1",
-        "active sessions that wait for nothing PostgreSQL knows of (pg_stat_activity); absent if this role may not see the state \
+        "active sessions that wait for nothing PostgreSQL knows of (pg_stat_activity); absent if this role cannot see the state \
          of all",
     ),
     gauge("waits.samples", "", "1", "samples of all processes of the server in the tick (pg_stat_activity)"),
@@ -444,7 +444,7 @@ pub const METRICS: &[Metric] = &[
         "",
         "1",
         "those of them, with their parallel workers, that are active and wait for neither a lock nor a client nor time \
-         (pg_stat_activity); absent if this role may not see the state of all",
+         (pg_stat_activity); absent if this role cannot see the state of all",
     ),
     gauge(
         "server.load_workers",

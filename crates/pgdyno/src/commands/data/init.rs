@@ -94,8 +94,8 @@ impl Order<'_> {
             lock::take(&mut session, template::keeper)?;
             let schema = schema::find(&mut session, args.schema.as_deref())?;
             let mut problems = load::problems(&mut session, &case.workload, &schema, consent)?;
-            let may_not = schema::expect_creatable(&mut session, &schema, &conninfo.to_string()).err();
-            problems.extend(may_not.map(|error| format!("{error:#}")));
+            let refused = schema::expect_creatable(&mut session, &schema, &conninfo.to_string()).err();
+            problems.extend(refused.map(|error| format!("{error:#}")));
             ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
             say(&Intent::to_load(&conninfo, dataset, &schema));
             Ok((session, schema))

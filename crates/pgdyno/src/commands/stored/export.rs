@@ -90,7 +90,7 @@ impl Out {
         };
         let file = files::create_new(path, files::PRIVATE);
         Ok(Out::File(
-            file.with_context(|| format!("cannot create `{}`; it may not exist yet", path.display()))?,
+            file.with_context(|| format!("cannot create `{}`; it must not exist yet", path.display()))?,
         ))
     }
 }

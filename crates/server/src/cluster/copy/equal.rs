@@ -199,7 +199,7 @@ pub(crate) fn can_clone(dir: &Path) -> bool {
     };
     let can = attempt().unwrap_or(false);
     for path in [one, other] {
-        // They may not exist.
+        // They might not exist.
         fs::remove_file(path).ok();
     }
     can

@@ -111,11 +111,11 @@ struct Entry {
 }
 
 impl Inventory {
-    /// Reads the contents of the session's database. The session may not be used for anything else: the search
+    /// Reads the contents of the session's database. The session must not be used for anything else: the search
     /// path decides how names are written.
     ///
     /// # Errors
-    /// When the server fails, or something may not be seen.
+    /// When the server fails, or something cannot be seen.
     pub(crate) fn take(session: &mut Session) -> Result<Inventory> {
         session.execute("set search_path = pg_catalog; set max_parallel_workers_per_gather = 0")?;
         let rows = session.query(HIDDEN)?;
@@ -185,7 +185,7 @@ fn inventory_sql(session: &mut Session) -> Result<String> {
             continue;
         }
         if may_read != "t" {
-            bail!("the user may not read `{catalog}`, so that something could be lost unnoticed");
+            bail!("the user cannot read `{catalog}`, so that something could be lost unnoticed");
         }
         columns.entry(catalog).or_default().push(column);
     }

@@ -147,7 +147,7 @@ fn is_template(mark: &Mark) -> bool {
     mark.kind == Kind::Template
 }
 
-/// Why a database may not be dropped, by what can be seen without connecting to it.
+/// Why a database must not be dropped, by what can be seen without connecting to it.
 fn not_ours(found: &Found) -> Option<String> {
     let Found { name, mark, .. } = found;
     let is_closed_from_birth = found.has_birthmark && !found.allows_connections;
