@@ -72,9 +72,9 @@ def throughput(args, null):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    release = os.path.join(ROOT, "target", "release")
-    parser.add_argument("--pgdyno", default=os.path.join(release, "pgdyno"))
-    parser.add_argument("--coordinator", default=os.path.join(release, "examples", "coordinator"))
+    dist = os.path.join(ROOT, "target", "dist")
+    parser.add_argument("--pgdyno", default=os.path.join(dist, "pgdyno"))
+    parser.add_argument("--coordinator", default=os.path.join(dist, "examples", "coordinator"))
     parser.add_argument("--drivers", default="1,10,50,100,200", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--rate", default=10, type=int, help="transactions per second of each driver")
     parser.add_argument("--clients", default=64, type=int, help="clients of the closed loop")

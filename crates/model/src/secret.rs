@@ -360,6 +360,8 @@ pub(crate) mod tests {
     fn text_without_a_secret_is_unchanged() {
         for text in [
             "",
+            "Access denied for user 'x' (using password: YES)",
+            "a column password: varchar(64)",
             "password_encryption = scram-sha-256",
             "FATAL:  password authentication failed for user \"bench\"",
             "there is a password in it; put it into a password file (~/.pgpass)",

@@ -27,7 +27,7 @@ impl Server {
         ensure!(!self.url.is_empty(), "name the NATS server: --nats tls://HOST:4222, or PGDYNO_NATS");
         ensure!(
             !self.url.contains('@'),
-            "the URL of the NATS server may have no user and password; give a file as --creds"
+            "the URL of the NATS server must not have a user or a password; give a file as --creds"
         );
         let Some((scheme, place)) = self.url.split_once("://") else {
             bail!("`{}` is no URL of a NATS server; say tls://HOST:4222 or nats://HOST:4222", self.url);

@@ -44,6 +44,22 @@ pub enum ExportFormat {
     Parquet,
 }
 
+impl ExportFormat {
+    /// Checks that this build writes the format.
+    ///
+    /// # Errors
+    /// Says what has it.
+    pub fn check(self) -> io::Result<()> {
+        if self == ExportFormat::Parquet && !cfg!(feature = "parquet") {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this build of pgdyno writes no Parquet: take a package, which does, build with `--features parquet`, or export CSV",
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// A column's name and the kind of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Column {

@@ -10,6 +10,7 @@ use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method, StatusCode};
 
 use crate::Options;
+use crate::neighbour::stands_for_many;
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 24;
@@ -60,8 +61,9 @@ impl Door {
             false => Some(files::random_hex(TOKEN_BYTES).context("cannot make a token")?),
         };
         let own = rustix::process::geteuid().as_raw();
-        // Whoever is root can read the results anyway.
-        let users = [own, 0].into_iter().chain(files::trust::sudo_uid()).collect();
+        // Whoever is root can read the results anyway. Who sets this process's environment is its user already.
+        let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+        let users = [own, 0].into_iter().chain(caller).filter(|uid| !stands_for_many(*uid)).collect();
         Ok(Door { is_loopback, names, token, users })
     }
 
@@ -71,7 +73,14 @@ impl Door {
         if self.token.is_some() || user.is_some_and(|user| self.users.contains(&user)) {
             return Ok(());
         }
-        let reason = "these results are for the user who serves them; with --token, whoever has the token of this server may read them";
+        let reason = match user {
+            Some(_) => {
+                "these results are for the user who serves them; with --token, whoever has the token of this server may read them"
+            }
+            None => {
+                "the kernel does not say which user of this machine asks, and results are for the user who serves them; start the server with --token"
+            }
+        };
         Err(Refusal::Never(StatusCode::FORBIDDEN, reason))
     }
 

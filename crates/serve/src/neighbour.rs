@@ -13,6 +13,13 @@ pub(crate) fn user_at(from: SocketAddr, to: SocketAddr) -> Option<u32> {
     LISTS.iter().find_map(|list| user_in(&read_to_string(list).ok()?, from, to))
 }
 
+/// Whether the number of a user stands for all that this user namespace has no number for.
+pub(crate) fn stands_for_many(user: u32) -> bool {
+    let read = |path: &str| read_to_string(path).unwrap_or_default();
+    let has_all = read("/proc/self/uid_map").split_ascii_whitespace().nth(2) == Some("4294967295");
+    !has_all && read("/proc/sys/kernel/overflowuid").trim() == user.to_string()
+}
+
 fn user_in(list: &str, from: SocketAddr, to: SocketAddr) -> Option<u32> {
     list.lines().skip(1).find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();

@@ -126,14 +126,12 @@ fn expect_readable(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an older, damaged or altered copy of a result: completed runs that are stored are here too, with the same files, and so is the
-/// plan. Only the directory that it was measured in may have others: runs that were made again later, for a server that was replaced, and
+/// Refuses an older, damaged or altered copy of a result: completed runs that are stored are here too, with the same files, and so are the
+/// plan, the ratio of a duet, proofs and profiles. Only the directory that it was measured in may have others: runs that were made again later, for a server that was replaced, and
 /// its new address. A copy says of itself what it likes.
 fn expect_no_loss(session: &mut Session, source: &Source, id: i64, here: &[PackedFile]) -> Result<()> {
-    let stored = session.query(&format!(
-        "SELECT path, sha256 FROM {SCHEMA}.file WHERE experiment_id = {id} AND (path LIKE 'runs/%' OR path = '{}') ORDER BY path",
-        store::names::PLAN
-    ))?;
+    let stored = session
+        .query(&format!("SELECT path, sha256 FROM {SCHEMA}.file WHERE experiment_id = {id} ORDER BY path"))?;
     let there: BTreeSet<(&str, &str)> = (0..stored.len())
         .filter_map(|row| Some((stored.get(row, "path")?, stored.get(row, "sha256")?)))
         .collect();
@@ -163,15 +161,23 @@ fn expect_no_loss(session: &mut Session, source: &Source, id: i64, here: &[Packe
         "#{id} of the store has completed runs that are missing, damaged or altered here: {lost}; push the copy that was measured, or \
          replace that one with --replace"
     );
-    let plan = |files: &BTreeSet<(&str, &str)>| -> Option<String> {
-        files.iter().find(|(path, _)| *path == store::names::PLAN).map(|(_, sha256)| sha256.to_string())
-    };
+    let is_other = |file: &&(&str, &str)| is_evidence(file.0) && !here.contains(*file);
+    let others: Vec<&str> = there.iter().filter(is_other).map(|(path, _)| *path).collect();
     ensure!(
-        source.is_ours || plan(&here) == plan(&there),
-        "#{id} of the store has another plan, and this is not the directory that it was measured in; push that one, or replace it with \
-         --replace"
+        source.is_ours || others.is_empty(),
+        "#{id} of the store has another {} than this copy, which is not the directory that it was measured in; push that one, or replace it \
+         with --replace",
+        others.join(", ")
     );
     Ok(())
+}
+
+/// Whether a file outside of the runs decides what a report says: a copy has it as it was stored, and may have more.
+fn is_evidence(path: &str) -> bool {
+    let of_profiles = path.strip_prefix(store::names::PROFILES).is_some_and(|rest| rest.starts_with('/'));
+    of_profiles
+        || [store::names::PLAN, store::names::DUET, store::names::COMPARISON, store::names::PROOFS]
+            .contains(&path)
 }
 
 /// One digest for all files.

@@ -285,7 +285,7 @@ fn not_durable(context: &RunContext) -> Option<Finding> {
     }
     let loses = match (grave.is_empty() && stated.is_empty(), &unlogged) {
         (false, _) => "a crash of the machine can destroy the data",
-        (true, Some(_)) => "a crash of the server empties them",
+        (true, Some(_)) => "a crash of the server empties UNLOGGED tables",
         (true, None) => "a crash loses acknowledged transactions",
     };
     let weighs = !(grave.is_empty() && unlogged.is_none()) && writes(record.case.workload.kind, record);

@@ -75,7 +75,7 @@ const PROSE: &str = "= a and are as by can does for from has if in is it may mus
 
 /// Words that follow `password:` in a message rather than being one.
 const SAID: &str = "give use set see too wrong invalid missing expected unexpected required not no must only its your this you we they \
-     there what when where how incorrect authentication";
+     there what when where how incorrect authentication yes true false null string text varchar char bytea optional";
 
 /// Commands within words of commands: `sh -c '...'` within `ssh host '...'`.
 const DEPTH_MAX: usize = 4;
@@ -266,9 +266,11 @@ fn is_variable(words: &[&str], is_list: bool) -> bool {
 fn is_key_variable(words: &[&str], is_list: bool) -> bool {
     let Some((name, _)) = words.last().and_then(|word| word.split_once('=')) else { return false };
     let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let is_compared = |word: &&str| has("where and or select values having", &word.to_ascii_lowercase());
     name.bytes().all(is_capital)
         && is_key_name(name)
         && (name != "KEY" || is_list || stands_before_program(words))
+        && !words.iter().any(is_compared)
 }
 
 /// Whether only what may set variables stands before the last of the words.
@@ -309,6 +311,8 @@ fn is_name_at(words: &[&str], setter: (&str, usize), at: usize) -> bool {
 
 /// Whether a word that follows `password:` goes on with a sentence.
 pub(super) fn is_prose(word: &str) -> bool {
+    // `varchar(64)` in a schema.
+    let word = word.split('(').next().unwrap_or_default();
     let word = word.trim_end_matches(['.', ',', ';', ':', ')']).to_ascii_lowercase();
     has(PROSE, &word) || has(SAID, &word)
 }

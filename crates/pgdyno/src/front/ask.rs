@@ -90,7 +90,7 @@ impl fmt::Display for Ask {
                 writeln!(f, "{about}:")?;
                 for Line { text, instead } in list {
                     // No line of a text begins where ours do.
-                    writeln!(f, "  {}", text.replace('\n', "\n  "))?;
+                    writeln!(f, "  {}", text.replace('\n', "\n      "))?;
                     if !instead.is_empty() {
                         writeln!(f, "    ({instead})")?;
                     }

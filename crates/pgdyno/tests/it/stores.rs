@@ -250,8 +250,16 @@ fn a_copy_that_says_it_was_measured_later_replaces_no_result() {
     let plan = fs::read_to_string(store.place.path("copy/plan.json")).unwrap();
     fs::write(store.place.path("copy/plan.json"), plan.replacen("\"title\":", "\"title\" :", 1) + "\n")
         .unwrap();
-    expect_refused("has another plan, and this is not the directory that it was measured in");
+    expect_refused("has another plan.json than this copy");
     store.place.run(&["push", &store.own, "copy", "--replace"]).expect(0);
+    store.place.run(&["push", &store.own, "results/out"]).expect(0);
+
+    // Nor one that lacks what was proven since.
+    fs::write(store.place.path("copy/plan.json"), plan).unwrap();
+    fs::write(store.place.path("results/out/why.json"), "{\"format\": 1, \"cases\": []}\n").unwrap();
+    store.place.run(&["push", &store.own, "results/out"]).expect(0);
+    let refused = store.place.run(&["push", &store.own, "copy"]).expect(1);
+    assert!(refused.stderr.contains("has another why.json than this copy"), "{}", refused.stderr);
 }
 
 /// Shifts all times of a record.

@@ -3,7 +3,7 @@
 use std::io;
 use std::marker::PhantomData;
 
-use super::{Column, Row};
+use super::{Column, ExportFormat, Row};
 
 /// A file that cannot be.
 pub(super) enum Parquet<W> {
@@ -13,10 +13,8 @@ pub(super) enum Parquet<W> {
 
 impl<W> Parquet<W> {
     pub(super) fn begin(_: Vec<Column>, _: W) -> io::Result<Parquet<W>> {
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this build of pgdyno writes no Parquet: take a package, which does, build with `--features parquet`, or export CSV",
-        ))
+        ExportFormat::Parquet.check()?;
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     pub(super) fn rows(&mut self, _: &[Row]) -> io::Result<()> {

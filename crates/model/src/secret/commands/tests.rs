@@ -226,6 +226,10 @@ fn a_secret_that_a_command_writes_into_another_is_hidden() {
 #[test]
 fn what_is_no_secret_stays() {
     for command in [
+        "UPDATE T SET X=1 WHERE ORDER_KEY=:okey",
+        "UPDATE T SET USER_KEY=ABS(X) WHERE A_KEY=:a",
+        "SELECT * FROM T WHERE A_KEY=:a AND B_KEY=:b",
+        "MESH_KEY=$KEY x",
         "psql -p 5432 -U postgres -d shop",
         "pg_dump --username=postgres --password --port 5432 shop",
         "sudo -u bob ls",

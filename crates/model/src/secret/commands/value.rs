@@ -101,7 +101,10 @@ fn key_of(value: &str) -> Option<Range<usize>> {
     let lower = text.to_ascii_lowercase();
     let is_column = text.len() <= 3 || lower.ends_with("_id") || lower.ends_with("_key");
     let is_placeholder = text.split([',', '[', ')']).next().is_some_and(|word| has(PLACEHOLDERS, word));
-    (!is_number && !is_file && !is_column && !is_placeholder && !is_option(text)).then_some(range)
+    // A script's `:okey`, a shell's `$KEY`, a call.
+    let is_expression = text.starts_with([':', '$']) || text.contains('(');
+    let is_harmless = is_number || is_file || is_column || is_placeholder || is_expression || is_option(text);
+    (!is_harmless).then_some(range)
 }
 
 fn is_option(word: &str) -> bool {
@@ -115,7 +118,7 @@ fn login_of(value: &str) -> Option<Range<usize>> {
     let user = value[start..slash].trim_matches(['\'', '"', '\\']);
     let is_user =
         !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_$#".contains(&byte));
-    let end = value[slash..].find('@').map_or(value.len(), |at| slash + at);
+    let end = value[slash..].rfind('@').map_or(value.len(), |at| slash + at);
     let inner = unquoted(&value[..end], slash + 1);
     (is_user && !inner.is_empty()).then_some(inner)
 }

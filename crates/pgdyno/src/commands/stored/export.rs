@@ -29,6 +29,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Exit> {
         FileFormat::Json => ExportFormat::Json,
         FileFormat::Parquet => ExportFormat::Parquet,
     };
+    format.check()?;
     let out = Out::of(args)?;
     let mut export = Export::begin(table, format, stored.plan(), BufWriter::new(out)).context(NOT_WRITTEN)?;
     for index in indices {

@@ -30,11 +30,18 @@ fn text(name: &str, source: &str) -> String {
     format!("{name}{lines}")
 }
 
+/// `text` without line breaks and other control characters, which could look like a line of ours.
+fn on_one_line(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
+}
+
 /// Scripts, and the values of the variables in them, which may be SQL or words of a command.
 pub(super) fn scripts(case: &Case) -> Vec<String> {
     let load = &case.workload;
     let scripts = load.scripts.iter().map(|script| text(&script.name, &script.source));
-    let defines = load.defines.iter().map(|(name, value)| format!("variable {name} = {value}"));
+    let defines =
+        load.defines.iter().map(|(name, value)| format!("variable {name} = {}", on_one_line(value)));
     scripts.chain(defines).collect()
 }
 
@@ -193,6 +200,8 @@ mod tests {
         let shown = scripts(&case);
         assert!(shown[0].starts_with("long\n    select 1;") && shown[0].ends_with("\n    \\shell evil"));
         assert_eq!(shown[1..], ["variable what = pg_read_file('x')"]);
+        case.workload.defines = [("what".to_string(), "1\n  Nothing was executed".to_string())].into();
+        assert_eq!(scripts(&case)[1], "variable what = 1\\n  Nothing was executed");
     }
 
     #[test]
