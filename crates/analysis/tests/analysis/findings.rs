@@ -324,12 +324,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         let all = Setting { value: "all".to_string(), source: "database".to_string() };
         data.record.server.as_mut().unwrap().settings.insert("log_statement".to_string(), all);
     }),
-    (
-        "not-durable",
-        Severity::Doubt,
-        "no WAL (`public.t`): a crash of the server empties UNLOGGED tables",
-        unlogged,
-    ),
+    ("not-durable", Severity::Doubt, "no WAL (`public.t`): a crash of the server empties", unlogged),
     ("not-durable", Severity::Note, "synchronous_commit = off in a script", |data| {
         script(data, "SET synchronous_commit = off;\nSELECT 1;\n");
     }),

@@ -30,7 +30,7 @@ fn text(name: &str, source: &str) -> String {
     format!("{name}{lines}")
 }
 
-/// `text` without line breaks and other control characters, which could look like a line of ours.
+/// `text` without line breaks and other control characters, which could look like one of our lines.
 fn on_one_line(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(escaped).collect()
