@@ -87,9 +87,14 @@ pub fn expect_writable(dir: &Path) -> Result<()> {
     anyhow::bail!("`{}` belongs to {owner}, and you cannot write to it", place.display())
 }
 
+/// The user who called this one by sudo, as the environment says: whoever can set that is this user already.
+pub fn caller_uid() -> Option<u32> {
+    std::env::var("SUDO_UID").ok()?.parse().ok()
+}
+
 /// The user who called root by sudo, as whom root may write where that user says.
 pub fn sudo_uid() -> Option<u32> {
-    geteuid().is_root().then(|| std::env::var("SUDO_UID").ok()?.parse().ok()).flatten()
+    caller_uid().filter(|_| geteuid().is_root())
 }
 
 /// Checks a program that will run with the privileges of user `uid`: only root, the caller and that user can change it,

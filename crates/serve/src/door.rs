@@ -61,9 +61,12 @@ impl Door {
             false => Some(files::random_hex(TOKEN_BYTES).context("cannot make a token")?),
         };
         let own = rustix::process::geteuid().as_raw();
-        // Whoever is root can read the results anyway. Who sets this process's environment is its user already.
-        let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
-        let users = [own, 0].into_iter().chain(caller).filter(|uid| !stands_for_many(*uid)).collect();
+        // Whoever is root can read the results anyway.
+        let users = [own, 0]
+            .into_iter()
+            .chain(files::trust::caller_uid())
+            .filter(|uid| !stands_for_many(*uid))
+            .collect();
         Ok(Door { is_loopback, names, token, users })
     }
 

@@ -261,16 +261,19 @@ fn is_variable(words: &[&str], is_list: bool) -> bool {
     VARIABLES.iter().any(is_name) && (is_list || stands_before_program(words))
 }
 
+/// Words of statements of SQL, in which `A_KEY=B` is about columns.
+const CLAUSES: &str = "where and or select values having";
+
 /// Whether the last of the words sets a variable that is a key: `KEY=VALUE` stands before the program, as `KEY` is a word of SQL;
 /// `FOO_KEY=VALUE` anywhere.
 fn is_key_variable(words: &[&str], is_list: bool) -> bool {
     let Some((name, _)) = words.last().and_then(|word| word.split_once('=')) else { return false };
     let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-    let is_compared = |word: &&str| has("where and or select values having", &word.to_ascii_lowercase());
+    let is_of_sql = |word: &&str| has(CLAUSES, &word.to_ascii_lowercase());
     name.bytes().all(is_capital)
         && is_key_name(name)
         && (name != "KEY" || is_list || stands_before_program(words))
-        && !words.iter().any(is_compared)
+        && !words.iter().any(is_of_sql)
 }
 
 /// Whether only what may set variables stands before the last of the words.
