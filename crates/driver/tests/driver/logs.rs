@@ -162,10 +162,14 @@ fn aggregates_are_those_of_pgbench() {
     let dir = logged(&mut spec, 1, 1.0);
     drive(spec);
     let file = cluster.file("aggregate", "\\sleep 10 ms");
-    let theirs = cluster_log(&cluster, &["-T", "3", "-R", "50", "-f", &file, "--aggregate-interval=1"]);
+    // pgbench draws its times and does not write the interval in which it ends: a second more, and the same numbers each time.
+    let theirs = cluster_log(
+        &cluster,
+        &["-T", "4", "-R", "50", "-f", &file, "--aggregate-interval=1", "--random-seed=1"],
+    );
     let ours = lines(&dir, "log.77");
     for log in [&ours, &theirs] {
-        assert!((3..=4).contains(&log.len()), "{log:?}");
+        assert!((3..=5).contains(&log.len()), "{log:?}");
         let n = transactions(log);
         assert!((25..80).contains(&n[1]), "{log:?}");
         for line in log {
