@@ -3,12 +3,14 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use crate::binaries::program;
 use crate::certificates::{self, Certificate};
 use crate::process::run;
+use crate::template::Template;
 use crate::user::{as_server_user, give_to_server_user, place, place_in_memory};
 
 /// The number in the name of the socket of a server that does not listen on TCP.
@@ -30,13 +32,15 @@ pub struct Options<'a> {
     pub may_be_in_memory: bool,
 }
 
-/// Initialized and never started: `data`, the socket and the log are in one directory.
+/// Never started: `data`, the socket and the log are in one directory.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     dir: TempDir,
     pub(crate) port: u16,
     /// What the server is started with.
     pub(crate) settings: Vec<String>,
+    /// Kept for the next test that wants a copy.
+    _template: Option<Arc<Template>>,
 }
 
 impl Cluster {
@@ -53,8 +57,13 @@ impl Cluster {
         let port = if options.has_tcp { unused_port() } else { SOCKET_ONLY_PORT };
         let addresses = if options.has_tcp { "127.0.0.1" } else { "" };
         settings.push(format!("listen_addresses={addresses}"));
-        let cluster = Cluster { dir, port, settings };
-        cluster.initialize(options.hba);
+
+        let template = Template::get();
+        let cluster = Cluster { dir, port, settings, _template: Some(template.clone()) };
+        template.copy_to(&cluster.data());
+        if let Some(hba) = options.hba {
+            fs::write(cluster.data().join("pg_hba.conf"), hba).unwrap();
+        }
         cluster
     }
 
@@ -62,22 +71,14 @@ impl Cluster {
     pub(crate) fn standby_of(primary: &Cluster) -> Cluster {
         let dir = place();
         give_to_server_user(dir.path());
-        let cluster = Cluster { dir, port: SOCKET_ONLY_PORT, settings: primary.settings.clone() };
+        let cluster =
+            Cluster { dir, port: SOCKET_ONLY_PORT, settings: primary.settings.clone(), _template: None };
         let mut backup = program("pg_basebackup");
         backup.arg("-h").arg(primary.dir()).args(["-p", &primary.port.to_string(), "-U", "postgres"]);
         // With the connection to the primary in its settings (-R).
         backup.args(["-R", "-X", "stream", "-c", "fast", "-D"]).arg(cluster.data());
         run(as_server_user(&mut backup));
         cluster
-    }
-
-    fn initialize(&self, hba: Option<&str>) {
-        let mut initdb = program("initdb");
-        initdb.args(["-N", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
-        run(as_server_user(initdb.arg(self.data())));
-        if let Some(hba) = hba {
-            fs::write(self.data().join("pg_hba.conf"), hba).unwrap();
-        }
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -18,6 +18,7 @@ mod quota;
 mod server;
 mod shared;
 mod sshd;
+mod template;
 mod user;
 
 pub use bench::{PASSWORD, Pg};
