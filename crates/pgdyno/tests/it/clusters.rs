@@ -208,9 +208,9 @@ fn directories_of_a_user_with_the_names_of_builds_survive_a_clean() {
     }
 }
 
-/// Everything in a directory of ours is ours to remove, but not what its owner mounts there.
+/// What is in our directory is removed with it, but not what its owner mounts there.
 #[test]
-fn what_is_mounted_in_a_directory_of_ours_survives_its_removal() {
+fn what_is_mounted_in_our_directory_survives_its_removal() {
     if !nix::unistd::geteuid().is_root() {
         // Nobody else may mount something.
         return;
