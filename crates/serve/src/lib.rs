@@ -238,14 +238,13 @@ fn listen(options: &Options, routes: Router) -> Result<Serving> {
     let front = Arc::new(Front::new(address, options)?);
     let token = front.token().map(str::to_string);
     let (stop, stopped) = watch::channel(false);
-    let asks_user = !front.wants_token();
-    let (routes, patience) = (front::behind(front, routes), options.patience);
+    let (routes, patience) = (front::behind(front.clone(), routes), options.patience);
     let runtime = runtime()?;
     let thread = std::thread::Builder::new()
         .name("serve".to_string())
         .spawn(move || {
             step_back();
-            let served = runtime.block_on(pages::serve((listener, asks_user), routes, patience, stopped));
+            let served = runtime.block_on(pages::serve((listener, front), routes, patience, stopped));
             runtime.shutdown_background();
             served
         })

@@ -106,16 +106,16 @@ impl Site {
 
 const ALL: Link = Link { to: "/", words: "All results", is_here: false };
 
-/// Answers requests until `stopped` says so. `asks_user`: whether it matters which user of this machine sends them.
+/// Answers requests until `stopped` says so.
 pub(crate) async fn serve(
-    (listener, asks_user): (std::net::TcpListener, bool),
+    (listener, front): (std::net::TcpListener, Arc<front::Front>),
     pages: Router,
     patience: Patience,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
     let service = pages.into_make_service_with_connect_info::<Arrival>();
-    let served = axum::serve(Bounded::new(listener, patience, asks_user), service).into_future();
+    let served = axum::serve(Bounded::new(listener, patience, front), service).into_future();
     tokio::select! {
         served = served => served.context("the server ended"),
         _ = stopped.wait_for(|is_stopped| *is_stopped) => Ok(()),

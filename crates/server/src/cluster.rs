@@ -45,6 +45,7 @@ use crate::process::command::{run_logged, server_command};
 use crate::process::postmaster::postmaster_of;
 use crate::settings::{check_settings, configuration_text};
 use crate::user::account::Account;
+use crate::user::beneath::remove_tree;
 use crate::user::given;
 use crate::user::untrusted;
 
@@ -475,7 +476,7 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
             )
         })?;
         given::remove(&holder.join(WAL))?;
-        fs::remove_dir_all(holder).with_context(|| format!("remove `{}`", holder.display()))?;
+        remove_tree(holder).with_context(|| format!("remove `{}`", holder.display()))?;
     }
     // Their links are in the data.
     tablespaces::remove_of(&root.join("data"))?;
@@ -483,9 +484,9 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
     // The marker goes last.
     let snapshots = snapshots_dir(root, facts);
     if snapshots.exists() {
-        fs::remove_dir_all(&snapshots).with_context(|| format!("remove `{}`", snapshots.display()))?;
+        remove_tree(&snapshots).with_context(|| format!("remove `{}`", snapshots.display()))?;
     }
-    fs::remove_dir_all(root).with_context(|| format!("remove `{}`", root.display()))
+    remove_tree(root).with_context(|| format!("remove `{}`", root.display()))
 }
 
 /// Removes a cluster that an older pgdyno gave to the server's user as a whole. Nothing in it is trusted: its files are

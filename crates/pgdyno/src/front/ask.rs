@@ -9,6 +9,10 @@ use std::str::FromStr;
 use model::secret;
 use serde::{Deserialize, Serialize};
 
+/// Below each list.
+const UNSHOWN: &str = "What programs do, and what is in the files that they are given or find, is not shown: they are used as they are on \
+     this machine.";
+
 /// Hexadecimal digits of the number of a list: nobody finds two lists that have the same.
 const NUMBER_DIGITS: usize = 32;
 
@@ -68,7 +72,8 @@ impl Ask {
     /// Why it is asked for and the whole list, as a page shows them.
     pub(crate) fn page_text(&self) -> String {
         let texts = self.list.iter().map(|line| line.text.as_str());
-        [self.about.as_str()].into_iter().chain(texts).collect::<Vec<_>>().join("\n")
+        let unshown = Some(UNSHOWN).filter(|_| self.wanted == Wanted::Commands);
+        [self.about.as_str()].into_iter().chain(texts).chain(unshown).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -95,6 +100,7 @@ impl fmt::Display for Ask {
                         writeln!(f, "    ({instead})")?;
                     }
                 }
+                writeln!(f, "{UNSHOWN}")?;
                 write!(
                     f,
                     "Nothing was executed. {} accepts all of this as it is, {} accepts exactly this list",
@@ -172,5 +178,10 @@ mod tests {
         let text = Ask::commands("it would".to_string(), lines(&["hooks: a", "hooks: b"])).to_string();
         let option = text.find("--allow-commands").unwrap();
         assert!(text.find("hooks: b").unwrap() < option && !text[..option].contains("--"), "{text}");
+        // The list has commands, and not what these call.
+        assert!(text[..option].contains(UNSHOWN), "{text}");
+        let ask = Ask::commands("it would".to_string(), lines(&["hooks: a"]));
+        assert_eq!(ask.page_text(), format!("it would\nhooks: a\n{UNSHOWN}"));
+        assert_eq!(Ask::size("it is long".to_string()).page_text(), "it is long");
     }
 }

@@ -4,6 +4,7 @@
 //! whose report says how to run it.
 
 mod found;
+mod named;
 #[cfg(test)]
 mod sample;
 mod thing;

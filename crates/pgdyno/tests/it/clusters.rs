@@ -208,6 +208,29 @@ fn directories_of_a_user_with_the_names_of_builds_survive_a_clean() {
     }
 }
 
+/// What is in our directory is removed with it, but not what its owner mounts there.
+#[test]
+fn what_is_mounted_in_our_directory_survives_its_removal() {
+    if !nix::unistd::geteuid().is_root() {
+        // Nobody else may mount something.
+        return;
+    }
+    let place = Place::new();
+    let work = place.path("cache/builds/REL_15_1-ab.work");
+    std::fs::create_dir_all(work.join("source/photos")).unwrap();
+    mark(&work);
+    std::fs::create_dir(place.path("photos")).unwrap();
+    std::fs::write(place.path("photos/2026.jpg"), "mine").unwrap();
+    let script = "mount --bind photos cache/builds/REL_15_1-ab.work/source/photos && exec \"$0\" clean";
+    let program = env!("CARGO_BIN_EXE_pgdyno");
+    let mut cleaned = place.command_of("unshare".as_ref(), &["--mount", "sh", "-c", script, program]);
+    cleaned.output().unwrap();
+    assert_eq!(std::fs::read_to_string(place.path("photos/2026.jpg")).unwrap(), "mine");
+    assert!(work.exists(), "what cannot be removed is there for the next one");
+    place.run(&["clean"]).expect(0);
+    assert!(!work.exists());
+}
+
 #[test]
 fn partly_unpacked_binaries_are_removed_unless_a_process_is_unpacking_them() {
     let place = Place::new();

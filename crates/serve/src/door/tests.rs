@@ -60,6 +60,32 @@ fn a_server_of_this_machine_answers_only_to_names_of_this_machine() {
 }
 
 #[test]
+fn without_a_token_only_the_user_who_serves_and_root_come_in() {
+    let own = rustix::process::geteuid().as_raw();
+    let mut others = (1..).filter(|uid| *uid != own && Some(*uid) != files::trust::caller_uid());
+    let stranger = others.next().unwrap();
+    for (user, without_token) in [
+        (Some(own), Ok(())),
+        (Some(0), Ok(())),
+        (files::trust::caller_uid().or(Some(own)), Ok(())),
+        (Some(stranger), Err("for the user who serves them; with --token")),
+        (Some(u32::MAX), Err("for the user who serves them; with --token")),
+        (None, Err("does not say which user of this machine asks")),
+    ] {
+        let said = door("127.0.0.1:8437", false).check_user(user);
+        match (&said, without_token) {
+            (Ok(()), Ok(())) => {}
+            (Err(Refusal::Never(StatusCode::FORBIDDEN, reason)), Err(words)) if reason.contains(words) => {}
+            _ => panic!("{user:?}: {said:?}"),
+        }
+        // Whoever has the token may read, and is asked for it.
+        for listen in ["127.0.0.1:8437", "10.0.0.5:8437"] {
+            assert_eq!(door(listen, true).check_user(user), Ok(()), "{user:?} at {listen}");
+        }
+    }
+}
+
+#[test]
 fn a_server_for_other_machines_answers_to_addresses_and_wants_a_token() {
     let door = door("10.0.0.5:8437", false);
     let token = door.token().unwrap();

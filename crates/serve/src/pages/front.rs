@@ -48,6 +48,11 @@ impl Front {
     pub(crate) fn token(&self) -> Option<&str> {
         self.door.token()
     }
+
+    /// Whether this user of the machine may come in, or may show a token.
+    pub(crate) fn admits(&self, user: Option<u32>) -> bool {
+        self.door.check_user(user).is_ok()
+    }
 }
 
 type Shared = State<Arc<Front>>;

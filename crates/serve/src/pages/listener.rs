@@ -20,28 +20,41 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
+use super::front::Front;
 use crate::{Patience, neighbour};
 
 /// Pause after an error, as when the process has too many open files.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Most connections of users of this machine who are refused anyway: they take no places of those who are not.
+const REFUSED_MAX: usize = 8;
 
 pub(super) struct Bounded {
     listener: TcpListener,
     places: Arc<Semaphore>,
+    /// The places of those who are refused; one more is closed at once.
+    places_of_refused: Arc<Semaphore>,
     patience: Patience,
-    asks_user: bool,
+    front: Arc<Front>,
 }
 
 impl Bounded {
-    pub(super) fn new(listener: TcpListener, patience: Patience, asks_user: bool) -> Bounded {
+    pub(super) fn new(listener: TcpListener, patience: Patience, front: Arc<Front>) -> Bounded {
         let places = Arc::new(Semaphore::new(patience.connections_max));
-        Bounded { listener, places, patience, asks_user }
+        let places_of_refused = Arc::new(Semaphore::new(REFUSED_MAX));
+        Bounded { listener, places, places_of_refused, patience, front }
     }
 
     /// The user of this machine at the other end, if it matters.
     fn user_of(&self, stream: &TcpStream, from: SocketAddr) -> Option<u32> {
-        let to = stream.local_addr().ok().filter(|_| self.asks_user)?;
+        let to = stream.local_addr().ok().filter(|_| !self.front.wants_token())?;
         neighbour::user_at(from, to)
+    }
+
+    async fn place_for(&self, user: Option<u32>) -> Option<OwnedSemaphorePermit> {
+        if self.front.admits(user) {
+            return self.places.clone().acquire_owned().await.ok();
+        }
+        self.places_of_refused.clone().try_acquire_owned().ok()
     }
 }
 
@@ -51,18 +64,19 @@ impl axum::serve::Listener for Bounded {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
-            let place = self.places.clone().acquire_owned().await;
-            match (place, self.listener.accept().await) {
-                (Ok(place), Ok((stream, from))) => {
-                    // A point a second is no reason to wait for more.
-                    stream.set_nodelay(true).ok();
-                    // A machine that vanished says nothing.
-                    let stall_ms = u32::try_from(self.patience.stall.as_millis()).unwrap_or(u32::MAX);
-                    rustix::net::sockopt::set_tcp_user_timeout(&stream, stall_ms).ok();
-                    let user = self.user_of(&stream, from);
-                    return (Connection::new((stream, user), place, self.patience), from);
-                }
-                _ => tokio::time::sleep(PAUSE).await,
+            let Ok((stream, from)) = self.listener.accept().await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            // A point a second is no reason to wait for more.
+            stream.set_nodelay(true).ok();
+            // A machine that vanished says nothing.
+            let stall_ms = u32::try_from(self.patience.stall.as_millis()).unwrap_or(u32::MAX);
+            rustix::net::sockopt::set_tcp_user_timeout(&stream, stall_ms).ok();
+
+            let user = self.user_of(&stream, from);
+            if let Some(place) = self.place_for(user).await {
+                return (Connection::new((stream, user), place, self.patience), from);
             }
         }
     }

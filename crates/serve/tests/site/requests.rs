@@ -1,10 +1,10 @@
 //! What is answered to whom, over real connections.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -98,6 +98,31 @@ fn other_users_of_the_machine_need_a_token() {
     assert_eq!(status(&ask_as(0, &serving)), "200");
     let with_token = serve::start(Options { wants_token: true, ..place.options() }, MAKERS).unwrap();
     assert_eq!(status(&ask_as(65534, &with_token)), "401");
+}
+
+/// Somebody else could otherwise keep all places, each for as long as a request may take to come.
+#[test]
+fn other_users_of_the_machine_take_no_places_of_those_who_may_read() {
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can connect.
+        return;
+    }
+    let place = Place::new();
+    let patience = Patience { connections_max: 3, ..Patience::default() };
+    let serving = serve::start(Options { patience, ..place.options() }, MAKERS).unwrap();
+    let (ip, port) = (serving.address.ip(), serving.address.port());
+    let script = format!(
+        "for fd in $(seq 10 30); do eval \"exec $fd<>/dev/tcp/{ip}/{port}\"; done; echo connected; read end"
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).current_dir("/").uid(65534).gid(65534);
+    let mut neighbour = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(neighbour.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "connected\n");
+    expect_room(&serving);
+    drop(neighbour.stdin.take());
+    neighbour.wait().unwrap();
 }
 
 #[test]

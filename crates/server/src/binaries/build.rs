@@ -336,7 +336,7 @@ impl Workshop<'_> {
             recipe.tree
         );
         let step = |mut command: Command| {
-            origin.maker().prepare(&mut command, self.home);
+            origin.maker().prepare_code(&mut command, self.home);
             run(command, &self.source, log, stop)
         };
         let mut configure = Command::new("./configure");

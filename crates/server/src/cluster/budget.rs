@@ -19,7 +19,7 @@ use crate::binaries::fetch::Cache;
 use crate::cluster::copy::tree_bytes;
 use crate::cluster::space::FileSystem;
 use crate::cluster::workspace::Workspace;
-use crate::user::beneath::added_up;
+use crate::user::beneath::{added_up, remove_tree};
 use crate::user::rights::Rights;
 
 /// The environment variable that sets the budget.
@@ -264,7 +264,7 @@ fn builds(cache: &Cache) -> Vec<Item> {
 fn remove_build(dir: &Path) -> Result<()> {
     let lock = files::lock_file(&with_ending(dir, "lock"))?;
     ensure!(lock.try_lock().is_ok(), "`{}` is in use", dir.display());
-    fs::remove_dir_all(dir).with_context(|| format!("remove `{}`", dir.display()))
+    remove_tree(dir).with_context(|| format!("remove `{}`", dir.display()))
 }
 
 fn with_ending(dir: &Path, ending: &str) -> PathBuf {

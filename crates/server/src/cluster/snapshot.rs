@@ -17,7 +17,7 @@ use crate::cluster::space::require_space;
 use crate::cluster::tablespaces::Belonging;
 use crate::cluster::{Cluster, ClusterFacts};
 use crate::user::account::Account;
-use crate::user::beneath::added_up;
+use crate::user::beneath::{added_up, remove_tree};
 use crate::user::rights::Rights;
 
 const FACTS_FILE: &str = "snapshot.json";
@@ -68,7 +68,7 @@ impl Cluster {
         });
         if kept.is_err() {
             // The first error is the one to report; the next attempt overwrites a partial copy.
-            fs::remove_dir_all(&partial).ok();
+            remove_tree(&partial).ok();
         }
         kept
     }
@@ -145,7 +145,7 @@ impl Cluster {
     pub fn remove_snapshot(&self, name: &str) -> Result<()> {
         self.snapshot_facts(name)?;
         let dir = self.snapshot_dir(name);
-        fs::remove_dir_all(&dir).with_context(|| format!("remove `{}`", dir.display()))
+        remove_tree(&dir).with_context(|| format!("remove `{}`", dir.display()))
     }
 
     fn snapshots_dir(&self) -> PathBuf {

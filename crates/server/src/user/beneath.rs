@@ -12,9 +12,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat, renameat, statat,
-    symlinkat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, readlinkat,
+    renameat, statat, symlinkat, unlinkat,
 };
+use rustix::io::Errno;
 
 /// Deepest nesting of directories: PostgreSQL has four, and each stays open while its contents are processed.
 pub(crate) const DEPTH_MAX: usize = 64;
@@ -92,8 +93,8 @@ impl Held {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.0, name, flags, Mode::from_raw_mode(mode)).map(File::from);
         let file = file.map_err(|error| match error {
-            rustix::io::Errno::LOOP => refused("it is a symbolic link, which is not followed here"),
-            rustix::io::Errno::NXIO => refused("it is not a regular file"),
+            Errno::LOOP => refused("it is a symbolic link, which is not followed here"),
+            Errno::NXIO => refused("it is not a regular file"),
             error => error.into(),
         })?;
         match file.metadata()?.is_file() {
@@ -112,7 +113,7 @@ impl Held {
             }
             match statat(&self.0, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => entries.push((name, Facts::of(&stat))),
-                Err(rustix::io::Errno::NOENT) => {}
+                Err(Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -143,7 +144,7 @@ impl Held {
     pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
         match self.is_directory(name)? {
             true => {
-                self.child(name)?.empty()?;
+                self.child_to_empty(name)?.empty()?;
                 Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
             }
             false => self.remove_file(name),
@@ -176,11 +177,28 @@ impl Held {
             let aside = format!("{ASIDE}{}", files::random_hex(8).map_err(io::Error::other)?);
             return Ok(renameat(&self.0, name, &top.0, aside)?);
         }
-        let child = self.child(name)?;
+        let child = self.child_to_empty(name)?;
         for (name, _) in child.entries()? {
             child.remove_from(&name, n_deeper - 1, top)?;
         }
         Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// The directory of this name in it, unless something else is mounted there: that is not ours, wherever it is mounted.
+    fn child_to_empty(&self, name: &OsStr) -> io::Result<Held> {
+        let is_mounted =
+            || refused(&format!("something is mounted at `{}` in it; unmount it", name.display()));
+        match openat2(&self.0, name, DIRECTORY, Mode::empty(), ResolveFlags::NO_XDEV) {
+            Ok(child) => Ok(Held(child)),
+            Err(Errno::XDEV) => Err(is_mounted()),
+            // Linux before 5.6, or a sandbox that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let child = self.child(name)?;
+                let is_here = fstat(&child.0)?.st_dev == fstat(&self.0)?.st_dev;
+                if is_here { Ok(child) } else { Err(is_mounted()) }
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn is_directory(&self, name: &OsStr) -> io::Result<bool> {
@@ -223,7 +241,7 @@ impl Facts {
 }
 
 /// Removes the directory at `path` with all its contents, as [`Held::empty`] does; a link in its place is removed itself.
-/// For contents that another user can have made.
+/// What is mounted in it stays, and is an error. For contents that another user can have made.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         return fs::remove_file(path);
@@ -271,9 +289,11 @@ fn names_of(path: &Path) -> impl Iterator<Item = &OsStr> {
     })
 }
 
+/// How directories are opened.
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 fn open_dir(at: BorrowedFd, name: &OsStr, flags: OFlags) -> io::Result<Held> {
-    let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(Held(openat(at, name, flags, Mode::empty())?))
+    Ok(Held(openat(at, name, flags | DIRECTORY, Mode::empty())?))
 }
 
 #[cfg(test)]
@@ -316,6 +336,16 @@ mod tests {
         Held::open_or_make(&path("way/new/one")).unwrap();
         assert!(path("tree/new/one").is_dir());
         assert!(Held::open(&path("way/none")).is_err());
+    }
+
+    #[test]
+    fn what_is_mounted_in_a_directory_is_not_opened_to_be_emptied() {
+        let outer = tempfile::tempdir().unwrap();
+        fs::create_dir(outer.path().join("plain")).unwrap();
+        assert!(Held::open(outer.path()).unwrap().child_to_empty(OsStr::new("plain")).is_ok());
+        // It is on every machine.
+        let words = Held::open(Path::new("/")).unwrap().child_to_empty(OsStr::new("proc")).unwrap_err();
+        assert!(words.to_string().contains("something is mounted at `proc`"), "{words}");
     }
 
     #[test]

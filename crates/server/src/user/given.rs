@@ -10,7 +10,7 @@ use files::trust;
 
 use crate::process_id::ProcessId;
 use crate::user::account::Account;
-use crate::user::beneath::Held;
+use crate::user::beneath::{Held, remove_tree};
 
 /// Names the process that uses a [`Scratch`].
 const OWNER_FILE: &str = "owner.json";
@@ -98,7 +98,7 @@ fn is_abandoned(path: &Path) -> bool {
 
 fn remove_scratch(outer: &Path) -> Result<()> {
     remove(&outer.join(GIVEN))?;
-    fs::remove_dir_all(outer).with_context(|| format!("remove `{}`", outer.display()))
+    remove_tree(outer).with_context(|| format!("remove `{}`", outer.display()))
 }
 
 #[cfg(test)]

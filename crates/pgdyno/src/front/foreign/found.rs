@@ -12,16 +12,16 @@ use model::experiment::script::{CaseData, ScriptOrigin};
 use model::experiment::target::{ExporterSection, TargetSpec};
 use model::telemetry::import::Import;
 
-use crate::front::shell;
+use super::named;
 
 pub(super) fn hooks(case: &Case) -> Vec<String> {
     let used = Hook::ALL.iter().filter(|hook| !case.hooks.words(**hook).is_empty());
-    used.map(|hook| format!("{hook}: {}", shell::command(case.hooks.words(*hook)))).collect()
+    used.map(|hook| format!("{hook}: {}", named::command(case.hooks.words(*hook)))).collect()
 }
 
 pub(super) fn way(driver: &DriverSpec) -> String {
     let upload = if driver.upload { " (after a copy of pgdyno was put there)" } else { "" };
-    shell::command(&driver.words("drive")) + upload
+    named::command(&driver.words("drive")) + upload
 }
 
 /// A text with its name, each line indented. It is whole, however long: a command may be on its last line.
@@ -39,7 +39,10 @@ fn on_one_line(text: &str) -> String {
 /// Scripts, and the values of the variables in them, which may be SQL or words of a command.
 pub(super) fn scripts(case: &Case) -> Vec<String> {
     let load = &case.workload;
-    let scripts = load.scripts.iter().map(|script| text(&script.name, &script.source));
+    let scripts = load
+        .scripts
+        .iter()
+        .map(|script| text(&script.name, &script.source) + &named::of_script(&script.source));
     let defines =
         load.defines.iter().map(|(name, value)| format!("variable {name} = {}", on_one_line(value)));
     scripts.chain(defines).collect()

@@ -7,8 +7,7 @@ use model::experiment::case::{Case, ServerSource, WorkloadKind};
 use model::experiment::plan::Plan;
 use wire::conninfo;
 
-use super::{Ours, found};
-use crate::front::shell;
+use super::{Ours, found, named};
 
 /// A kind of thing that belongs to another place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +173,7 @@ impl Thing {
             },
             Thing::Hooks => found::hooks(case),
             Thing::Restart if case.server.restart.is_empty() => Vec::new(),
-            Thing::Restart => vec![shell::command(&case.server.restart)],
+            Thing::Restart => vec![named::command(&case.server.restart)],
             Thing::Scripts => found::scripts(case),
             Thing::Data => found::data(&case.workload.data),
             Thing::Source => found::source(case).into_iter().collect(),

@@ -81,17 +81,27 @@ impl Maker {
         }
     }
 
-    /// Makes `command` run as the maker. Another user gets neither pgdyno's environment nor its keys: fetched code
-    /// could read both.
+    /// Makes `command`, a program of this machine, run as the maker. Git may need what is in our environment to reach a repository;
+    /// another user gets of it only the way to other machines.
     pub(super) fn prepare(&self, command: &mut Command, home: Option<&Path>) {
-        let (Some(account), Some(home)) = (&self.0, home) else { return clean_environment(command) };
-        environment::clean(command);
+        if self.0.is_none() {
+            return clean_environment(command);
+        }
+        self.prepare_code(command, home);
         for name in PROXIES {
             env::var_os(name).map(|value| command.env(name, value));
         }
-        command.env("HOME", home).env("TMPDIR", home);
+    }
+
+    /// The same of a command that executes code of the source. Whoever wrote that code gets none of the keys and passwords in our
+    /// environment, not even that of a proxy.
+    pub(super) fn prepare_code(&self, command: &mut Command, home: Option<&Path>) {
+        environment::clean(command);
         clean_environment(command);
-        account.apply(command);
+        if let (Some(account), Some(home)) = (&self.0, home) {
+            command.env("HOME", home).env("TMPDIR", home);
+            account.apply(command);
+        }
     }
 
     /// Copies the result from `made`, in the other user's directory, to our directory `into`.

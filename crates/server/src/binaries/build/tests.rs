@@ -47,6 +47,25 @@ fn run_git(dir: &Path, args: &[&str]) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
+/// Cargo gives its tests variables that no build needs.
+#[test]
+fn code_of_a_source_gets_nothing_of_our_environment_that_a_build_does_not_need() {
+    let place = place();
+    let (cache, sources) = (Cache::at(place.path().join("cache")), place.path().join("sources"));
+    tree(&sources, "15.1");
+    let seen = place.path().join("seen");
+    let spy = format!("#!/bin/sh\nenv > {}\n{}", seen.display(), CONFIGURE.trim_start_matches("#!/bin/sh\n"));
+    crate::binaries::write_program(&sources.join("configure"), &spy);
+    let source = Source { tree: &sources.display().to_string(), revision: None };
+    build(&cache, &source, &GO, &mut |_| ()).unwrap();
+    let seen = fs::read_to_string(seen).unwrap();
+    assert!(seen.lines().any(|line| line.starts_with("PATH=")), "{seen}");
+    assert!(
+        std::env::var_os("CARGO_MANIFEST_DIR").is_some() && !seen.contains("CARGO_MANIFEST_DIR"),
+        "{seen}"
+    );
+}
+
 #[test]
 fn each_commit_is_built_once_with_the_same_options() {
     let place = place();

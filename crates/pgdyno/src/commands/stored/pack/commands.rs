@@ -46,7 +46,10 @@ fn of_case(case: &Case) -> Vec<String> {
         found.extend(calls(&script.name, &script.source));
     }
     for (name, value) in &case.workload.defines {
-        found.extend(calls(&format!("variable {name}"), value));
+        match case.workload.scripts.iter().any(|script| is_part_of_call(name, &script.source)) {
+            true => found.push(format!("variable {name}: {value}")),
+            false => found.extend(calls(&format!("variable {name}"), value)),
+        }
     }
     if let CaseData::Files(files) = &case.workload.data {
         for file in files {
@@ -80,6 +83,19 @@ fn calls(name: &str, text: &str) -> Vec<String> {
     }
     // They are shown in the order of their texts.
     if found.len() > 1 { vec![found.join("\n")] } else { found }
+}
+
+/// Whether the value of a variable may become a part of what a script calls: by its name there, or by another variable that the
+/// script sets from it.
+fn is_part_of_call(variable: &str, script: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let is_used = |line: &str| {
+        let mut after = line.split(':').skip(1);
+        after.any(|text| text.strip_prefix(variable).is_some_and(|rest| !rest.starts_with(is_word)))
+    };
+    let called = calls("", script).concat();
+    let metas = script.lines().map(str::trim).filter(|line| line.starts_with('\\'));
+    !called.is_empty() && called.lines().chain(metas).any(is_used)
 }
 
 /// Whether a line calls a program, or begins to.
@@ -117,9 +133,25 @@ mod tests {
     }
 
     #[test]
+    fn variables_that_become_part_of_a_command_are_found() {
+        for (script, expected) in [
+            ("\\shell notify :token", true),
+            ("\\setshell x notify\\\n :token", true),
+            ("COPY t TO PROGRAM 'x'\n':token';", true),
+            ("\\set y :token\n\\shell notify :y", true),
+            ("\\shell notify :tokens :other", false),
+            ("\\shell notify token", false),
+            ("SELECT :token;\n\\shell date", false),
+            ("SELECT :token;", false),
+        ] {
+            assert_eq!(is_part_of_call("token", script), expected, "{script}");
+        }
+    }
+
+    #[test]
     fn files_of_data_and_variables_are_looked_through() {
         use model::experiment::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-        use model::experiment::script::SqlFile;
+        use model::experiment::script::{CaseScript, SqlFile};
         use model::load::Window;
 
         let server = ServerSpec::of(ServerSource::Version("15".parse().unwrap()));
@@ -136,10 +168,21 @@ mod tests {
             file("a.sql", Some("create table t (a int);\ncopy t from/*x*/program'cat x';")),
             file("b.sql", None),
         ]);
-        case.workload.defines = [("what".to_string(), "t to program 'rm x'".to_string())].into();
+        let script = |name: &str, source: &str| CaseScript {
+            name: name.to_string(),
+            weight: 1,
+            sha256: String::new(),
+            source: source.to_string(),
+        };
+        case.workload.scripts = vec![script("s", "\\shell notify :token")];
+        case.workload.defines = [("what", "t to program 'rm x'"), ("token", "hush"), ("n", "7")]
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .into();
         let expected = [
             "a.sql: copy t from/*x*/program'cat x';",
             "b.sql: too long to be in it, and not looked through",
+            "s: \\shell notify :token",
+            "variable token: hush",
             "variable what: t to program 'rm x'",
         ];
         let found = commands(&Plan { cases: vec![case], ..Plan::default() });
