@@ -21,12 +21,6 @@ fn findings_table(rules: &[Rule]) -> String {
     table
 }
 
-/// The situation in which a test saw each rule fire.
-fn tested_table(rules: &[Rule]) -> String {
-    let rows = rules.iter().map(|rule| format!("| `{}` | {} |\n", rule.id, cell(rule.tested)));
-    format!("| finding | tested with |\n|---|---|\n{}", rows.collect::<String>())
-}
-
 /// Rules that are said to be tested on a real server, and that no test of such a server names.
 fn untested(rules: &[Rule], sources: &[SourceFile]) -> Vec<String> {
     let is_real = |file: &&SourceFile| file.path.starts_with("crates/pgdyno/tests/it/");
@@ -218,7 +212,6 @@ fn a_name_that_is_not_explained_is_found() {
 #[test]
 fn the_catalogue_of_findings_is_that_of_the_code() {
     check("docs/findings.md", "findings", &findings_table(CATALOGUE));
-    check("docs/findings.md", "tested", &tested_table(CATALOGUE));
     assert_none(&untested(CATALOGUE, &tree::rust()));
 }
 
