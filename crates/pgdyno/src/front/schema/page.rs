@@ -73,7 +73,8 @@ fn key(row: &Row) -> String {
 
 /// Text of a key with the links of this page, and with links to the manuals that it names.
 fn linked(text: &str) -> String {
-    let text = text.replace("](#", "](FORMAT.md#").replace("](", "](../../").replace("](../../http", "](http");
+    let text =
+        text.replace("](#", "](FORMAT.md#").replace("](", "](../../").replace("](../../http", "](http");
     MANUALS.iter().fold(text, |text, (title, page)| {
         text.replace(&format!("see *{title}*"), &format!("see [{title}](../{page})"))
     })
