@@ -112,7 +112,15 @@ fn broken_paths(document: &SourceFile, exists: &dyn Fn(&str) -> bool) -> Vec<Str
     missing.map(|span| format!("{}: names `{span}`, which does not exist", document.path)).collect()
 }
 
-/// Decisions in files `NNN-title.md` from 001 without a gap, of three parts, each in the index.
+/// Whether a decision says below its title when it was made, and what became of it.
+fn has_status(decision: &str) -> bool {
+    let line = decision.lines().nth(2).unwrap_or_default();
+    let is_date = |date: &str| date.len() == 10 && date.split('-').all(|part| part.parse::<u32>().is_ok());
+    let is_known = |status: &str| status.starts_with("accepted") || status.starts_with("superseded by [");
+    line.split_once(", ").is_some_and(|(date, status)| is_date(date) && is_known(status))
+}
+
+/// Decisions in files `NNN-title.md` from 001 without a gap, with date and status, of three parts, each in the index.
 fn decision_problems(decisions: &[SourceFile], index: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for (n, file) in (1..).zip(decisions) {
@@ -122,6 +130,9 @@ fn decision_problems(decisions: &[SourceFile], index: &str) -> Vec<String> {
         }
         if !file.text.starts_with(&format!("# {n:03}: ")) {
             problems.push(format!("`{name}` does not begin with `# {n:03}: `"));
+        }
+        if !has_status(&file.text) {
+            problems.push(format!("`{name}` does not say `YYYY-MM-DD, accepted.` below its title"));
         }
         for part in ["## Context", "## Decision", "## Consequences"] {
             if !file.text.contains(part) {
@@ -213,7 +224,7 @@ fn bad_links_and_paths_are_found() {
 #[test]
 fn bad_decisions_are_found() {
     let file = |name: &str, text: &str| SourceFile::new(&format!("{DECISIONS}{name}"), text);
-    let parts = "\n## Context\n## Decision\n## Consequences\n";
+    let parts = "\n\n2026-11-20, accepted.\n\n## Context\n## Decision\n## Consequences\n";
     let first = file("001-a.md", &format!("# 001: A{parts}"));
     let index = "[001](001-a.md) [002](002-b.md) [003](003-b.md)";
     assert_none(&decision_problems(std::slice::from_ref(&first), index));
@@ -222,9 +233,11 @@ fn bad_decisions_are_found() {
     assert_one(&decision_problems(&[first.clone(), gap], index), "should be decision 002");
     assert_one(&decision_problems(&[file("001-a.md", &format!("# 1: A{parts}"))], index), "does not begin");
     assert_one(
-        &decision_problems(&[file("001-a.md", "# 001: A\n## Context\n## Decision\n")], index),
+        &decision_problems(&[file("001-a.md", &first.text.replace("## Consequences", ""))], index),
         "Consequences",
     );
+    let undated = first.text.replace("2026-11-20, accepted.", "Accepted.");
+    assert_one(&decision_problems(&[file("001-a.md", &undated)], index), "below its title");
 }
 
 #[test]

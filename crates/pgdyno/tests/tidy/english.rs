@@ -33,7 +33,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("", "may or may not", "a possibility, without doubt"),
     ("", "may not be used with", "libpq's message"),
     ("", "IPv6 host address may not be empty", "libpq's message"),
-    ("", "stands-beside-the-verdict", "a file's name"),
     ("analysis/src/comparison.rs", "rename = \"beside\"", "a key of the format"),
     ("tests/tidy/english.rs", "", "the table and its tests"),
 ];

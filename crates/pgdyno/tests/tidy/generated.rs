@@ -1,11 +1,10 @@
 //! Parts of the documents that are made from the code, between `<!-- generated: NAME -->` and `<!-- end -->`, and
-//! names that the code stores, each of which FORMAT.md must explain.
+//! names that the code stores, each of which FORMAT.md or a page of the experiment file must explain.
 
 use analysis::doctor::sight::{SIGHTS, Sight};
 use analysis::doctor::{ROWS, Row};
 use analysis::findings::{CATALOGUE, Rule};
 use model::experiment::case::setting::table::{ROWS as SETTINGS, Row as SettingRow};
-use model::experiment::keys::{self, row};
 use model::run::ceilings::{CEILINGS, Ceiling};
 use model::telemetry::metric::{METRICS, Metric, MetricKind};
 
@@ -22,12 +21,6 @@ fn findings_table(rules: &[Rule]) -> String {
     table
 }
 
-/// The situation in which a test saw each rule fire.
-fn tested_table(rules: &[Rule]) -> String {
-    let rows = rules.iter().map(|rule| format!("| `{}` | {} |\n", rule.id, cell(rule.tested)));
-    format!("| finding | tested with |\n|---|---|\n{}", rows.collect::<String>())
-}
-
 /// Rules that are said to be tested on a real server, and that no test of such a server names.
 fn untested(rules: &[Rule], sources: &[SourceFile]) -> Vec<String> {
     let is_real = |file: &&SourceFile| file.path.starts_with("crates/pgdyno/tests/it/");
@@ -40,17 +33,6 @@ fn untested(rules: &[Rule], sources: &[SourceFile]) -> Vec<String> {
     let bare = rules.iter().filter(is_claimed).filter(|rule| !names(rule));
     bare.map(|rule| format!("`{}` is tested with: {} But no test in tests/it names it", rule.id, rule.tested))
         .collect()
-}
-
-/// The keys of the experiment file as a table.
-fn keys_table<'a>(rows: impl Iterator<Item = &'a row::Row>) -> String {
-    let mut table = "| key | value | default | list |\n|---|---|---|---|\n".to_string();
-    for row in rows {
-        let list = if row.may_vary { "list " } else { "" };
-        let default = if row.default.is_empty() { String::new() } else { format!("{} ", row.default) };
-        table.push_str(&format!("| `{}` | {} | {default}| {list}|\n", row.name, row.what()));
-    }
-    table
 }
 
 /// The metrics as a table.
@@ -180,6 +162,18 @@ fn snake_case(name: &str) -> String {
     words
 }
 
+/// Files that pgdyno writes, and the one that it reads.
+const EXPLAINING: &[&str] = &[
+    "FORMAT.md",
+    "docs/reference/experiment-file.md",
+    "docs/agents.md",
+    "docs/data.md",
+    "docs/drivers.md",
+    "docs/hosts.md",
+    "docs/scripts.md",
+    "docs/targets.md",
+];
+
 /// Names that a document does not have in a code span, alone or at the end of a dotted key.
 fn unexplained(names: &[String], document: &str) -> Vec<String> {
     let explains = |name: &String| {
@@ -190,7 +184,7 @@ fn unexplained(names: &[String], document: &str) -> Vec<String> {
     names
         .iter()
         .filter(|name| !explains(name))
-        .map(|name| format!("FORMAT.md does not explain `{name}`"))
+        .map(|name| format!("neither FORMAT.md nor a page of the experiment file explains `{name}`"))
         .collect()
 }
 
@@ -200,7 +194,8 @@ fn every_name_that_is_stored_is_explained() {
     let names: Vec<String> =
         tree::rust().iter().filter(|file| is_stored(file)).flat_map(stored_names).collect();
     assert!(names.len() > 100, "only {} names found", names.len());
-    assert_none(&unexplained(&names, &tree::file("FORMAT.md").text));
+    let pages = EXPLAINING.iter().map(|path| tree::file(path).text);
+    assert_none(&unexplained(&names, &pages.collect::<Vec<String>>().concat()));
 }
 
 #[test]
@@ -217,7 +212,6 @@ fn a_name_that_is_not_explained_is_found() {
 #[test]
 fn the_catalogue_of_findings_is_that_of_the_code() {
     check("docs/findings.md", "findings", &findings_table(CATALOGUE));
-    check("docs/findings.md", "tested", &tested_table(CATALOGUE));
     assert_none(&untested(CATALOGUE, &tree::rust()));
 }
 
@@ -230,11 +224,6 @@ fn the_tables_of_doctor_are_those_of_the_code() {
 #[test]
 fn the_table_of_settings_is_that_of_the_code() {
     check("docs/settings.md", "settings", &settings_table(SETTINGS));
-}
-
-#[test]
-fn the_table_of_keys_is_that_of_the_code() {
-    check("FORMAT.md", "keys", &keys_table(keys::all()));
 }
 
 #[test]

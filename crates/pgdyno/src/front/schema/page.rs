@@ -29,20 +29,26 @@ pub(crate) fn sections() -> String {
 
 /// Sections that the table of keys does not list.
 const TABLES: [(&str, &str); 5] = [
-    ("target", "Servers in different places: *Targets* in [FORMAT](../../FORMAT.md#the-experiment-file)."),
-    ("driver", "Drivers on other machines: *Drivers* in [FORMAT](../../FORMAT.md#the-experiment-file)."),
-    (
-        "agents",
-        "Drivers that wait at a NATS server: *Agents* in [FORMAT](../../FORMAT.md#the-experiment-file).",
-    ),
-    (
-        "import",
-        "Series that something else measures: *Imports* in [FORMAT](../../FORMAT.md#the-experiment-file).",
-    ),
-    (
-        "figure",
-        "Figures of the study, which `--fit` keeps: *Figures* in [FORMAT](../../FORMAT.md#the-experiment-file).",
-    ),
+    ("target", "Servers in different places: [targets](../targets.md)."),
+    ("driver", "Drivers on other machines: [drivers](../drivers.md)."),
+    ("agents", "Drivers that wait at a NATS server: [agents](../agents.md)."),
+    ("import", "Series that something else measures: [imports](../targets.md#imports)."),
+    ("figure", "Figures of the study, which `--fit` keeps: [figures](../targets.md#figures)."),
+];
+
+/// Where the pages are that keys name (`see *Scale*`).
+const MANUALS: [(&str, &str); 11] = [
+    ("Targets", "targets.md"),
+    ("Source", "servers.md#source"),
+    ("Settings", "servers.md#settings"),
+    ("Checkpoints", "servers.md#checkpoints"),
+    ("Scale", "data.md#scale"),
+    ("Restore", "data.md#restore"),
+    ("Your own scripts", "scripts.md"),
+    ("Hosts", "hosts.md"),
+    ("Settings by URL", "hosts.md#settings-of-the-server"),
+    ("Drivers", "drivers.md"),
+    ("Hooks", "hooks.md"),
 ];
 
 fn key(row: &Row) -> String {
@@ -65,19 +71,13 @@ fn key(row: &Row) -> String {
     format!("### `{}`\n\n{}.\n\n{}\n\n", row.name, capital(&linked(row.what())), facts.join(" "))
 }
 
-/// Text of FORMAT.md with the links of this page, and with links to the paragraphs that it names.
+/// Text of a key with the links of this page, and with links to the manuals that it names.
 fn linked(text: &str) -> String {
-    let moved = text.replace("](#", "](FORMAT.md#").replace("](", "](../../");
-    moved.replace("](../../http", "](http").replace("see *", "see [*").split("see [").enumerate().fold(
-        String::new(),
-        |page, (n, part)| match (n, part.strip_prefix('*').and_then(|rest| rest.split_once('*'))) {
-            (0, _) => part.to_string(),
-            (_, Some((title, rest))) => {
-                format!("{page}see [{title}](../../FORMAT.md#the-experiment-file){rest}")
-            }
-            (_, None) => format!("{page}see [{part}"),
-        },
-    )
+    let text =
+        text.replace("](#", "](FORMAT.md#").replace("](", "](../../").replace("](../../http", "](http");
+    MANUALS.iter().fold(text, |text, (title, page)| {
+        text.replace(&format!("see *{title}*"), &format!("see [{title}](../{page})"))
+    })
 }
 
 /// The values that a schema allows, in words.
@@ -135,8 +135,10 @@ fn values_and_links_are_those_of_the_page() {
     assert_eq!(values_of("os.huge_pages"), "`\"on\"`, `\"off\"`");
     assert_eq!(
         linked("text (see *Scale*), [x](METHODOLOGY.md#y), [z](#plan)"),
-        "text (see [Scale](../../FORMAT.md#the-experiment-file)), [x](../../METHODOLOGY.md#y), [z](../../FORMAT.md#plan)"
+        "text (see [Scale](../data.md#scale)), [x](../../METHODOLOGY.md#y), [z](../../FORMAT.md#plan)"
     );
     assert_eq!(linked("see [x](METHODOLOGY.md)"), "see [x](../../METHODOLOGY.md)");
     assert_eq!(capital("`a` b"), "`a` b");
+    let texts = keys::all().flat_map(|row| [linked(row.what()), linked(row.default)]);
+    assert_eq!(texts.filter(|text| text.contains("see *")).collect::<Vec<_>>(), Vec::<String>::new());
 }
