@@ -200,7 +200,7 @@ fn check(pg: &Pg, lie: Lie, audience: Audience, words: &str) {
     let (place, database) = (Place::new(), pg.database());
     let port = Proxy { server: pg.port, lie, audience }.start();
     let server = format!("postgres://bench:{PASSWORD}@127.0.0.1:{port}/{database}?sslmode=disable");
-    let args = "run --scale 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false \
+    let args = "run --scale 1 -c 2 --measure 4s --ramp-up 0s --repeats 1 --set prepare.settle=false \
                 --set prepare.prewarm=false --set run.grace=1s --set run.phase_timeout=20s -o out --server";
     let args: Vec<&str> = args.split_whitespace().chain([server.as_str()]).collect();
     let began = Instant::now();
