@@ -6,8 +6,6 @@
 
 mod columns;
 
-pub(crate) use self::columns::expect_variables;
-
 use anyhow::{Result, bail};
 use dataset::kind::DataSource;
 use model::experiment::case::WorkloadSpec;
@@ -55,11 +53,28 @@ select case when pg_catalog.pg_table_is_visible(c.oid) then c.relname::text
 /// With script, line and column, when a statement cannot be parsed and no statement before it could change that, or when
 /// a script uses a variable before anything has set it.
 pub(crate) fn survey(session: &mut Session, workload: &WorkloadSpec) -> Result<ScriptSurvey> {
+    ask_all(session, workload, |_| true)
+}
+
+/// The same for a plan, which executes nothing: without COPY.
+///
+/// # Errors
+/// As [`survey`].
+pub(crate) fn expect_parsable(session: &mut Session, workload: &WorkloadSpec) -> Result<()> {
+    ask_all(session, workload, |statement| statement.copy_data.is_none()).map(drop)
+}
+
+/// Asks about the statements of all scripts for which `is_asked`.
+fn ask_all(
+    session: &mut Session,
+    workload: &WorkloadSpec,
+    is_asked: impl Fn(&Statement) -> bool,
+) -> Result<ScriptSurvey> {
     let bundle = compile(workload)?;
     let is_making = bundle.programs.iter().flat_map(|program| &program.statements).any(changes_parsing);
     let mut survey = ScriptSurvey::default();
     for (program, script) in bundle.programs.iter().zip(&workload.scripts) {
-        for statement in &program.statements {
+        for statement in program.statements.iter().filter(|statement| is_asked(statement)) {
             let Err(error) = ask(session, statement, &mut survey) else { continue };
             let told = located(program, statement, &script.source, &error);
             // In the simple protocol, values become part of the text, and a query may contain several statements.

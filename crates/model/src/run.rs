@@ -197,6 +197,21 @@ impl RunRecord {
         !self.drivers.is_empty() && self.drivers.iter().all(|driver| !driver.is_here)
     }
 
+    /// The hosts to which the load's connections went in random order, if there were several; everything else went to the first that
+    /// answered.
+    pub fn spread_hosts(&self) -> Option<Vec<String>> {
+        let target = &self.load.as_ref()?.target;
+        let is_random = target.get("load_balance_hosts").is_some_and(|value| value == "random");
+        let list =
+            |key: &str| target.get(key).map(|value| value.split(',').map(str::to_string).collect::<Vec<_>>());
+        let (hosts, ports) = (list("host")?, list("port").unwrap_or_default());
+        let name = |(n, host): (usize, String)| match ports.get(n).or(ports.first()) {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        };
+        (is_random && hosts.len() > 1).then(|| hosts.into_iter().enumerate().map(name).collect())
+    }
+
     /// The machine of pgdyno and its driver.
     pub fn our_host(&self) -> Option<&HostRecord> {
         if self.driver_is_on_host() { self.host.as_ref() } else { self.driver_host.as_ref() }

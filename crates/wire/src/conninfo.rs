@@ -264,10 +264,16 @@ impl Conninfo {
     }
 
     /// The same for sessions whose text this program reads itself: in UTF-8 whatever the database's encoding, and
-    /// without the user's environment settings for the format of values.
+    /// without the user's environment settings for the format of values. All of them try the hosts in the order in which they are given, so
+    /// that they reach the same one.
     pub fn for_own_sessions(&self) -> Conninfo {
         let session_settings = BTreeMap::from([("client_encoding".to_owned(), "UTF8".to_owned())]);
-        Conninfo { session_settings, ..self.clone() }
+        Conninfo { session_settings, load_balance_hosts: LoadBalanceHosts::Disable, ..self.clone() }
+    }
+
+    /// Whether connections go to several hosts in random order.
+    pub fn is_spread(&self) -> bool {
+        self.load_balance_hosts == LoadBalanceHosts::Random && self.hosts.len() > 1
     }
 
     /// The settings as libpq keywords, without the password: what may be written to a file or to a child's input.

@@ -22,6 +22,10 @@ pub(crate) const FOREIGN_STRETCH: f64 = 0.10;
 /// the server belong to none of our processes. Measured under `tpcb` on two processors: 0.04 to 0.06, which is more
 /// than 2 % of such a small machine (idle: 0.01).
 pub(super) const FOREIGN_MEAN_FLOOR: f64 = 0.1;
+/// Share of foreign CPU from which a process is named.
+const WORTH_NAMING: f64 = 0.1;
+/// Processes that are named.
+const NAMED_MAX: usize = 3;
 /// Steal over a stretch, as a share of all processors.
 const STEAL_STRETCH: f64 = 0.01;
 /// Shortest pause that the driver reports, seconds.
@@ -39,7 +43,8 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
     source: "A/A study: foreign CPU explains most of the noise on shared machines (correlation with log throughput \
              -0.73; below 5 % the spread falls from 28 % to 7 %)",
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
-    evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second.",
+    evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second; the names of the \
+               processes that used most of it, as far as /proc shows them.",
     why: "It explained most of the differences between identical runs on shared machines, while steal was almost zero.",
     tested: "By hand: a compiler at work on the machine of runs by URL and on servers that pgdyno runs.",
     check: Check::Run(foreign_cpu),
@@ -124,16 +129,30 @@ fn foreign_cpu(context: &RunContext) -> Option<Finding> {
             format!(", at worst {share} from {} to {}", moment(from_s), moment(from_s + STRETCH_S))
         });
         Some(format!(
-            "other processes used {} of the {:.0} processors{} on average{stretch}",
+            "other processes used {} of the {:.0} processors{} on average{stretch}{}",
             percent(mean / machine.n_cpus),
             machine.n_cpus,
-            machine.whose
+            machine.whose,
+            names(machine, span, mean)
         ))
     };
     let found: Vec<String> = machines(context).iter().filter_map(words).collect();
     let unknown = route::between(context).filter(|_| route::pooler_cpu(context).is_none());
     let between = unknown.map_or(String::new(), |what| format!("; {what} may be among them"));
     (!found.is_empty()).then(|| FOREIGN_CPU.finds(Severity::Doubt, found.join("; ") + &between))
+}
+
+/// Which processes used most of what is foreign, which is this many processors on average.
+fn names(machine: &Machine, span: (f64, f64), foreign: f64) -> String {
+    let Some(mut strangers) = machine.usage.strangers(span.0, span.1) else { return String::new() };
+    strangers.retain(|(_, used)| *used >= WORTH_NAMING * foreign);
+    if strangers.is_empty() {
+        return "; /proc did not show which ones".to_string();
+    }
+    let words =
+        |(name, used): &(String, f64)| format!("`{}` {}", excerpt(name), percent(used / machine.n_cpus));
+    let words: Vec<String> = strangers.iter().take(NAMED_MAX).map(words).collect();
+    format!("; most by {}", words.join(", "))
 }
 
 pub(super) const STEAL: Rule = Rule {

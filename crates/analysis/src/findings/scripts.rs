@@ -60,7 +60,7 @@ fn rows_missed(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
     let n = record.done.as_ref()?.counts.committed;
     let touched = &record.touched;
-    if touched.is_empty() || n < TRANSACTIONS_MIN {
+    if touched.is_empty() || n < TRANSACTIONS_MIN || record.spread_hosts().is_some() {
         return None;
     }
     let transactions = plural(n, "transaction");

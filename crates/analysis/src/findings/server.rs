@@ -221,7 +221,8 @@ fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
 pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
     id: "autovacuum-in-window",
     title: "Autovacuum ran during the measurement",
-    severity: "Doubt, or Note when 300 s or more were measured, where it belongs to the load",
+    severity: "Doubt; Note when 300 s or more were measured, where it belongs to the load, or when nothing but system catalogs was \
+               analyzed",
     source: "PostgreSQL documentation, routine vacuuming; 300 s is five times the default autovacuum_naptime",
     advice: "Vacuum and analyze before each run, and measure either shorter than autovacuum_naptime or long enough to \
              include its usual share.",
@@ -235,8 +236,9 @@ pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
 fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
     let touching = in_window(context, marks::AUTOVACUUM);
     let first = touching.first()?;
-    let severity =
-        if context.summary.measured_s >= LONG_MEASURE_S { Severity::Note } else { Severity::Doubt };
+    let is_small = touching.iter().all(|mark| marks::is_analyze_of_catalog(mark));
+    let is_note = is_small || context.summary.measured_s >= LONG_MEASURE_S;
+    let severity = if is_note { Severity::Note } else { Severity::Doubt };
     let mut texts: Vec<String> = touching.iter().map(|mark| excerpt(&mark.text)).collect();
     texts.dedup();
     let evidence = format!(

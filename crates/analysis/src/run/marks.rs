@@ -42,6 +42,18 @@ pub(crate) fn touches(mark: &Mark, span: (f64, f64)) -> bool {
     mark.from_s < span.1 && mark.to_s > span.0 || (span.0..span.1).contains(&mark.from_s)
 }
 
+/// Whether a mark of autovacuum is an analyze of a system catalog, which reads a sample of at most 30,000 of its rows
+/// (300 for each of `default_statistics_target`). The server names tables as `database.schema.table`, without quotes, and as
+/// `schema.table` in the list of sessions.
+pub(crate) fn is_analyze_of_catalog(mark: &Mark) -> bool {
+    let parts =
+        |head: &str| mark.text.strip_prefix(head).map(|table| table.split('.').collect::<Vec<&str>>());
+    let is_logged =
+        parts("autoanalyze of ").is_some_and(|parts| parts.len() == 3 && parts[1] == "pg_catalog");
+    let is_seen = parts("ANALYZE ").is_some_and(|parts| parts.len() == 2 && parts[0] == "pg_catalog");
+    is_logged || is_seen
+}
+
 /// Checkpoints from the log, start to end; if the log was not visible, from the statistics.
 fn checkpoints(events: &[(f64, &Event)], end_s: f64) -> Vec<Mark> {
     let mut marks = Vec::new();

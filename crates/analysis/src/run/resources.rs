@@ -7,7 +7,7 @@ use model::telemetry::reading::key;
 
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
-use crate::summary::{DriverHostResources, RemoteResources, Resources};
+use crate::summary::{DriverHostResources, ForeignProcess, RemoteResources, Resources};
 
 /// The device below the directory of a role (`data`, `wal`), as in `/proc/diskstats`.
 pub(crate) fn device<'a>(data: &'a RunData, role: &str) -> Option<&'a str> {
@@ -58,6 +58,7 @@ pub(crate) fn resources(
         driver_cpu,
         driver_busiest_thread: busiest_thread(usage, from_s, to_s),
         foreign_cpu: cpu.and_then(|cpu| cpu.foreign).map(|foreign| foreign.max(0.0)),
+        foreign_processes: foreign_processes(usage, from_s, to_s),
         driver_cpu_us_per_transaction: us_each(driver_cpu),
         server_cpu_us_per_transaction: us_each(server_cpu),
         wal_bytes_per_s,
@@ -98,6 +99,14 @@ fn wal_directory_bytes_max(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64>
     measured.map(|(_, bytes)| bytes).max_by(f64::total_cmp)
 }
 
+/// Processes that are listed of a machine.
+const FOREIGN_PROCESSES_MAX: usize = 10;
+
+fn foreign_processes(usage: &Usage, from_s: f64, to_s: f64) -> Vec<ForeignProcess> {
+    let strangers = usage.strangers(from_s, to_s).unwrap_or_default().into_iter();
+    strangers.take(FOREIGN_PROCESSES_MAX).map(|(name, cpu)| ForeignProcess { name, cpu }).collect()
+}
+
 /// The driver's machine, where the server's was observed on its own.
 fn driver_host(data: &RunData, usage: &Usage, from_s: f64, to_s: f64) -> DriverHostResources {
     let n_cpus = n_cpus(data.record.driver_host.as_ref(), usage).unwrap_or_default();
@@ -108,6 +117,7 @@ fn driver_host(data: &RunData, usage: &Usage, from_s: f64, to_s: f64) -> DriverH
         busy: cpu.map(|cpu| share(cpu.busy)),
         steal: cpu.map(|cpu| share(cpu.steal)),
         foreign_cpu: cpu.and_then(|cpu| cpu.foreign).map(|foreign| foreign.max(0.0)),
+        foreign_processes: foreign_processes(usage, from_s, to_s),
         net_received_bytes_per_s: usage.rate("net.received_bytes", from_s, to_s),
         net_sent_bytes_per_s: usage.rate("net.sent_bytes", from_s, to_s),
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use model::run::RunRecord;
-use model::telemetry::reading::{Entry, OVERLAPS_MAX, TickSource, split_key};
+use model::telemetry::reading::{Entry, OVERLAPS_MAX, TickSource, key, split_key};
 
 use crate::run::timeline::Placed;
 
@@ -221,6 +221,31 @@ impl<'a> Usage<'a> {
         }
         let enough = to_s > from_s && covered_s >= MIN_COVERAGE * (to_s - from_s);
         enough.then(|| sum / covered_s).filter(|rate| rate.is_finite())
+    }
+
+    /// Processes that belong to none of the parties, by name, with the processors that each used over a span, the most first. `None` of a
+    /// duet, whose other side has processes of the same names.
+    pub(crate) fn strangers(&self, from_s: f64, to_s: f64) -> Option<Vec<(String, f64)>> {
+        const METRIC: &str = "host.process_cpu";
+        if !matches!(self.partner, Partner::None) {
+            return None;
+        }
+        let used = |name: &str| -> f64 {
+            let key = key(METRIC, name);
+            let ticks = self.overlapping(METRIC, from_s, to_s);
+            ticks
+                .map(|(placed, _)| placed.share_within(from_s, to_s) * placed.value(&key).unwrap_or(0.0))
+                .sum()
+        };
+        // A tick in which nobody used much has no instance: it counts as one without use.
+        let processors = |name: String| (used(&name) / (to_s - from_s), name);
+        let all = self.instances(METRIC).into_iter().map(processors);
+        let mut found: Vec<(String, f64)> = all
+            .filter(|(used, _)| *used > 0.0 && used.is_finite())
+            .map(|(used, name)| (name, used))
+            .collect();
+        found.sort_by(|a, b| b.1.total_cmp(&a.1));
+        Some(found)
     }
 
     /// Transactions of the server per second, without those of pgdyno's samples of waits.

@@ -21,6 +21,9 @@ pub struct Resources {
     pub driver_busiest_thread: Option<f64>,
     /// CPU seconds per wall second used by anything else on the host: busy minus server, driver and pgdyno.
     pub foreign_cpu: Option<f64>,
+    /// The processes that used most of it, as far as the observer saw them, the most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub foreign_processes: Vec<ForeignProcess>,
     /// Driver CPU per transaction that ended, microseconds.
     pub driver_cpu_us_per_transaction: Option<f64>,
     /// Server CPU per transaction that ended, microseconds.
@@ -75,6 +78,15 @@ pub struct Resources {
     pub remote: Option<RemoteResources>,
 }
 
+/// Processes of one name that belong neither to the server nor to pgdyno.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ForeignProcess {
+    /// The name as the kernel has it, of at most 15 bytes.
+    pub name: String,
+    /// CPU seconds per wall second.
+    pub cpu: f64,
+}
+
 /// Activity of the driver's machine over the measurement, where the server's was observed on its own.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct DriverHostResources {
@@ -86,6 +98,9 @@ pub struct DriverHostResources {
     pub steal: Option<f64>,
     /// CPU seconds per wall second used by anything but pgdyno and its driver.
     pub foreign_cpu: Option<f64>,
+    /// The processes that used most of it, as far as the observer saw them, the most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub foreign_processes: Vec<ForeignProcess>,
     /// Bytes received per second over all interfaces.
     pub net_received_bytes_per_s: Option<f64>,
     /// Bytes sent per second over all interfaces.

@@ -11,9 +11,9 @@ use model::run::phase::{Phase, PhaseRecord};
 use model::run::server::Route;
 use model::run::touched::Touched;
 use model::telemetry::event::EventKind;
-use model::telemetry::reading::TickSource;
+use model::telemetry::reading::{TickSource, key};
 
-use crate::quiet::{self, event};
+use crate::quiet::{self, event, set_metric};
 
 pub(crate) fn pace(data: &mut RunData, pace: Pace) {
     data.record.load.as_mut().unwrap().pace = pace;
@@ -193,4 +193,54 @@ pub(crate) fn unlogged(data: &mut RunData) {
         print.definitions.insert(table.to_string(), definition);
         data.record.touched.insert(table.to_string(), Touched { rows_changed, ..Touched::default() });
     }
+}
+
+/// A table was maintained in the measurement, according to the log.
+fn maintained(data: &mut RunData, kind: EventKind, table: &str) {
+    let end = event(12.0, kind, "automatic work").with("elapsed_s", 0.5);
+    data.events.push(end.with("table", table));
+}
+
+pub(crate) fn tellers_vacuumed(data: &mut RunData) {
+    maintained(data, EventKind::AutovacuumEnd, "pgbench_tellers");
+}
+
+pub(crate) fn worker_seen(data: &mut RunData) {
+    data.events.push(event(12.0, EventKind::AutovacuumSeen, "1 autovacuum worker"));
+    data.events.push(event(13.0, EventKind::AutovacuumSeen, "1 autovacuum worker"));
+}
+
+pub(crate) fn catalogs_analyzed(data: &mut RunData) {
+    maintained(data, EventKind::AutoanalyzeEnd, "db.pg_catalog.pg_statistic");
+    let seen = event(14.0, EventKind::AutovacuumSeen, "ANALYZE pg_catalog.pg_class");
+    data.events.push(seen.with("table", "db.pg_catalog.pg_class"));
+}
+
+pub(crate) fn catalog_vacuumed(data: &mut RunData) {
+    maintained(data, EventKind::AutovacuumEnd, "db.pg_catalog.pg_class");
+}
+
+pub(crate) fn namesake_analyzed(data: &mut RunData) {
+    maintained(data, EventKind::AutoanalyzeEnd, "db.pg_catalog.pg_class");
+    maintained(data, EventKind::AutoanalyzeEnd, "db.public.pg_catalog");
+}
+
+/// Processes of others, of which some are named.
+pub(crate) fn busy_compilers(data: &mut RunData) {
+    set_metric(data, "server.cpu.user", -10.0, 50.0, 0.73);
+    for tick in data.ticks.iter_mut().filter(|tick| tick.source == TickSource::Host) {
+        for (name, s) in [("cat", 0.001), ("cc1", 0.2), ("make", 0.04)] {
+            tick.values.insert(&key("host.process_cpu", name), s);
+        }
+    }
+}
+
+/// The load went to two hosts, of which one was looked at.
+pub(crate) fn spread(data: &mut RunData) {
+    route(data, "a:1", None);
+    let target = &mut data.record.load.as_mut().unwrap().target;
+    for (key, value) in [("host", "a,b"), ("port", "1,2"), ("load_balance_hosts", "random")] {
+        target.insert(key.to_string(), value.to_string());
+    }
+    data.record.rows_after.insert("pgbench_history".to_string(), 1);
 }

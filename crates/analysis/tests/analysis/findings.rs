@@ -18,8 +18,10 @@ use model::run::server::Setting;
 use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
-    cflags, checkpoint, clock, end_otherwise, fact, fail_each_second, in_sessions, more_commits, mount,
-    neighbour, pace, quota, restore_says, route, script, setting, settled, touch, unlogged, update, workers,
+    busy_compilers, catalog_vacuumed, catalogs_analyzed, cflags, checkpoint, clock, end_otherwise, fact,
+    fail_each_second, in_sessions, more_commits, mount, namesake_analyzed, neighbour, pace, quota,
+    restore_says, route, script, setting, settled, spread, tellers_vacuumed, touch, unlogged, update,
+    worker_seen, workers,
 };
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -213,14 +215,11 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         checkpoint(data, 12.0, 16.0);
         checkpoint(data, 22.0, 26.0);
     }),
-    ("autovacuum-in-window", Severity::Doubt, "autovacuum of pgbench_tellers", |data| {
-        let end = event(12.0, EventKind::AutovacuumEnd, "automatic vacuum").with("elapsed_s", 0.5);
-        data.events.push(end.with("table", "pgbench_tellers"));
-    }),
-    ("autovacuum-in-window", Severity::Doubt, "1 time during", |data| {
-        data.events.push(event(12.0, EventKind::AutovacuumSeen, "1 autovacuum worker"));
-        data.events.push(event(13.0, EventKind::AutovacuumSeen, "1 autovacuum worker"));
-    }),
+    ("autovacuum-in-window", Severity::Doubt, "autovacuum of pgbench_tellers", tellers_vacuumed),
+    ("autovacuum-in-window", Severity::Note, "autoanalyze of db.pg_catalog.pg_statistic", catalogs_analyzed),
+    ("autovacuum-in-window", Severity::Doubt, "autovacuum of db.pg_catalog.pg_class", catalog_vacuumed),
+    ("autovacuum-in-window", Severity::Doubt, "autoanalyze of db.public.pg_catalog", namesake_analyzed),
+    ("autovacuum-in-window", Severity::Doubt, "1 time during", worker_seen),
     ("autovacuum-in-window", Severity::Doubt, "3 times during the measurement", |data| {
         let counted = |n| {
             let event = event(12.0, EventKind::AutovacuumCounted, "counted").with("what", "autovacuum");
@@ -365,6 +364,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         route(data, "b:2", Some("session"))
     }),
     ("in-between", Severity::Note, "the server accepts at b:2", |data| route(data, "b:2", None)),
+    ("spread-load", Severity::Note, "(a:1, b:2); prepared and observed was a:1 alone", spread),
     ("no-statements", Severity::Void, "no statement in `tpcb`", |data| {
         data.record.ready.as_mut().unwrap().statements = vec![Vec::new()];
     }),
@@ -420,9 +420,10 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("disk-nearly-full", Severity::Doubt, "96 MB free", |data| {
         data.events.push(event(-3.0, EventKind::DiskNearlyFull, "96 MB free on `/data`"));
     }),
-    ("foreign-cpu", Severity::Doubt, "used 7.7 % of the 4 processors on average", |data| {
+    ("foreign-cpu", Severity::Doubt, "from 30 s to 35 s; /proc did not show which ones", |data| {
         set_metric(data, "server.cpu.user", -10.0, 50.0, 0.73);
     }),
+    ("foreign-cpu", Severity::Doubt, "; most by `cc1` 5.0 %, `make` 1.0 %", busy_compilers),
     ("foreign-cpu", Severity::Doubt, "at worst 26 % from 14 s to 19 s", |data| {
         set_metric(data, "server.cpu.user", 14.5, 19.5, 0.0);
     }),

@@ -9,6 +9,7 @@ use model::experiment::plan::{Plan, RunSpec, RunState};
 use model::experiment::repeat::{Repeat, that_counts};
 use model::run::RunRecord;
 
+use crate::site::progress::Repeated;
 use crate::site::referee::Judged;
 
 /// The next run.
@@ -23,8 +24,8 @@ pub(crate) struct Next {
 pub(crate) enum After {
     /// More runs of the turn are still to come.
     Within,
-    /// The turn was disturbed, for this reason, and is repeated.
-    Again(String),
+    /// The turn was disturbed, and is repeated.
+    Again(Repeated),
     /// The turn is over, and these of its runs count.
     Over(Vec<RunRecord>),
 }
@@ -87,7 +88,8 @@ pub(crate) struct Agenda<'a> {
 struct Attempt {
     records: Vec<RunRecord>,
     score: f64,
-    disturbance: Option<String>,
+    /// The runs that were disturbed, and by what.
+    disturbed: Vec<(u32, String)>,
     /// A run of it cannot count, and would not if it was repeated.
     is_hopeless: bool,
 }
@@ -126,11 +128,6 @@ impl<'a> Agenda<'a> {
         self.left.front().map(|next| &next.spec).or_else(|| self.turns.front()?.first())
     }
 
-    /// Remaining runs of the turn.
-    pub(crate) fn n_left(&self) -> u32 {
-        self.left.len() as u32
-    }
-
     /// Remaining runs of the turn that repeat others.
     pub(crate) fn n_repeats_left(&self) -> u32 {
         self.left.iter().filter(|next| next.repeat.is_some()).count() as u32
@@ -148,18 +145,19 @@ impl<'a> Agenda<'a> {
         attempt.records.push(record.clone());
         attempt.score = attempt.score.max(if is_whole { judged.score } else { f64::INFINITY });
         attempt.is_hopeless |= judged.score.is_infinite() && judged.disturbance.is_none();
-        attempt.disturbance = attempt.disturbance.take().or(judged.disturbance.filter(|_| is_whole));
+        let disturbance = judged.disturbance.filter(|_| is_whole);
+        attempt.disturbed.extend(disturbance.map(|why| (record.spec.run, why)));
         if !self.left.is_empty() {
             return After::Within;
         }
         let is_whole = attempt.records.iter().all(|record| record.state == RunState::Completed);
         let may_help = is_whole && !attempt.is_hopeless;
-        let disturbance = attempt.disturbance.clone().filter(|_| may_help);
+        let is_worth_it = may_help && !attempt.disturbed.is_empty();
         let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats.are_left();
-        match disturbance {
-            Some(disturbance) if may_more && may_repeat() && self.begin_again() => After::Again(disturbance),
-            _ => After::Over(self.counting()),
+        if is_worth_it && may_more && may_repeat() && self.begin_again() {
+            return After::Again(self.repeated());
         }
+        After::Over(self.counting())
     }
 
     /// Repeats the same runs in the same order with the same seeds, under new numbers, unless another lane has just taken
@@ -172,6 +170,17 @@ impl<'a> Agenda<'a> {
             self.left.push_back(Next { spec, repeat: Some(Repeat { of: planned.run, attempt }) });
         }
         true
+    }
+
+    /// What the attempt that has just begun repeats, and why.
+    fn repeated(&self) -> Repeated {
+        let (made, disturbed) = self
+            .attempts
+            .last()
+            .map_or((&[][..], Vec::new()), |attempt| (&attempt.records[..], attempt.disturbed.clone()));
+        let made = made.iter().map(|record| record.spec.run);
+        let again = made.zip(self.left.iter().map(|next| next.spec.run)).collect();
+        Repeated { again, disturbed }
     }
 
     fn counting(&mut self) -> Vec<RunRecord> {
@@ -209,6 +218,30 @@ mod tests {
             }
         }
         (made, counting)
+    }
+
+    #[test]
+    fn the_line_of_a_repeat_says_which_runs_and_why() {
+        let check = |is_comparison: bool, disturbed: &[u32], expected: &str| {
+            let plan = plan(4, is_comparison);
+            let left = repeats(&plan);
+            let mut agenda = agenda(&plan, &left);
+            loop {
+                let next = agenda.take().unwrap();
+                let is_disturbed = disturbed.contains(&next.spec.run);
+                let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
+                record.state = RunState::Completed;
+                let disturbance = is_disturbed.then(|| "noise".to_string());
+                let judged = Judged { score: f64::from(u8::from(is_disturbed)) * 2.0, disturbance };
+                if let After::Again(repeated) = agenda.made(&record, judged, || true) {
+                    return assert_eq!(repeated.words(), expected);
+                }
+            }
+        };
+        check(false, &[2], "run 2 was disturbed and is repeated as run 5: noise");
+        let pair = "runs 1 and 2 belong together and are repeated as runs 5 and 6, because run";
+        check(true, &[1], &format!("{pair} 1 was disturbed: noise"));
+        check(true, &[1, 2], &format!("{pair} 1 was disturbed: noise; run 2 was disturbed: noise"));
     }
 
     fn repeats(plan: &Plan) -> Repeats {

@@ -200,9 +200,7 @@ impl<'a> Sequence<'a> {
         left?;
         match after {
             After::Within => {}
-            After::Again(reason) => {
-                watch(Progress::RunRepeats { run: spec.run, n: self.agenda.n_left(), reason });
-            }
+            After::Again(repeated) => watch(Progress::RunRepeats(repeated)),
             After::Over(records) => {
                 let enough = |is_enough: &dyn Fn(&RunRecord) -> bool| records.iter().any(is_enough);
                 self.tally.is_enough = site.is_enough.is_some_and(|is_enough| enough(is_enough));

@@ -48,15 +48,8 @@ pub enum Progress {
         /// Whether the second is part of the measurement.
         is_measured: bool,
     },
-    /// The run that has ended was disturbed, and is repeated with the others of its pair.
-    RunRepeats {
-        /// Number of the run.
-        run: u32,
-        /// Additional runs.
-        n: u32,
-        /// The disturbance.
-        reason: String,
-    },
+    /// The turn that has ended, a run or a pair, was disturbed and is repeated.
+    RunRepeats(Repeated),
     RunEnds {
         /// Number of the run.
         run: u32,
@@ -71,6 +64,43 @@ pub enum Progress {
         /// Seconds that the remaining runs will take, estimated from those made so far.
         left_s: f64,
     },
+}
+
+/// The repeat of a disturbed run, or of all runs that belong together with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeated {
+    /// Each run of the turn, with the number of the run that repeats it.
+    pub again: Vec<(u32, u32)>,
+    /// The runs that were disturbed, and by what.
+    pub disturbed: Vec<(u32, String)>,
+}
+
+impl Repeated {
+    /// In words.
+    pub fn words(&self) -> String {
+        let reasons: Vec<String> =
+            self.disturbed.iter().map(|(run, why)| format!("run {run} was disturbed: {why}")).collect();
+        match (self.again.as_slice(), self.disturbed.as_slice()) {
+            ([(run, by)], [(_, why)]) => {
+                format!("run {run} was disturbed and is repeated as run {by}: {why}")
+            }
+            (again, _) => format!(
+                "runs {} belong together and are repeated as runs {}, because {}",
+                numbers(again.iter().map(|(run, _)| *run)),
+                numbers(again.iter().map(|(_, by)| *by)),
+                reasons.join("; ")
+            ),
+        }
+    }
+}
+
+/// `1 and 2`.
+fn numbers(runs: impl Iterator<Item = u32>) -> String {
+    let mut runs: Vec<String> = runs.map(|run| run.to_string()).collect();
+    match runs.pop() {
+        Some(last) if !runs.is_empty() => format!("{} and {last}", runs.join(", ")),
+        last => last.unwrap_or_default(),
+    }
 }
 
 impl Progress {

@@ -92,6 +92,8 @@ struct Facts {
     place: String,
     flavor: Flavor,
     in_recovery: bool,
+    /// The load's connections go to several hosts in random order.
+    is_spread: bool,
     /// Connections go through a pooler.
     is_pooled: bool,
     /// The pooler assigns server connections per transaction.
@@ -108,6 +110,7 @@ impl Facts {
             place: conninfo.to_string(),
             flavor: target.flavor,
             in_recovery: target.in_recovery,
+            is_spread: conninfo.is_spread(),
             is_pooled: target.is_pooled,
             pools_transactions,
             rewrites_statement_names: pools_transactions && rewrites_statement_names(other)?,
@@ -311,19 +314,32 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let is_as_it_is = case.workload.data == CaseData::None;
     let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
     let prepare = &case.prepare;
+    let writers = [
+        (prepare.restore, "--no-restore"),
+        (prepare.vacuum, "--set prepare.vacuum=false"),
+        (prepare.analyze, "--set prepare.analyze=false"),
+    ];
+    let lacking: Vec<&str> =
+        writers.into_iter().filter(|(is_on, _)| *is_on).map(|(_, option)| option).collect();
     if facts.in_recovery {
         let is_standby = is_standby(place);
         ensure!(only_reads, "{is_standby}; use the primary, or tpcb-select");
-        let writers = [
-            (prepare.restore, "--no-restore"),
-            (prepare.vacuum, "--set prepare.vacuum=false"),
-            (prepare.analyze, "--set prepare.analyze=false"),
-        ];
-        let lacking: Vec<&str> =
-            writers.into_iter().filter(|(is_on, _)| *is_on).map(|(_, option)| option).collect();
         ensure!(
             is_as_it_is || lacking.is_empty(),
             "{is_standby}: load the data on the primary with pgdyno init, and measure it here with {}",
+            lacking.join(" ")
+        );
+    }
+    if facts.is_spread {
+        let several = format!("`{place}` names several servers in random order (load_balance_hosts=random)");
+        ensure!(
+            case.server.settings.is_empty(),
+            "{several}, and server.settings would be changed on one of them; name one host, or change the settings on each yourself"
+        );
+        ensure!(
+            is_as_it_is || lacking.is_empty(),
+            "{several}, and pgdyno would load or change the data of one of them; name one host, or load each with pgdyno init, and \
+             measure them with {}",
             lacking.join(" ")
         );
     }
@@ -355,11 +371,13 @@ mod tests {
             place: "db:5432".to_string(),
             flavor: Flavor::Postgres,
             in_recovery: false,
+            is_spread: false,
             is_pooled: false,
             pools_transactions: false,
             rewrites_statement_names: false,
         };
         let standby = Facts { in_recovery: true, ..plain.clone() };
+        let spread = Facts { is_spread: true, ..plain.clone() };
         let other = Facts { flavor: Flavor::Other("CockroachDB".to_string()), ..plain.clone() };
         let pooled = Facts { pools_transactions: true, ..plain.clone() };
         let new_pooler = Facts { rewrites_statement_names: true, ..pooled.clone() };
@@ -381,6 +399,10 @@ mod tests {
         let rest = "measure it here with --set prepare.vacuum=false --set prepare.analyze=false";
         check(&standby, &format!("{reads}[prepare]\nrestore = false\n"), Some(rest));
         check(&standby, &format!("{reads}{as_is}"), None);
+        check(&spread, writes, Some("load each with pgdyno init, and measure them with --no-restore --set"));
+        check(&spread, &format!("{writes}{as_is}"), None);
+        let setting = format!("{writes}{as_is}[server.settings]\nwork_mem = \"8MB\"\n");
+        check(&spread, &setting, Some("server.settings would be changed on one of them"));
         check(&other, writes, Some("is CockroachDB, not PostgreSQL"));
         check(&other, reads, Some("is CockroachDB, not PostgreSQL"));
         check(&other, &format!("{reads}{as_is}"), None);

@@ -14,15 +14,6 @@ use crate::plan::scripts::unset::Known;
 /// First keywords of statements whose columns only exist when they run: what they name is made by other statements.
 const RETURNS_WHAT_OTHERS_MADE: [&str; 2] = ["execute", "fetch"];
 
-/// Expects that the scripts set each variable before they use it, as far as the server can tell while nothing is loaded:
-/// the columns of a table that is not there are not known.
-///
-/// # Errors
-/// With script, line and column of each use, or when the connection fails.
-pub(crate) fn expect_variables(session: &mut Session, workload: &WorkloadSpec) -> Result<()> {
-    expect_set(session, workload, &super::compile(workload)?).map(drop)
-}
-
 /// Expects that no variable is used before something has set it; returns the statements whose columns are unknown.
 pub(super) fn expect_set(
     session: &mut Session,

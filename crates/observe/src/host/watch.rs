@@ -1,6 +1,6 @@
 //! The thread that observes the machine and the server's processes on it: one tick of source `Host` per second.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +16,7 @@ use crate::host::cgroup::Groups;
 use crate::host::counters::Counters;
 use crate::host::device::{self, Space};
 use crate::host::network::Network;
+use crate::host::process::strangers::Strangers;
 use crate::host::process::{self, IoBytes, Process, RunDelays, Tree};
 use crate::host::provisioned::Provisioned;
 use crate::host::system::Frequencies;
@@ -33,6 +34,7 @@ pub(crate) struct HostWatch {
     tree: Option<Tree>,
     /// The pooler or proxy that the load goes through.
     pooler: Option<Tree>,
+    strangers: Strangers,
     times: BackendTimes,
     run_delays: RunDelays,
     io_bytes: IoBytes,
@@ -103,6 +105,7 @@ impl HostWatch {
             nearly_full: BTreeSet::new(),
             tree: None,
             pooler: None,
+            strangers: Strangers::default(),
             times: BackendTimes::default(),
             run_delays: RunDelays::default(),
             io_bytes: IoBytes::default(),
@@ -162,7 +165,7 @@ impl HostWatch {
         let out = self.out.clone();
         system::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
         let processes = self.read_server();
-        self.read_pooler();
+        let of_pooler = self.read_pooler();
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
             let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
             self.gather.put("pgdyno.cpu", "", us as f64 / 1e6);
@@ -175,9 +178,10 @@ impl HostWatch {
             self.out.unavailable("net", format!("{error:#}"));
         }
         self.read_counters();
-        if let Some(processes) = processes {
-            self.read_processes(control, &processes);
+        if let Some(processes) = &processes {
+            self.read_processes(control, processes);
         }
+        self.read_strangers(processes.iter().flatten().chain(&of_pooler).map(|process| process.pid));
         if let Some(delay_s) = self.driver_pid.and_then(process::run_delay_s) {
             self.gather.put("driver.run_delay", "", delay_s);
         }
@@ -250,15 +254,27 @@ impl HostWatch {
         }
     }
 
-    /// Of a pooler that ends, nothing more is read.
-    fn read_pooler(&mut self) {
-        let Some(tree) = &mut self.pooler else { return };
-        match tree.used() {
-            Ok((used, _)) => {
+    /// The processor time of a pooler; returns its processes. Of one that ends, nothing more is read.
+    fn read_pooler(&mut self) -> Vec<Process> {
+        match self.pooler.as_mut().map(Tree::used) {
+            Some(Ok((used, processes))) => {
                 self.gather.put("pooler.cpu.user", "", used.user_s);
                 self.gather.put("pooler.cpu.system", "", used.system_s);
+                processes
             }
-            Err(_) => self.pooler = None,
+            Some(Err(_)) | None => {
+                self.pooler = None;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Names who else uses the processors.
+    fn read_strangers(&mut self, of_servers: impl Iterator<Item = i32>) {
+        let own = i32::try_from(std::process::id()).ok();
+        let ours: HashSet<i32> = of_servers.chain(own).chain(self.driver_pid).collect();
+        for (name, s) in self.strangers.read(&ours) {
+            self.gather.put_increase("host.process_cpu", &name, s);
         }
     }
 

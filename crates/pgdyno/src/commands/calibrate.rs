@@ -80,7 +80,7 @@ fn places(args: &CalibrateArgs, cache: &Cache) -> Result<Vec<(&'static str, Plac
         }
     }
     if let Some(target) = &args.server {
-        places.push(("network", Place::Way(Box::new(setup::resolve(target)?))));
+        places.push(("network", Place::Way(Box::new(setup::resolve_to_look(target)?))));
     }
     Ok(places)
 }

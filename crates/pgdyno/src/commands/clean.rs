@@ -1,11 +1,12 @@
 //! `pgdyno clean`: removes what a killed pgdyno left behind.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dataset::session::limit;
-use dataset::state::loaded::loaded_tables;
+use dataset::state::loaded::{LoadedTable, loaded_tables};
 use experiment::site::hands::{self, HostHands};
 use experiment::site::settings::{self, Undoing};
 use host::Machine;
@@ -114,7 +115,7 @@ fn clean_settings() -> Result<(usize, bool)> {
         let undone = Journal::read(&path).and_then(|journal| {
             // The password comes from where libpq looks for it.
             let target = secrets::keyword_text(&Conninfo::from_keywords(&journal.target, None)?);
-            alter_system::undo_journal(&path, &setup::resolve(&target)?)
+            alter_system::undo_journal(&path, &setup::resolve_to_change(&target)?)
         });
         if let Err(error) = &undone
             && error.downcast_ref::<Taken>().is_some()
@@ -151,21 +152,35 @@ fn clean_host(host: &DriverSpec) -> Result<Exit> {
 fn say_loaded(conninfo: &Conninfo) {
     let doors = Doors::new(conninfo, signals::stop_flag());
     let tables = doors.open(&conninfo.dbname).and_then(|mut session| loaded_tables(&mut session));
-    match tables {
-        Ok(tables) if tables.is_empty() => {}
-        Ok(tables) => say(&format!(
-            "tables that pgdyno loaded into database `{}` stay; this removes them: DROP TABLE {}",
-            conninfo.dbname,
-            tables.join(", ")
-        )),
-        Err(error) => say(&format!("cannot look for tables that pgdyno loaded: {error:#}")),
+    let tables = match tables {
+        Ok(tables) => tables,
+        Err(error) => return say(&format!("cannot look for tables that pgdyno loaded: {error:#}")),
+    };
+
+    let (droppable, others): (Vec<LoadedTable>, Vec<LoadedTable>) =
+        tables.into_iter().partition(|table| table.is_droppable);
+    let stay = format!("tables that pgdyno loaded into database `{}` stay", conninfo.dbname);
+    let names = |tables: &[LoadedTable]| {
+        tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    if !droppable.is_empty() {
+        say(&format!("{stay}; this removes them: DROP TABLE {}", names(&droppable)));
+    }
+    if !others.is_empty() {
+        let owners: BTreeSet<String> = others.iter().map(|table| format!("`{}`", table.owner)).collect();
+        let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
+        say(&format!(
+            "{stay}; role `{}` cannot remove them, their owner ({owners}) or a superuser can: DROP TABLE {}",
+            conninfo.user,
+            names(&others)
+        ));
     }
 }
 
 /// Puts back settings that a killed pgdyno has left changed on a server, and removes the databases that it left there: copies
 /// that it made to restore another database.
 fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
-    let conninfo = setup::resolve(target)?;
+    let conninfo = setup::resolve_to_change(target)?;
     let dir = settings::journals(&Cache::default_location()?);
     let undone = alter_system::undo_left(&dir, &conninfo)?;
     let done: Vec<Undoing> = undone.iter().map(Undoing::from).collect();

@@ -28,7 +28,7 @@ use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
 use crate::front::place::{memory_of, place};
 use crate::front::{agents, fitting, foreign, hiding, secrets};
-use crate::signals;
+use crate::{say, signals};
 
 /// What stands before the user's note in a description.
 pub(crate) const NOTE: &str = "Note: ";
@@ -259,7 +259,10 @@ fn after_failures(args: &ExperimentArgs) -> impl Iterator<Item = Override> {
 /// Resolves a target as libpq does, with the password that was taken out of it.
 pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "cannot parse the server given")?;
-    refuse_several_at_random(&conninfo)?;
+    // Sessions that load data must reach the server that is measured, whichever addresses its name has.
+    if conninfo.hosts.len() == 1 {
+        conninfo.load_balance_hosts = LoadBalanceHosts::Disable;
+    }
     if let Some(passwords) = secrets::carried_for(target) {
         conninfo.give_passwords(passwords, PasswordSource::Text { url: false });
     }
@@ -269,14 +272,28 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     Ok(conninfo)
 }
 
-/// Sessions that load data into, inspect and measure a server must all reach the same one.
-fn refuse_several_at_random(conninfo: &Conninfo) -> Result<()> {
-    if conninfo.load_balance_hosts == LoadBalanceHosts::Random && conninfo.hosts.len() > 1 {
-        bail!(
-            "`load_balance_hosts=random` would load data into one server and measure another; name one host of `{conninfo}`"
-        );
+/// The same for a command that looks at one server, and at no other.
+pub(crate) fn resolve_to_look(target: &str) -> Result<Conninfo> {
+    let conninfo = resolve(target)?;
+    if conninfo.is_spread() {
+        say(&format!(
+            "note: load_balance_hosts=random is ignored: this is about the first host of `{conninfo}` that answers"
+        ));
     }
-    Ok(())
+    Ok(conninfo)
+}
+
+/// The same for a command that changes what is on a server.
+///
+/// # Errors
+/// When it would be one of several at random.
+pub(crate) fn resolve_to_change(target: &str) -> Result<Conninfo> {
+    let conninfo = resolve(target)?;
+    ensure!(
+        !conninfo.is_spread(),
+        "`load_balance_hosts=random` names several servers, and this changes one; name one host of `{conninfo}`"
+    );
+    Ok(conninfo)
 }
 
 /// The servers by URL that a stored experiment names, with passwords from where libpq takes them.
@@ -494,18 +511,20 @@ mod tests {
     use crate::front::cli::Cli;
 
     #[test]
-    fn one_server_is_measured_and_not_several_by_chance() {
+    fn what_is_changed_is_one_server_and_not_any_of_several() {
         let check = |text: &str| {
-            let conninfo = Conninfo::resolve_in(text, &Default::default()).unwrap();
-            refuse_several_at_random(&conninfo).map_err(|error| error.to_string())
+            let text = format!("user=u dbname=d load_balance_hosts={text}");
+            resolve_to_change(&text)
+                .map(|conninfo| conninfo.load_balance_hosts)
+                .map_err(|error| error.to_string())
         };
-        let user = "user=u dbname=d load_balance_hosts";
-        assert_eq!(check(&format!("{user}=random host=a")), Ok(()));
-        assert_eq!(check(&format!("{user}=disable host=a,b")), Ok(()));
+        assert_eq!(check("random host=a"), Ok(LoadBalanceHosts::Disable), "whichever addresses it has");
+        assert_eq!(check("disable host=a,b"), Ok(LoadBalanceHosts::Disable));
         assert_eq!(
-            check(&format!("{user}=random host=a,b port=1,2")).unwrap_err(),
-            "`load_balance_hosts=random` would load data into one server and measure another; name one host of `u@a:1,b:2/d`"
+            check("random host=a,b port=1,2").unwrap_err(),
+            "`load_balance_hosts=random` names several servers, and this changes one; name one host of `u@a:1,b:2/d`"
         );
+        assert!(resolve("user=u dbname=d load_balance_hosts=random host=a,b").unwrap().is_spread());
     }
 
     #[test]

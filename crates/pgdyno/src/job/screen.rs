@@ -132,10 +132,10 @@ impl Screen {
                 let p99 = row.bar.as_ref().and_then(|_| live::p99_ms(&histograms));
                 self.doing(lane, live::second(t, n, committed, is_measured, p99));
             }
-            Progress::RunRepeats { run, n, reason } => {
-                self.line(lane, &format!("run {run} was disturbed and is repeated: {reason}"));
+            Progress::RunRepeats(repeated) => {
+                self.line(lane, &repeated.words());
                 let row = self.row(lane);
-                row.live.repeat(n);
+                row.live.repeat(repeated.again.len() as u32);
                 if let Some(bar) = &row.bar {
                     bar.set_length(row.live.length());
                 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use testbed::{PASSWORD, Pg, run};
+use testbed::{Options, PASSWORD, Pg, Server, run};
 
 use crate::tool::{PACE, Place, expect_sound, history_growth, wait_until};
 
@@ -177,5 +177,67 @@ fn a_stopped_load_ends_soon_and_is_refused_afterwards() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(ended.stderr.contains("stopped while loading"), "{}", ended.stderr);
     place.run(&["check", "--server", &server]).expect(1);
+    place.expect_clean();
+}
+
+#[test]
+fn a_load_is_spread_over_hosts_where_nothing_is_loaded_or_changed() {
+    let place = Place::new();
+    let servers = [Server::start(&Options::default()), Server::start(&Options::default())];
+    servers.iter().for_each(|server| server.execute("postgres", "create table hits (n int)"));
+    let [one, other] = &servers;
+    let target = format!(
+        "host={},{} port={},{} user=postgres dbname=postgres load_balance_hosts=random",
+        one.dir().display(),
+        other.dir().display(),
+        one.port,
+        other.port
+    );
+    place.write("hit.sql", "insert into hits values (1);\n");
+    let lengths = "-c 16 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
+    let asked = |command: &str, more: &str| {
+        let words = format!("{command} {lengths} {more}");
+        place.run(&[&words.split_whitespace().collect::<Vec<_>>()[..], &["--server", &target]].concat())
+    };
+    asked("run", &format!("-f hit.sql -o out {PACE}")).expect(0);
+    let data = place.results("out");
+    let committed = data.runs[0].record.done.as_ref().unwrap().counts.committed;
+    let hits = servers
+        .each_ref()
+        .map(|server| server.ask("postgres", "select count(*) from hits").parse::<u64>().unwrap());
+    assert!(hits.iter().all(|n| *n > 0) && hits.iter().sum::<u64>() == committed, "{hits:?} {committed}");
+    let study = analysis::study(&data);
+    let found = study.runs[0].findings.iter().find(|finding| finding.id == "spread-load");
+    let evidence = &found.expect("it is found").evidence;
+    assert!(
+        evidence.contains("2 hosts in random order") && evidence.contains(&format!(":{}", one.port)),
+        "{evidence}"
+    );
+
+    // Whatever pgdyno would do to one of them is refused, before it is done.
+    for (command, more, refused) in [
+        ("run", "--workload tpcb", "--no-restore --set prepare.vacuum=false --set prepare.analyze=false"),
+        (
+            "plan",
+            "--workload tpcb --no-restore",
+            "with --set prepare.vacuum=false --set prepare.analyze=false",
+        ),
+        (
+            "run",
+            "-f hit.sql --allow-changes --set server.settings.work_mem=8MB",
+            "server.settings would be changed on one of them",
+        ),
+    ] {
+        let ended = asked(command, more).expect(1);
+        let said = ended.stdout + &ended.stderr;
+        assert!(said.contains("(load_balance_hosts=random)") && said.contains(refused), "{said}");
+    }
+    let ended = place.run(&["init", "--server", &target]).expect(1);
+    assert!(ended.stderr.contains("name one host of"), "{ended:?}");
+    // A look needs no more than one.
+    let ended = place.run(&["doctor", "--server", &target]);
+    assert!(ended.stderr.contains("load_balance_hosts=random is ignored"), "{ended:?}");
+    let tables = "select count(*) from pg_tables where tablename like 'pgbench%'";
+    assert!(servers.iter().all(|server| server.ask("postgres", tables) == "0"));
     place.expect_clean();
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use nix::sys::signal::Signal;
-use testbed::Pg;
+use testbed::{PASSWORD, Pg};
 
 use crate::tool::{PACE, Place, Running, wait_until};
 
@@ -70,6 +70,28 @@ fn exactly_the_databases_that_a_killed_pgdyno_made_are_removed() {
     assert_eq!(ours(&pg), "pgdyno_mine");
     admin.execute("drop database pgdyno_mine").unwrap();
     assert!(clean(&place, &server, 0).contains("no databases left behind by pgdyno"));
+    place.expect_clean();
+}
+
+#[test]
+fn who_cannot_drop_the_tables_that_stay_is_not_asked_to() {
+    let (place, pg) = (Place::new(), Pg::start());
+    let database = pg.database_of("postgres");
+    place.run(&["init", "--scale", "1", "--server", &pg.admin_target(&database)]).expect(0);
+    let hint = "stay; this removes them: DROP TABLE public.pgbench_accounts, ";
+    let said = clean(&place, &pg.admin_target(&database), 0);
+    assert!(said.contains(hint), "{said}");
+
+    let visitor = format!("host=127.0.0.1 port={} user=bench password={PASSWORD} dbname={database}", pg.port);
+    let said = clean(&place, &visitor, 0);
+    assert!(!said.contains(hint), "{said}");
+    assert!(
+        said.contains(
+            "stay; role `bench` cannot remove them, their owner (`postgres`) or a superuser can: DROP TABLE \
+             public.pgbench_accounts, "
+        ),
+        "{said}"
+    );
     place.expect_clean();
 }
 

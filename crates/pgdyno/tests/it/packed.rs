@@ -114,6 +114,27 @@ fn what_a_killed_repetition_has_unpacked_is_removed_and_nothing_else_of_that_nam
 }
 
 #[test]
+fn what_a_pack_needs_is_asked_for_at_once_and_answered_at_once() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let server = pg.admin_target(&pg.database());
+    place.write("own.sql", "select 1;\n");
+    let line = "run -f own.sql --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false -o first";
+    let words: Vec<&str> = line.split_whitespace().chain([PACE, "--server", &server]).collect();
+    place.run(&words).expect(0);
+    place.run(&["pack", "first", "-o", "first.tar.gz"]).expect(0);
+
+    let asked = place.run(&["repeat", "first.tar.gz"]).expect(1).stderr;
+    assert!(
+        asked.contains("which is not yours; name the server to measure: --server URL; besides: "),
+        "{asked}"
+    );
+    let number = asked.split("--allow-commands=").nth(1).expect(&asked).split_whitespace().next().unwrap();
+    let allow = format!("--allow-commands={number}");
+    place.run(&["repeat", "first.tar.gz", "--server", &server, &allow, "-o", "again"]).expect(0);
+    place.expect_clean();
+}
+
+#[test]
 fn commands_of_a_stranger_are_shown_and_not_executed() {
     let (place, pg) = (Place::new(), Pg::shared());
     let server = bench(&pg);

@@ -32,16 +32,24 @@ fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
     });
     let ended = ended.expect(0);
     assert!(
-        ended.stderr.contains("run 1 was disturbed and is repeated: other processes used"),
+        ended.stderr.contains("run 1 was disturbed and is repeated as run 2: other processes used"),
         "{}",
         ended.stderr
     );
+    assert!(ended.stderr.contains("; most by `"), "{}", ended.stderr);
     let data = place.results("out");
     let repeats: Vec<_> =
         data.runs.iter().map(|run| run.record.repeat.map(|repeat| (repeat.of, repeat.attempt))).collect();
     assert_eq!(repeats, [None, Some((1, 1))]);
     assert_eq!(data.runs[1].record.spec.seed, data.runs[0].record.spec.seed);
     let study = analysis::study(&data);
+    // The threads are of this process; others may work on the machine, too.
+    let own = std::fs::read_to_string(format!("/proc/{}/comm", std::process::id())).unwrap();
+    let json = serde_json::to_value(&study.runs[0].resources).unwrap();
+    let named = json["foreign_processes"].as_array().unwrap();
+    assert!(named.iter().any(|process| process["name"] == own.trim()), "{json}");
+    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(page.contains("; most by `"), "the page names them");
     assert_eq!((study.runs.len(), study.cases[0].n_runs), (2, 1));
     assert_eq!(study.runs.iter().filter(|run| run.replaced_by.is_some()).count(), 1);
     let csv = std::fs::read_to_string(place.path("out/runs.csv")).unwrap();

@@ -160,7 +160,16 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
         let ended = place.run(&args).expect(1);
         assert!(ended.stderr.contains(message), "{}", ended.stderr);
         assert!(!place.path("no").exists());
+        // A plan says so too, except of COPY, which the server examines only when it executes it.
+        args[0] = "plan";
+        args.drain(5..7);
+        if !script.contains("COPY") {
+            let planned = place.run(&args).expect(1);
+            let first = message.lines().next().unwrap();
+            assert!(planned.stdout.contains(first), "{planned:?}");
+        }
     };
+    refused("SELECT 1 FROM nosuch;\n", "typo.sql:1:15: relation \"nosuch\" does not exist (42P01)");
     refused(
         "SELECT n FROM t WHERE id = 1;\nSELECT :n, m\n  FROM t;\n",
         "typo.sql:2:12: column \"m\" does not exist (42703)\n  SELECT :n, m\n             ^",

@@ -332,6 +332,7 @@ fn resources(shape: &Shape, tps: f64, clients: f64) -> Resources {
         driver_cpu: Some(tps * 21e-6),
         driver_busiest_thread: Some(tps * 21e-6),
         foreign_cpu: Some(0.02),
+        foreign_processes: Vec::new(),
         driver_cpu_us_per_transaction: Some(21.3),
         server_cpu_us_per_transaction: Some(620.4 + clients),
         wal_bytes_per_s: Some(tps * 1180.0),

@@ -372,6 +372,8 @@ mod tests {
         let own = resolve("", &around(&[("PGCLIENTENCODING", "latin1"), ("PGTZ", "UTC")])).unwrap();
         let own = own.for_own_sessions().session_settings;
         assert_eq!(own, BTreeMap::from([("client_encoding".to_owned(), "UTF8".to_owned())]));
+        let spread = resolve("host=a,b load_balance_hosts=random", &around(&[])).unwrap();
+        assert!(spread.is_spread() && !spread.for_own_sessions().is_spread());
         assert!(resolve("timezone=UTC", &around(&[])).is_err(), "libpq has no such keyword");
     }
 

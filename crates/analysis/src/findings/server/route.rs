@@ -4,7 +4,7 @@ use model::experiment::case::ServerSource;
 
 use crate::comparison::Side;
 use crate::finding::{Finding, Severity};
-use crate::findings::format::figure;
+use crate::findings::format::{figure, list};
 use crate::findings::{Check, ComparisonContext, Rule, RunContext};
 
 pub(in crate::findings) const IN_BETWEEN: Rule = Rule {
@@ -47,6 +47,32 @@ fn in_between(context: &RunContext) -> Option<Finding> {
     let evidence =
         format!("{what} answers at {}, and the server accepts at {}{used}", route.reached, route.answered);
     Some(IN_BETWEEN.finds(Severity::Note, evidence))
+}
+
+pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
+    id: "spread-load",
+    title: "The load went to several servers",
+    severity: "Note when the load's connections went to the hosts of the URL in random order (load_balance_hosts=random)",
+    source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the order in which they are given",
+    advice: "Read throughput and latency as those of all hosts together, and everything about the server as that of the one that is named; \
+             measure one host at a time to compare them.",
+    evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached.",
+    why: "Settings, cache, WAL and waits of one server do not explain what several did; neither do its rows count what was committed.",
+    tested: "Two servers by URL, each of which gets a part of the load's rows.",
+    check: Check::Run(spread_load),
+};
+
+fn spread_load(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let hosts = record.spread_hosts()?;
+    let route = record.server.as_ref().and_then(|server| server.route.as_ref());
+    let one = route.map_or_else(|| "the first that answered".to_string(), |route| route.reached.clone());
+    let evidence = format!(
+        "the load's connections went to {} hosts in random order ({}); prepared and observed was {one} alone",
+        hosts.len(),
+        list(&hosts, 4)
+    );
+    Some(SPREAD_LOAD.finds(Severity::Note, evidence))
 }
 
 pub(in crate::findings) const SAME_SERVER: Rule = Rule {

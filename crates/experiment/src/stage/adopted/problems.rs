@@ -128,7 +128,7 @@ fn of_scripts(session: &mut Session, cases: &[&Case], found: &mut Found) {
         };
         if !seen.iter().any(is_same) {
             seen.push(workload);
-            found.take(survey::expect_variables(session, workload));
+            found.take(survey::expect_parsable(session, workload));
         }
     }
 }

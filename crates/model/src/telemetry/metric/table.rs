@@ -540,6 +540,14 @@ pub const METRICS: &[Metric] = &[
         "user time of the process on the observed machine that holds the other end of the load's connections, a pooler or a proxy (/proc/PID/stat)",
     ),
     counter("pooler.cpu.system", "", "s", "kernel time of that process (/proc/PID/stat)"),
+    counter(
+        "host.process_cpu",
+        "process",
+        "s",
+        "CPU time of processes that belong neither to the server nor to pgdyno, its driver or a pooler, by name: the five with the most, \
+         each above 1 % of a processor, as far as /proc shows them. The time of one that has ended belongs to whoever waited for it \
+         (/proc/PID/stat)",
+    ),
     counter("watch.cpu", "", "s", "CPU time of `pgdyno watch` on the server's host (getrusage)"),
     counter(
         "driver.run_delay",

@@ -39,7 +39,7 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
     let ledger = args.ledger.clone().unwrap_or_else(some_file);
     let (place, report) = match &args.server.server {
         Some(target) => {
-            let conninfo = setup::resolve(target)?;
+            let conninfo = setup::resolve_to_change(target)?;
             let _holder = limit::within("examine the server", limit::QUESTIONS, || {
                 let mut holder = session::open(&conninfo, signals::stop_flag())?;
                 adopted::expect_primary(&conninfo, &mut holder)?;

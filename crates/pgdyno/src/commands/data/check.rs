@@ -29,7 +29,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     }
     let (place, report) = match &args.server.server {
         Some(target) => {
-            let conninfo = setup::resolve(target)?;
+            let conninfo = setup::resolve_to_look(target)?;
             let mut session = open(&conninfo)?;
             if let Some(note) =
                 limit::within("examine the server", limit::QUESTIONS, || lock::note(&mut session))?

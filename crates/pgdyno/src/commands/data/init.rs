@@ -82,7 +82,7 @@ impl Order<'_> {
     fn load_into(self, target: &str) -> Result<Exit> {
         let Order { args, dataset, scale, layout, stop } = self;
         let mut screen = Screen::of_one();
-        let conninfo = setup::resolve(target)?;
+        let conninfo = setup::resolve_to_change(target)?;
         let consent = Consent { replace: args.replace, published: args.allow_published };
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
         let (mut session, schema) = limit::within("examine the server", limit::QUESTIONS, || {

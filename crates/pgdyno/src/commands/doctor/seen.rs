@@ -58,7 +58,7 @@ impl SeenHere {
             None => SeenHere::of_machine()?,
             Some(target) => {
                 let host = args.host.clone().map(|host| DriverSpec { upload: args.upload, ..host });
-                SeenHere::of_server(&setup::resolve(target)?, host.as_ref())?
+                SeenHere::of_server(&setup::resolve_to_look(target)?, host.as_ref())?
             }
         };
         if seen.is_here {

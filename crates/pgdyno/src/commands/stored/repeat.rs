@@ -1,5 +1,6 @@
 //! `pgdyno repeat`: measures again here what somebody else measured, with the same cases, order and seeds, and compares both.
 
+mod lacks;
 mod place;
 mod servers;
 
@@ -7,15 +8,17 @@ use std::path::{Path, PathBuf};
 
 use analysis::comparison::CaseComparison;
 use analysis::explain;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use experiment::plan::file;
 use experiment::schedule::{conduct, duet};
+use model::experiment::Experiment;
 use model::experiment::plan::{Plan, RunState};
 use model::load::duet::Slicing;
 use model::secret;
 use serde_json::json;
 use store::Sealed;
 
+use self::lacks::Lacks;
 pub(crate) use self::place::sweep;
 use self::place::{Original, Stored};
 use self::servers::Chosen;
@@ -27,7 +30,7 @@ use crate::commands::stored::explained::{Explained, Series};
 use crate::front::announce::announce;
 use crate::front::ask::Ask;
 use crate::front::cli::packed::RepeatArgs;
-use crate::front::foreign::Road;
+use crate::front::foreign::{Ours, Road};
 use crate::front::{foreign, hiding, moved, setup};
 use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
@@ -158,12 +161,19 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
     ensure!(!plan.runs.is_empty(), "`{}` has no runs", original.dir().display());
     let (mut ours, moved) = moved::apply(&mut plan, &mut text, &args.targets)?;
     let mut experiment = file::parse(store::names::EXPERIMENT, &text, &[])?;
-    let by_url =
-        servers::choose(&mut plan, &mut experiment, Chosen { moved: &moved, args, ours: &mut ours })?;
+    let mut lacks = Lacks::default();
+    let chosen = servers::choose(&mut plan, &mut experiment, Chosen { moved: &moved, args, ours: &mut ours });
+    let by_url = lacks.servers(chosen)?;
+    if lacks.needs_servers() {
+        ours_are_theirs(&plan, &experiment, &mut ours);
+    }
     hiding::expect_none(&plan)?;
     let road = Road { author, allowed: args.allow_commands.as_ref(), here: Some(args.here), ours: &ours };
-    foreign::decide(&mut plan, &mut experiment, &road)?;
+    let decided = foreign::decide(&mut plan, &mut experiment, &road);
+    lacks.consent(decided)?;
     keep_measured_blocks(&mut plan, original)?;
+    lacks.time(preview::outlook(&plan).asks_consent(plan.runs.len()).filter(|_| !args.yes));
+    lacks.expect_nothing()?;
     if let Some(slicing) = slicing {
         duet::check(&plan, slicing)?;
     }
@@ -176,13 +186,29 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
     describe(&mut plan, original);
     let consent = args.leave.consent(&args.changes, args.yes);
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, n_servers(slicing)), &servers, consent, args.output.as_deref())?;
-    if let Some(why) = preview::outlook(&plan).asks_consent(plan.runs.len()).filter(|_| !args.yes) {
-        return Err(Ask::size(why).into());
-    }
+    job::expect_possible((&plan, n_servers(slicing)), &servers, consent, args.output.as_deref())
+        .map_err(|error| with_a_way_out(&error, original.dir()))?;
     announce(&plan, &servers, consent)?;
     say(&format!("repeats {} of `{}`, {}", preview::size(&plan), plan.name, preview::outlook(&plan).words()));
     Job::begin(plan, &(head(original) + &text), servers, args.output.as_deref())
+}
+
+/// Nothing of a repetition can be changed but its servers: whoever cannot measure it as it is runs the experiment.
+fn with_a_way_out(error: &Error, dir: &Path) -> Error {
+    let file = dir.join(store::names::EXPERIMENT);
+    anyhow!(
+        "{error:#}\nrepeat measures what was measured there; with other sizes or settings it is another experiment: pgdyno run {} \
+         --set KEY=VALUE",
+        file.display()
+    )
+}
+
+/// The servers of an experiment that are still to be named are no things to consent to.
+fn ours_are_theirs(plan: &Plan, experiment: &Experiment, ours: &mut Ours) {
+    let by_url = plan.cases.iter().filter(|case| !case.server.source.is_embedded());
+    by_url.for_each(|case| ours.add_source(case.server.source.clone()));
+    let targets = experiment.target.iter().filter_map(|target| target.url.clone());
+    experiment.server.url.clone().into_iter().chain(targets).for_each(|url| ours.add_url(url));
 }
 
 /// What the text of the experiment begins with: of a merged study it is that of its first origin.

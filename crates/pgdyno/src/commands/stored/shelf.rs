@@ -75,14 +75,14 @@ fn one(shelf: &mut Shelf, dir: &Path, replace: bool) -> Result<Pushed> {
 
 /// Fails if a publication publishes the tables of the store.
 fn expect_unpublished(target: &str) -> Result<()> {
-    let mut session = session::open(&setup::resolve(target)?, signals::stop_flag())?;
+    let mut session = session::open(&setup::resolve_to_change(target)?, signals::stop_flag())?;
     published::expect_none(&mut session, Some(&Schema::named(shelf::SCHEMA)), Creator::Store)
 }
 
 fn open(target: &str) -> Result<Shelf> {
     // From here on a signal ends the wait for the server.
     let stop = signals::stop_flag();
-    Shelf::open(&setup::resolve(target)?, stop)
+    Shelf::open(&setup::resolve_to_change(target)?, stop)
 }
 
 /// The directories of these results of a store, which are fetched unless they are here already. Without a store, the names as they

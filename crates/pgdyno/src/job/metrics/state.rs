@@ -80,7 +80,7 @@ impl State {
                     }
                 }
             }
-            Progress::RunRepeats { n, .. } => self.n_repeated += u64::from(*n),
+            Progress::RunRepeats(repeated) => self.n_repeated += repeated.again.len() as u64,
             Progress::RunEnds { state, tps, left_s, .. } => {
                 *self.ended.entry(word(*state)).or_default() += 1;
                 let lane = self.lane(lane);

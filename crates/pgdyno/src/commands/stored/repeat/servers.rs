@@ -1,6 +1,8 @@
 //! Which servers are measured here instead of those of the original.
 
 use std::collections::BTreeSet;
+use std::error::Error;
+use std::fmt;
 use std::path::absolute;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -15,6 +17,18 @@ use crate::front::cli::packed::RepeatArgs;
 use crate::front::foreign::Ours;
 use crate::front::{secrets, setup};
 use crate::say;
+
+/// Servers that were measured there, and have no name here.
+#[derive(Debug)]
+pub(super) struct Unnamed(String);
+
+impl fmt::Display for Unnamed {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Unnamed {}
 
 /// The options that choose servers.
 pub(super) struct Chosen<'a> {
@@ -34,20 +48,30 @@ pub(super) fn choose(
     experiment: &mut Experiment,
     Chosen { moved, args, ours }: Chosen,
 ) -> Result<Vec<Conninfo>> {
-    for case in &plan.cases {
-        if let (ServerSource::Url(_), Some(target)) = (&case.server.source, &case.server.target) {
-            let name = &target.name;
-            ensure!(
-                moved.contains(name),
-                "target `{name}` was measured as {}; name the server that it is here: --target {name}=URL",
-                case.server.source
-            );
-        }
-    }
+    expect_addresses(plan, moved)?;
     own(plan, experiment, (args, ours))?;
     let servers = by_url(plan, experiment, (args, ours))?;
     forget_others(plan, experiment);
     Ok(servers)
+}
+
+/// Expects that each target by URL has its address here; names all that have none.
+fn expect_addresses(plan: &Plan, moved: &BTreeSet<String>) -> Result<()> {
+    let mut missing: Vec<String> = Vec::new();
+    for case in &plan.cases {
+        let (ServerSource::Url(_), Some(target)) = (&case.server.source, &case.server.target) else {
+            continue;
+        };
+        let name = &target.name;
+        let words = format!(
+            "target `{name}` was measured as {}; name the server that it is here: --target {name}=URL",
+            case.server.source
+        );
+        if !moved.contains(name) && !missing.contains(&words) {
+            missing.push(words);
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Unnamed(missing.join("; ")).into()) }
 }
 
 /// Takes out of the text the servers by URL that the plan does not have: whoever runs the text would reach them.
@@ -126,12 +150,14 @@ fn by_url(
     };
     if theirs.len() != args.servers.len() {
         let each = if theirs.len() > 1 { " for each, in this order" } else { "" };
-        ensure!(
-            !args.servers.is_empty(),
-            "it was measured on {}, which {} not yours; name the server to measure{each}: --server URL",
-            names("and"),
-            if theirs.len() > 1 { "are" } else { "is" }
-        );
+        if args.servers.is_empty() {
+            let are = if theirs.len() > 1 { "are" } else { "is" };
+            let words = format!(
+                "it was measured on {}, which {are} not yours; name the server to measure{each}: --server URL",
+                names("and")
+            );
+            return Err(Unnamed(words).into());
+        }
         ensure!(
             theirs.is_empty(),
             "the experiment has the servers {} by URL: --server URL replaces one of them, once for each, in this order",
