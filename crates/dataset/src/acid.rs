@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use model::workload::Dataset;
 use wire::Conninfo;
 use wire::session::Session;
 use workload::tpcc::{Constants, Order};
 use workload::{Prng, Schema, tpcc};
 
 use crate::check::CheckReport;
-use crate::kind::{Dataset, SPECIFIED};
 use crate::session::STOPPED;
 use crate::session::{self, limit};
 use crate::state::{self, DataState, inspect};
@@ -209,7 +209,7 @@ fn consistency(
         Ok((limit::database_bytes(&mut session)?, session))
     };
     let (bytes, mut session) = limit::within("connect", limit::QUESTIONS, open)?;
-    let check = || crate::tpcc::check::check(&mut session, &SPECIFIED, schema);
+    let check = || crate::tpcc::check::check(&mut session, (Dataset::Tpcc, None), schema);
     let CheckReport { results, .. } = limit::within("consistency", limit::for_bytes(bytes), check)?;
     let n = results.len();
     let broken = results.into_iter().filter_map(|result| {

@@ -14,12 +14,13 @@ mod rows;
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
+use model::workload::Dataset;
 use wire::quote_literal;
 use wire::session::{Rows, Session, SessionError};
 use workload::objects::marker::{Identity, Marker, comment_literal, is_part_mark, part_mark};
 use workload::{Schema, Signature};
 
-use crate::kind::Dataset;
+use crate::kind;
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::state::untouched::short_digest;
 
@@ -304,8 +305,7 @@ impl Clearance<'_> {
     /// Routines of the schema that have a signature of this workload, or that of another workload and its mark.
     fn routines(&self, session: &mut Session) -> Result<Vec<Routine>> {
         let signatures = |dataset: Dataset| {
-            dataset
-                .routines(self.schema, u32::MAX)
+            kind::routines(dataset, self.schema, u32::MAX)
                 .into_iter()
                 .map(move |(signature, _)| (dataset, signature))
         };
@@ -435,7 +435,7 @@ impl Relation {
     /// Whether it has its own mark of the workload.
     fn is_marked(&self, dataset: Dataset) -> bool {
         let comment = self.comment.as_deref().unwrap_or_default();
-        dataset.is_mark(comment, &self.name, self.oid)
+        kind::is_mark(dataset, comment, &self.name, self.oid)
     }
 
     fn kind_words(&self) -> &'static str {

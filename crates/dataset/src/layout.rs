@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use model::experiment::case::{Layout, PartitionMethod, WorkloadSpec};
+use model::workload::Dataset;
 use wire::session::since;
 use workload::Marker;
 use workload::tpcb::{self, Partitioning};
 
-use crate::kind::Dataset;
 use crate::state::untouched;
 
 /// Tables and partitions that loading creates.
 pub fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
     let partitions = match partitioning(layout) {
-        Some(partitioning) if dataset.can_be_partitioned() => tpcb::partitions(scale, partitioning),
+        Some(partitioning) if dataset.row().can_be_partitioned => tpcb::partitions(scale, partitioning),
         _ => Vec::new(),
     };
     let tables = dataset.tables().into_iter().map(str::to_string);
@@ -54,7 +54,7 @@ pub fn layout_of(marker: &Marker) -> Layout {
 pub fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
     let is_of_layout = |key: &str| !untouched::KEYS.contains(&key);
     let facts = marker.extra.iter().filter(|(key, _)| is_of_layout(key));
-    !dataset.can_be_partitioned() || facts.eq(&layout_facts(layout))
+    !dataset.row().can_be_partitioned || facts.eq(&layout_facts(layout))
 }
 
 /// The data of a workload in words.

@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use model::experiment::case::{Layout, WorkloadSpec};
+use model::workload::Dataset;
 use wire::quote_literal;
 use wire::session::{Session, SessionError};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
 use crate::clearance::{Clearance, Consent};
-use crate::kind::Dataset;
 use crate::layout::all_tables;
 use crate::state::untouched;
 use crate::streams::LoadError;

@@ -1,13 +1,16 @@
 //! Loads the tables of a dataset, whichever it is.
 
+pub mod by_table;
+
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
+use model::workload::Dataset;
 use wire::session::Session;
+use workload::catalogue::{self, Filling};
 
-use crate::kind::{Dataset, Family};
 use crate::load::{LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
-use crate::{tpcb, tpcc};
+use crate::tpcb;
 
 /// Loads the tables, marked as unfinished until they are complete.
 ///
@@ -19,9 +22,9 @@ pub fn load(
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
-    let result = match dataset.facts().family {
-        Family::Tpcb => tpcb::load::load(session, request, progress),
-        Family::Tpcc(variant) => tpcc::load::load(session, variant, request, progress),
+    let result = match &catalogue::maker(dataset).filling {
+        Filling::Pgbench => tpcb::load::load(session, request, progress),
+        Filling::ByTable(tables) => by_table::load(session, (dataset, tables), request, progress),
     };
     if result.is_err() && request.stop.load(Ordering::Relaxed) {
         // Whatever the statement that was cancelled says of it.

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow, bail};
 use model::experiment::case::WorkloadSpec;
+use model::workload::Dataset;
 use wire::ServerError;
 use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal, since};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
-use crate::kind::Dataset;
-use crate::schema;
+use crate::{kind, schema};
 
 /// A workload's tables, and the schema that has them.
 #[allow(missing_docs, reason = "the names say it")]
@@ -48,7 +48,7 @@ impl Home {
 
     /// All tables as `schema.table`.
     pub fn tables(&self) -> Vec<String> {
-        self.dataset.tables_in(&self.schema)
+        kind::tables_in(self.dataset, &self.schema)
     }
 }
 

@@ -1,5 +1,3 @@
-//! The tables of TPC-C and TPROC-C: loading and verifying them.
+//! The tables of TPC-C and TPROC-C: verifying them.
 
 pub mod check;
-pub mod copy;
-pub mod load;

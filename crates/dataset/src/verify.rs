@@ -4,12 +4,13 @@ pub mod count;
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use model::experiment::case::WorkloadKind;
 use wire::session::Session;
+use workload::Builtin;
+use workload::catalogue::{self, Checks};
 
 use crate::check::CheckReport;
-use crate::kind::{Dataset, Family, builtin};
 use crate::schema;
 use crate::state::{Home, is_filtered, quoted_name};
 use crate::{tpcb, tpcc};
@@ -20,7 +21,7 @@ use crate::{tpcb, tpcc};
 /// If it has none, says what to do instead.
 pub fn require_invariants(kind: WorkloadKind) -> Result<()> {
     ensure!(
-        kind != WorkloadKind::Scripts,
+        !kind.is_own(),
         "pgdyno has no invariants to check for your own scripts; to check TPC-B-like \
          tables nevertheless, name the workload that ran on them with --workload tpcb, tpcb-simple or tpcb-select"
     );
@@ -34,12 +35,10 @@ pub fn require_invariants(kind: WorkloadKind) -> Result<()> {
 pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> Result<CheckReport> {
     require_invariants(kind)?;
     let schema = &schema::find(session, asked)?;
-    match Dataset::of_kind(kind).unwrap_or_default().facts().family {
-        Family::Tpcc(variant) => tpcc::check::check(session, variant, schema),
-        Family::Tpcb => {
-            let builtin = builtin(kind).context("TPC-B-like workloads are built in")?;
-            tpcb::check::check(session, builtin, schema)
-        }
+    let dataset = kind.row().data;
+    match catalogue::maker(dataset).checks {
+        Checks::Consistency(kept) => tpcc::check::check(session, (dataset, kept), schema),
+        Checks::Balances => tpcb::check::check(session, Builtin::parse(kind.as_str())?, schema),
     }
 }
 
@@ -50,8 +49,8 @@ pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> 
 /// When the server fails.
 pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMap<String, String>> {
     let Some(Home { dataset, schema }) = home else { return Ok(BTreeMap::new()) };
-    match dataset.facts().family {
-        Family::Tpcc(_) => {
+    match catalogue::maker(*dataset).checks {
+        Checks::Consistency(_) => {
             let names = dataset.tables().into_iter();
             let names: Vec<String> = names.map(|table| quoted_name(schema.name(), table)).collect();
             match is_filtered(session, &names)? {
@@ -59,6 +58,6 @@ pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMa
                 false => tpcc::check::quick_check(session, schema),
             }
         }
-        Family::Tpcb => Ok(BTreeMap::new()),
+        Checks::Balances => Ok(BTreeMap::new()),
     }
 }

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic")]
 
-use dataset::kind::Dataset;
 use dataset::own::adopt::{Wanted, adopt};
 use dataset::state::{self, DataState, Home};
+use model::workload::Dataset;
 use testbed::Pg;
 use workload::Schema;
 

@@ -22,7 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use dataset::clearance::Consent;
-use dataset::kind::Dataset;
 use dataset::load::{LoadReport, LoadRequest};
 use dataset::session::{self, STOPPED};
 use dataset::{layout, loading, schema};
@@ -33,6 +32,7 @@ use model::load::LoadSpec;
 use model::load::drive::DriveOrder;
 use model::run::RunRecord;
 use model::text::prose::{bytes, grouped};
+use model::workload::Dataset;
 use server::Cache;
 use server::alter_system::Allowed;
 use wire::session::Session;

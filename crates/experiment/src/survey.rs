@@ -7,7 +7,6 @@
 mod columns;
 
 use anyhow::{Result, bail};
-use dataset::kind::DataSource;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::script::{CaseData, ScriptSurvey};
 use model::load::Protocol;
@@ -193,17 +192,17 @@ fn in_original(program: &Program, statement: &Statement, position: usize) -> usi
 
 /// Advice about a missing table.
 fn about_data(data: &CaseData) -> &'static str {
-    match DataSource::of(data) {
-        DataSource::Existing => {
+    match data {
+        CaseData::None => {
             "  the database is used as it is; have tables created with workload.data = \"tpcb\" or \
              {files = [\"schema.sql\"]}, or name another database"
         }
-        DataSource::Loaded(_) => {
+        CaseData::Loaded(_) => {
             "  the database has the TPC-B-like tables (pgbench_accounts and so on); have others created with \
              workload.data = {files = [\"schema.sql\"]}"
         }
-        DataSource::Files(_) => "  the files of workload.data did not create such a table",
-        DataSource::Archive(_) => {
+        CaseData::Files(_) => "  the files of workload.data did not create such a table",
+        CaseData::Archive(_) => {
             "  the archive of workload.restore_from has no such table, or in a schema that is not in the search path"
         }
     }

@@ -11,5 +11,7 @@ pub mod secret;
 pub mod telemetry;
 pub mod text;
 
+pub use experiment::case::workload;
+
 /// Version of every file format that this build writes (`FORMAT.md`). Readers reject a larger one.
 pub const FORMAT: u32 = 1;

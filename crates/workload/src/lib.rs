@@ -5,6 +5,7 @@
 //! Sending, waiting, retrying and counting belong to the driver.
 
 mod action;
+pub mod catalogue;
 pub mod emulator;
 pub mod number;
 pub mod objects;

@@ -11,11 +11,16 @@ mod schema;
 pub use checks::{balance_checks, history_rows, is_untouched_but_for_accounts};
 pub use partition::{Partition, partitions};
 pub use rows::Rows;
+pub(crate) use schema::definitions;
 pub use schema::{
     Partitioning, TpcbOptions, copy_short_statement, copy_statement, create_tables, drop_defaults,
     drop_tables, foreign_keys, generate_statements, insert_statement, primary_key_of, primary_keys,
     primary_keys_in, set_defaults, truncate_tables,
 };
+
+use std::sync::LazyLock;
+
+use model::workload::WorkloadKind;
 
 use crate::objects::schema::Schema;
 
@@ -26,37 +31,9 @@ pub const TELLERS_PER_SCALE: u64 = 10;
 /// Accounts per scale unit.
 pub const ACCOUNTS_PER_SCALE: u64 = 100_000;
 
-/// Disk that a loaded scale unit takes, index included, at full fillfactor. Measured on PostgreSQL 15 at scale 10:
-/// 156 966 912 bytes in all.
-const BYTES_PER_SCALE: u64 = 15_700_000;
-
-const TPCB: &str = "\\set aid random(1, 100000 * :scale)
-\\set bid random(1, 1 * :scale)
-\\set tid random(1, 10 * :scale)
-\\set delta random(-5000, 5000)
-BEGIN;
-UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
-SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
-UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
-UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
-INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
-END;
-";
-
-const TPCB_SIMPLE: &str = "\\set aid random(1, 100000 * :scale)
-\\set bid random(1, 1 * :scale)
-\\set tid random(1, 10 * :scale)
-\\set delta random(-5000, 5000)
-BEGIN;
-UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
-SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
-INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
-END;
-";
-
-const TPCB_SELECT: &str = "\\set aid random(1, 100000 * :scale)
-SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
-";
+pub(crate) const TPCB: &str = include_str!("tpcb/sql/tpcb.sql");
+pub(crate) const TPCB_SIMPLE: &str = include_str!("tpcb/sql/tpcb-simple.sql");
+pub(crate) const TPCB_SELECT: &str = include_str!("tpcb/sql/tpcb-select.sql");
 
 /// A built-in script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,13 +55,18 @@ impl Builtin {
     /// All of them, in pgbench's order.
     pub const ALL: [Builtin; 3] = [Builtin::Tpcb, Builtin::TpcbSimple, Builtin::TpcbSelect];
 
+    /// The workload that consists of it.
+    pub fn kind(self) -> WorkloadKind {
+        match self {
+            Builtin::Tpcb => WorkloadKind::Tpcb,
+            Builtin::TpcbSimple => WorkloadKind::TpcbSimple,
+            Builtin::TpcbSelect => WorkloadKind::TpcbSelect,
+        }
+    }
+
     /// The name, as an experiment file spells it.
     pub fn name(self) -> &'static str {
-        match self {
-            Builtin::Tpcb => "tpcb",
-            Builtin::TpcbSimple => "tpcb-simple",
-            Builtin::TpcbSelect => "tpcb-select",
-        }
+        self.kind().as_str()
     }
 
     /// pgbench's name.
@@ -107,24 +89,18 @@ impl Builtin {
 
     /// The script as pgbench has it, which leaves the schema to the search path.
     pub fn source(self) -> &'static str {
-        match self {
-            Builtin::Tpcb => TPCB,
-            Builtin::TpcbSimple => TPCB_SIMPLE,
-            Builtin::TpcbSelect => TPCB_SELECT,
-        }
+        static SOURCES: LazyLock<[String; 3]> =
+            LazyLock::new(|| Builtin::ALL.map(|builtin| builtin.source_in(&Schema::searched())));
+        &SOURCES[self as usize]
     }
 
     /// The script on the tables of a schema.
     pub fn source_in(self, schema: &Schema) -> String {
-        let marked = |source: String, table: &Table| {
-            source.replace(&format!(" {} ", table.name()), &format!(" @.{} ", table.name()))
-        };
-        schema.fill(&TABLES.iter().fold(self.source().to_owned(), marked))
-    }
-
-    /// Whether it changes the database.
-    pub fn writes(self) -> bool {
-        self != Builtin::TpcbSelect
+        schema.fill(match self {
+            Builtin::Tpcb => TPCB,
+            Builtin::TpcbSimple => TPCB_SIMPLE,
+            Builtin::TpcbSelect => TPCB_SELECT,
+        })
     }
 
     /// Finds a script by our name or pgbench's.
@@ -193,9 +169,4 @@ pub fn row_count(table: Table, scale: u32) -> u64 {
         Table::History => 0,
     };
     per_scale * u64::from(scale)
-}
-
-/// Disk that the loaded tables and their indexes take, in bytes, about.
-pub fn estimated_bytes(scale: u32) -> u64 {
-    BYTES_PER_SCALE * u64::from(scale)
 }

@@ -6,6 +6,7 @@
 
 mod checks;
 mod config;
+mod filling;
 mod nurand;
 mod parameter;
 mod population;
@@ -21,6 +22,8 @@ mod trial;
 
 pub use checks::{QUICK, checks, fresh_checks, is_fresh};
 pub use config::{Calls, Config, ConfigError, Think};
+pub use filling::{C_LOAD, fill};
+pub(crate) use filling::{FILLING, facts, population, tables};
 pub use nurand::Constants;
 pub use population::{Population, Style};
 pub use programs::{Profile, programs};
@@ -49,9 +52,6 @@ pub const UNUSED_ITEM: u32 = 100_001;
 /// SQLSTATE with which the function `tpcc_new_order` undoes an order with an unused item. Classes from `I` to `Z`
 /// are left to applications by the SQL standard.
 pub const UNUSED_ITEM_SQLSTATE: &str = "TPC01";
-
-/// Disk that a loaded warehouse takes with its indexes, bytes. Measured on PostgreSQL 15 at 10 warehouses.
-const BYTES_PER_WAREHOUSE: u64 = 98_000_000;
 
 /// A table (clause 1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -126,9 +126,4 @@ impl Table {
             _ => self.units_per_warehouse() * u64::from(warehouses),
         }
     }
-}
-
-/// Disk that freshly loaded tables and their indexes take, in bytes, about.
-pub fn estimated_bytes(warehouses: u32) -> u64 {
-    BYTES_PER_WAREHOUSE * u64::from(warehouses) + 12_000_000
 }

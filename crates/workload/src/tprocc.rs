@@ -12,13 +12,28 @@ pub use routines::create_routines;
 pub use schema::{copy_statement, create_tables, indexes, primary_keys};
 pub use user::User;
 
+use crate::objects::filling::{ByTable, TableLoad};
 use crate::objects::schema::Schema;
 use crate::script::program::{Command, Program, Step};
 use crate::script::statement::{Fetch, Statement};
 use crate::script::variables::{VariableId, VariableTable};
-use crate::tpcc::{Calls, ConfigError, Profile};
+use crate::tpcc::{self, Calls, ConfigError, Population, Profile, Style};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The tables of HammerDB, with those rows.
+pub(crate) const FILLING: ByTable = ByTable {
+    create_tables,
+    fill: |schema, batch| fill(schema, &tpcc::population(batch, Style::HammerDb)),
+    facts: |batch| tpcc::facts(&tpcc::population(batch, Style::HammerDb)),
+    ..tpcc::FILLING
+};
+
+/// The tables with their rows and keys.
+pub fn fill(schema: &Schema, population: &Population) -> Vec<TableLoad> {
+    let keys = [primary_keys(schema), indexes(schema)].concat();
+    tpcc::tables(population, |table| copy_statement(schema, table), &keys)
+}
 
 /// The configuration of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,9 +70,7 @@ pub(super) fn variables(workload: &WorkloadSpec) -> String {
 /// The data that the workload runs on.
 pub(super) fn data(workload: &WorkloadSpec) -> String {
     match &workload.data {
-        CaseData::Tpcb => "TPC-B-like tables".to_string(),
-        CaseData::Tpcc => "TPC-C tables".to_string(),
-        CaseData::TprocC => "HammerDB's TPC-C tables".to_string(),
+        CaseData::Loaded(dataset) => dataset.row().words.to_string(),
         CaseData::None => "the database as it is".to_string(),
         CaseData::Files(files) => {
             or_none(files.iter().map(|file| format!("{} ({})", file.name, brief(&file.sha256))).collect())

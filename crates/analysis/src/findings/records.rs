@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::experiment::case::WorkloadKind;
 use model::experiment::plan::RunState;
 use model::load::interval::Counts;
 use model::run::RunData;
@@ -215,21 +214,14 @@ fn history_differs(context: &RunContext) -> Option<Finding> {
         return None;
     }
     let done = record.done.as_ref()?.counts;
-    let differs = match record.case.workload.kind {
-        WorkloadKind::Tpcb | WorkloadKind::TpcbSimple => {
-            growth(context, "pgbench_history", done.committed, done.unknown, "transactions")
-        }
-        WorkloadKind::Tpcc | WorkloadKind::TprocC => {
-            let payments = tpcc::over_load(context.data, "payment");
-            let new_orders = tpcc::over_load(context.data, "new-order");
-            growth(context, "history", payments.0.committed, payments.0.unknown, "payments").or_else(|| {
-                let committed = new_orders.0.committed.saturating_sub(new_orders.1);
-                growth(context, "orders", committed, new_orders.0.unknown, "New-Orders")
-            })
-        }
-        // Some scripts change nothing, and what the others change only the user knows.
-        WorkloadKind::TpcbSelect | WorkloadKind::Scripts => None,
-    };
+    // Some scripts change nothing, and what the others change only the user knows.
+    let differs = record.case.workload.kind.row().growth.iter().find_map(|of| {
+        let (counts, n_without) = match of.script {
+            None => (done, 0),
+            Some(script) => tpcc::over_load(context.data, script, of.less),
+        };
+        growth(context, of.table, counts.committed.saturating_sub(n_without), counts.unknown, of.what)
+    });
     differs.map(|evidence| HISTORY_DIFFERS.finds(Severity::Void, evidence))
 }
 

@@ -529,10 +529,10 @@ fn never_quiet(context: &RunContext) -> Option<Finding> {
 /// Whether a run's workload changes data. For the user's own scripts the server reported which tables they write; if it
 /// could not, they may write.
 pub(super) fn writes(kind: WorkloadKind, record: &RunRecord) -> bool {
-    match (kind, &record.survey) {
-        (WorkloadKind::TpcbSelect, _) => false,
-        (_, Some(survey)) => !(survey.written.is_empty() && survey.unchecked.is_empty()),
-        _ => true,
+    match &record.survey {
+        _ if kind.row().only_reads() => false,
+        Some(survey) => !(survey.written.is_empty() && survey.unchecked.is_empty()),
+        None => true,
     }
 }
 

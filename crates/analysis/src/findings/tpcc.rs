@@ -1,6 +1,6 @@
 //! Findings about TPC-C: whether a run qualifies, and which requirements of the specification it does not meet.
 
-use model::experiment::case::WorkloadKind;
+use model::workload::Figure;
 
 use super::{CaseContext, Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
@@ -75,9 +75,7 @@ pub(super) const TPCC_LIKE: Rule = Rule {
 
 fn tpcc_like(context: &CaseContext) -> Option<Finding> {
     let tpcc = context.summary.tpcc.as_ref()?;
-    let lead = match context.case.workload.kind {
-        WorkloadKind::TprocC => "as in HammerDB",
-        _ => "not met",
-    };
+    let is_hammerdb = context.case.workload.kind.row().figure == Figure::HammerDb;
+    let lead = if is_hammerdb { "as in HammerDB" } else { "not met" };
     Some(TPCC_LIKE.finds(Severity::Note, format!("{lead}: {}", tpcc.unmet.join("; "))))
 }

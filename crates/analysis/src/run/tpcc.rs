@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use model::experiment::case::{Case, Isolation, Think, WorkloadKind};
+use model::experiment::case::{Case, Isolation, Think};
 use model::load::interval::Counts;
 use model::run::RunData;
+use model::workload::Figure;
 
 use crate::run::seconds::{Distributions, ScriptSums};
 use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
@@ -50,17 +51,17 @@ const HAMMERDB_PROCEDURES_DIFFER: [&str; 2] = [
 /// Whether a transaction that was rolled back may count as committed: HammerDB's procedures return normally after a
 /// deadlock.
 pub(crate) fn hides_rollbacks(case: &Case) -> bool {
-    case.workload.kind == WorkloadKind::TprocC && case.workload.procedures
+    case.workload.kind.row().figure == Figure::HammerDb && case.workload.procedures
 }
 
-/// Counts of one kind of transaction over the whole load, and how many of them were rolled back on purpose.
-pub(crate) fn over_load(data: &RunData, name: &str) -> (Counts, u64) {
+/// Counts of one kind of transaction over the whole load, and the sum of one of its facts.
+pub(crate) fn over_load(data: &RunData, name: &str, fact: Option<&str>) -> (Counts, u64) {
     let scripts = data.record.load.as_ref().map(|load| load.scripts.as_slice()).unwrap_or_default();
     let mut sums = (Counts::default(), 0);
     for interval in &data.intervals {
         if scripts.get(interval.script as usize).is_some_and(|script| script.name == name) {
             sums.0 += interval.counts;
-            sums.1 += interval.facts.get("rolled_back").copied().unwrap_or(0);
+            sums.1 += fact.and_then(|fact| interval.facts.get(fact)).copied().unwrap_or(0);
         }
     }
     sums
@@ -72,7 +73,7 @@ pub(crate) fn kept_orders(data: &RunData) -> f64 {
     let rows = |counts: &BTreeMap<String, u64>| counts.get("orders").copied();
     let record = &data.record;
     let (before, after) = (rows(&record.rows_before), rows(&record.rows_after));
-    match (hides_rollbacks(&record.case), before.zip(after), over_load(data, NEW_ORDER).0.committed) {
+    match (hides_rollbacks(&record.case), before.zip(after), over_load(data, NEW_ORDER, None).0.committed) {
         (true, Some((before, after)), committed @ 1..) => {
             (after.saturating_sub(before) as f64 / committed as f64).min(1.0)
         }
@@ -148,10 +149,10 @@ impl Known {
 
 /// The summary of a run, or of several of a case; `None` for other workloads.
 pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Option<TpccSummary> {
-    let kind = case.workload.kind;
-    let is_hammerdb = kind == WorkloadKind::TprocC;
+    let figure = case.workload.kind.row().figure;
+    let is_hammerdb = figure == Figure::HammerDb;
     let Known { measured_s, kept_orders, nopm, of_runs, server_tps, driver_cpu, server_cpu } = known;
-    if !(is_hammerdb || kind == WorkloadKind::Tpcc) || measured_s <= 0.0 {
+    if figure == Figure::Throughput || measured_s <= 0.0 {
         return None;
     }
     let scripts = &sums.scripts;

@@ -1,6 +1,6 @@
 //! Lifts by the load alone: its clients, threads, rate, calls and data.
 
-use model::experiment::case::{Calls, Think, WorkloadKind};
+use model::experiment::case::{Calls, Think};
 use model::load::Pace;
 
 use crate::summary::proof::Kind;
@@ -14,7 +14,7 @@ const ROOM: f64 = 1.1;
 impl Circumstances<'_> {
     pub(super) fn more_rows(&self) -> Change {
         let workload = &self.case.workload;
-        if workload.kind == WorkloadKind::Scripts || !self.is_own() {
+        if workload.kind.is_own() || !self.is_own() {
             return self.clients_of(self.n_clients() / 2, Kind::FewerClients);
         }
         let mut case = self.case.clone();

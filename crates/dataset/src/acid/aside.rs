@@ -4,6 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use model::workload::Dataset;
 use wire::Conninfo;
 use wire::session::Session;
 use workload::Schema;
@@ -11,7 +12,6 @@ use workload::objects::marker::{comment_literal, part_mark};
 
 use super::ANSWER_TIMEOUT;
 use crate::clearance::{Clearance, Consent};
-use crate::kind::Dataset;
 use crate::session;
 
 /// Undelivered orders of one district.

@@ -7,15 +7,12 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
+use model::workload::Dataset;
 use wire::session::Session;
-use workload::tpcb::{self, TpcbOptions};
-use workload::{Schema, tpcc, tprocc};
+use workload::catalogue;
 
 use super::Relation;
-use crate::kind::Dataset;
 
-/// From this scale on, account ids have a longer type; both are pgdyno's.
-const SCALES: [u32; 2] = [1, 20_000];
 /// The only storage parameter that a load sets.
 const STORAGE: &str = "fillfactor=100";
 /// Types as the statements of a load name them, and as the server does.
@@ -103,28 +100,10 @@ struct Fact<'a> {
 
 impl Design {
     fn of(dataset: Dataset) -> Design {
-        let schema = Schema::searched();
-        let options = TpcbOptions::default();
-        let plain = |keys: Vec<(tpcc::Table, String)>| keys.into_iter().map(|(_, sql)| sql).collect();
-        let statements: Vec<Vec<String>> = match dataset {
-            Dataset::Tpcb => SCALES
-                .map(|scale| tpcb::create_tables(scale, &options))
-                .into_iter()
-                .chain([tpcb::primary_keys()])
-                .collect(),
-            Dataset::Tpcc => vec![
-                tpcc::create_tables(&schema),
-                plain(tpcc::primary_keys(&schema)),
-                plain(tpcc::indexes(&schema)),
-            ],
-            Dataset::TprocC => vec![
-                tprocc::create_tables(&schema),
-                plain(tprocc::primary_keys(&schema)),
-                plain(tprocc::indexes(&schema)),
-            ],
-        };
         let mut design = Design::default();
-        statements.iter().flatten().for_each(|statement| design.read(statement));
+        for statement in (catalogue::maker(dataset).definitions)() {
+            design.read(&statement);
+        }
         design
     }
 

@@ -4,21 +4,14 @@
 //! Asked before anything is announced, and not between the runs of an experiment, whose own scripts may have added such rows.
 
 use anyhow::{Context, Result};
+use model::workload::Dataset;
+use model::workload::data::Table;
 use wire::session::Session;
+use workload::Schema;
 use workload::objects::marker::MarkerState;
-use workload::{Schema, tpcb, tpcc};
 
-use crate::kind::Dataset;
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::state;
-
-/// Names and numbers of a population: the keys of a table are 1 to `last`.
-struct Keys {
-    table: &'static str,
-    /// The first column of its primary key, so that the search is short.
-    column: &'static str,
-    last: u64,
-}
 
 /// Tables with such rows, if the tables are complete ones of a load. The caller knows that reading them runs nobody's code.
 ///
@@ -30,15 +23,17 @@ pub(super) fn added(session: &mut Session, dataset: Dataset, schema: &Schema) ->
         return Ok(Vec::new());
     }
     session.execute("begin")?;
-    let found = search(session, schema, &keys(dataset, marker.scale));
+    let found = search(session, schema, dataset, marker.scale);
     session.execute("rollback")?;
     found.context("look for rows that pgdyno did not load")
 }
 
-fn search(session: &mut Session, schema: &Schema, keys: &[Keys]) -> Result<Vec<String>> {
+fn search(session: &mut Session, schema: &Schema, dataset: Dataset, scale: u32) -> Result<Vec<String>> {
     session.execute(LIMIT_LOCK_WAITS)?;
     let mut found = Vec::new();
-    for Keys { table, column, last } in keys {
+    for Table { name: table, key } in dataset.row().tables {
+        let Some((column, last)) = key else { continue };
+        let last = last.at(scale);
         let name = schema.sql_name(table);
         let indexed = format!(
             "select count(*) from pg_catalog.pg_index where indisprimary and indrelid = {}::pg_catalog.regclass",
@@ -57,37 +52,4 @@ fn search(session: &mut Session, schema: &Schema, keys: &[Keys]) -> Result<Vec<S
         }
     }
     Ok(found)
-}
-
-fn keys(dataset: Dataset, scale: u32) -> Vec<Keys> {
-    let tpcb = |table: tpcb::Table, column| Keys {
-        table: table.name(),
-        column,
-        last: tpcb::row_count(table, scale),
-    };
-    let warehouses =
-        |table: tpcc::Table, column| Keys { table: table.name(), column, last: u64::from(scale) };
-    let items = |table: tpcc::Table, column| Keys { table: table.name(), column, last: tpcc::ITEMS };
-    let stock = match dataset {
-        // HammerDB's key begins with the item.
-        Dataset::TprocC => items(tpcc::Table::Stock, "s_i_id"),
-        _ => warehouses(tpcc::Table::Stock, "s_w_id"),
-    };
-    match dataset {
-        Dataset::Tpcb => vec![
-            tpcb(tpcb::Table::Accounts, "aid"),
-            tpcb(tpcb::Table::Branches, "bid"),
-            tpcb(tpcb::Table::Tellers, "tid"),
-        ],
-        Dataset::Tpcc | Dataset::TprocC => vec![
-            items(tpcc::Table::Item, "i_id"),
-            warehouses(tpcc::Table::Warehouse, "w_id"),
-            warehouses(tpcc::Table::District, "d_w_id"),
-            warehouses(tpcc::Table::Customer, "c_w_id"),
-            stock,
-            warehouses(tpcc::Table::Orders, "o_w_id"),
-            warehouses(tpcc::Table::NewOrder, "no_w_id"),
-            warehouses(tpcc::Table::OrderLine, "ol_w_id"),
-        ],
-    }
 }

@@ -3,14 +3,14 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use model::experiment::case::{Layout, WorkloadKind};
+use model::workload::Dataset;
 use wire::quote_literal;
 use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState};
 
 use crate::check::CheckReport;
-use crate::kind::Dataset;
 use crate::state::{self, DataState, Home};
-use crate::{layout, verify};
+use crate::{kind, layout, verify};
 
 /// Properties that the tables must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,16 +99,15 @@ fn expect_plain(session: &mut Session, home: &Home) -> Result<()> {
     }
 }
 
-/// Fails if an invariant is violated. Balances of TPC-B-like tables may be those that any of its workloads leaves.
+/// Fails if an invariant is violated. Balances may be those that any of the workloads leaves that write to the tables.
 fn expect_sound(session: &mut Session, home: &Home) -> Result<()> {
-    let kinds: &[WorkloadKind] = match home.dataset {
-        Dataset::Tpcb => &[WorkloadKind::Tpcb, WorkloadKind::TpcbSimple],
-        Dataset::Tpcc => &[WorkloadKind::Tpcc],
-        Dataset::TprocC => &[WorkloadKind::TprocC],
+    let writes = |kind: &WorkloadKind| {
+        let row = kind.row();
+        row.data == home.dataset && !kind.is_own() && !row.only_reads()
     };
     let mut broken: Option<CheckReport> = None;
-    for kind in kinds {
-        let report = verify::check(session, *kind, Some(home.schema.name()))?;
+    for kind in WorkloadKind::ALL.into_iter().filter(writes) {
+        let report = verify::check(session, kind, Some(home.schema.name()))?;
         if report.is_sound() {
             return Ok(());
         }
@@ -124,7 +123,7 @@ fn expect_sound(session: &mut Session, home: &Home) -> Result<()> {
 
 /// Creates the routines that the schema lacks. Existing ones stay: they belong to who made the tables.
 fn create_routines(session: &mut Session, home: &Home) -> Result<()> {
-    for (signature, statement) in home.dataset.routines(&home.schema, session.server_version_num()) {
+    for (signature, statement) in kind::routines(home.dataset, &home.schema, session.server_version_num()) {
         let sql = format!(
             "select 1 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace \
              where n.nspname = {} and p.proname = {} and pg_catalog.oidvectortypes(p.proargtypes) = {}",

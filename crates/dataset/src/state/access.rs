@@ -6,40 +6,12 @@ use wire::session::{Session, quote_literal};
 
 use super::Home;
 
-/// What the transactions of each workload do with each table. Statements of the user's own scripts are not known.
-fn needs(kind: WorkloadKind) -> &'static [(&'static str, &'static [&'static str])] {
-    match kind {
-        WorkloadKind::Tpcb => &[
-            ("pgbench_accounts", &["SELECT", "UPDATE"]),
-            ("pgbench_tellers", &["SELECT", "UPDATE"]),
-            ("pgbench_branches", &["SELECT", "UPDATE"]),
-            ("pgbench_history", &["INSERT"]),
-        ],
-        WorkloadKind::TpcbSimple => {
-            &[("pgbench_accounts", &["SELECT", "UPDATE"]), ("pgbench_history", &["INSERT"])]
-        }
-        WorkloadKind::TpcbSelect => &[("pgbench_accounts", &["SELECT"])],
-        WorkloadKind::Tpcc | WorkloadKind::TprocC => &[
-            ("warehouse", &["SELECT", "UPDATE"]),
-            ("district", &["SELECT", "UPDATE"]),
-            ("customer", &["SELECT", "UPDATE"]),
-            ("history", &["INSERT"]),
-            ("new_order", &["SELECT", "INSERT", "DELETE"]),
-            ("orders", &["SELECT", "INSERT", "UPDATE"]),
-            ("order_line", &["SELECT", "INSERT", "UPDATE"]),
-            ("item", &["SELECT"]),
-            ("stock", &["SELECT", "UPDATE"]),
-        ],
-        WorkloadKind::Scripts => &[],
-    }
-}
-
 /// The problem that the user lacks rights that the workload needs, if so. A right on any column is enough to pass.
 ///
 /// # Errors
 /// When the server fails.
 pub fn lacks(session: &mut Session, home: &Home, kind: WorkloadKind) -> Result<Option<String>> {
-    let rows: Vec<String> = needs(kind)
+    let rows: Vec<String> = (kind.row().access)
         .iter()
         .flat_map(|(table, rights)| rights.iter().map(move |right| (table, right)))
         .map(|(table, right)| format!("({}::name, {}::text)", quote_literal(table), quote_literal(right)))
@@ -69,22 +41,4 @@ pub fn lacks(session: &mut Session, home: &Home, kind: WorkloadKind) -> Result<O
          reads (--workload tpcb-select)",
         missing.join(", ")
     )))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kind::Dataset;
-
-    #[test]
-    fn rights_are_needed_on_tables_that_exist() {
-        for dataset in Dataset::ALL {
-            let tables = dataset.tables();
-            let needed = needs(dataset.workload());
-            assert!(!needed.is_empty());
-            for (table, _) in needed {
-                assert!(tables.contains(table), "{dataset:?}: {table}");
-            }
-        }
-    }
 }

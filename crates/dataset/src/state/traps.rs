@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use wire::session::{Session, quote_literal, since};
 use workload::Schema;
 
-use crate::kind::Dataset;
+use model::workload::Dataset;
 
 /// Limit for the message, which has one line.
 const NAMED_MAX: usize = 5;

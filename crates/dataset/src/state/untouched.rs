@@ -40,7 +40,7 @@ pub(crate) fn proofs(
     n_rows: u64,
 ) -> Result<BTreeMap<String, String>> {
     let state = digest(session, schema, tables)?;
-    let settings = settings_digest(session, &CaseData::Tpcb)?;
+    let settings = settings_digest(session, &CaseData::default())?;
     let proofs = [(ROWS, n_rows.to_string()), (STATE, state), (SETTINGS, settings)];
     Ok(proofs.map(|(key, value)| (key.to_string(), value)).into())
 }
@@ -59,7 +59,7 @@ pub fn is_untouched(
     let (Some(rows), Some(state), Some(settings)) = (proof(ROWS), proof(STATE), proof(SETTINGS)) else {
         return Ok(false);
     };
-    if settings_digest(session, &CaseData::Tpcb)? != settings {
+    if settings_digest(session, &CaseData::default())? != settings {
         return Ok(false);
     }
     if written(session, schema, tables)? != [rows, "0", "0"] {

@@ -1,10 +1,11 @@
 //! Truncates and alters a table that was created for the rows, but not another one that got its name meanwhile.
 
+use model::workload::Dataset;
 use wire::quote_literal;
 use workload::Schema;
 use workload::objects::marker::names_oid;
 
-use crate::kind::Dataset;
+use crate::kind::is_mark;
 use crate::streams::Part;
 
 /// The rows to remove.
@@ -76,7 +77,7 @@ impl Expected {
             return false;
         };
         // A load just now named the OID, as older versions did not.
-        let is_marked = self.dataset.is_mark(comment, &self.table, oid) && names_oid(comment, oid);
+        let is_marked = is_mark(self.dataset, comment, &self.table, oid) && names_oid(comment, oid);
         is_marked && found.get(0, "may_be_filled") == Some("t")
     }
 }

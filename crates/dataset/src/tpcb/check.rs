@@ -1,11 +1,11 @@
 //! Verifies the invariants of the TPC-B-like tables.
 
 use anyhow::Result;
+use model::workload::Dataset;
 use wire::session::Session;
 use workload::{Builtin, Schema, tpcb};
 
 use crate::check::{CheckReport, run_checks};
-use crate::kind::Dataset;
 use crate::state::complete_scale;
 
 /// Verifies the TPC-B-like tables for a workload that ran on them.

@@ -3,10 +3,10 @@
 //! Whatever the number of streams, each part has the same rows in the same order, and the result is what `pgbench -i`
 //! produces: names, constraints, pages. One thing differs: pgbench cannot load partitions frozen.
 
+use model::workload::Dataset;
 use workload::Schema;
 use workload::tpcb::{self, Partition, Partitioning, TABLES, Table, TpcbOptions, partitions, primary_key_of};
 
-use crate::kind::Dataset;
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::streams::marked;
 use crate::streams::{Copy, Job, Part, Step};

@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
+use model::workload::Dataset;
 use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState};
 use workload::tpcb::{self, TpcbOptions};
 
 use crate::clearance::Clearance;
-use crate::kind::Dataset;
 use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning};
 use crate::load::{LoadProgress, LoadReport, LoadRequest, explained, finish, replace_by, stored_bytes};
 use crate::streams::{Sent, Streams};

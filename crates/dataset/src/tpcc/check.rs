@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use model::workload::Dataset;
 use wire::quote_literal;
 use wire::session::Session;
 use workload::{Schema, tpcc};
 
 use crate::check::{CheckReport, run_checks};
-use crate::kind::TpccVariant;
 use crate::state::complete_scale;
 
 /// The cheap conditions that are violated, each with an example; none for tables so large that even these would take
@@ -44,11 +44,15 @@ pub(crate) fn quick_check(session: &mut Session, schema: &Schema) -> Result<BTre
 ///
 /// # Errors
 /// When the tables do not exist or are unfinished, or the server fails.
-pub(crate) fn check(session: &mut Session, variant: &TpccVariant, schema: &Schema) -> Result<CheckReport> {
-    let scale = complete_scale(session, variant.dataset, schema)?;
+pub(crate) fn check(
+    session: &mut Session,
+    (dataset, kept): (Dataset, Option<&[&str]>),
+    schema: &Schema,
+) -> Result<CheckReport> {
+    let scale = complete_scale(session, dataset, schema)?;
     session.execute("begin transaction isolation level repeatable read read only")?;
     let mut checks = tpcc::checks(schema, scale);
-    match variant.kept_checks {
+    match kept {
         Some(kept) => checks.retain(|check| kept.contains(&check.id)),
         None if session.query(&tpcc::is_fresh(schema))?.is_empty() => {
             checks.extend(tpcc::fresh_checks(schema, scale));

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use model::workload::Dataset;
 use wire::Conninfo;
 use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal};
-use workload::{tpcb, tpcc};
+use workload::catalogue::{self, Counted};
 
-use crate::kind::Family;
 use crate::session::{self, limit};
 use crate::state::{Home, INSUFFICIENT_PRIVILEGE, expect_safe, is_filtered, quoted_name};
 use crate::verify::quick_check;
@@ -107,8 +107,11 @@ pub fn count_rows(
         );
         let size = session.query(&sql)?;
         let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
-        let is_history = key == tpcb::Table::History.name()
-            || home.is_some_and(|home| key == home.dataset.history_table());
+        let is_known = |dataset: &Dataset| {
+            dataset.row().are_names_distinct || home.is_some_and(|home| home.dataset == *dataset)
+        };
+        let is_history =
+            Dataset::ALL.iter().any(|dataset| is_known(dataset) && key == dataset.row().history_table);
         if !is_history && bytes > COUNTED_BYTES_MAX {
             continue;
         }
@@ -119,14 +122,11 @@ pub fn count_rows(
         counts.insert(key.to_string(), n);
     }
     if let Some(Home { dataset, schema }) = home
-        && let Family::Tpcc(_) = dataset.facts().family
+        && let Some(Counted { table, by, sql }) = &catalogue::maker(*dataset).counted
+        && let Some(rows) = unless_filtered(session, &schema.fill(sql), &quoted_name(schema.name(), by))?
     {
-        // Each district counts its own orders: exact, and cheap at any size.
-        let sql = schema.fill("select sum(d_next_o_id - 1) from @.district");
-        if let Some(rows) = unless_filtered(session, &sql, &quoted_name(schema.name(), "district"))? {
-            let n = rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")?;
-            counts.insert(tpcc::Table::Orders.name().to_string(), n);
-        }
+        let n = rows.scalar().and_then(|n| n.parse().ok());
+        counts.insert(table.to_string(), n.with_context(|| format!("`{by}` counts the rows of `{table}`"))?);
     }
     Ok(counts)
 }

@@ -1,6 +1,6 @@
 //! Scripts as a driver sends them: compiled, with the bytes that never change prepared.
 
-use model::load::{LoadSpec, Profiles, Protocol};
+use model::load::{LoadSpec, Protocol};
 use wire::message;
 use workload::{Bound, Builtins, Bundle, Command, Dialect, Emulator, Fetch, Program, Schema, Unsendable};
 
@@ -217,10 +217,7 @@ impl Scripts {
 fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
     match load.profiles {
         Some(profiles) => {
-            let builtins = match profiles {
-                Profiles::Tpcc => Builtins::tpcc(&load.defines),
-                Profiles::TprocC => Builtins::tproc_c(&load.defines),
-            };
+            let builtins = Builtins::from_defines(profiles, &load.defines);
             let schema = Schema::from_defines(&load.defines);
             let bundle = Bundle::builtin(builtins.map_err(|e| e.to_string())?, &schema);
             let names = || bundle.programs.iter().map(|program| program.name.as_str());

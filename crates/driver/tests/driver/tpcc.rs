@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use dataset::streams::Streams;
 use model::load::interval::Interval;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
+use model::workload::Dataset;
 use testbed::Shared;
 use wire::{Conninfo, Session};
 use workload::Schema;
@@ -47,7 +48,16 @@ impl Supplier {
         }
         let mut other = supplier.session("loaded");
         let streams = Streams { sessions: vec![&mut session, &mut other], stop: &AtomicBool::new(false) };
-        streams.run(dataset::tpcc::copy::fill(&schema, &supplier.population), &mut |_| {}).unwrap();
+        streams
+            .run(
+                dataset::loading::by_table::fill(
+                    &schema,
+                    Dataset::Tpcc,
+                    tpcc::fill(&schema, &supplier.population),
+                ),
+                &mut |_| {},
+            )
+            .unwrap();
         supplier
     }
 
@@ -343,7 +353,9 @@ fn a_table_that_is_not_the_loads_own_is_not_emptied_for_its_rows() {
     supplier.copy("unmarked");
     let mut session = supplier.session("unmarked");
     // In a known schema each table must carry the load's mark; these carry none.
-    let jobs = dataset::tpcc::copy::fill(&Schema::named("public"), &supplier.population);
+    let schema = Schema::named("public");
+    let jobs =
+        dataset::loading::by_table::fill(&schema, Dataset::Tpcc, tpcc::fill(&schema, &supplier.population));
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
     let refused = streams.run(jobs, &mut |_| {}).unwrap_err().to_string();
     assert!(refused.contains("somebody replaced table `public."), "{refused}");

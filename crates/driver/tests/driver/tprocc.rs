@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use dataset::streams::Streams;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
+use model::workload::Dataset;
 use workload::tpcc::{self, Population, Style};
 use workload::{Builtins, Schema, tprocc};
 
@@ -32,7 +33,12 @@ fn load_database(supplier: &Supplier, name: &str) {
         at: "2026-11-21 12:00:00+00".to_string(),
     };
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
-    streams.run(dataset::tpcc::copy::fill(&schema, &population), &mut |_| {}).unwrap();
+    streams
+        .run(
+            dataset::loading::by_table::fill(&schema, Dataset::TprocC, tprocc::fill(&schema, &population)),
+            &mut |_| {},
+        )
+        .unwrap();
 }
 
 /// One client makes so many transactions.

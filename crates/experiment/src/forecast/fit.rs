@@ -22,6 +22,7 @@ use model::experiment::keys::levels::Levels;
 use model::experiment::{Experiment, RunSection};
 use model::load::Pace;
 use model::text::units::{Scale, SettingValue, Span};
+use model::workload::Dataset;
 
 use self::estimate::{estimated_s, most_clients, n_loads};
 use self::figures::Needs;
@@ -34,7 +35,6 @@ pub use self::speed::Speed;
 use crate::forecast::fit::changes::LevelsBefore;
 use crate::forecast::outlook::{self, Outlook};
 use crate::stage::os::Refusal;
-use dataset::kind::Dataset;
 
 /// The machine, and the time budget.
 #[derive(Debug, Clone, PartialEq)]

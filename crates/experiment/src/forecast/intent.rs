@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use dataset::clearance::is_loaded_routine;
-use dataset::kind::Dataset;
 use dataset::session::{self, limit};
 use dataset::state::Home;
 use model::experiment::RestoreBy;
@@ -14,6 +13,7 @@ use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use model::text::prose::plural;
+use model::workload::Dataset;
 use server::database::template::{self, Others, RoutineFacts};
 use wire::Conninfo;
 use wire::session::Session;

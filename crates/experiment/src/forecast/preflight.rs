@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use dataset::kind::DataSource;
 use dataset::session::limit;
 use model::experiment::case::{Case, REPOSITORY, ServerSource, Tls};
 use model::experiment::plan::Plan;
+use model::experiment::script::CaseData;
 use server::alter_system::Allowed;
 use server::binaries::build::Source;
 use server::binaries::installed;
@@ -179,7 +179,7 @@ fn own_server(
             None => by_settings.push((&case.server.settings, vec![case])),
         }
     }
-    let restores = |case: &&&Case| matches!(DataSource::of(&case.workload.data), DataSource::Archive(_));
+    let restores = |case: &&&Case| matches!(&case.workload.data, CaseData::Archive(_));
     let with_archive: Vec<&Case> = cases.iter().filter(restores).copied().collect();
     let has_settings = by_settings.iter().any(|(settings, _)| !settings.is_empty());
     let must_ask = can_fetch && (has_settings || !with_archive.is_empty());

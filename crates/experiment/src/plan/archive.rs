@@ -4,12 +4,11 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use dataset::kind::Dataset;
 use dataset::own::archive::{HEAD_BYTES_MAX, read_head};
 use model::experiment::WorkloadSection;
-use model::experiment::case::WorkloadKind;
 use model::experiment::script::CaseData;
 use model::experiment::script::archive::{Archive, ArchiveFormat, RestoreFrom};
+use model::workload::Dataset;
 use sha2::{Digest, Sha256};
 
 /// Bytes at each end of a file that are part of its identity. An archive of 100 GB is not read twice: its table of contents
@@ -53,13 +52,10 @@ pub(crate) fn expect_same(known: &Archive) -> Result<(), String> {
     }
 }
 
-/// Data of a workload of this kind, if an archive is named. Its tables must be those of a built-in workload.
-pub(crate) fn data_of(workload: &WorkloadSection, kind: WorkloadKind) -> Option<CaseData> {
+/// Data of a workload, if an archive is named. For a built-in workload, its tables must be there.
+pub(crate) fn data_of(workload: &WorkloadSection, builtin: Option<Dataset>) -> Option<CaseData> {
     let Some(RestoreFrom::Known(archive)) = &workload.restore_from else { return None };
-    let tables_of = match kind {
-        WorkloadKind::Scripts => None,
-        kind => Dataset::of_kind(kind).map(Dataset::workload),
-    };
+    let tables_of = builtin.map(|dataset| dataset.row().workload);
     Some(CaseData::Archive(Box::new(Archive { tables_of, ..Archive::clone(archive) })))
 }
 

@@ -22,6 +22,7 @@ use model::load::capacity::Probing;
 use model::telemetry::import::Import;
 use model::text::prose::plural;
 use model::text::units::PgVersion;
+use model::workload::Dataset;
 
 use self::grid::{FACTORS, Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;
@@ -34,7 +35,6 @@ use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
 use crate::site::lanes::server_host::ServerHost;
 use crate::site::wal;
-use dataset::kind::Dataset;
 
 /// Environment that a plan is made for.
 #[derive(Debug, Clone, Default)]

@@ -17,7 +17,7 @@ pub fn name(plan: &Plan, asks_clients: bool) -> Option<String> {
     let mut parts: Vec<String> = varied.iter().map(|key| of_factor(plan, key)).collect();
     let kind = plan.cases.first().map(|case| case.workload.kind);
     let is_varied = plan.factors.iter().any(|key| key == "workload.kind");
-    if let Some(kind) = kind.filter(|kind| *kind != WorkloadKind::Tpcb && !is_varied) {
+    if let Some(kind) = kind.filter(|kind| *kind != WorkloadKind::default() && !is_varied) {
         parts.insert(0, kind.as_str().to_string());
     }
     if parts.is_empty() {

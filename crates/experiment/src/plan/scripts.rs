@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::case::WorkloadSpec;
 use model::experiment::script::{
     CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile,
 };
@@ -17,12 +17,11 @@ use model::load::{Protocol, ScriptSpec};
 use model::text::mark::unmarked;
 use sha2::{Digest, Sha256};
 use workload::script::sqlfile::line_and_column;
-use workload::{Builtin, Bundle, Program, Schema, ScriptError};
+use workload::{Builtin, Bundle, Program, Schema, ScriptError, catalogue};
 
 use crate::plan::archive;
 use crate::plan::problems::Problems;
 use crate::plan::scripts::unset::Known;
-use dataset::kind::builtin;
 
 /// A data file up to this size is stored in the plan with its text; for a larger one, the plan has path and hash.
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
@@ -94,7 +93,7 @@ fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
         return Err("workload.data and workload.restore_from both say where the data comes from; give one"
             .to_string());
     }
-    if workload.kind.all().contains(&WorkloadKind::Scripts) {
+    if workload.kind.all().iter().any(|kind| kind.is_own()) {
         return match workload.scripts.is_empty() {
             true => Err("workload.scripts: no script is given; example: scripts = [\"a.sql@3\", \
                          \"builtin:select-only\"], or on the command line -f a.sql@3"
@@ -277,15 +276,15 @@ pub(crate) fn data_of(workload: &WorkloadSection, is_adopted: bool) -> CaseData 
             text: entry.text.clone(),
         }
     };
-    if let Some(data) = archive::data_of(workload, WorkloadKind::Scripts) {
+    if let Some(data) = archive::data_of(workload, None) {
         return data;
     }
     match &workload.data {
-        Some(DataChoice::Tpcb) => CaseData::Tpcb,
+        Some(DataChoice::Tpcb) => CaseData::default(),
         Some(DataChoice::None) => CaseData::None,
         Some(DataChoice::Files(files)) => CaseData::Files(files.iter().map(file).collect()),
         None if is_adopted => CaseData::None,
-        None => CaseData::Tpcb,
+        None => CaseData::default(),
     }
 }
 
@@ -306,17 +305,19 @@ pub(crate) fn text_of(file: &SqlFile, stop: &AtomicBool) -> Result<String, Strin
 
 /// Scripts of a case as the driver gets them, including built-in workloads.
 pub(crate) fn for_driver(workload: &WorkloadSpec, schema: &Schema) -> Vec<ScriptSpec> {
-    if let Some(builtin) = builtin(workload.kind) {
-        let (name, tag) = (workload.kind.to_string(), workload.kind.to_string());
-        return vec![ScriptSpec { name, tag, weight: 1, source: builtin.source_in(schema) }];
-    }
+    let own = catalogue::scripts(workload.kind).iter().map(|script| ScriptSpec {
+        name: script.name.to_string(),
+        tag: script.name.to_string(),
+        weight: script.weight,
+        source: schema.fill(script.text),
+    });
     let script = |(n, script): (usize, &CaseScript)| ScriptSpec {
         name: script.name.clone(),
         tag: tag(n, &script.name),
         weight: script.weight,
         source: script.source.clone(),
     };
-    workload.scripts.iter().enumerate().map(script).collect()
+    own.chain(workload.scripts.iter().enumerate().map(script)).collect()
 }
 
 /// Variables of every client.

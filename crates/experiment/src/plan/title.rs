@@ -1,6 +1,6 @@
 //! The title of an experiment that has none of its own: workload, server and what is measured by which factors.
 
-use model::experiment::case::{Case, ServerSource, WorkloadKind};
+use model::experiment::case::{Case, ServerSource};
 
 /// `TPC-B-like on bench at db1:5432: throughput by clients`.
 pub(crate) fn title(cases: &[Case], factors: &[String]) -> String {
@@ -31,27 +31,19 @@ fn factor(key: &str) -> &str {
 }
 
 fn workload(case: &Case) -> String {
-    match case.workload.kind {
-        WorkloadKind::Tpcb => "TPC-B-like".to_string(),
-        WorkloadKind::TpcbSimple => "simple TPC-B-like updates".to_string(),
-        WorkloadKind::TpcbSelect => "TPC-B-like selects".to_string(),
-        WorkloadKind::Tpcc => "TPC-C-like".to_string(),
-        WorkloadKind::TprocC => "TPROC-C".to_string(),
-        WorkloadKind::Scripts => match case.workload.scripts.as_slice() {
-            [] => "scripts".to_string(),
-            few @ ([_] | [_, _]) => joined(&few.iter().map(|script| script.name.clone()).collect::<Vec<_>>()),
-            many => format!("{} scripts", many.len()),
-        },
+    match case.workload.scripts.as_slice() {
+        [] => case.workload.kind.row().title.to_string(),
+        few @ ([_] | [_, _]) => joined(&few.iter().map(|script| script.name.clone()).collect::<Vec<_>>()),
+        many => format!("{} scripts", many.len()),
     }
 }
 
 fn figure(case: &Case) -> String {
     let pace = case.workload.pace;
-    match (pace.target(), case.workload.kind) {
-        (Some(target), _) => format!("highest rate with {target}"),
-        (None, _) if pace.is_open() => format!("latency at {pace}"),
-        (None, WorkloadKind::Tpcc | WorkloadKind::TprocC) => "NOPM".to_string(),
-        (None, _) => "throughput".to_string(),
+    match pace.target() {
+        Some(target) => format!("highest rate with {target}"),
+        None if pace.is_open() => format!("latency at {pace}"),
+        None => case.workload.kind.row().figure.word().to_string(),
     }
 }
 

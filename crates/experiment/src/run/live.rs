@@ -11,7 +11,7 @@ use dataset::state::{self, Home};
 use dataset::verify;
 use dataset::verify::count::{self, After};
 use fleet::Eyes;
-use model::experiment::case::{Case, WorkloadKind};
+use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
 use model::experiment::plan::{RunSpec, RunState};
 use model::experiment::repeat::Repeat;
@@ -232,7 +232,7 @@ impl Ground for Live<'_> {
         }
         self.run.take_server(record)?;
         record.ceilings = ceilings::known(self.run.case, self.run.site, &place.dirs, &conninfo);
-        if self.run.case.workload.kind == WorkloadKind::Scripts {
+        if self.run.case.workload.kind.is_own() {
             record.survey = Some(survey::survey(session, &self.run.case.workload)?);
         }
         let tables = tables(place.home.as_ref(), record);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::experiment::case::{OnLostConnection, WorkloadKind, WorkloadSpec};
+use model::experiment::case::{OnLostConnection, WorkloadSpec};
 use model::load::{LoadSpec, MESSAGE_BYTES_MAX, OnDisconnect, Profiles, ScriptSpec};
 use model::run::RunRecord;
+use model::workload::{Programs, Tries};
 use wire::Conninfo;
 use workload::{Builtins, Schema};
 
@@ -17,10 +18,19 @@ impl OneRun<'_> {
         let workload = &self.case.workload;
         let common = self.common_load(conninfo, record);
         let schema = place.home.as_ref().map_or_else(Schema::searched, |home| home.schema.clone());
-        match workload.kind {
-            WorkloadKind::Tpcc => tpcc_load(common, workload, &schema, place.c_load, self.spec.seed),
-            WorkloadKind::TprocC => tproc_c_load(common, workload, &schema),
-            _ => LoadSpec {
+        let row = workload.kind.row();
+        let max_tries = match row.options.tries {
+            Tries::AsAsked => common.max_tries,
+            Tries::Endless => 0,
+            Tries::Once => 1,
+        };
+        let common = LoadSpec { max_tries, ..common };
+        match row.programs {
+            Programs::Native(profiles) => {
+                let builtins = Builtins::of_case(profiles, workload, place.c_load, self.spec.seed);
+                native_load(common, workload, (profiles, builtins), &schema)
+            }
+            Programs::Own | Programs::Scripts => LoadSpec {
                 scripts: scripts::for_driver(workload, &schema),
                 defines: scripts::variables(workload),
                 ..common
@@ -59,46 +69,20 @@ impl OneRun<'_> {
     }
 }
 
-/// The load of TPROC-C. Errors are not retried: HammerDB continues with the next transaction.
-fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec, schema: &Schema) -> LoadSpec {
-    let builtins = Builtins::TprocC(workload::tprocc::Config {
-        warehouses: workload.scale,
-        clients: workload.n_clients,
-        procedures: workload.procedures,
-        all_warehouses: workload.all_warehouses,
-    });
-    let mut defines = builtins.defines();
-    schema.define(&mut defines);
-    LoadSpec { scripts: scripts_of(&builtins, schema), profiles: Some(Profiles::TprocC), defines, ..common }
-}
-
-/// The load of TPC-C: its transactions and their parameters.
-fn tpcc_load(
+/// The load of built-in transactions: their texts and their parameters.
+fn native_load(
     common: LoadSpec,
     workload: &WorkloadSpec,
+    (profiles, builtins): (Profiles, Builtins),
     schema: &Schema,
-    c_load: Option<u32>,
-    seed: u64,
 ) -> LoadSpec {
-    use workload::tpcc::{Config, Constants};
-
-    let spec = workload.tpcc.unwrap_or_default();
-    let constants =
-        c_load.map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
-    let config = Config { warehouses: workload.scale, calls: spec.calls, think: spec.think, constants };
-    let isolation = ("default_transaction_isolation".to_string(), spec.isolation.as_str().to_string());
-    let target = with_options(common.target, &BTreeMap::from([isolation]));
-    let mut defines = config.defines();
+    let isolation = workload.tpcc.map(|spec| spec.isolation.as_str().to_string());
+    let settings = isolation.map(|level| ("default_transaction_isolation".to_string(), level));
+    let target = with_options(common.target, &settings.into_iter().collect());
+    let mut defines = builtins.defines();
     schema.define(&mut defines);
-    LoadSpec {
-        target,
-        scripts: scripts_of(&Builtins::Tpcc(config), schema),
-        profiles: Some(Profiles::Tpcc),
-        defines,
-        // The application retries 40001 and 40P01.
-        max_tries: 0,
-        ..common
-    }
+    let scripts = scripts_of(&builtins, schema);
+    LoadSpec { target, scripts, profiles: Some(profiles), defines, ..common }
 }
 
 /// Connection keywords by which a session begins with these settings, after those that its `options` have.

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use dataset::kind::Dataset;
 use dataset::state::{self, Home};
-use dataset::tpcc::load::C_LOAD;
 use model::run::RunRecord;
 use server::database::target::{locate, wal_of};
 use wire::session::Session;
+use workload::tpcc::C_LOAD;
 
 use crate::stage::Stage;
 
@@ -61,8 +60,10 @@ impl ServerPlace {
 
 /// C-Load from the load marker; unknown for tables that pgdyno did not load.
 pub(crate) fn c_load(session: &mut Session, home: Option<&Home>) -> Result<Option<u32>> {
-    let Some(Home { dataset: Dataset::Tpcc, schema }) = home else { return Ok(None) };
-    let marker = state::complete_marker(session, Dataset::Tpcc, schema)?;
+    let Some(Home { dataset, schema }) = home.filter(|home| home.dataset.row().has_load_constants) else {
+        return Ok(None);
+    };
+    let marker = state::complete_marker(session, *dataset, schema)?;
     Ok(marker.and_then(|marker| marker.extra.get(C_LOAD)?.parse().ok()))
 }
 

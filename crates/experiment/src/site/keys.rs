@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use dataset::kind::{DataSource, Dataset};
 use dataset::layout;
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
+use model::experiment::script::CaseData;
+use model::workload::Dataset;
 use server::cluster::workspace::ClusterKey;
 use server::{Binaries, Cache};
 
@@ -101,16 +102,16 @@ pub(crate) fn data_key(case: &Case) -> BTreeMap<String, String> {
 /// Key that distinguishes what data is of one workload from that of another.
 fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
-    let source = DataSource::of(&workload.data);
+    let source = &workload.data;
     let parts = match source {
-        DataSource::Loaded(dataset) => vec![("workload", dataset.name().to_string()), scale],
-        DataSource::Existing => vec![("workload", "none".to_string())],
-        DataSource::Files(files) => {
+        CaseData::Loaded(dataset) => vec![("workload", dataset.name().to_string()), scale],
+        CaseData::None => vec![("workload", "none".to_string())],
+        CaseData::Files(files) => {
             let hashes: Vec<&str> = files.iter().map(|file| file.sha256.as_str()).collect();
             // The directory's name hashes the whole key; the first letters are for people.
             vec![("workload", format!("sql-{}", &hashes.concat())), scale]
         }
-        DataSource::Archive(archive) => {
+        CaseData::Archive(archive) => {
             let mut parts = vec![("workload", format!("archive-{}", archive.identity))];
             // Rows of the user's own tables do not depend on the scale.
             if let Some(dataset) = Dataset::of(&workload.data) {
@@ -122,7 +123,7 @@ fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let mut key: BTreeMap<String, String> =
         parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
     if let Some(dataset) = Dataset::of(&workload.data) {
-        if dataset.can_be_partitioned() {
+        if dataset.row().can_be_partitioned {
             // The plain layout adds nothing to the key, so that clusters from before there were layouts are found again.
             key.extend(layout::layout_facts(workload.layout));
         }
@@ -142,13 +143,11 @@ pub fn data_words(case: &Case) -> String {
 
 /// Description of the data.
 pub fn contents_words(workload: &WorkloadSpec) -> String {
-    match DataSource::of(&workload.data) {
-        DataSource::Loaded(_) => layout::describe(workload),
-        DataSource::Existing => "the database as it is".to_string(),
-        DataSource::Files(files) => {
-            files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
-        }
-        DataSource::Archive(archive) => archive.name.clone(),
+    match &workload.data {
+        CaseData::Loaded(_) => layout::describe(workload),
+        CaseData::None => "the database as it is".to_string(),
+        CaseData::Files(files) => files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "),
+        CaseData::Archive(archive) => archive.name.clone(),
     }
 }
 

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
-use dataset::kind::{DataSource, Dataset};
 use dataset::session::{self, lock};
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema};
-use model::experiment::case::{Case, Layout, WorkloadKind, WorkloadSpec};
+use model::experiment::case::{Case, Layout, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::load::Protocol;
+use model::workload::Dataset;
 use server::Target;
 use server::database::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
 use server::database::template;
@@ -192,15 +192,15 @@ impl Adopted {
     fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         let mut session = session::open(&self.conninfo, site.stop)?;
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
-        match DataSource::of(&case.workload.data) {
-            DataSource::Existing => return detail("none: the database is used as it is".to_string()),
-            DataSource::Files(_) | DataSource::Archive(_) if !case.prepare.restore => {
+        match &case.workload.data {
+            CaseData::None => return detail("none: the database is used as it is".to_string()),
+            CaseData::Files(_) | CaseData::Archive(_) if !case.prepare.restore => {
                 return detail("none: prepare.restore is off".to_string());
             }
-            DataSource::Files(_) | DataSource::Archive(_) => {
+            CaseData::Files(_) | CaseData::Archive(_) => {
                 return self.restore_tables(case, session, site, watch);
             }
-            DataSource::Loaded(_) => {}
+            CaseData::Loaded(_) => {}
         }
         let Some(home) = Home::of(&mut session, &case.workload)? else {
             bail!("the workload does not use pgdyno's tables");
@@ -312,7 +312,7 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let place = &facts.place;
     // The user knows what the scripts do; the server rejects what they must not do.
     let is_as_it_is = case.workload.data == CaseData::None;
-    let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
+    let only_reads = case.workload.kind.row().only_reads() || is_as_it_is;
     let prepare = &case.prepare;
     let writers = [
         (prepare.restore, "--no-restore"),

@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_takes_space_only_if_runs_are_restored_to_one() {
-        let loaded = workload::tpcb::estimated_bytes(1);
+        let loaded = model::workload::Dataset::Tpcb.estimated_bytes(1);
         let data = (Use::Data, 64 * MB + loaded + loaded / 4);
         let wal = (Use::Wal, 1280 * MB);
         let reserve = (Use::Reserve, RESERVE_BYTES);

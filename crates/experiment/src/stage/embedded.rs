@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, anyhow, bail};
-use dataset::kind::DataSource;
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSpec, Tls};
+use model::experiment::script::CaseData;
 use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
 use server::running::numa::Binding;
@@ -165,20 +165,20 @@ impl Embedded {
     fn load(&self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
-        match DataSource::of(&case.workload.data) {
-            DataSource::Existing => {}
-            DataSource::Loaded(_) => {
+        match &case.workload.data {
+            CaseData::None => {}
+            CaseData::Loaded(_) => {
                 // Before hours of loading.
                 self.expect_in_effect(case, site)?;
                 schema::make(&mut session, case.workload.schema.as_deref())?;
                 site.load(&mut session, &conninfo, &case.workload, watch)?;
             }
-            DataSource::Files(files) => {
+            CaseData::Files(files) => {
                 let scale = case.workload.scale;
                 let done = own_data::run_files(&mut session, (files, Whose::Ours), scale, site.stop, watch)?;
                 watch(Progress::Step(done));
             }
-            DataSource::Archive(archive) => {
+            CaseData::Archive(archive) => {
                 let restorer = Restorer::of_cluster(&self.cluster, self.running()?)?;
                 let done = own_data::restore_archive(
                     &mut session,

@@ -12,7 +12,7 @@ use server::cluster::space::WalRoom;
 use server::cluster::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster, Server};
 
-use dataset::kind::Dataset;
+use model::workload::Dataset;
 
 use crate::plan::expand::{self, Resources};
 use crate::site::keys::{cluster_key, clusters_dir};

@@ -1,6 +1,7 @@
 //! One combination of factor levels with every value resolved: what a run measures.
 
 pub mod setting;
+pub mod workload;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,6 +25,8 @@ use crate::text::prose::plural;
 use crate::text::share::Share;
 use crate::text::units::PgVersion;
 use crate::text::word_enum::words;
+
+pub use workload::WorkloadKind;
 
 /// One combination of levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -359,7 +362,7 @@ pub struct WorkloadSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// The data it runs on.
-    #[serde(default, skip_serializing_if = "CaseData::is_tpcb")]
+    #[serde(default, skip_serializing_if = "CaseData::is_default")]
     pub data: CaseData,
     /// The scripts of the workload `scripts`; a built-in workload has its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -509,39 +512,6 @@ words! {
 impl OnLostConnection {
     fn is_default(&self) -> bool {
         *self == OnLostConnection::default()
-    }
-}
-
-words! {
-    /// A workload: built in, or the user's own scripts.
-    WorkloadKind, "a workload" {
-        /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
-        #[default]
-        Tpcb = "tpcb",
-        /// TPC-B-like without the contended updates of tellers and branches.
-        TpcbSimple = "tpcb-simple",
-        /// The select alone.
-        TpcbSelect = "tpcb-select",
-        /// The user's own scripts.
-        Scripts = "scripts",
-        /// TPC-C-like: five transactions of a wholesale supplier.
-        Tpcc = "tpcc",
-        /// HammerDB's TPROC-C, by its stored functions.
-        TprocC = "tproc-c",
-    }
-}
-
-impl WorkloadKind {
-    /// The data that it runs on. For the user's own scripts, the experiment file may name other data.
-    pub fn data(self) -> CaseData {
-        match self {
-            WorkloadKind::Tpcc => CaseData::Tpcc,
-            WorkloadKind::TprocC => CaseData::TprocC,
-            WorkloadKind::Tpcb
-            | WorkloadKind::TpcbSimple
-            | WorkloadKind::TpcbSelect
-            | WorkloadKind::Scripts => CaseData::Tpcb,
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::experiment::case::workload::Dataset;
 use crate::experiment::script::archive::Archive;
 use crate::experiment::script::either::text_or_table;
 
@@ -223,28 +224,50 @@ pub struct CaseScript {
 }
 
 /// The data that the workload of a case runs on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaseData {
-    /// The TPC-B-like tables at the case's scale.
-    #[default]
-    Tpcb,
-    /// The TPC-C tables at the case's scale.
-    Tpcc,
-    /// HammerDB's TPC-C tables at the case's scale.
-    TprocC,
     /// The database as it is: not loaded, restored, vacuumed or analyzed.
     None,
     /// Created by these SQL files, in this order.
     Files(Vec<SqlFile>),
     /// Restored from an archive of `pg_dump`.
     Archive(Box<Archive>),
+    /// Tables that pgdyno loads at the case's scale.
+    #[serde(untagged, with = "loaded")]
+    Loaded(Dataset),
+}
+
+impl Default for CaseData {
+    /// The tables that are loaded by default.
+    fn default() -> CaseData {
+        CaseData::Loaded(Dataset::default())
+    }
 }
 
 impl CaseData {
-    /// Whether it is the TPC-B-like tables, the default.
-    pub fn is_tpcb(&self) -> bool {
-        *self == CaseData::Tpcb
+    /// Whether it is the default.
+    pub fn is_default(&self) -> bool {
+        *self == CaseData::default()
+    }
+}
+
+/// The word of a set of tables in a plan: its name, with `_` as in the names of the other kinds of data.
+mod loaded {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::experiment::case::workload::Dataset;
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(dataset: &Dataset, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&dataset.name().replace('-', "_"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dataset, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let known = Dataset::ALL.into_iter().find(|dataset| dataset.name().replace('-', "_") == word);
+        known.ok_or_else(|| D::Error::custom(format!("`{word}` names no data")))
     }
 }
 
@@ -284,6 +307,23 @@ pub struct ScriptSurvey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_data_are_those_of_stored_plans() {
+        for (data, word) in [
+            (CaseData::Loaded(Dataset::Tpcb), "\"tpcb\""),
+            (CaseData::Loaded(Dataset::Tpcc), "\"tpcc\""),
+            (CaseData::Loaded(Dataset::TprocC), "\"tproc_c\""),
+            (CaseData::None, "\"none\""),
+            (CaseData::Files(Vec::new()), "{\"files\":[]}"),
+        ] {
+            assert_eq!(serde_json::to_string(&data).unwrap(), word);
+            assert_eq!(serde_json::from_str::<CaseData>(word).unwrap(), data);
+        }
+        for word in ["\"tproc-c\"", "\"other\"", "{\"tpcb\":1}", "1"] {
+            assert!(serde_json::from_str::<CaseData>(word).is_err(), "{word}");
+        }
+    }
 
     #[test]
     fn the_short_form_has_a_name_and_perhaps_a_weight() {

@@ -394,8 +394,7 @@ fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
 /// The data that scripts run on, and how pgdyno treats it.
 fn data(workload: &WorkloadSpec) -> String {
     match &workload.data {
-        CaseData::Tpcb => "TPC-B-like tables, loaded by pgdyno".to_string(),
-        CaseData::Tpcc | CaseData::TprocC => "TPC-C tables, loaded by pgdyno".to_string(),
+        CaseData::Loaded(dataset) => format!("{}, loaded by pgdyno", dataset.row().words),
         CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
         CaseData::Files(_) => format!("created by these files: {}", contents_words(workload)),
         CaseData::Archive(archive) => archive.words(),

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use dataset::kind::Dataset;
 use experiment::plan::expand::Resources;
 use experiment::stage::adopted::{self, Glance};
 use experiment::stage::kept_clusters;
 use model::experiment::Experiment;
 use model::text::units::Scale;
+use model::workload::Dataset;
 use wire::Conninfo;
 
 use crate::signals;

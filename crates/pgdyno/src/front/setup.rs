@@ -462,7 +462,7 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     if args.scripts.is_empty() {
         return Ok(changes);
     }
-    if let Some(other) = args.workload.iter().find(|kind| kind.as_str() != WorkloadKind::Scripts.as_str()) {
+    if let Some(other) = args.workload.iter().find(|kind| !kind.parse().is_ok_and(WorkloadKind::is_own)) {
         bail!(
             "--workload {other} cannot be used with --script (-f): the scripts are the workload; omit --workload, and \
              use --set workload.data=... to say which tables they run on"

@@ -25,6 +25,18 @@ const REGISTRIES: &[(&str, &str)] = &[
     ("docker", ".io"),
 ];
 
+/// Files that may name a workload or its tables, with the reason; all others ask the row.
+const NAME_WORKLOADS: &[(&str, &str)] = &[
+    ("crates/model/src/experiment/case/workload/", "the rows"),
+    ("crates/workload/src/catalogue.rs", "their SQL and code"),
+    ("crates/workload/src/emulator/builtins.rs", "the transactions that are code"),
+    ("crates/workload/src/tpcb.rs", "pgbench's three scripts, which are workloads too"),
+    ("crates/dataset/src/tpcb/", "the loader and the checks of these tables alone"),
+    ("crates/dataset/src/tpcc/", "the checks of these tables alone"),
+    ("crates/dataset/src/acid", "tests of TPC-C's ACID properties, on these tables alone"),
+    ("crates/pgdyno/src/commands/data/acid.rs", "the same tests"),
+];
+
 fn too_long(file: &SourceFile) -> Option<String> {
     let n_lines = file.text.lines().count();
     let is_exempt = LONGER.iter().any(|(path, _)| *path == file.path);
@@ -92,6 +104,20 @@ fn arguments(after: &str) -> &str {
 }
 
 /// Paths of one machine, and hosts that only a package manager needs to know.
+/// Names of workloads where the row is to be asked.
+fn names_a_workload(file: &SourceFile) -> Vec<String> {
+    let may = NAME_WORKLOADS.iter().any(|(path, _)| file.path.starts_with(path));
+    if file.is_test || may {
+        return Vec::new();
+    }
+    let name =
+        Regex::new(r"\b(WorkloadKind|Dataset|Profiles)::(Scripts|Tp[a-z]+[A-Za-z]*)\b").expect("it is valid");
+    let found = name.find_iter(file.production_text());
+    found
+        .map(|found| format!("{}: `{}`; ask the workload's row instead", file.path, found.as_str()))
+        .collect()
+}
+
 fn strays(file: &SourceFile) -> Vec<String> {
     let lower = file.text.to_ascii_lowercase();
     let machine = concat!("/wo", "rk/").to_string();
@@ -127,6 +153,11 @@ fn nothing_panics_for_some_numbers() {
 }
 
 #[test]
+fn workloads_are_named_in_their_catalogues_alone() {
+    assert_none(&tree::rust().iter().flat_map(names_a_workload).collect::<Vec<String>>());
+}
+
+#[test]
 fn no_path_of_a_machine_and_no_registry_is_named() {
     assert_none(&tree::all().iter().flat_map(strays).collect::<Vec<String>>());
 }
@@ -147,6 +178,10 @@ fn bad_source_files_are_found() {
     assert_one(&found(unwraps(&file("a.unwrap();"))), "expect");
     assert_none(&found(unwraps(&SourceFile::new("crates/testbed/src/a.rs", "a.unwrap();"))));
     assert_none(&found(unwraps(&file("a.unwrap_or(1);\n#[cfg(test)]\nmod tests {\n a.unwrap(); }"))));
+    assert_one(&names_a_workload(&file("if kind == WorkloadKind::Scripts {}")), "ask the workload's row");
+    assert_one(&names_a_workload(&file("match x { Dataset::TprocC => 1 }")), "Dataset::TprocC");
+    assert_none(&names_a_workload(&file("WorkloadKind::ALL; Dataset::of(x);")));
+    assert_none(&names_a_workload(&SourceFile::new("crates/workload/src/catalogue.rs", "Dataset::Tpcc")));
     assert_one(&panics_for_some_numbers(&file("a.clamp(1, n);")), "may cross");
     assert_one(&panics_for_some_numbers(&file("a.clamp(1, (b / 2).max(1));")), "may cross");
     assert_none(&panics_for_some_numbers(&file(

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use model::experiment::case::WorkloadSpec;
+use model::load::Profiles;
+
 use crate::objects::schema::Schema;
 use crate::script::program::Program;
-use crate::tpcc::{self, ConfigError};
+use crate::tpcc::{self, ConfigError, Constants};
 use crate::tprocc;
 
 /// The built-in transactions of a load, with their parameters.
@@ -17,20 +20,37 @@ pub enum Builtins {
 }
 
 impl Builtins {
-    /// TPC-C with the parameters of a load.
-    ///
-    /// # Errors
-    /// When one is missing or invalid.
-    pub fn tpcc(defines: &BTreeMap<String, String>) -> Result<Builtins, ConfigError> {
-        tpcc::Config::from_defines(defines).map(Builtins::Tpcc)
+    /// The transactions of a case, with constants that go with those of a load if these are known.
+    pub fn of_case(profiles: Profiles, workload: &WorkloadSpec, c_load: Option<u32>, seed: u64) -> Builtins {
+        match profiles {
+            Profiles::Tpcc => {
+                let spec = workload.tpcc.unwrap_or_default();
+                let constants = c_load
+                    .map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
+                let warehouses = workload.scale;
+                Builtins::Tpcc(tpcc::Config { warehouses, calls: spec.calls, think: spec.think, constants })
+            }
+            Profiles::TprocC => Builtins::TprocC(tprocc::Config {
+                warehouses: workload.scale,
+                clients: workload.n_clients,
+                procedures: workload.procedures,
+                all_warehouses: workload.all_warehouses,
+            }),
+        }
     }
 
-    /// TPROC-C with the parameters of a load.
+    /// The transactions with the parameters of a load.
     ///
     /// # Errors
     /// When one is missing or invalid.
-    pub fn tproc_c(defines: &BTreeMap<String, String>) -> Result<Builtins, ConfigError> {
-        tprocc::Config::from_defines(defines).map(Builtins::TprocC)
+    pub fn from_defines(
+        profiles: Profiles,
+        defines: &BTreeMap<String, String>,
+    ) -> Result<Builtins, ConfigError> {
+        match profiles {
+            Profiles::Tpcc => tpcc::Config::from_defines(defines).map(Builtins::Tpcc),
+            Profiles::TprocC => tprocc::Config::from_defines(defines).map(Builtins::TprocC),
+        }
     }
 
     /// The programs, each with its weight in the mix.

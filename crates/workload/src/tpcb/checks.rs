@@ -24,7 +24,7 @@ pub fn balance_checks(schema: &Schema, builtin: Builtin, scale: u32) -> Vec<Chec
         },
         Check { id: "foreign-ids", title: "every id refers to an existing row", sql: foreign_ids() },
     ];
-    if builtin.writes() {
+    if !builtin.kind().row().only_reads() {
         checks.push(Check {
             id: "accounts-sum",
             title: "the sum of account balances equals the sum of recorded deltas",

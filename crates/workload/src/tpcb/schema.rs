@@ -122,6 +122,13 @@ fn create_partitions(scale: u32, options: &TpcbOptions) -> Vec<String> {
     (1..=n).zip(partitions(scale, partitioning)).map(create).collect()
 }
 
+/// The statements by which loads of any scale define tables and keys: account ids have one of two types.
+pub(crate) fn definitions() -> Vec<String> {
+    let options = TpcbOptions::default();
+    let tables = [1, BIGINT_SCALE].map(|scale| create_tables(scale, &options)).into_iter().flatten();
+    tables.chain(primary_keys()).collect()
+}
+
 /// The primary keys, to be created after loading.
 pub fn primary_keys() -> Vec<String> {
     primary_keys_in(None)

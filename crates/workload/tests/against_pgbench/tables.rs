@@ -2,6 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::language::{our_statements, sent};
+use model::workload::Dataset;
 use std::collections::BTreeMap;
 use workload::tpcb::{self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions};
 use workload::{Marker, MarkerState, Schema};
@@ -76,7 +77,7 @@ pub(crate) fn rows_are_equal(cluster: &Cluster) {
     }
     let size = "select sum(pg_total_relation_size(oid)) from pg_class where relname ~ '^pgbench_.*s$'";
     let bytes: f64 = cluster.query("ours", size).trim().parse().expect("a number");
-    let ratio = tpcb::estimated_bytes(2) as f64 / bytes;
+    let ratio = Dataset::Tpcb.estimated_bytes(2) as f64 / bytes;
     assert!((0.97..1.03).contains(&ratio), "estimated / real size is {ratio}");
 }
 

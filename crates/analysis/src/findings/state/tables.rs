@@ -4,18 +4,12 @@ use std::collections::BTreeMap;
 
 use model::experiment::script::CaseData;
 use model::run::RunRecord;
+use model::workload::Dataset;
+use model::workload::data::Tables;
 
 use crate::finding::{Finding, Severity};
 use crate::findings::format::list;
 use crate::findings::{Check, Rule, RunContext};
-
-/// Tables of pgbench, which own scripts may use too. Names of TPC-C's tables are too common for that.
-const PGBENCH_TABLES: [&str; 4] =
-    ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
-/// The one table of each dataset that has no primary key.
-const HISTORIES: [&str; 2] = ["pgbench_history", "history"];
-/// Indexes other than primary keys, of the datasets TPC-C and TPROC-C.
-const INDEXES: [&str; 4] = ["customer_name", "orders_customer", "customer_i2", "orders_i2"];
 
 pub(in crate::findings) const TABLES_ALTERED: Rule = Rule {
     id: "tables-altered",
@@ -56,9 +50,18 @@ fn is_known(record: &RunRecord, table: &str) -> bool {
     match &record.case.workload.data {
         CaseData::Archive(archive) => archive.tables_of.is_some(),
         CaseData::Files(_) => false,
-        CaseData::Tpcc | CaseData::TprocC => true,
-        CaseData::Tpcb | CaseData::None => PGBENCH_TABLES.contains(&table),
+        CaseData::Loaded(dataset) if !dataset.row().are_names_distinct => true,
+        // Own scripts may use these tables too.
+        CaseData::Loaded(_) | CaseData::None => is_any(
+            |row, name| row.are_names_distinct && row.tables.iter().any(|known| known.name == name),
+            table,
+        ),
     }
+}
+
+/// Whether some set of tables fits a name.
+fn is_any(fits: impl Fn(&Tables, &str) -> bool, name: &str) -> bool {
+    Dataset::ALL.into_iter().any(|dataset| fits(dataset.row(), name))
 }
 
 /// What is unusual about a table, each with its weight.
@@ -69,7 +72,7 @@ fn unusual(table: &str, objects: &BTreeMap<String, String>, is_built_in: bool) -
         .filter(|(_, definition)| definition.starts_with("PRIMARY KEY"))
         .filter_map(|(object, _)| object.strip_prefix("constraint "))
         .collect();
-    if primary.is_empty() && !HISTORIES.contains(&table) {
+    if primary.is_empty() && !is_any(|row, name| row.history_table == name, table) {
         let severity = if is_built_in { Severity::Void } else { Severity::Doubt };
         found.push((severity, format!("`{table}` has no primary key")));
     }
@@ -80,7 +83,7 @@ fn unusual(table: &str, objects: &BTreeMap<String, String>, is_built_in: bool) -
                 found.extend(storage(table, definition));
                 continue;
             }
-            "index" => !primary.contains(&name) && !INDEXES.contains(&name),
+            "index" => !primary.contains(&name) && !is_any(|row, name| row.indexes.contains(&name), name),
             "constraint" => !definition.starts_with("PRIMARY KEY"),
             "trigger" | "rule" | "policy" | "publication" | "foreign" => true,
             _ => false,

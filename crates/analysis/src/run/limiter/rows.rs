@@ -2,38 +2,11 @@
 //!
 //! Own scripts are not looked into, so they share nothing that is known here.
 
-use model::experiment::case::Think;
-use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::case::{Think, WorkloadSpec};
 use model::telemetry::wait::Stage;
 use model::text::prose::plural;
 
 use crate::run::limiter::Facts;
-
-/// The rows that every transaction of some kind updates, by workload.
-struct Shared {
-    kinds: &'static [WorkloadKind],
-    /// One and several of the rows of which there are the fewest, one for each unit of scale.
-    nouns: [&'static str; 2],
-    /// What else is shared, for each unit of scale.
-    also: &'static str,
-    /// Which transactions.
-    by: &'static str,
-}
-
-const SHARED: [Shared; 2] = [
-    Shared {
-        kinds: &[WorkloadKind::Tpcb],
-        nouns: ["branch", "branches"],
-        also: "and ten times as many tellers",
-        by: "each transaction updates one",
-    },
-    Shared {
-        kinds: &[WorkloadKind::Tpcc, WorkloadKind::TprocC],
-        nouns: ["warehouse", "warehouses"],
-        also: "with ten districts each",
-        by: "each Payment updates one, and each New-Order a district",
-    },
-];
 
 /// `64 clients share 10 branches`; none where there are as many rows as clients, or nothing is known to be shared.
 pub(crate) fn words(workload: &WorkloadSpec) -> Option<String> {
@@ -41,7 +14,7 @@ pub(crate) fn words(workload: &WorkloadSpec) -> Option<String> {
     if workload.tpcc.is_some_and(|tpcc| tpcc.think == Think::Spec) {
         return None;
     }
-    let shared = SHARED.iter().find(|shared| shared.kinds.contains(&workload.kind))?;
+    let shared = workload.kind.row().shared.as_ref()?;
     (workload.n_clients > workload.scale).then(|| {
         format!(
             "{} share {} ({}; {})",
@@ -60,7 +33,7 @@ pub(super) fn waiting(facts: &Facts) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use model::experiment::case::TpccSpec;
+    use model::experiment::case::{TpccSpec, WorkloadKind};
 
     use super::*;
 

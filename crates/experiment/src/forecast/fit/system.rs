@@ -45,7 +45,7 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
             let window = Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 };
             cases.push(Case {
                 os: [(key.to_string(), level.clone())].into(),
-                ..Case::of(server, WorkloadSpec::of(WorkloadKind::Tpcb, 1), window)
+                ..Case::of(server, WorkloadSpec::of(WorkloadKind::default(), 1), window)
             });
         }
     }

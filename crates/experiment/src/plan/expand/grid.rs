@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use model::experiment::case::{Calls, WorkloadKind};
+use model::experiment::case::Calls;
 use model::experiment::keys;
 use model::experiment::keys::levels::Levels;
 use model::experiment::keys::row::Row;
 use model::experiment::{Experiment, ServerSection, WorkloadSection};
+use model::workload::{Workload, WorkloadKind};
 
 use super::{Resources, Versions};
 use crate::plan::design::Dimension;
@@ -65,7 +66,7 @@ impl Grid {
                 problems.take(refused.map_or(Ok(()), Err));
             }
         }
-        problems.take(check_tpcc(&experiment.workload));
+        problems.take(check_options(&experiment.workload));
         problems.take(check_factors(experiment));
         let is_added = |row: &&Row| NAMES_A_SERVER.contains(&row.name);
         for (key, levels) in
@@ -151,21 +152,21 @@ fn check_factors(experiment: &Experiment) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses keys that only TPC-C and TPROC-C have for other workloads.
-fn check_tpcc(workload: &WorkloadSection) -> Result<(), String> {
-    let are_all = |wanted: WorkloadKind| workload.kind.all().iter().all(|kind| *kind == wanted);
+/// Refuses keys that only some workloads have for the others.
+fn check_options(workload: &WorkloadSection) -> Result<(), String> {
     if let Some(levels) = &workload.calls {
         check_calls(&workload.kind, levels)?;
     }
-    let of_tpcc = [
-        (keys::workload::THINK, workload.think.is_some()),
-        (keys::workload::ISOLATION, workload.isolation.is_some()),
+    type Has = fn(&Workload) -> bool;
+    let only_of_some: [(&str, bool, Has); 3] = [
+        (keys::workload::THINK, workload.think.is_some(), |row| row.options.terminals),
+        (keys::workload::ISOLATION, workload.isolation.is_some(), |row| row.options.terminals),
+        (keys::workload::ALL_WAREHOUSES, workload.all_warehouses.is_some(), |row| row.options.all_warehouses),
     ];
-    if let Some((key, _)) = of_tpcc.iter().find(|(_, is_given)| *is_given && !are_all(WorkloadKind::Tpcc)) {
-        return Err(format!("{key} is for workload.kind = \"tpcc\" alone"));
-    }
-    if workload.all_warehouses.is_some() && !are_all(WorkloadKind::TprocC) {
-        return Err("workload.all_warehouses is for workload.kind = \"tproc-c\" alone".to_string());
+    for (key, is_given, has) in only_of_some {
+        if is_given && !workload.kind.all().iter().all(|kind| has(kind.row())) {
+            return Err(format!("{key} is for workload.kind = {} alone", WorkloadKind::listed(has)));
+        }
     }
     Ok(())
 }
@@ -228,13 +229,21 @@ fn expect_own_server(experiment: &Experiment, is_own: bool) -> Result<(), String
 
 /// Checks that all workloads support these calls.
 fn check_calls(kinds: &Levels<WorkloadKind>, calls: &Levels<Calls>) -> Result<(), String> {
-    if !kinds.all().iter().all(|kind| matches!(kind, WorkloadKind::Tpcc | WorkloadKind::TprocC)) {
-        return Err("workload.calls is for workload.kind = \"tpcc\" or \"tproc-c\" alone".to_string());
+    let has_calls = |row: &Workload| !row.options.calls.is_empty();
+    if !kinds.all().iter().all(|kind| has_calls(kind.row())) {
+        let known = WorkloadKind::listed(has_calls);
+        return Err(format!("workload.calls is for workload.kind = {known} alone"));
     }
-    if kinds.all().contains(&WorkloadKind::TprocC) && calls.all().contains(&Calls::Statements) {
-        return Err("workload.calls = \"statements\" is not for workload.kind = \"tproc-c\": HammerDB calls functions \
-                    or procedures"
-            .to_string());
+    for (kind, call) in kinds.all().iter().flat_map(|kind| calls.all().iter().map(move |call| (kind, call))) {
+        let options = &kind.row().options;
+        if !options.calls.contains(call) {
+            let known: Vec<&str> = options.calls.iter().map(|call| call.as_str()).collect();
+            return Err(format!(
+                "workload.calls = \"{call}\" is not for workload.kind = \"{kind}\": {} calls {}",
+                options.caller,
+                known.join(" or ")
+            ));
+        }
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use dataset::kind::{Dataset, FitScale};
 use dataset::schema;
 use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
@@ -13,6 +12,8 @@ use model::experiment::{Experiment, WorkloadSection};
 use model::load::Pace;
 use model::text::prose::bytes;
 use model::text::units::Scale;
+use model::workload::data::FitScale;
+use model::workload::{Dataset, Tries};
 
 use super::Resources;
 use super::grid::DEFINES;
@@ -30,15 +31,16 @@ pub(super) fn workload_spec(
     let section = &experiment.workload;
     let kind: WorkloadKind = problems.take(values["workload.kind"].parse())?;
     expect_in_range(section, problems);
-    let is_own = kind == WorkloadKind::Scripts;
-    let data = match kind {
-        WorkloadKind::Scripts => scripts::data_of(section, site.url_keywords.is_some()),
-        kind => archive::data_of(section, kind).unwrap_or_else(|| kind.data()),
+    let (is_own, options) = (kind.is_own(), &kind.row().options);
+    let data = if is_own {
+        scripts::data_of(section, site.url_keywords.is_some())
+    } else {
+        archive::data_of(section, Some(kind.row().data)).unwrap_or_else(|| kind.data())
     };
     expect_used(section, kind, &data, problems);
     let people = people(values, experiment, target, site, problems);
     let pace: Option<Pace> = problems.take(values["workload.pace"].parse());
-    let tpcc = pace.filter(|_| kind == WorkloadKind::Tpcc);
+    let tpcc = pace.filter(|_| options.terminals);
     let tpcc = tpcc.map(|pace| problems.take(tpcc_spec(values, pace)));
     let scale = problems.take(values["workload.scale"].parse());
     let most_clients = section.clients.all().iter().copied().max().unwrap_or(1);
@@ -89,8 +91,8 @@ pub(super) fn workload_spec(
             Some(tpcc) => Some(tpcc?),
             None => None,
         },
-        procedures: kind == WorkloadKind::TprocC
-            && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
+        // Terminals have their calls in `tpcc`.
+        procedures: !options.terminals && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
         all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
 }
@@ -104,11 +106,10 @@ fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, p
                 .to_string(),
         );
     }
-    if section.max_tries.is_some() && matches!(kind, WorkloadKind::Tpcc | WorkloadKind::TprocC) {
-        problems.say(format!(
-            "workload.max_tries: `{}` decides this itself (`tpcc` tries again without a limit, `tproc-c` never)",
-            kind.as_str()
-        ));
+    if section.max_tries.is_some() && kind.row().options.tries != Tries::AsAsked {
+        let decide = |kind: WorkloadKind| Some(format!("`{kind}` {}", kind.row().options.tries.words()?));
+        let all: Vec<String> = WorkloadKind::ALL.into_iter().filter_map(decide).collect();
+        problems.say(format!("workload.max_tries: `{kind}` decides this itself ({})", all.join(", ")));
     }
 }
 
@@ -203,7 +204,8 @@ fn own_scale(scale: Scale, data: &CaseData, site: &Resources) -> Result<u32, Str
     match scale {
         Scale::Units(units) => Ok(units),
         Scale::Fit if *data == CaseData::None => {
-            let scale = site.data_scale.get(&Dataset::Tpcb).or(site.foreign_scale.get(&Dataset::Tpcb));
+            let tables = Dataset::default();
+            let scale = site.data_scale.get(&tables).or(site.foreign_scale.get(&tables));
             Ok(scale.copied().unwrap_or(1))
         }
         Scale::Fit => Ok(1),
@@ -277,7 +279,7 @@ fn resolve_scale(
         known.filter(|_| is_as_it_is)
     };
     let unit_bytes = dataset.estimated_bytes(1).max(1);
-    let FitScale { per_client, least } = dataset.fit_scale();
+    let FitScale { per_client, least } = dataset.row().fit_scale;
     match (scale, site.memory_bytes) {
         (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),
         (Scale::Units(units), _) => Ok(units),

@@ -6,14 +6,15 @@ use std::path::Path;
 
 use anyhow::{Error, Result};
 use dataset::clearance::published::{self, Creator};
-use dataset::kind::{Dataset, data_bytes};
+use dataset::kind::data_bytes;
 use dataset::session;
 use dataset::state::{self, Home, access};
 use dataset::{load, schema};
 use model::experiment::RestoreBy;
-use model::experiment::case::{Case, WorkloadKind, WorkloadSpec};
+use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::text::prose::bytes;
+use model::workload::Dataset;
 use server::cluster::space::free_bytes;
 use server::database::target::locate;
 use server::running::restorer::Restorer;
@@ -118,8 +119,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
 fn of_scripts(session: &mut Session, cases: &[&Case], found: &mut Found) {
     let mut seen: Vec<&WorkloadSpec> = Vec::new();
     let is_own = |case: &&&Case| {
-        case.workload.kind == WorkloadKind::Scripts
-            && (case.workload.data == CaseData::None || !case.prepare.restore)
+        case.workload.kind.is_own() && (case.workload.data == CaseData::None || !case.prepare.restore)
     };
     for workload in cases.iter().filter(is_own).map(|case| &case.workload) {
         let is_same = |other: &&WorkloadSpec| {

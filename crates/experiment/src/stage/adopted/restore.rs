@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use dataset::clearance::published::{self, Creator};
-use dataset::kind::Dataset;
 use dataset::session::{self, lock};
 use dataset::state::untouched::settings_digest;
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::experiment::script::archive::Archive;
+use model::workload::Dataset;
 use server::database::target::Flavor;
 use server::database::template::{self, Restored};
 use server::running::restorer::Restorer;

@@ -8,7 +8,7 @@ pub mod table;
 use std::collections::BTreeMap;
 
 use self::table::{ROWS, Row};
-use crate::experiment::case::{Case, WorkloadKind};
+use crate::experiment::case::Case;
 use crate::experiment::script::CaseData;
 
 /// What a setting can change of data that is made while it is in effect.
@@ -107,7 +107,7 @@ pub fn made_under_words(case: &Case) -> String {
 /// The settings of a case that act only where data is made, each with the reason: on data that is there already, they have no effect on a
 /// built-in workload. Own scripts may make data themselves. With `prepare.analyze`, each run makes statistics.
 pub fn without_effect(case: &Case) -> Vec<(&str, &'static str)> {
-    if case.workload.kind == WorkloadKind::Scripts {
+    if case.workload.kind.is_own() {
         return Vec::new();
     }
     let named = |name: &str| row(name).filter(|row| row.only_when_made);

@@ -18,7 +18,7 @@ section! {
     #[serde(deny_unknown_fields, default)]
     workload: WorkloadSection {
         /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, or `scripts` for your own (see *Your own scripts*)
-        KIND = kind: Levels<WorkloadKind> = Levels::one(WorkloadKind::Tpcb),
+        KIND = kind: Levels<WorkloadKind> = Levels::one(WorkloadKind::default()),
             row(Kind::Words(&WorkloadKind::WORDS), "`tpcb`");
 
         /// 1 to 1000000 scale units, `"fit"`, or a multiple of memory such as `"3x RAM"` (see *Scale*)

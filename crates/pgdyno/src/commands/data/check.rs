@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result};
 use dataset::check::CheckReport;
-use dataset::kind::Dataset;
 use dataset::session::{self, limit, lock};
 use dataset::verify;
 use experiment::stage::kept_clusters::{Kept, Wanted};
 use experiment::stage::origin;
 use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
+use model::workload::Dataset;
 use server::Cache;
 use wire::Conninfo;
 use wire::session::Session;
@@ -36,7 +36,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
             {
                 say(&format!("pgdyno: note: {note}"));
             }
-            let kind = asked.unwrap_or(WorkloadKind::Tpcb);
+            let kind = asked.unwrap_or_default();
             (conninfo.to_string(), check_over(&mut session, kind, args.schema.as_deref())?)
         }
         None => check_embedded(args, asked)?,
@@ -66,7 +66,7 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     let source = embedded_source(&args.server)?;
     let dataset = asked.and_then(Dataset::of_kind);
     let kept = Kept::latest(&cache, Wanted { source: source.as_ref(), dataset, scale: args.scale })?;
-    let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
+    let kind = asked.or(kept.workload).unwrap_or_default();
     let server = kept.start(&acid::settings(&args.settings)?)?;
     let schema = args.schema.as_deref().or(kept.schema.as_deref());
     let report = open(&server.conninfo()).and_then(|mut session| check_over(&mut session, kind, schema));

@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
 use dataset::clearance::Consent;
-use dataset::kind::Dataset;
 use dataset::load::{self, LoadRequest};
 use dataset::loading;
 use dataset::schema;
@@ -19,6 +18,7 @@ use experiment::stage::{Found, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
 use model::text::prose::{bytes, grouped};
 use model::text::units::Scale;
+use model::workload::Dataset;
 use server::Cache;
 use server::alter_system::Allowed;
 use server::cluster::budget::Budget;
@@ -34,14 +34,14 @@ use crate::{Exit, print, say, signals, undone};
 
 /// Loads the tables that `args` ask for, into the given server or an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
-    if args.workload == WorkloadKind::Scripts.as_str() {
+    if args.workload.parse().is_ok_and(WorkloadKind::is_own) {
         bail!(
             "scripts have no tables of their own to load; workload.data of the experiment file says what \
              they run on, and pgdyno run loads it; for TPC-B-like tables omit --workload"
         );
     }
     let dataset = dataset_of(&args.workload).with_context(|| {
-        let kinds = WorkloadKind::ALL.iter().filter(|kind| **kind != WorkloadKind::Scripts);
+        let kinds = WorkloadKind::ALL.iter().filter(|kind| !kind.is_own());
         let known: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
         format!("no workload `{}`; those with tables: {}", args.workload, known.join(", "))
     })?;
@@ -64,7 +64,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
 /// The tables of a workload; pgbench's names are known too.
 fn dataset_of(workload: &str) -> Option<Dataset> {
     let kind = workload.parse().ok().and_then(Dataset::of_kind);
-    kind.or_else(|| Builtin::parse(workload).ok().map(|_| Dataset::Tpcb))
+    kind.or_else(|| Builtin::parse(workload).ok().and_then(|builtin| Dataset::of_kind(builtin.kind())))
 }
 
 /// The tables that are wanted.
@@ -84,7 +84,7 @@ impl Order<'_> {
         let mut screen = Screen::of_one();
         let conninfo = setup::resolve_to_change(target)?;
         let consent = Consent { replace: args.replace, published: args.allow_published };
-        let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
+        let case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
         let (mut session, schema) = limit::within("examine the server", limit::QUESTIONS, || {
             if args.create_database {
                 create_database(&conninfo, stop)?;
@@ -159,7 +159,7 @@ impl Order<'_> {
         if let Some(name) = &args.schema {
             schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
         }
-        let mut case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
+        let mut case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
         case.workload.schema = args.schema.clone();
         let mut watch = |progress| screen.show(progress);
         let stage = Found::of(&case, &site, &mut watch)

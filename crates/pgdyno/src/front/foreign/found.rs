@@ -60,7 +60,7 @@ pub(super) fn data(data: &CaseData) -> Vec<String> {
             })
             .collect(),
         CaseData::Archive(archive) => vec![archive.file.display().to_string()],
-        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC | CaseData::None => Vec::new(),
+        CaseData::Loaded(_) | CaseData::None => Vec::new(),
     }
 }
 

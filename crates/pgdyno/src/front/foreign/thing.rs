@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use model::experiment::Experiment;
-use model::experiment::case::{Case, ServerSource, WorkloadKind};
+use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use wire::conninfo;
 
@@ -275,7 +275,7 @@ impl Thing {
             Thing::Os => experiment.os = Default::default(),
             // Without effect in other workloads, but an option may give it one.
             Thing::Scripts | Thing::Data
-                if experiment.workload.kind.all().contains(&WorkloadKind::Scripts) => {}
+                if experiment.workload.kind.all().iter().any(|kind| kind.is_own()) => {}
             Thing::Scripts => {
                 experiment.workload.scripts.clear();
                 experiment.workload.defines.clear();

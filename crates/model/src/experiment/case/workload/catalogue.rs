@@ -1,0 +1,204 @@
+//! The workloads: one row for each. The SQL and the code that belong to a row are in the catalogue of crate `workload`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::case::Calls;
+use crate::experiment::case::workload::{
+    Access, Dataset, Figure, Growth, NO_OPTIONS, Options, Programs, Shared, Tries, Workload,
+};
+use crate::experiment::script::CaseData;
+use crate::load::Profiles;
+use crate::text::word_enum::words;
+
+words! {
+    /// A workload: built in, or the user's own scripts.
+    WorkloadKind, "a workload" {
+        /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
+        #[default]
+        Tpcb = "tpcb",
+        /// TPC-B-like without the contended updates of tellers and branches.
+        TpcbSimple = "tpcb-simple",
+        /// The select alone.
+        TpcbSelect = "tpcb-select",
+        /// The user's own scripts.
+        Scripts = "scripts",
+        /// TPC-C-like: five transactions of a wholesale supplier.
+        Tpcc = "tpcc",
+        /// HammerDB's TPROC-C, by its stored functions.
+        TprocC = "tproc-c",
+    }
+}
+
+impl WorkloadKind {
+    /// The row of this workload.
+    pub fn row(self) -> &'static Workload {
+        match self {
+            WorkloadKind::Tpcb => &TPCB,
+            WorkloadKind::TpcbSimple => &TPCB_SIMPLE,
+            WorkloadKind::TpcbSelect => &TPCB_SELECT,
+            WorkloadKind::Scripts => &SCRIPTS,
+            WorkloadKind::Tpcc => &TPCC,
+            WorkloadKind::TprocC => &TPROC_C,
+        }
+    }
+
+    /// Whether the user's own scripts are the workload.
+    pub fn is_own(self) -> bool {
+        self.row().programs == Programs::Own
+    }
+
+    /// The data that it runs on. For the user's own scripts, the experiment file may name other data.
+    pub fn data(self) -> CaseData {
+        CaseData::Loaded(self.row().data)
+    }
+
+    /// The workloads that fit, as a message lists them: `"tpcc" or "tproc-c"`.
+    pub fn listed(fits: impl Fn(&Workload) -> bool) -> String {
+        let of = |kind: &WorkloadKind| format!("\"{kind}\"");
+        let kinds: Vec<String> = WorkloadKind::ALL.iter().filter(|kind| fits(kind.row())).map(of).collect();
+        kinds.join(" or ")
+    }
+}
+
+/// Low estimates for pgbench's transactions: a virtual machine with 2 processors commits about 3,000 TPC-B-like ones for each, and
+/// reads 15,000 accounts, with all clients busy and data in memory.
+const TPS_OF_UPDATES: f64 = 1500.0;
+const TPS_OF_SELECTS: f64 = 5000.0;
+/// The same for any other workload, whose transactions may be long.
+const TPS_OF_OTHERS: f64 = 500.0;
+
+const HISTORY_OF_TPCB: &[Growth] =
+    &[Growth { table: "pgbench_history", script: None, what: "transactions", less: None }];
+
+const TPCB: Workload = Workload {
+    title: "TPC-B-like",
+    data: Dataset::Tpcb,
+    programs: Programs::Scripts,
+    options: NO_OPTIONS,
+    access: &[
+        ("pgbench_accounts", &["SELECT", "UPDATE"]),
+        ("pgbench_tellers", &["SELECT", "UPDATE"]),
+        ("pgbench_branches", &["SELECT", "UPDATE"]),
+        ("pgbench_history", &["INSERT"]),
+    ],
+    growth: HISTORY_OF_TPCB,
+    figure: Figure::Throughput,
+    shared: Some(Shared {
+        nouns: ["branch", "branches"],
+        also: "and ten times as many tellers",
+        by: "each transaction updates one",
+    }),
+    tps_per_cpu: TPS_OF_UPDATES,
+};
+
+const TPCB_SIMPLE: Workload = Workload {
+    title: "simple TPC-B-like updates",
+    access: &[("pgbench_accounts", &["SELECT", "UPDATE"]), ("pgbench_history", &["INSERT"])],
+    shared: None,
+    ..TPCB
+};
+
+const TPCB_SELECT: Workload = Workload {
+    title: "TPC-B-like selects",
+    access: &[("pgbench_accounts", &["SELECT"])],
+    growth: &[],
+    shared: None,
+    tps_per_cpu: TPS_OF_SELECTS,
+    ..TPCB
+};
+
+/// What scripts do, only the user knows.
+const SCRIPTS: Workload = Workload {
+    title: "scripts",
+    data: Dataset::Tpcb,
+    programs: Programs::Own,
+    options: NO_OPTIONS,
+    access: &[],
+    growth: &[],
+    figure: Figure::Throughput,
+    shared: None,
+    tps_per_cpu: TPS_OF_OTHERS,
+};
+
+const ACCESS_OF_TPCC: &[Access] = &[
+    ("warehouse", &["SELECT", "UPDATE"]),
+    ("district", &["SELECT", "UPDATE"]),
+    ("customer", &["SELECT", "UPDATE"]),
+    ("history", &["INSERT"]),
+    ("new_order", &["SELECT", "INSERT", "DELETE"]),
+    ("orders", &["SELECT", "INSERT", "UPDATE"]),
+    ("order_line", &["SELECT", "INSERT", "UPDATE"]),
+    ("item", &["SELECT"]),
+    ("stock", &["SELECT", "UPDATE"]),
+];
+
+const TPCC: Workload = Workload {
+    title: "TPC-C-like",
+    data: Dataset::Tpcc,
+    programs: Programs::Native(Profiles::Tpcc),
+    options: Options {
+        calls: &Calls::ALL,
+        caller: "",
+        terminals: true,
+        all_warehouses: false,
+        // As the application of the specification does.
+        tries: Tries::Endless,
+    },
+    access: ACCESS_OF_TPCC,
+    growth: &[
+        Growth { table: "history", script: Some("payment"), what: "payments", less: None },
+        Growth { table: "orders", script: Some("new-order"), what: "New-Orders", less: Some("rolled_back") },
+    ],
+    figure: Figure::NewOrders,
+    shared: Some(Shared {
+        nouns: ["warehouse", "warehouses"],
+        also: "with ten districts each",
+        by: "each Payment updates one, and each New-Order a district",
+    }),
+    tps_per_cpu: TPS_OF_OTHERS,
+};
+
+const TPROC_C: Workload = Workload {
+    title: "TPROC-C",
+    data: Dataset::TprocC,
+    programs: Programs::Native(Profiles::TprocC),
+    options: Options {
+        calls: &[Calls::Functions, Calls::Procedures],
+        caller: "HammerDB",
+        terminals: false,
+        all_warehouses: true,
+        // HammerDB continues with the next transaction.
+        tries: Tries::Once,
+    },
+    figure: Figure::HammerDb,
+    ..TPCC
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_names_tables_of_its_data() {
+        for kind in WorkloadKind::ALL {
+            let row = kind.row();
+            let tables = row.data.tables();
+            let named = row.access.iter().map(|(table, _)| *table).chain(row.growth.iter().map(|g| g.table));
+            for table in named {
+                assert!(tables.contains(&table), "{kind}: {table}");
+            }
+            assert_eq!(row.access.is_empty(), kind.is_own(), "{kind}");
+            assert_eq!(row.only_reads(), kind == WorkloadKind::TpcbSelect, "{kind}");
+        }
+    }
+
+    #[test]
+    fn messages_list_the_workloads_that_have_an_option() {
+        assert_eq!(WorkloadKind::listed(|row| !row.options.calls.is_empty()), "\"tpcc\" or \"tproc-c\"");
+        assert_eq!(WorkloadKind::listed(|row| row.options.terminals), "\"tpcc\"");
+        assert_eq!(WorkloadKind::listed(|row| row.options.all_warehouses), "\"tproc-c\"");
+    }
+}
