@@ -44,7 +44,7 @@ pub type Access = (&'static str, &'static [&'static str]);
 pub enum Programs {
     /// By scripts of the user, which the experiment file names.
     Own,
-    /// By scripts that pgdyno has.
+    /// Scripts that are part of pgdyno.
     Scripts,
     /// By code, because no script could express them.
     Native(Profiles),
