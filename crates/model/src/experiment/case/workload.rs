@@ -42,11 +42,11 @@ pub type Access = (&'static str, &'static [&'static str]);
 /// How the transactions of a workload are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Programs {
-    /// By scripts of the user, which the experiment file names.
+    /// Scripts of the user, which the experiment file names.
     Own,
-    /// Scripts that are part of pgdyno.
+    /// Scripts of pgdyno.
     Scripts,
-    /// By code, because no script could express them.
+    /// Code, because no script could express them.
     Native(Profiles),
 }
 
