@@ -143,6 +143,10 @@ fn new_orders_that_a_procedure_rolled_back_unseen_do_not_count() {
     let mut functions = deadlocked(1);
     functions.record.case.workload.procedures = false;
     assert!(differs(&experiment(vec![functions])).unwrap().contains("`history` grew by"));
+    // The districts of one of two servers did not count those of the other.
+    let mut spread = deadlocked(1);
+    crate::disturbances::spread(&mut spread);
+    assert_eq!(experiment(vec![spread]).runs[0].tpcc.as_ref().unwrap().nopm, 60_000.0);
 }
 
 #[test]
