@@ -102,7 +102,11 @@ fn wal_directory_bytes_max(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64>
 /// Processes that are listed of a machine.
 const FOREIGN_PROCESSES_MAX: usize = 10;
 
+/// None where it is not known what is foreign: the server's processes may be among those that were seen.
 fn foreign_processes(usage: &Usage, from_s: f64, to_s: f64) -> Vec<ForeignProcess> {
+    if usage.cpu(from_s, to_s).is_none_or(|cpu| cpu.foreign.is_none()) {
+        return Vec::new();
+    }
     let strangers = usage.strangers(from_s, to_s).unwrap_or_default().into_iter();
     strangers.take(FOREIGN_PROCESSES_MAX).map(|(name, cpu)| ForeignProcess { name, cpu }).collect()
 }
