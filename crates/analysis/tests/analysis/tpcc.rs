@@ -146,7 +146,10 @@ fn new_orders_that_a_procedure_rolled_back_unseen_do_not_count() {
     // The districts of one of two servers did not count those of the other.
     let mut spread = deadlocked(1);
     crate::disturbances::spread(&mut spread);
-    assert_eq!(experiment(vec![spread]).runs[0].tpcc.as_ref().unwrap().nopm, 60_000.0);
+    let run = &experiment(vec![spread]).runs[0];
+    let tpcc = run.tpcc.as_ref().unwrap();
+    assert_eq!((tpcc.nopm, tpcc.server_cpu_s, tpcc.server_tpm), (60_000.0, None, None));
+    assert!(run.resources.server_cpu.is_some() && run.resources.server_cpu_us_per_transaction.is_none());
 }
 
 #[test]
