@@ -361,9 +361,12 @@ mod tests {
         assert!(words.to_string().contains("something is mounted at `proc`"), "{words}");
         // Where the kernel cannot be asked to stay on a mount.
         let held = Held::open(outer.path()).unwrap();
-        assert!(held.mount_number().is_some_and(|number| number.parse::<u32>().is_ok()));
         assert!(held.child(OsStr::new("plain")).unwrap().is_mounted_with(&held).unwrap());
-        assert!(!root.child(OsStr::new("proc")).unwrap().is_mounted_with(&root).unwrap());
+        let proc = root.child(OsStr::new("proc")).unwrap();
+        assert!(!proc.is_mounted_with(&root).unwrap());
+        // Some sandboxes say nothing about mounts.
+        let (above, below) = (root.mount_number(), proc.mount_number());
+        assert!(above.is_none() || above != below, "{above:?} {below:?}");
     }
 
     #[test]
