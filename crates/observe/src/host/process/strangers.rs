@@ -205,11 +205,11 @@ mod tests {
             process(12, "gcc", 11, [2, 0]),
             process(13, "cc1", 12, [80, 0]),
         ];
-        let seen = [("cc1", 80), ("gcc", 2), ("sh", 1)].map(|(name, ticks)| (name.to_string(), ticks));
+        let seen = [("cc1", 80_u64), ("gcc", 2), ("sh", 1)].map(|(name, ticks)| (name.to_string(), ticks));
         assert_eq!(look(&mut strangers, second), seen);
         // The compiler used 10 more.
         let third = vec![process(10, "make", 1, [50, 593])];
-        assert_eq!(look(&mut strangers, third), [("make".to_string(), 10)]);
+        assert_eq!(look(&mut strangers, third), [("make".to_string(), 10_u64)]);
     }
 
     #[test]
@@ -218,9 +218,9 @@ mod tests {
         look(&mut strangers, vec![process(7, "postgres", 1, [900, 0]), process(20, "postgres", 7, [900, 0])]);
         // Its tree is lost: it is a child of another process now.
         let second = vec![process(20, "postgres", 1, [910, 0]), process(21, "new", 1, [3, 0])];
-        assert_eq!(look(&mut strangers, second), [("new".to_string(), 3)]);
+        assert_eq!(look(&mut strangers, second), [("new".to_string(), 3_u64)]);
         let third = vec![process(20, "postgres", 1, [915, 0]), process(21, "new", 1, [3, 0])];
-        assert_eq!(look(&mut strangers, third), [("postgres".to_string(), 5)]);
+        assert_eq!(look(&mut strangers, third), [("postgres".to_string(), 5_u64)]);
     }
 
     #[test]
