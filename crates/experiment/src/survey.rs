@@ -63,6 +63,15 @@ pub(crate) fn expect_parsable(session: &mut Session, workload: &WorkloadSpec) ->
     ask_all(session, workload, |statement| statement.copy_data.is_none()).map(drop)
 }
 
+/// The same where something may make what the statements need before they run: only variables are checked, as far as the server can
+/// tell now.
+///
+/// # Errors
+/// With script, line and column of each variable that nothing has set, or when the connection fails.
+pub(crate) fn expect_variables(session: &mut Session, workload: &WorkloadSpec) -> Result<()> {
+    columns::expect_set(session, workload, &compile(workload)?).map(drop)
+}
+
 /// Asks about the statements of all scripts for which `is_asked`.
 fn ask_all(
     session: &mut Session,

@@ -116,14 +116,17 @@ fn sees_checkpoints(data: &RunData) -> bool {
 
 /// What figures of TPC-C need of a run.
 fn known(data: &RunData, line: &Timeline, usage: &Usage, resources: &Resources) -> tpcc::Known {
+    // One of several servers had a part of the New-Orders.
+    let is_spread = data.record.spread_hosts().is_some();
+    let span = line.measured_span().filter(|_| !is_spread);
     tpcc::Known {
         measured_s: line.measured_s(),
         kept_orders: tpcc::kept_orders(data),
         nopm: None,
         of_runs: Vec::new(),
-        server_tps: line.measured_span().and_then(|(from_s, to_s)| usage.server_transactions(from_s, to_s)),
+        server_tps: span.and_then(|(from_s, to_s)| usage.server_transactions(from_s, to_s)),
         driver_cpu: resources.driver_cpu,
-        server_cpu: resources.server_cpu,
+        server_cpu: resources.server_cpu.filter(|_| !is_spread),
     }
 }
 

@@ -46,8 +46,11 @@ pub(crate) fn touches(mark: &Mark, span: (f64, f64)) -> bool {
 /// (300 for each of `default_statistics_target`). The server names tables as `database.schema.table`, without quotes, and as
 /// `schema.table` in the list of sessions.
 pub(crate) fn is_analyze_of_catalog(mark: &Mark) -> bool {
-    let parts =
-        |head: &str| mark.text.strip_prefix(head).map(|table| table.split('.').collect::<Vec<&str>>());
+    is_of_catalog(&mark.text)
+}
+
+fn is_of_catalog(text: &str) -> bool {
+    let parts = |head: &str| text.strip_prefix(head).map(|table| table.split('.').collect::<Vec<&str>>());
     let is_logged =
         parts("autoanalyze of ").is_some_and(|parts| parts.len() == 3 && parts[1] == "pg_catalog");
     let is_seen = parts("ANALYZE ").is_some_and(|parts| parts.len() == 2 && parts[0] == "pg_catalog");
@@ -118,15 +121,21 @@ struct Sighting<'a> {
 /// Workers that were seen and are not in the log.
 fn sightings<'a>(events: &[(f64, &'a Event)], logged: &[Mark]) -> Vec<Sighting<'a>> {
     let mut seen: Vec<Sighting> = Vec::new();
+    // The last one of anything, and of an analyze of a catalog, which weighs less and must not hide what follows it.
+    let mut last: [Option<usize>; 2] = [None, None];
     for (t_s, event) in events.iter().filter(|(_, event)| event.kind == EventKind::AutovacuumSeen) {
         let explained = |mark: &Mark| (mark.from_s - 1.0..=mark.to_s + 1.0).contains(t_s);
-        match seen.last_mut() {
-            _ if logged.iter().any(explained) => {}
-            Some(Sighting { mark, .. }) if t_s - mark.to_s <= MERGE_S => mark.to_s = *t_s,
-            _ => seen.push(Sighting {
-                mark: mark(AUTOVACUUM, *t_s, *t_s, event.text.clone()),
-                table: event.detail.get("table"),
-            }),
+        if logged.iter().any(explained) {
+            continue;
+        }
+        let last = &mut last[usize::from(is_of_catalog(&event.text))];
+        match *last {
+            Some(n) if t_s - seen[n].mark.to_s <= MERGE_S => seen[n].mark.to_s = *t_s,
+            _ => {
+                *last = Some(seen.len());
+                let mark = mark(AUTOVACUUM, *t_s, *t_s, event.text.clone());
+                seen.push(Sighting { mark, table: event.detail.get("table") });
+            }
         }
     }
     seen
@@ -239,5 +248,17 @@ mod tests {
         let of_other = [(20.0, seen_of("db.public.other"))];
         check(&of_other, counted(Some(40.0), 1), &[(10.0, 50.0), (20.0, 20.0)]);
         check(&[(49.0, seen_of("db.public.other"))], counted(None, 1), &[(49.0, 50.0)]);
+    }
+
+    #[test]
+    fn an_analyze_of_a_catalog_does_not_hide_what_follows_it() {
+        let (catalog, table) = ("ANALYZE pg_catalog.pg_class", "VACUUM public.t");
+        let seen = [(20.0, catalog), (21.0, table), (22.0, catalog), (22.5, table)];
+        let seen = seen.map(|(t_s, what)| (t_s, Event::new(0, EventKind::AutovacuumSeen, what)));
+        let events: Vec<(f64, &Event)> = seen.iter().map(|(t_s, event)| (*t_s, event)).collect();
+        let marks = autovacuums(&events);
+        let found: Vec<(f64, f64, bool)> =
+            marks.iter().map(|mark| (mark.from_s, mark.to_s, is_analyze_of_catalog(mark))).collect();
+        assert_eq!(found, [(20.0, 22.0, true), (21.0, 22.5, false)]);
     }
 }

@@ -49,6 +49,8 @@ pub(crate) fn resources(
     let images_per_s = rate("server.wal_full_page_images");
     let size = |bytes: &str, n: &str| Some(disk(bytes)? / disk(n).filter(|n| *n > 0.0)?);
     let committed = (counts.committed > 0).then_some(counts.committed as f64);
+    // Of a load that is spread over hosts, nobody knows what part was on the one that was observed.
+    let is_spread = data.record.spread_hosts().is_some();
     Resources {
         n_cpus,
         host_busy: cpu.and_then(|cpu| share(cpu.busy)),
@@ -60,7 +62,7 @@ pub(crate) fn resources(
         foreign_cpu: cpu.and_then(|cpu| cpu.foreign).map(|foreign| foreign.max(0.0)),
         foreign_processes: foreign_processes(usage, from_s, to_s),
         driver_cpu_us_per_transaction: us_each(driver_cpu),
-        server_cpu_us_per_transaction: us_each(server_cpu),
+        server_cpu_us_per_transaction: us_each(server_cpu).filter(|_| !is_spread),
         wal_bytes_per_s,
         wal_bytes_per_minute: wal_bytes_per_s.map(|bytes| 60.0 * bytes),
         full_page_images_per_s: images_per_s,
@@ -70,6 +72,7 @@ pub(crate) fn resources(
         disk_write_size_bytes: size("disk.write_bytes", "disk.writes"),
         wal_bytes_per_transaction: wal_bytes_per_s
             .zip(committed)
+            .filter(|_| !is_spread)
             .map(|(bytes, committed)| bytes * line.measured_s() / committed),
         cache_hit: cache_hit(usage, from_s, to_s),
         disk_read_bytes_per_s: disk("disk.read_bytes"),
@@ -102,7 +105,11 @@ fn wal_directory_bytes_max(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64>
 /// Processes that are listed of a machine.
 const FOREIGN_PROCESSES_MAX: usize = 10;
 
+/// None where it is not known what is foreign: the server's processes may be among those that were seen.
 fn foreign_processes(usage: &Usage, from_s: f64, to_s: f64) -> Vec<ForeignProcess> {
+    if usage.cpu(from_s, to_s).is_none_or(|cpu| cpu.foreign.is_none()) {
+        return Vec::new();
+    }
     let strangers = usage.strangers(from_s, to_s).unwrap_or_default().into_iter();
     strangers.take(FOREIGN_PROCESSES_MAX).map(|(name, cpu)| ForeignProcess { name, cpu }).collect()
 }

@@ -68,11 +68,15 @@ pub(crate) fn over_load(data: &RunData, name: &str, fact: Option<&str>) -> (Coun
 }
 
 /// The part of the New-Orders that count as committed which the districts counted too. It is that of the whole load, because the record
-/// has their counts before and after it. All of them, where no rollback can hide or there are no such counts.
+/// has their counts before and after it. All of them, where no rollback can hide or there are no such counts, or only those of one of
+/// several servers.
 pub(crate) fn kept_orders(data: &RunData) -> f64 {
     let rows = |counts: &BTreeMap<String, u64>| counts.get("orders").copied();
     let record = &data.record;
     let (before, after) = (rows(&record.rows_before), rows(&record.rows_after));
+    if record.spread_hosts().is_some() {
+        return 1.0;
+    }
     match (hides_rollbacks(&record.case), before.zip(after), over_load(data, NEW_ORDER, None).0.committed) {
         (true, Some((before, after)), committed @ 1..) => {
             (after.saturating_sub(before) as f64 / committed as f64).min(1.0)

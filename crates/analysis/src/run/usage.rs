@@ -1,10 +1,10 @@
 //! Adds up ticks over spans of time: rates of counters, levels of gauges, and users of the processors.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use model::run::RunRecord;
-use model::telemetry::reading::{Entry, OVERLAPS_MAX, TickSource, key, split_key};
+use model::telemetry::reading::{Entry, OVERLAPS_MAX, TickSource, split_key};
 
 use crate::run::timeline::Placed;
 
@@ -230,20 +230,20 @@ impl<'a> Usage<'a> {
         if !matches!(self.partner, Partner::None) {
             return None;
         }
-        let used = |name: &str| -> f64 {
-            let key = key(METRIC, name);
-            let ticks = self.overlapping(METRIC, from_s, to_s);
-            ticks
-                .map(|(placed, _)| placed.share_within(from_s, to_s) * placed.value(&key).unwrap_or(0.0))
-                .sum()
-        };
+        // In one pass: whoever starts processes chooses their names, and there may be other ones in each tick.
+        let mut used: BTreeMap<&str, f64> = BTreeMap::new();
+        for reading in self.readings(METRIC) {
+            let share = self.ticks[reading.tick].share_within(from_s, to_s);
+            for (key, s) in self.entries(reading).iter().filter(|_| share > 0.0) {
+                if let (METRIC, Some(name)) = split_key(key) {
+                    *used.entry(name).or_default() += share * s;
+                }
+            }
+        }
         // A tick in which nobody used much has no instance: it counts as one without use.
-        let processors = |name: String| (used(&name) / (to_s - from_s), name);
-        let all = self.instances(METRIC).into_iter().map(processors);
-        let mut found: Vec<(String, f64)> = all
-            .filter(|(used, _)| *used > 0.0 && used.is_finite())
-            .map(|(used, name)| (name, used))
-            .collect();
+        let processors = used.into_iter().map(|(name, s)| (name.to_string(), s / (to_s - from_s)));
+        let mut found: Vec<(String, f64)> =
+            processors.filter(|(_, used)| *used > 0.0 && used.is_finite()).collect();
         found.sort_by(|a, b| b.1.total_cmp(&a.1));
         Some(found)
     }

@@ -143,6 +143,13 @@ fn new_orders_that_a_procedure_rolled_back_unseen_do_not_count() {
     let mut functions = deadlocked(1);
     functions.record.case.workload.procedures = false;
     assert!(differs(&experiment(vec![functions])).unwrap().contains("`history` grew by"));
+    // The districts of one of two servers did not count those of the other.
+    let mut spread = deadlocked(1);
+    crate::disturbances::spread(&mut spread);
+    let run = &experiment(vec![spread]).runs[0];
+    let tpcc = run.tpcc.as_ref().unwrap();
+    assert_eq!((tpcc.nopm, tpcc.server_cpu_s, tpcc.server_tpm), (60_000.0, None, None));
+    assert!(run.resources.server_cpu.is_some() && run.resources.server_cpu_us_per_transaction.is_none());
 }
 
 #[test]

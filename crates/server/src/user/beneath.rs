@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
 
@@ -194,11 +194,23 @@ impl Held {
             // Linux before 5.6, or a sandbox that does not know the call.
             Err(Errno::NOSYS | Errno::PERM) => {
                 let child = self.child(name)?;
-                let is_here = fstat(&child.0)?.st_dev == fstat(&self.0)?.st_dev;
-                if is_here { Ok(child) } else { Err(is_mounted()) }
+                if child.is_mounted_with(self)? { Ok(child) } else { Err(is_mounted()) }
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether no mount is between it and this directory above it, as far as the system says. What is mounted may be of the same
+    /// file system.
+    fn is_mounted_with(&self, above: &Held) -> io::Result<bool> {
+        let is_same_file_system = fstat(&self.0)?.st_dev == fstat(&above.0)?.st_dev;
+        Ok(is_same_file_system && self.mount_number() == above.mount_number())
+    }
+
+    /// What the kernel calls the mount that it is on; `None` without /proc.
+    fn mount_number(&self) -> Option<String> {
+        let facts = fs::read_to_string(format!("/proc/self/fdinfo/{}", self.0.as_raw_fd())).ok()?;
+        facts.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(|number| number.trim().to_string())
     }
 
     fn is_directory(&self, name: &OsStr) -> io::Result<bool> {
@@ -311,7 +323,7 @@ mod tests {
         fs::create_dir(path("elsewhere")).unwrap();
         fs::write(path("elsewhere/kept"), "kept").unwrap();
         let elsewhere = fs::File::open(path("elsewhere")).unwrap();
-        let magic = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&elsewhere));
+        let magic = format!("/proc/self/fd/{}", elsewhere.as_raw_fd());
         for (target, name) in [("../elsewhere", "link"), (&magic, "magic")] {
             symlink(target, path("tree").join(name)).unwrap();
         }
@@ -344,8 +356,17 @@ mod tests {
         fs::create_dir(outer.path().join("plain")).unwrap();
         assert!(Held::open(outer.path()).unwrap().child_to_empty(OsStr::new("plain")).is_ok());
         // It is on every machine.
-        let words = Held::open(Path::new("/")).unwrap().child_to_empty(OsStr::new("proc")).unwrap_err();
+        let root = Held::open(Path::new("/")).unwrap();
+        let words = root.child_to_empty(OsStr::new("proc")).unwrap_err();
         assert!(words.to_string().contains("something is mounted at `proc`"), "{words}");
+        // Where the kernel cannot be asked to stay on a mount.
+        let held = Held::open(outer.path()).unwrap();
+        assert!(held.child(OsStr::new("plain")).unwrap().is_mounted_with(&held).unwrap());
+        let proc = root.child(OsStr::new("proc")).unwrap();
+        assert!(!proc.is_mounted_with(&root).unwrap());
+        // Some sandboxes say nothing about mounts.
+        let (above, below) = (root.mount_number(), proc.mount_number());
+        assert!(above.is_none() || above != below, "{above:?} {below:?}");
     }
 
     #[test]

@@ -117,18 +117,23 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
 
 /// Problems with the user's scripts on tables that are there and stay as they are: others are not there yet.
 fn of_scripts(session: &mut Session, cases: &[&Case], found: &mut Found) {
-    let mut seen: Vec<&WorkloadSpec> = Vec::new();
+    let mut seen: Vec<(&WorkloadSpec, bool)> = Vec::new();
     let is_own = |case: &&&Case| {
         case.workload.kind.is_own() && (case.workload.data == CaseData::None || !case.prepare.restore)
     };
-    for workload in cases.iter().filter(is_own).map(|case| &case.workload) {
-        let is_same = |other: &&WorkloadSpec| {
-            (&other.scripts, &other.defines, other.protocol)
-                == (&workload.scripts, &workload.defines, workload.protocol)
+    // Hooks may make tables before a run.
+    let may_make = |case: &Case| !case.hooks.before_case.is_empty() || !case.hooks.before_run.is_empty();
+    for (workload, has_makers) in cases.iter().filter(is_own).map(|case| (&case.workload, may_make(case))) {
+        let is_same = |(other, others): &(&WorkloadSpec, bool)| {
+            (&other.scripts, &other.defines, other.protocol, *others)
+                == (&workload.scripts, &workload.defines, workload.protocol, has_makers)
         };
         if !seen.iter().any(is_same) {
-            seen.push(workload);
-            found.take(survey::expect_parsable(session, workload));
+            seen.push((workload, has_makers));
+            found.take(match has_makers {
+                true => survey::expect_variables(session, workload),
+                false => survey::expect_parsable(session, workload),
+            });
         }
     }
 }

@@ -20,6 +20,8 @@ const WORTH_NAMING: f64 = 0.01;
 /// no more than a stretch in which something may disturb.
 const PAUSE_PER_LOOK: u32 = 50;
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// So many ancestors of a process are looked for: a compiler has a few below its `make`.
+const ANCESTORS_MAX: usize = 32;
 /// The kernel's threads are children of this process.
 const KTHREADD: i32 = 2;
 
@@ -37,6 +39,8 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(crate) struct Strangers {
     before: HashMap<i32, Seen>,
+    /// When the newest of all processes of the look before was started, ours too.
+    newest: Option<u64>,
     last: Option<Instant>,
     not_before: Option<Instant>,
 }
@@ -49,8 +53,13 @@ impl Strangers {
         if self.not_before.is_some_and(|moment| begun < moment) {
             return Vec::new();
         }
-        let stats = pids_in("/proc").take(LOOKED_AT_MAX).filter_map(stat).filter(|stat| !is_ours(stat, ours));
-        let used = self.used(stats);
+        let pids: Vec<i32> = pids_in("/proc").take(LOOKED_AT_MAX).collect();
+        let is_whole = pids.len() < LOOKED_AT_MAX;
+        let used = self.used(pids.into_iter().filter_map(stat), ours);
+        if !is_whole {
+            // Of those that were left out nobody knows which are new.
+            self.newest = Some(u64::MAX);
+        }
         let since = self.last.replace(begun).map(|last| begun - last);
         let cost = thread_time().saturating_sub(used_before);
         self.not_before = Some(begun + (cost * PAUSE_PER_LOOK).min(PAUSE_MAX));
@@ -58,10 +67,15 @@ impl Strangers {
     }
 
     /// Ticks by name since the look before.
-    fn used(&mut self, stats: impl Iterator<Item = Stat>) -> BTreeMap<String, u64> {
+    fn used(&mut self, stats: impl Iterator<Item = Stat>, ours: &HashSet<i32>) -> BTreeMap<String, u64> {
         let mut names = HashMap::new();
         let mut now = HashMap::new();
+        let mut newest = 0;
         for stat in stats {
+            newest = newest.max(stat.starttime);
+            if is_ours(&stat, ours) {
+                continue;
+            }
             let seen = Seen {
                 starttime: stat.starttime,
                 parent: stat.ppid,
@@ -72,19 +86,30 @@ impl Strangers {
             now.insert(stat.pid, seen);
         }
         let before = std::mem::replace(&mut self.before, now);
-        let is_first = self.last.is_none();
+        let newest_before = self.newest.replace(newest);
 
-        // The time of a child that has ended moves to its parent, and was counted while the child was seen.
+        // The time of a child that has ended moves to its parent, and was counted while the child was seen. Where the parent has ended
+        // too, as a shell between `make` and a compiler, it moves on.
+        let ended = |pid: i32| {
+            let seen = before.get(&pid)?;
+            let is_there = self.before.get(&pid).is_some_and(|now| now.starttime == seen.starttime);
+            (!is_there).then_some(*seen)
+        };
         let mut moved: HashMap<i32, u64> = HashMap::new();
-        for (pid, seen) in &before {
-            if self.before.get(pid).is_none_or(|now| now.starttime != seen.starttime) {
-                *moved.entry(seen.parent).or_default() += seen.own + seen.waited_for;
+        for seen in before.keys().filter_map(|pid| ended(*pid)) {
+            let mut heir = seen.parent;
+            for _ in 0..ANCESTORS_MAX {
+                let Some(above) = ended(heir) else { break };
+                heir = above.parent;
             }
+            *moved.entry(heir).or_default() += seen.own + seen.waited_for;
         }
         let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
         for (pid, now) in &self.before {
             let old = before.get(pid).filter(|old| old.starttime == now.starttime);
-            let known = old.map(|old| (old.own, old.waited_for)).or((!is_first).then_some((0, 0)));
+            // One that is older than the newest before was there already: as one of a server of which nothing is known any more.
+            let is_new = newest_before.is_some_and(|newest| now.starttime > newest);
+            let known = old.map(|old| (old.own, old.waited_for)).or(is_new.then_some((0, 0)));
             let (Some((own, waited_for)), Some(name)) = (known, names.remove(pid)) else { continue };
             let of_children = now.waited_for.saturating_sub(waited_for);
             let of_children = of_children.saturating_sub(moved.get(pid).copied().unwrap_or_default());
@@ -146,8 +171,7 @@ mod tests {
     }
 
     fn look(strangers: &mut Strangers, stats: Vec<Stat>) -> Vec<(String, u64)> {
-        let used = strangers.used(stats.into_iter());
-        strangers.last = Some(Instant::now());
+        let used = strangers.used(stats.into_iter(), &HashSet::from([7]));
         used.into_iter().filter(|(_, ticks)| *ticks > 0).collect()
     }
 
@@ -169,6 +193,34 @@ mod tests {
         // Both have ended, the second after 5 more, and a third that was never seen: 70 + 25 + 40.
         let third = vec![process(10, "make", 1, [51, 635])];
         assert_eq!(look(&mut strangers, third), words(&[("make", 45)]));
+    }
+
+    #[test]
+    fn time_counts_once_when_those_in_between_end_too() {
+        let mut strangers = Strangers::default();
+        look(&mut strangers, vec![process(10, "make", 1, [50, 500])]);
+        let second = vec![
+            process(10, "make", 1, [50, 500]),
+            process(11, "sh", 10, [1, 0]),
+            process(12, "gcc", 11, [2, 0]),
+            process(13, "cc1", 12, [80, 0]),
+        ];
+        let seen = [("cc1", 80_u64), ("gcc", 2), ("sh", 1)].map(|(name, ticks)| (name.to_string(), ticks));
+        assert_eq!(look(&mut strangers, second), seen);
+        // The compiler used 10 more.
+        let third = vec![process(10, "make", 1, [50, 593])];
+        assert_eq!(look(&mut strangers, third), [("make".to_string(), 10_u64)]);
+    }
+
+    #[test]
+    fn what_was_ours_or_was_not_seen_before_does_not_count_from_its_start() {
+        let mut strangers = Strangers::default();
+        look(&mut strangers, vec![process(7, "postgres", 1, [900, 0]), process(20, "postgres", 7, [900, 0])]);
+        // Its tree is lost: it is a child of another process now.
+        let second = vec![process(20, "postgres", 1, [910, 0]), process(21, "new", 1, [3, 0])];
+        assert_eq!(look(&mut strangers, second), [("new".to_string(), 3_u64)]);
+        let third = vec![process(20, "postgres", 1, [915, 0]), process(21, "new", 1, [3, 0])];
+        assert_eq!(look(&mut strangers, third), [("postgres".to_string(), 5_u64)]);
     }
 
     #[test]

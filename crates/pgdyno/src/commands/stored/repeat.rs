@@ -31,7 +31,7 @@ use crate::front::announce::announce;
 use crate::front::ask::Ask;
 use crate::front::cli::packed::RepeatArgs;
 use crate::front::foreign::{Ours, Road};
-use crate::front::{foreign, hiding, moved, setup};
+use crate::front::{foreign, hiding, moved, setup, shell};
 use crate::job::metrics::Metrics;
 use crate::job::referee::ByFindings;
 use crate::job::{self, Companion, Conducted, Job, Terms, preview};
@@ -187,20 +187,28 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
     let consent = args.leave.consent(&args.changes, args.yes);
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers(slicing)), &servers, consent, args.output.as_deref())
-        .map_err(|error| with_a_way_out(&error, original.dir()))?;
+        .map_err(|error| with_a_way_out(&error, original, &args.results))?;
     announce(&plan, &servers, consent)?;
     say(&format!("repeats {} of `{}`, {}", preview::size(&plan), plan.name, preview::outlook(&plan).words()));
     Job::begin(plan, &(head(original) + &text), servers, args.output.as_deref())
 }
 
-/// Nothing of a repetition can be changed but its servers: whoever cannot measure it as it is runs the experiment.
-fn with_a_way_out(error: &Error, dir: &Path) -> Error {
-    let file = dir.join(store::names::EXPERIMENT);
+/// Nothing of a repetition can be changed but its servers: whoever cannot measure it as it is runs the experiment. What was unpacked for
+/// the time being is gone when this is read.
+fn with_a_way_out(error: &Error, original: &Original, results: &Path) -> Error {
+    let (first, dir) = match original.is_unpacked() {
+        true => (format!("pgdyno unpack {} -o DIR, then ", quoted(results)), "DIR".to_string()),
+        false => (String::new(), quoted(original.dir())),
+    };
     anyhow!(
-        "{error:#}\nrepeat measures what was measured there; with other sizes or settings it is another experiment: pgdyno run {} \
-         --set KEY=VALUE",
-        file.display()
+        "{error:#}\nrepeat measures what was measured there; with other sizes or settings it is another experiment: {first}pgdyno run \
+         {dir}/{} --set KEY=VALUE",
+        store::names::EXPERIMENT
     )
+}
+
+fn quoted(path: &Path) -> String {
+    shell::quoted(&path.display().to_string())
 }
 
 /// The servers of an experiment that are still to be named are no things to consent to.

@@ -86,7 +86,7 @@ fn calls(name: &str, text: &str) -> Vec<String> {
 }
 
 /// Whether the value of a variable may become a part of what a script calls: by its name there, or by another variable that the
-/// script sets from it.
+/// script sets from it, also by way of the server.
 fn is_part_of_call(variable: &str, script: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let is_used = |line: &str| {
@@ -94,8 +94,10 @@ fn is_part_of_call(variable: &str, script: &str) -> bool {
         after.any(|text| text.strip_prefix(variable).is_some_and(|rest| !rest.starts_with(is_word)))
     };
     let called = calls("", script).concat();
-    let metas = script.lines().map(str::trim).filter(|line| line.starts_with('\\'));
-    !called.is_empty() && called.lines().chain(metas).any(is_used)
+    let lower = script.to_ascii_lowercase();
+    let keeps_answers = ["\\gset", "\\aset"].iter().any(|meta| lower.contains(meta));
+    let setting = script.lines().map(str::trim).filter(|line| keeps_answers || line.starts_with('\\'));
+    !called.is_empty() && called.lines().chain(setting).any(is_used)
 }
 
 /// Whether a line calls a program, or begins to.
@@ -139,6 +141,7 @@ mod tests {
             ("\\setshell x notify\\\n :token", true),
             ("COPY t TO PROGRAM 'x'\n':token';", true),
             ("\\set y :token\n\\shell notify :y", true),
+            ("SELECT :token AS y\n\\gset\n\\shell notify :y", true),
             ("\\shell notify :tokens :other", false),
             ("\\shell notify token", false),
             ("SELECT :token;\n\\shell date", false),

@@ -84,6 +84,11 @@ impl Original {
         &self.dir
     }
 
+    /// Whether they were unpacked for the time being.
+    pub(super) fn is_unpacked(&self) -> bool {
+        self.unpacked.is_some()
+    }
+
     /// What is repeated, and who wrote it.
     ///
     /// # Errors
