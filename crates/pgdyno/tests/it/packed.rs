@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
-use testbed::{PASSWORD, Pg, as_server_user, bin_dir};
+use testbed::{Options, PASSWORD, Pg, Server, as_server_user, bin_dir};
 
 use crate::formats;
 use crate::tool::{Ended, PACE, Place, wait_until};
@@ -131,6 +131,13 @@ fn what_a_pack_needs_is_asked_for_at_once_and_answered_at_once() {
     let number = asked.split("--allow-commands=").nth(1).expect(&asked).split_whitespace().next().unwrap();
     let allow = format!("--allow-commands={number}");
     place.run(&["repeat", "first.tar.gz", "--server", &server, &allow, "-o", "again"]).expect(0);
+
+    let small = Server::start(&Options { settings: &["max_connections=4"], ..Options::default() });
+    let server = small.admin_target("postgres");
+    let refused =
+        place.run(&["repeat", "first.tar.gz", "--server", &server, &allow, "-o", "no"]).expect(1).stderr;
+    let way = "pgdyno unpack first.tar.gz -o DIR, then pgdyno run DIR/experiment.toml --set KEY=VALUE";
+    assert!(refused.contains("max_connections 4") && refused.contains(way), "{refused}");
     place.expect_clean();
 }
 
