@@ -98,7 +98,7 @@ fn conduct(command: Command) -> ExitCode {
         Command::Agents(args) => crate::commands::agents::agents(&args),
         Command::Dial(args) => crate::commands::agents::dial(&args),
         Command::Drive(args) => Ok(drive(args.rights())),
-        Command::Watch => Ok(watch::watch()),
+        Command::Watch(args) => Ok(watch::watch(args.rights())),
         Command::Wait => idle::wait(),
         Command::Host => hands::host(),
         Command::Pages => Ok(crate::commands::serve::far::pages()),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use driver::Rights;
 use driver::far::{Begin, Commands, Heard, Outbox, WallClock, begin, until_the_parent_has_gone};
 use model::load::drive::DriverLine;
 use model::telemetry::watch::{Backends, WatchCommand, WatchOrder, Watched, Watching};
@@ -17,19 +18,22 @@ use server::database::target::{postmaster_of, wal_of};
 use crate::{Exit, pipe, spot};
 
 /// Observes as a parent asks until it is asked to stop or is gone. Only a pgdyno elsewhere starts this.
-pub(crate) fn watch() -> Exit {
+pub(crate) fn watch(rights: Rights) -> Exit {
     let input = BufReader::new(std::io::stdin());
-    pipe::answer(|outbox| serve(input, outbox))
+    pipe::answer(|outbox| serve(input, rights, outbox))
 }
 
-fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String> {
+fn serve(input: BufReader<std::io::Stdin>, rights: Rights, outbox: &Outbox) -> Result<(), String> {
     let wall = WallClock::read();
-    let Begin { order, is_far, commands } = begin::<WatchOrder, WatchCommand>(input, wall, outbox)?;
+    let Begin { mut order, is_far, commands } = begin::<WatchOrder, WatchCommand>(input, wall, outbox)?;
     if !is_far {
         return Err("`pgdyno watch` is started by a pgdyno on another machine (--host)".to_string());
     }
     pipe::expect_format(order.format)?;
-    let place = Place::of(&order);
+    if rights == Rights::LoadOnly {
+        forget_paths(&mut order);
+    }
+    let place = Place::of(&order, rights);
     // Before the load connects: its backends are then counted from their beginning.
     let counters = place.pid().filter(|_| order.counters).map(Counters::attach);
     let said = outbox.say(&DriverLine::Watching(Box::new(place.describe())));
@@ -62,6 +66,12 @@ fn serve(input: BufReader<std::io::Stdin>, outbox: &Outbox) -> Result<(), String
     outbox.say_last(&DriverLine::Watched(watched)).map_err(|error| error.to_string())?;
     until_the_parent_has_gone(&commands);
     Ok(())
+}
+
+/// What the kernel says about the server's processes is enough: whoever sends the order could name any file that our user may read.
+fn forget_paths(order: &mut WatchOrder) {
+    order.data_directory = None;
+    order.log_path = None;
 }
 
 /// The time to align ticks with; `None` if the parent does not want to see anything.
@@ -111,7 +121,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn of(order: &WatchOrder) -> Place {
+    pub(crate) fn of(order: &WatchOrder, rights: Rights) -> Place {
         let mut missing = BTreeMap::new();
         let asked = order.backend.ok_or("the server did not say which process serves a session".to_string());
         let postmaster_pid = asked.and_then(postmaster_of);
@@ -130,7 +140,9 @@ impl Place {
             }
             Err(reason) => drop(missing.insert("disk (data)".to_string(), reason)),
         }
-        let log_path = log_path(order, postmaster_pid, dirs.get("data"));
+        // The server's user says where its log collector writes, and could name any file that our user may read.
+        let data = dirs.get("data").filter(|_| rights == Rights::OfUser);
+        let log_path = log_path(order, postmaster_pid, data);
         if let Err(reason) = &log_path {
             missing.insert("server.log".to_string(), reason.clone());
         }

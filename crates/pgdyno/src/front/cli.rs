@@ -23,7 +23,7 @@ use model::experiment::driver::inventory::DriverSection;
 
 use self::numbers::{clients, repeats};
 use crate::front::ask::Allowed;
-use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, DriveArgs, ListAgentsArgs, NatsArgs};
+use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, FarArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
 use crate::front::cli::changes::{ChangeArgs, LeaveArgs};
 pub(crate) use crate::front::cli::compare::{CompareArgs, FailOn, share};
@@ -145,13 +145,13 @@ pub(crate) enum Command {
     Dial(DialArgs),
     /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
-    Drive(DriveArgs),
+    Drive(FarArgs),
     /// Wait for a signal that ends this process: the first one of a container without a shell.
     #[command(hide = true)]
     Wait,
     /// Observe this machine for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
-    Watch,
+    Watch(FarArgs),
     /// Set values of this machine's operating system for a pgdyno elsewhere, whose order is read from standard input.
     #[command(hide = true)]
     Host,

@@ -6,7 +6,7 @@ use model::experiment::plan::RunState;
 use model::telemetry::reading::TickSource;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
-use testbed::Pg;
+use testbed::{Options, Pg, Server};
 
 use crate::tool::{Ended, PACE, Place, Running, tell, wait_until};
 
@@ -86,6 +86,34 @@ fn a_host_elsewhere_is_observed_as_if_the_server_were_here() {
     let page = std::fs::read_to_string(place.path("out").join("report.html")).unwrap();
     assert!(page.contains("Driver&#39;s host") || page.contains("Driver's host"));
     place.expect_clean();
+}
+
+/// As an agent starts it for whoever calls: the order could name any file of the agent's user.
+#[test]
+fn eyes_without_the_rights_of_their_user_read_no_file_that_the_order_names() {
+    if !geteuid().is_root() {
+        return tell("skipped: only root can give a process another boot id");
+    }
+    let settings = ["logging_collector=on", "log_directory=log", "log_filename=all.log"];
+    let server = Server::start(&Options { settings: &settings, ..Options::default() });
+    for (more, follows) in [("", true), (" --load-only", false)] {
+        let place = Place::new();
+        let boot_id = place.write("boot_id", "another\n");
+        let login = format!(
+            "mount --bind {} /proc/sys/kernel/random/boot_id; shift; eval \"$1{more}\"\n",
+            boot_id.display()
+        );
+        let login = place.write("login.sh", &login).display().to_string();
+        let via = ["unshare", "--mount", "sh", &login, "-c"];
+        run(&place, &server.admin_target("postgres"), &via, PROGRAM).expect(0);
+
+        let record = place.first_run("out").record;
+        let eyes = record.eyes.as_ref().unwrap();
+        assert!(eyes.postmaster_pid.is_some(), "{eyes:?}");
+        let unread = record.telemetry_unavailable.get("server.log");
+        assert_eq!(unread.is_none(), follows, "{more}: {unread:?}");
+        place.expect_clean();
+    }
 }
 
 #[test]

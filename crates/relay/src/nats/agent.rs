@@ -216,7 +216,7 @@ fn start(agent: &Agent, command: &str) -> std::io::Result<Child> {
     let mut process = Command::new(&agent.program);
     process
         .arg(command)
-        .args((command == "drive" && !agent.may_execute).then(|| format!("--{LOAD_ONLY}")))
+        .args((!agent.may_execute).then(|| format!("--{LOAD_ONLY}")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -112,7 +112,7 @@ impl SeenHere {
 
     /// The server's host is this machine if its processes are here.
     fn with_server_here(self, order: &WatchOrder) -> SeenHere {
-        let place = Place::of(order);
+        let place = Place::of(order, driver::Rights::OfUser);
         if place.postmaster_pid.is_none() {
             return SeenHere { host_of: HostOf::Driver, ..self };
         }

@@ -45,15 +45,15 @@ pub(crate) struct AgentArgs {
     pub(crate) allow_shell: bool,
 }
 
-/// Options of `drive`.
+/// Options of `drive` and `watch`.
 #[derive(Debug, Args)]
-pub(crate) struct DriveArgs {
-    /// Execute no shell command and write no file, whatever the order says.
+pub(crate) struct FarArgs {
+    /// Execute no shell command, write no file, and read no file that the order names, whatever the order says.
     #[arg(long = relay::LOAD_ONLY)]
     load_only: bool,
 }
 
-impl DriveArgs {
+impl FarArgs {
     /// How far whoever sends the order is trusted.
     pub(crate) fn rights(&self) -> driver::Rights {
         if self.load_only { driver::Rights::LoadOnly } else { driver::Rights::OfUser }
