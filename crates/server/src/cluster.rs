@@ -481,12 +481,23 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
     // Their links are in the data.
     tablespaces::remove_of(&root.join("data"))?;
     given::remove(&root.join("data"))?;
-    // The marker goes last.
     let snapshots = snapshots_dir(root, facts);
     if snapshots.exists() {
         remove_tree(&snapshots).with_context(|| format!("remove `{}`", snapshots.display()))?;
     }
+    remove_but_marker(root).with_context(|| format!("remove `{}`", root.display()))?;
     remove_tree(root).with_context(|| format!("remove `{}`", root.display()))
+}
+
+/// Without its marker nothing but an empty directory is ours.
+fn remove_but_marker(root: &Path) -> Result<()> {
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        if entry.file_name() != MARKER {
+            remove_tree(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a cluster that an older pgdyno gave to the server's user as a whole. Nothing in it is trusted: its files are

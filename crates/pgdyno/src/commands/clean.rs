@@ -204,7 +204,9 @@ fn clean_server(target: &str, longest: Duration) -> Result<Exit> {
         ));
     }
     if fates.is_empty() && done.is_empty() && changing.is_none() {
-        say("this server has no databases left behind by pgdyno, and none of its settings is changed");
+        say(
+            "this server has no databases left behind by pgdyno, and no journal here names a setting that is changed on it",
+        );
     }
     say_loaded(&conninfo);
     Ok(if is_all { Exit::Done } else { Exit::Failed })

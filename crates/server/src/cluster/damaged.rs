@@ -37,18 +37,21 @@ const NAMES: [&str; 14] = [
     RESTORE_LOG,
 ];
 
+/// A marker that is being written.
+const BEGUN_MARKERS: [&str; 2] = ["pgdyno-cluster.json.new", "pgdyno-cluster.json.tmp"];
+
 /// Whether the cluster can neither be used nor be distinguished from an unfinished one: its marker can be trusted but
 /// is unreadable, or a kill came before the marker was written or after it was removed.
 pub(crate) fn is_damaged(root: &Path) -> bool {
     is_shell(root) || (has_marker(root) && is_ours(root).is_ok() && is_unreadable(root))
 }
 
-/// Whether the directory has the name of a cluster and contains nothing that anybody would miss: it was just created,
-/// or removed except for its logs.
+/// Whether the directory has the name of a cluster and contains nothing that anybody would miss: its marker was about to be
+/// written, or has just been removed. A log may be somebody's.
 fn is_shell(root: &Path) -> bool {
-    let has_data =
-        [MARKER, "data", "snapshots"].iter().any(|name| fs::symlink_metadata(root.join(name)).is_ok());
-    !has_data && is_directory_name(root) && holds_only_ours(root).is_ok()
+    is_directory_name(root)
+        && trust::check_directory(root).is_ok()
+        && holds_only(root, &BEGUN_MARKERS).is_ok()
 }
 
 /// A newer pgdyno's marker may have other keys; that is not damage.
@@ -94,11 +97,15 @@ fn is_ours(root: &Path) -> Result<()> {
 
 fn holds_only_ours(root: &Path) -> Result<()> {
     trust::check_directory(root)?;
+    holds_only(root, &NAMES)
+}
+
+fn holds_only(root: &Path, names: &[&str]) -> Result<()> {
     let entries = fs::read_dir(root).with_context(|| format!("read `{}`", root.display()))?;
     for entry in entries {
         let name = entry.with_context(|| format!("read `{}`", root.display()))?.file_name();
         ensure!(
-            NAMES.iter().any(|known| name == **known),
+            names.iter().any(|known| name == **known),
             "`{}` has `{}`, which is in no cluster of pgdyno; look at it, and remove it by hand if it is not needed",
             root.display(),
             name.display()
