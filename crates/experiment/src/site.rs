@@ -95,7 +95,7 @@ pub struct Site<'a> {
     pub seat: Option<Seat<'a>>,
 }
 
-/// Effects of loading into a server by URL that the user has agreed to.
+/// Effects of loading beyond its tables that the user has agreed to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Risks {
     /// A publication publishes what is loaded.

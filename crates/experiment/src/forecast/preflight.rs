@@ -181,6 +181,9 @@ fn own_server(
     }
     let restores = |case: &&&Case| matches!(&case.workload.data, CaseData::Archive(_));
     let with_archive: Vec<&Case> = cases.iter().filter(restores).copied().collect();
+    if !with_archive.is_empty() && !site.risks.archive_as_superuser {
+        found.take(&with_archive, Ok(vec![embedded::TRUST_IN_ARCHIVE.to_string()]));
+    }
     let has_settings = by_settings.iter().any(|(settings, _)| !settings.is_empty());
     let must_ask = can_fetch && (has_settings || !with_archive.is_empty());
     let binaries = match binaries(source, must_ask, site, watch) {

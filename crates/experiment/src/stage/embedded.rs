@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
 use model::experiment::case::setting;
@@ -29,6 +29,11 @@ pub(super) const IS_LOADED: &str = "loaded";
 
 /// Label with the experiment that used the cluster last, if its servers take turns on disk ([`Site::in_turn`]).
 const IN_TURN: &str = "experiment";
+
+/// Why an archive needs a consent.
+pub(crate) const TRUST_IN_ARCHIVE: &str = "an archive is code of whoever wrote it, and in a server that pgdyno runs it gets the rights of a \
+     superuser, who can execute programs as the server's user; pass --allow-archive-as-superuser if you trust the archive like yourself, or \
+     restore it into a server by URL as a role without such rights that owns the database";
 
 /// By less, the page cache may shrink because of other programs of the machine.
 const LOST_BYTES_MIN: u64 = 1 << 20;
@@ -179,6 +184,7 @@ impl Embedded {
                 watch(Progress::Step(done));
             }
             CaseData::Archive(archive) => {
+                ensure!(site.risks.archive_as_superuser, "{TRUST_IN_ARCHIVE}");
                 let restorer = Restorer::of_cluster(&self.cluster, self.running()?)?;
                 let done = own_data::restore_archive(
                     &mut session,

@@ -46,6 +46,8 @@ settle = false
 
 const BUY: &str = "\\set item random(1, 5000)\nINSERT INTO orders (item, n) VALUES (:item, 1);\n";
 
+const TRUSTED: &str = "--allow-archive-as-superuser";
+
 /// A place with an experiment, and what its server is to be.
 struct Shop {
     place: Place,
@@ -61,7 +63,7 @@ impl Shop {
     }
 
     fn run(&self, options: &[&str]) -> Ended {
-        self.place.run(&[&["run", "shop.toml", PACE, "--bin-dir", &self.bin_dir], options].concat())
+        self.place.run(&[&["run", "shop.toml", PACE, TRUSTED, "--bin-dir", &self.bin_dir], options].concat())
     }
 
     /// Dumps a database as the server's user would; returns the archive's path.
@@ -94,7 +96,15 @@ fn runs_begin_from_the_rows_of_an_archive_of_either_format() {
     let of_origin =
         |table: &str| -> u64 { pg.ask(&database, &format!("select count(*) from {table}")).parse().unwrap() };
 
-    let plan = shop.place.run(&["plan", "shop.toml", "--bin-dir", &shop.bin_dir]).expect(0);
+    for command in ["plan", "run"] {
+        let refused = shop.place.run(&[command, "shop.toml", "--bin-dir", &shop.bin_dir]).expect(1);
+        let words = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(
+            words.contains("an archive is code of whoever wrote it") && words.contains(TRUSTED),
+            "{words}"
+        );
+    }
+    let plan = shop.place.run(&["plan", "shop.toml", TRUSTED, "--bin-dir", &shop.bin_dir]).expect(0);
     assert!(plan.stdout.contains("restored from shop.dump (pg_dump "), "{}", plan.stdout);
     let ended = shop.run(&["-o", "custom"]).expect(0);
     assert!(ended.stderr.contains("restoring `shop.dump`"), "{}", ended.stderr);
@@ -121,7 +131,7 @@ fn runs_begin_from_the_rows_of_an_archive_of_either_format() {
     fs::remove_file(pg.path("shop.dump")).unwrap();
     fs::remove_file(shop.place.path("shop.dump")).unwrap();
     shop.dump(&pg, &database, "shop.dump", &["-Fc"]);
-    let repeated = ["run", "custom/experiment.toml", "--bin-dir", &shop.bin_dir, "-o", "repeated"];
+    let repeated = ["run", "custom/experiment.toml", TRUSTED, "--bin-dir", &shop.bin_dir, "-o", "repeated"];
     let refused = shop.place.run(&repeated);
     assert_ne!(refused.code(), Some(0));
     assert!(refused.stderr.contains("has changed since the plan was made"), "{}", refused.stderr);
@@ -174,9 +184,8 @@ fn an_archive_is_restored_into_an_empty_database_of_a_server_by_url_and_into_no_
     let target = pg.database_of("postgres");
     let url = pg.admin_target(&target);
     let run = |options: &[&str]| {
-        let trusted = "--allow-archive-as-superuser";
         shop.place
-            .run(&[&["run", "shop.toml", PACE, "--server", &url, trusted, "-o", "out"], options].concat())
+            .run(&[&["run", "shop.toml", PACE, "--server", &url, TRUSTED, "-o", "out"], options].concat())
     };
     let refused = |options: &[&str], expected: &[&str]| {
         let ended = run(options).expect(1);
@@ -305,7 +314,7 @@ fn a_built_in_workload_runs_on_an_archive_that_another_program_made() {
     shop.dump(&pg, &hammer, "hammer.dir", &["-Fd", "--jobs=2", "--compress=1"]);
     let set = ["--set", "workload.restore_from=hammer.dir", "--set", "prepare.settle=false"];
     let run = |scale: &str| {
-        let options = ["run", "-w", "tproc-c", "-s", scale, "--bin-dir", &shop.bin_dir, "-o", "out"];
+        let options = ["run", "-w", "tproc-c", "-s", scale, TRUSTED, "--bin-dir", &shop.bin_dir, "-o", "out"];
         let spans = ["--repeats", "1", "--ramp-up", "0s", "--measure", "2s", PACE];
         shop.place.run(&[&options[..], &spans, &set].concat())
     };

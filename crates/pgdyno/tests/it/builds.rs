@@ -125,10 +125,11 @@ fn an_archive_gets_into_a_fetched_server_by_installed_programs_that_are_as_new()
         "[experiment]\nname = \"items\"\nrepeats = 1\n[workload]\nkind = \"scripts\"\nscripts = [\"add.sql\"]\n\
          restore_from = \"items.dump\"\nclients = 1\n[run]\nramp_up = \"0s\"\nmeasure = \"2s\"\n[prepare]\nsettle = false\n",
     );
-    let args = ["run", "items.toml", "--version", "12", "-o", "out", PACE];
+    let args = ["run", "items.toml", "--version", "12", "-o", "out", PACE, "--allow-archive-as-superuser"];
     expect_made(run(&place, &args));
     assert!(place.first_run("out").record.done.unwrap().counts.committed > 0);
-    let refused = run(&place, &["run", "items.toml", "--version", "18", "-o", "other", PACE]);
+    let trusted = ["--version", "18", "-o", "other", PACE, "--allow-archive-as-superuser"];
+    let refused = run(&place, &[&["run", "items.toml"], &trusted[..]].concat());
     assert_ne!(refused.code(), Some(0));
     let expected = "workload.restore_from needs `pg_restore` and `vacuumdb` of PostgreSQL 18 or newer";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);

@@ -117,8 +117,8 @@ section! {
             of_place(Kind::Or(&[Kind::Words(&["tpcb", "none"]), Kind::Files]), "`\"tpcb\"`; for a server by URL `\"none\"`");
 
         /// the data: an archive by `pg_dump -Fc` (a file) or `-Fd` (a directory), relative to the experiment file. On a
-        /// server by URL, into an empty database that `--replace-database` names, as a superuser only with
-        /// `--allow-archive-as-superuser`. With a built-in workload, `workload.scale` must be the number of branches or
+        /// server by URL, into an empty database that `--replace-database` names. As a superuser, also of a server that
+        /// pgdyno runs, only with `--allow-archive-as-superuser`. With a built-in workload, `workload.scale` must be the number of branches or
         /// warehouses in it
         #[serde(skip_serializing_if = "Option::is_none")]
         RESTORE_FROM = restore_from: Option<RestoreFrom>,
