@@ -470,7 +470,10 @@ mod tests {
         fs::create_dir(&like_ours).unwrap();
         fs::write(like_ours.join("photo.jpg"), "precious").unwrap();
         assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+        // Nothing shows whose log it is.
         fs::rename(like_ours.join("photo.jpg"), like_ours.join("restore.log")).unwrap();
+        assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+        fs::remove_file(like_ours.join("restore.log")).unwrap();
         assert_eq!(workspace.sweep().unwrap(), [key("1").directory_name()]);
     }
 }
