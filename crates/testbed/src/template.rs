@@ -40,6 +40,8 @@ impl Template {
     fn initialize() -> Template {
         let dir = place_in_memory().unwrap_or_else(place);
         give_to_server_user(dir.path());
+        // Whose it is, for whoever kills this program.
+        fs::write(dir.path().join(format!("template-of-{}", std::process::id())), "").unwrap();
         let template = Template { dir, copies: AtomicU64::new(0) };
 
         let mut initdb = program("initdb");

@@ -4,7 +4,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,14 @@ fn a_server_of_tests_that_are_killed_ends() {
     tests.wait().unwrap();
     wait_until("the server's end", || !is_alive(pid));
     std::fs::remove_dir_all(server_dir).unwrap();
+    std::fs::remove_dir_all(template_of(tests.id())).unwrap();
+}
+
+/// What the killed program copied its cluster from.
+fn template_of(pid: u32) -> PathBuf {
+    let places = ["/dev/shm", "/tmp"].into_iter().filter_map(|place| std::fs::read_dir(place).ok());
+    let mut dirs = places.flatten().flatten().map(|entry| entry.path());
+    dirs.find(|dir| dir.join(format!("template-of-{pid}")).exists()).unwrap()
 }
 
 #[test]
