@@ -39,13 +39,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::binaries::Binaries;
 use crate::cluster::control::ControlFile;
-use crate::cluster::snapshot::snapshots_dir;
 use crate::cluster::tablespaces::Belonging;
 use crate::process::command::{run_logged, server_command};
 use crate::process::postmaster::postmaster_of;
 use crate::settings::{check_settings, configuration_text};
 use crate::user::account::Account;
-use crate::user::beneath::remove_tree;
+use crate::user::beneath::{Held, remove_tree};
 use crate::user::given;
 use crate::user::untrusted;
 
@@ -481,23 +480,11 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
     // Their links are in the data.
     tablespaces::remove_of(&root.join("data"))?;
     given::remove(&root.join("data"))?;
-    let snapshots = snapshots_dir(root, facts);
-    if snapshots.exists() {
-        remove_tree(&snapshots).with_context(|| format!("remove `{}`", snapshots.display()))?;
-    }
-    remove_but_marker(root).with_context(|| format!("remove `{}`", root.display()))?;
-    remove_tree(root).with_context(|| format!("remove `{}`", root.display()))
-}
-
-/// Without its marker nothing but an empty directory is ours.
-fn remove_but_marker(root: &Path) -> Result<()> {
-    for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        if entry.file_name() != MARKER {
-            remove_tree(&entry.path())?;
-        }
-    }
-    Ok(())
+    // Without its marker nothing but an empty directory is ours.
+    Held::open(root)
+        .and_then(|held| held.empty_marked(MARKER))
+        .and_then(|()| fs::remove_dir(root))
+        .with_context(|| format!("remove `{}`", root.display()))
 }
 
 /// Removes a cluster that an older pgdyno gave to the server's user as a whole. Nothing in it is trusted: its files are

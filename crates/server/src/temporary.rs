@@ -138,14 +138,8 @@ fn inode(held: &Held) -> io::Result<u64> {
 
 /// Empties one of our directories, the mark last, and removes it.
 fn remove(held: &Held, path: &Path) -> io::Result<()> {
-    let entries = held.entries()?;
-    for (name, _) in entries.iter().filter(|(name, _)| name != MARK) {
-        held.remove(name)?;
-    }
-    match held.remove_file(OsStr::new(MARK)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => fs::remove_dir(path),
-    }
+    held.empty_marked(MARK)?;
+    fs::remove_dir(path)
 }
 
 /// The finding at a path.

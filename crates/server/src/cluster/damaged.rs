@@ -19,14 +19,12 @@ use crate::user::account::Account;
 /// Names the directory of a cluster's snapshots if they are elsewhere. The marker names it too, but may be lost.
 const SNAPSHOT_HOLDER: &str = "pgdyno-snapshots-at.json";
 
-/// Everything that is in the directory of a cluster at any moment of its life.
-const NAMES: [&str; 14] = [
+/// What else is in the directory of a cluster at some moment of its life.
+const NAMES: [&str; 12] = [
     MARKER,
     SNAPSHOT_HOLDER,
     "pgdyno-snapshots-at.json.new",
     "pgdyno-snapshots-at.json.tmp",
-    "pgdyno-cluster.json.new",
-    "pgdyno-cluster.json.tmp",
     "data",
     "snapshots",
     "server.log",
@@ -97,7 +95,7 @@ fn is_ours(root: &Path) -> Result<()> {
 
 fn holds_only_ours(root: &Path) -> Result<()> {
     trust::check_directory(root)?;
-    holds_only(root, &NAMES)
+    holds_only(root, &[&NAMES[..], &BEGUN_MARKERS].concat())
 }
 
 fn holds_only(root: &Path, names: &[&str]) -> Result<()> {

@@ -151,7 +151,18 @@ impl Held {
         }
     }
 
-    /// Removes everything in it. Directories go first, so that a marker is there as long as anything else.
+    /// Removes everything in it, this file last: it shows whose the directory is as long as anything else is there.
+    pub(crate) fn empty_marked(&self, marker: &str) -> io::Result<()> {
+        for (name, _) in self.entries()?.iter().filter(|(name, _)| name != marker) {
+            self.remove(name)?;
+        }
+        match self.remove_file(OsStr::new(marker)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes everything in it, directories first.
     ///
     /// Directories that are nested too deep are moved up here and removed from here, so that neither open directories
     /// nor the stack have to grow with the depth. Going back up through `..` would not do: by moving a directory, its owner
