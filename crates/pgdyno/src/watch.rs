@@ -25,14 +25,11 @@ pub(crate) fn watch(rights: Rights) -> Exit {
 
 fn serve(input: BufReader<std::io::Stdin>, rights: Rights, outbox: &Outbox) -> Result<(), String> {
     let wall = WallClock::read();
-    let Begin { mut order, is_far, commands } = begin::<WatchOrder, WatchCommand>(input, wall, outbox)?;
+    let Begin { order, is_far, commands } = begin::<WatchOrder, WatchCommand>(input, wall, outbox)?;
     if !is_far {
         return Err("`pgdyno watch` is started by a pgdyno on another machine (--host)".to_string());
     }
     pipe::expect_format(order.format)?;
-    if rights == Rights::LoadOnly {
-        forget_paths(&mut order);
-    }
     let place = Place::of(&order, rights);
     // Before the load connects: its backends are then counted from their beginning.
     let counters = place.pid().filter(|_| order.counters).map(Counters::attach);
@@ -66,12 +63,6 @@ fn serve(input: BufReader<std::io::Stdin>, rights: Rights, outbox: &Outbox) -> R
     outbox.say_last(&DriverLine::Watched(watched)).map_err(|error| error.to_string())?;
     until_the_parent_has_gone(&commands);
     Ok(())
-}
-
-/// What the kernel says about the server's processes is enough: whoever sends the order could name any file that our user may read.
-fn forget_paths(order: &mut WatchOrder) {
-    order.data_directory = None;
-    order.log_path = None;
 }
 
 /// The time to align ticks with; `None` if the parent does not want to see anything.
@@ -121,7 +112,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Without the rights of our user only the kernel says where something is: whoever sends the order could name any file that our user
+    /// may read, and so could the server's user, who says where the log collector writes.
     pub(crate) fn of(order: &WatchOrder, rights: Rights) -> Place {
+        let may_name = |_: &&PathBuf| rights == Rights::OfUser;
         let mut missing = BTreeMap::new();
         let asked = order.backend.ok_or("the server did not say which process serves a session".to_string());
         let postmaster_pid = asked.and_then(postmaster_of);
@@ -130,7 +124,7 @@ impl Place {
         }
         let postmaster_pid = postmaster_pid.ok();
         let mut dirs = BTreeMap::new();
-        match data_directory(order, postmaster_pid) {
+        match data_directory(order.data_directory.as_ref().filter(may_name), postmaster_pid) {
             Ok(data) => {
                 match wal_of(&data) {
                     Ok(wal) => drop(dirs.insert("wal".to_string(), wal)),
@@ -140,9 +134,11 @@ impl Place {
             }
             Err(reason) => drop(missing.insert("disk (data)".to_string(), reason)),
         }
-        // The server's user says where its log collector writes, and could name any file that our user may read.
-        let data = dirs.get("data").filter(|_| rights == Rights::OfUser);
-        let log_path = log_path(order, postmaster_pid, data);
+        let log_path = log_path(
+            order.log_path.as_ref().filter(may_name),
+            postmaster_pid,
+            dirs.get("data").filter(may_name),
+        );
         if let Err(reason) = &log_path {
             missing.insert("server.log".to_string(), reason.clone());
         }
@@ -176,8 +172,8 @@ impl Place {
 }
 
 /// The data directory, as the server says or as the postmaster's working directory, which only its user may see.
-fn data_directory(order: &WatchOrder, postmaster_pid: Option<u32>) -> Result<PathBuf, String> {
-    if let Some(path) = order.data_directory.as_ref().filter(|_| postmaster_pid.is_some()) {
+fn data_directory(named: Option<&PathBuf>, postmaster_pid: Option<u32>) -> Result<PathBuf, String> {
+    if let Some(path) = named.filter(|_| postmaster_pid.is_some()) {
         return path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()));
     }
     let pid = postmaster_pid.ok_or("the server's processes were not found".to_string())?;
@@ -191,12 +187,12 @@ fn data_directory(order: &WatchOrder, postmaster_pid: Option<u32>) -> Result<Pat
 
 /// The server's log: the file of its log collector, else where the postmaster's messages go.
 fn log_path(
-    order: &WatchOrder,
+    named: Option<&PathBuf>,
     postmaster_pid: Option<u32>,
     data: Option<&PathBuf>,
 ) -> Result<PathBuf, String> {
     let pid = postmaster_pid.ok_or("the server's processes were not found".to_string())?;
-    if let Some(path) = &order.log_path {
+    if let Some(path) = named {
         return readable(path.clone());
     }
     let stderr = format!("/proc/{pid}/fd/2");
