@@ -11,8 +11,10 @@ pub(crate) mod strangers;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::time::{ClockId, clock_gettime};
 use procfs::FromRead;
 use procfs::process::Stat;
 
@@ -211,6 +213,11 @@ fn listed_children(pid: i32) -> Option<Vec<i32>> {
 
 fn parents() -> Vec<(i32, i32)> {
     pids_in("/proc").filter_map(|pid| Some((pid, stat(pid)?.ppid))).collect()
+}
+
+/// CPU time of this thread so far. Time on the clock would also count waits for a processor.
+pub(crate) fn thread_cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 fn pids_in(directory: &str) -> impl Iterator<Item = i32> {

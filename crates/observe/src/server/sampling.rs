@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
 use wire::{Session, SessionError};
 
 use crate::host::place::Place;
+use crate::host::process::thread_cpu_time;
 use crate::schedule::unix_ns;
 use crate::server::statements::{self, Names};
 use crate::server::statistics;
@@ -102,9 +102,9 @@ impl Sampling {
         }
         let look = |pid| Place::of(pid, server_pid?);
         let kernel = Kernel { look: &look, has_io_events: self.has_io_events };
-        let cpu_before = cpu_time();
+        let cpu_before = thread_cpu_time();
         let seen = self.tally.add(&rows.rows, &kernel, took, names);
-        let looks = cpu_time().saturating_sub(cpu_before);
+        let looks = thread_cpu_time().saturating_sub(cpu_before);
         if seen.has_lock_waits && begin >= self.roots_due {
             self.look_for_roots(session, &kernel)?;
         }
@@ -124,9 +124,4 @@ impl Sampling {
         self.roots_due = begin + waits::ROOTS_PAUSE;
         Ok(())
     }
-}
-
-/// CPU time of this thread so far. Time on the clock would also count waits for a processor.
-fn cpu_time() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }

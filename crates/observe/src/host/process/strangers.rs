@@ -4,11 +4,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 use procfs::process::Stat;
 
-use super::{pids_in, stat};
+use super::{pids_in, stat, thread_cpu_time};
 
 /// Most processes that are looked at. A machine with more has other problems.
 const LOOKED_AT_MAX: usize = 10_000;
@@ -49,7 +47,7 @@ impl Strangers {
     /// Seconds of CPU time since the look before, by name, of the processes that used most. Empty at first, and while it would cost too
     /// much to look.
     pub(crate) fn read(&mut self, ours: &HashSet<i32>) -> Vec<(String, f64)> {
-        let (begun, used_before) = (Instant::now(), thread_time());
+        let (begun, used_before) = (Instant::now(), thread_cpu_time());
         if self.not_before.is_some_and(|moment| begun < moment) {
             return Vec::new();
         }
@@ -61,7 +59,7 @@ impl Strangers {
             self.newest = Some(u64::MAX);
         }
         let since = self.last.replace(begun).map(|last| begun - last);
-        let cost = thread_time().saturating_sub(used_before);
+        let cost = thread_cpu_time().saturating_sub(used_before);
         self.not_before = Some(begun + (cost * PAUSE_PER_LOOK).min(PAUSE_MAX));
         since.map_or_else(Vec::new, |since| most(used, since))
     }
@@ -117,14 +115,6 @@ impl Strangers {
         }
         by_name
     }
-}
-
-/// Processor time of this thread; where the machine is busy, a look lasts longer than it works.
-fn thread_time() -> Duration {
-    getrusage(UsageWho::RUSAGE_THREAD).map_or(Duration::ZERO, |usage| {
-        let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-        Duration::from_micros(us.unsigned_abs())
-    })
 }
 
 /// A child of one of our processes that has just started is ours, too.
