@@ -1,6 +1,7 @@
 //! The title of an experiment that has none of its own: workload, server and what is measured by which factors.
 
 use model::experiment::case::{Case, ServerSource};
+use model::text::prose::joined;
 
 /// `TPC-B-like on bench at db1:5432: throughput by clients`.
 pub(crate) fn title(cases: &[Case], factors: &[String]) -> String {
@@ -92,14 +93,6 @@ fn distinct(mut words: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     words.retain(|word| seen.insert(word.clone()));
     words
-}
-
-fn joined(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 #[cfg(test)]

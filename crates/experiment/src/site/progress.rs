@@ -3,6 +3,7 @@
 use model::experiment::plan::RunState;
 use model::load::interval::HistogramLine;
 use model::run::phase::Phase;
+use model::text::prose::joined;
 use server::FetchProgress;
 
 use dataset::load::LoadProgress;
@@ -94,13 +95,8 @@ impl Repeated {
     }
 }
 
-/// `1 and 2`.
 fn numbers(runs: impl Iterator<Item = u32>) -> String {
-    let mut runs: Vec<String> = runs.map(|run| run.to_string()).collect();
-    match runs.pop() {
-        Some(last) if !runs.is_empty() => format!("{} and {last}", runs.join(", ")),
-        last => last.unwrap_or_default(),
-    }
+    joined(&runs.map(|run| run.to_string()).collect::<Vec<_>>())
 }
 
 impl Progress {

@@ -9,6 +9,15 @@ pub fn plural(n: impl Display, noun: &str) -> String {
     format!("{n} {noun}{ending}")
 }
 
+/// Words in a sentence: `a, b and c`.
+pub fn joined(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// A level or a value for people: the empty one as SQL writes it.
 pub fn shown(value: &str) -> &str {
     if value.is_empty() { "''" } else { value }
