@@ -130,9 +130,10 @@ fn of_scripts(session: &mut Session, cases: &[&Case], found: &mut Found) {
         };
         if !seen.iter().any(is_same) {
             seen.push((workload, has_makers));
-            found.take(match has_makers {
-                true => survey::expect_variables(session, workload),
-                false => survey::expect_parsable(session, workload),
+            found.take(if has_makers {
+                survey::expect_variables(session, workload)
+            } else {
+                survey::expect_parsable(session, workload)
             });
         }
     }

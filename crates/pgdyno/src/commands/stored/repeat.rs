@@ -196,9 +196,10 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
 /// Nothing of a repetition can be changed but its servers: whoever cannot measure it as it is runs the experiment. What was unpacked for
 /// the time being is gone when this is read.
 fn with_a_way_out(error: &Error, original: &Original, results: &Path) -> Error {
-    let (first, dir) = match original.is_unpacked() {
-        true => (format!("pgdyno unpack {} -o DIR, then ", quoted(results)), "DIR".to_string()),
-        false => (String::new(), quoted(original.dir())),
+    let (first, dir) = if original.is_unpacked() {
+        (format!("pgdyno unpack {} -o DIR, then ", quoted(results)), "DIR".to_string())
+    } else {
+        (String::new(), quoted(original.dir()))
     };
     anyhow!(
         "{error:#}\nrepeat measures what was measured there; with other sizes or settings it is another experiment: {first}pgdyno run \

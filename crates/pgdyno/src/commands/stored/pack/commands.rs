@@ -46,9 +46,10 @@ fn of_case(case: &Case) -> Vec<String> {
         found.extend(calls(&script.name, &script.source));
     }
     for (name, value) in &case.workload.defines {
-        match case.workload.scripts.iter().any(|script| is_part_of_call(name, &script.source)) {
-            true => found.push(format!("variable {name}: {value}")),
-            false => found.extend(calls(&format!("variable {name}"), value)),
+        if case.workload.scripts.iter().any(|script| is_part_of_call(name, &script.source)) {
+            found.push(format!("variable {name}: {value}"));
+        } else {
+            found.extend(calls(&format!("variable {name}"), value));
         }
     }
     if let CaseData::Files(files) = &case.workload.data {
