@@ -4,7 +4,7 @@ pub(crate) mod adapt;
 mod admission;
 pub(crate) mod eyes;
 pub(crate) mod follow;
-pub(crate) mod hooks;
+pub mod hooks;
 pub(crate) mod live;
 pub(crate) mod load;
 pub(crate) mod load_spec;

@@ -32,6 +32,8 @@ const NAMED: [u16; 2] = [0x02, 0x08];
 const WRITE: u16 = 2;
 /// The system follows as many links in one path.
 const LINKS_MAX: u32 = 40;
+/// The machine's own accounts, passwd(5).
+const ACCOUNTS: &str = "/etc/passwd";
 
 /// Checks that nobody but root and the caller can change or replace the directory or one of its parents. Returns its
 /// path without links, which is the one to use from then on.
@@ -296,13 +298,23 @@ fn entries(list: &[u8]) -> impl Iterator<Item = (u16, u16)> {
 }
 
 /// Whether the user is the group's only member: distributions that make files group-writable give every user a group of
-/// the same name.
+/// the same name. Root's is not: accounts and containers without a group of their own are in it.
 fn is_private_group(gid: u32, uid: u32) -> bool {
     let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
     let group = Group::from_gid(Gid::from_raw(gid)).ok().flatten();
-    user.zip(group).is_some_and(|(user, group)| {
+    let is_named = user.zip(group).is_some_and(|(user, group)| {
         user.gid == group.gid && user.name == group.name && group.mem.iter().all(|name| *name == user.name)
-    })
+    });
+    gid != 0 && is_named && fs::read_to_string(ACCOUNTS).is_ok_and(|text| !others_begin_in(&text, gid, uid))
+}
+
+/// Whether an account other than the user's has this group from the start, which no list of members says. The text is that of passwd(5).
+fn others_begin_in(accounts: &str, gid: u32, uid: u32) -> bool {
+    let numbers = accounts.lines().filter_map(|line| {
+        let mut fields = line.split(':').skip(2).map(str::parse::<u32>);
+        fields.next()?.ok().zip(fields.next()?.ok())
+    });
+    numbers.into_iter().any(|(other, group)| group == gid && other != uid)
 }
 
 fn user_name(uid: u32) -> String {
@@ -381,6 +393,15 @@ mod tests {
             [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
         });
         2u32.to_le_bytes().into_iter().chain(bytes).collect()
+    }
+
+    #[test]
+    fn a_group_in_which_another_account_begins_is_not_private() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbob:x:1001:1000::/home/bob:/bin/sh\n\
+                        eve:x:1002:1002::/home/eve:/bin/sh\ntorn:x:1003\n";
+        assert!(others_begin_in(accounts, 1000, 1000));
+        assert!(!others_begin_in(accounts, 1002, 1002));
+        assert!(!is_private_group(0, 0));
     }
 
     #[test]

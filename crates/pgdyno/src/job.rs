@@ -30,7 +30,7 @@ use host::{Keeper, Machine};
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use server::Cache;
-use store::ExperimentDir;
+use store::{Author, ExperimentDir};
 use wire::Conninfo;
 
 use crate::front::announce::Consent;
@@ -89,13 +89,14 @@ pub(crate) struct Terms<'a> {
 }
 
 impl Job {
-    /// Creates the directory of a new experiment: the one that is named, or one of its own.
+    /// Creates the directory of a new experiment: the one that is named, or one of its own. It is sealed as ours only if its text is: of
+    /// a stranger's text, only what this plan has was shown, and options could bring back the rest.
     ///
     /// # Errors
     /// When the directory cannot be created, or values of the system cannot be set. Then no directory is left.
     pub(crate) fn begin(
         plan: Plan,
-        experiment_toml: &str,
+        (experiment_toml, author): (&str, Author),
         servers: Vec<Conninfo>,
         output: Option<&Path>,
     ) -> Result<Job> {
@@ -103,7 +104,10 @@ impl Job {
         // Before the directory is created: a rejected plan leaves none.
         let os = take_os(&plan)?;
         let path = output.map_or_else(|| default_path(&plan), Path::to_path_buf);
-        let dir = ExperimentDir::create(&path, &plan, experiment_toml)?;
+        let dir = match author {
+            Author::Ours => ExperimentDir::create(&path, &plan, experiment_toml)?,
+            Author::Unknown(_) => ExperimentDir::create_unsealed(&path, &plan, experiment_toml)?,
+        };
         Ok(Job { plan, dir, done: BTreeSet::new(), servers, os })
     }
 

@@ -131,18 +131,15 @@ pub fn question(question: &Question, back: &[Link], tool_version: &str) -> Page 
     Site::plain(question.title, tool_version, &links(back), &main).page()
 }
 
-/// The page that asks for the token of a server.
-pub fn login(tool_version: &str, was_wrong: bool) -> Page {
-    let wrong =
-        if was_wrong { "<p class=\"banner\" role=\"alert\">This is not the token.</p>\n" } else { "" };
-    let main = format!(
-        "<header>\n<h1>The token, please</h1>\n<p class=\"question\">pgdyno printed it where this server was started.</p>\n{wrong}\
-         <form method=\"post\" action=\"/login\" class=\"login\"><label for=\"token\">Token</label>\
-         <input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"off\" required>\
-         <button type=\"submit\" class=\"act\">Open</button></form>\n</header>\n"
-    );
+/// The page that asks for the token of a server, and has the browser keep it for this address and port.
+pub fn login(tool_version: &str) -> Page {
+    let main = "<header>\n<h1>The token, please</h1>\n<p class=\"question\">pgdyno printed it where this server was started.</p>\n\
+                <p class=\"banner\" role=\"alert\" hidden>This is not the token.</p>\n\
+                <form class=\"login\"><label for=\"token\">Token</label>\
+                <input id=\"token\" type=\"password\" autocomplete=\"off\" required>\
+                <button type=\"submit\" class=\"act\">Open</button></form>\n</header>\n";
     let script = include_str!("../assets/login.js");
-    Site { script, ..Site::plain("pgdyno", tool_version, "", &main) }.page()
+    Site { script, ..Site::plain("pgdyno", tool_version, "", main) }.page()
 }
 
 /// A name as a part of an address.

@@ -6,24 +6,25 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result};
-use axum::http::header::{COOKIE, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method, StatusCode};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 
 use crate::Options;
 use crate::neighbour::stands_for_many;
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 24;
-/// Longest body of a form.
-pub(crate) const FORM_BYTES_MAX: usize = 4096;
-
-/// The port of an address that names none.
-const HTTP_PORT: u16 = 80;
+/// What a browser is to ask its user for. Browsers keep what they got for one name *and port*, while they send a cookie to every port of a
+/// name: another user of the machine could listen there.
+pub(crate) const CHALLENGE: &str = "Basic realm=\"pgdyno\", charset=\"UTF-8\"";
 
 /// What is checked of each request.
 #[derive(Debug)]
 pub struct Door {
     is_loopback: bool,
+    is_v6: bool,
     names: Vec<String>,
     token: Option<String>,
     /// The users of this machine who may come in without a token.
@@ -37,6 +38,8 @@ pub(crate) enum Refusal {
     Never(StatusCode, &'static str),
     /// The reader has to show the token first.
     NeedsToken,
+    /// The reader has to ask at this address, `http://HOST:PORT`.
+    Elsewhere(String),
 }
 
 /// Whether only processes of this machine can reach an address.
@@ -67,7 +70,7 @@ impl Door {
             .chain(files::trust::caller_uid())
             .filter(|uid| !stands_for_many(*uid))
             .collect();
-        Ok(Door { is_loopback, names, token, users })
+        Ok(Door { is_loopback, is_v6: address.is_ipv6(), names, token, users })
     }
 
     /// Checks which user of this machine sends a request: results are for who serves them, and without a token every other user of the
@@ -103,14 +106,17 @@ impl Door {
                 "this server is not known by that name; use its address, or start it with --name",
             );
         }
+        if self.token.is_some()
+            && let Some(address) = address_of_localhost(host, self.is_v6)
+        {
+            return Err(Refusal::Elsewhere(address));
+        }
         match *method {
             Method::GET | Method::HEAD => {
                 if is_embedded_elsewhere(headers) {
                     return never(StatusCode::FORBIDDEN, "another site must not embed or fetch this");
                 }
             }
-            // The token itself is what is sent there.
-            Method::POST if is_free => {}
             Method::POST => {
                 if only(headers, ORIGIN.as_str()) != Some(&format!("http://{host}")) {
                     return never(StatusCode::FORBIDDEN, "only pages of this server may change something");
@@ -119,7 +125,7 @@ impl Door {
             _ => return never(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST of forms"),
         }
         match &self.token {
-            Some(token) if !is_free && !has_token(headers, host, token) => Err(Refusal::NeedsToken),
+            Some(token) if !is_free && !has_token(headers, token) => Err(Refusal::NeedsToken),
             _ => Ok(()),
         }
     }
@@ -132,27 +138,29 @@ impl Door {
             Err(_) => self.names.contains(&name.to_ascii_lowercase()),
         }
     }
+}
 
-    /// The value of `Set-Cookie` for a request with these headers, if this is the token.
-    pub(crate) fn cookie_for(&self, headers: &HeaderMap, shown: &str) -> Option<String> {
-        let token = self.token.as_deref().filter(|token| is_same(shown.trim(), token))?;
-        let name = cookie_name(only(headers, HOST.as_str())?);
-        Some(format!("{name}={token}; Path=/; HttpOnly; SameSite=Strict"))
+/// The address that a browser is to use in place of `localhost`, which has two: somebody else may listen at this port of the other one, and
+/// would be sent the token.
+fn address_of_localhost(host: &str, is_v6: bool) -> Option<String> {
+    let name = without_port(host);
+    let address = if is_v6 { "[::1]" } else { "127.0.0.1" };
+    name.eq_ignore_ascii_case("localhost").then(|| format!("http://{address}{}", &host[name.len()..]))
+}
+
+/// Whether a request shows the token: as the password of any user (RFC 7617), as browsers do, or by itself (RFC 6750).
+fn has_token(headers: &HeaderMap, token: &str) -> bool {
+    let Some((scheme, shown)) = only(headers, AUTHORIZATION.as_str()).and_then(|value| value.split_once(' '))
+    else {
+        return false;
+    };
+    let shown = shown.trim();
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return is_same(shown, token);
     }
-}
-
-fn has_token(headers: &HeaderMap, host: &str, token: &str) -> bool {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let name = cookie_name(host);
-    pairs.any(|(key, value)| key == name && is_same(value, token))
-}
-
-/// A browser shares cookies between all servers under one name, so that the cookie's own name has the port. It is the one that
-/// the browser asks for: behind tunnels, several servers may listen on the same one.
-fn cookie_name(host: &str) -> String {
-    let port = host[without_port(host).len()..].trim_start_matches(':').parse().unwrap_or(HTTP_PORT);
-    format!("pgdyno_{port}")
+    let decoded = scheme.eq_ignore_ascii_case("basic").then(|| BASE64_STANDARD.decode(shown).ok()).flatten();
+    let pair = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+    pair.is_some_and(|pair| pair.split_once(':').is_some_and(|(_, password)| is_same(password.trim(), token)))
 }
 
 /// The value of a header that is there once, as text.

@@ -62,8 +62,8 @@ impl Reason {
     pub fn words(self) -> &'static str {
         match self {
             Reason::Unsealed => {
-                "they have no `seal.json`: they were unpacked, fetched from a store, merged from such results, or measured by a pgdyno \
-                 that wrote none"
+                "they have no `seal.json`: they were unpacked, fetched from a store, merged from such results, measured by the experiment file of \
+                 somebody else, or measured by a pgdyno that wrote none"
             }
             Reason::Broken => {
                 "their `seal.json` does not fit: another user measured them, or with another cache (PGDYNO_CACHE) or on another machine, \

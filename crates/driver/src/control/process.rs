@@ -78,7 +78,7 @@ fn prepare_and_run(
     conninfo.key_password = first.key_password.map(Secret::new);
     conninfo.root_certificates = first.root_certificates;
     let scripts = Scripts::compile(&load)?;
-    rights.check(&load, &scripts.bundle, &conninfo)?;
+    rights.check(&load, &scripts.bundle, &mut conninfo)?;
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
         return Err("the load has no end: give it a time or a number of transactions".to_string().into());
     }

@@ -1,10 +1,11 @@
 //! What an order may make this process do besides loading a server.
 
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
 
 use model::load::LoadSpec;
 use nix::unistd::{User, geteuid};
-use wire::Conninfo;
+use wire::conninfo::{SslCertMode, SslMode};
+use wire::{Conninfo, Host};
 use workload::{Bundle, Command};
 
 /// How far whoever sends orders is trusted.
@@ -17,8 +18,13 @@ pub enum Rights {
 }
 
 impl Rights {
-    /// Refuses a load that needs more.
-    pub(super) fn check(self, load: &LoadSpec, bundle: &Bundle, conninfo: &Conninfo) -> Result<(), String> {
+    /// Refuses a load that needs more, and takes out of `conninfo` what it can do without.
+    pub(super) fn check(
+        self,
+        load: &LoadSpec,
+        bundle: &Bundle,
+        conninfo: &mut Conninfo,
+    ) -> Result<(), String> {
         if self == Rights::OfUser {
             return Ok(());
         }
@@ -34,22 +40,59 @@ impl Rights {
             return Err("the agent of this machine writes no logs of transactions; start it with --allow-shell, or leave out --log"
                 .to_string());
         }
+        name_no_file(conninfo)?;
         let own = User::from_uid(geteuid()).ok().flatten().map(|user| user.name);
-        expect_no_identity(conninfo, own.as_deref())
+        expect_no_identity(conninfo, own.as_deref())?;
+        expect_sockets(conninfo)
+    }
+}
+
+/// Takes out of `conninfo` the names of files, and fails if the order asks for what they hold. Whether a file exists decides nothing: its
+/// answer would say which files there are, and another file could have its name when it is read.
+fn name_no_file(conninfo: &mut Conninfo) -> Result<(), String> {
+    if conninfo.sslcertmode == SslCertMode::Require {
+        return Err("the order demands a client certificate (sslcertmode=require), and the agent here uses none for loads that come by \
+                    message; start it with --allow-shell, or use a password"
+            .to_string());
+    }
+    conninfo.sslcert = None;
+    conninfo.sslkey = None;
+    conninfo.key_password = None;
+
+    let has_own_roots = conninfo.root_certificates.is_some();
+    let named = [("sslrootcert", &mut conninfo.sslrootcert), ("sslcrl", &mut conninfo.sslcrl)];
+    for (keyword, file) in named {
+        let Some(name) = file.take_if(|name| name != "system") else { continue };
+        let is_needed = conninfo.sslmode >= SslMode::Require && (keyword == "sslcrl" || !has_own_roots);
+        if is_needed {
+            return Err(format!(
+                "the order names a file for the server's certificate (`{keyword}` is `{name}`), and the agent here reads none for loads that \
+                 come by message; start it with --allow-shell, or use sslrootcert=system"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Fails if there is no socket where the order names one. Otherwise the system's answer would say what there is in its place.
+fn expect_sockets(conninfo: &Conninfo) -> Result<(), String> {
+    let is_socket = |host: &Host| match host.socket_path() {
+        Some(path) => std::fs::metadata(path).is_ok_and(|facts| facts.file_type().is_socket()),
+        None => true,
+    };
+    match conninfo.hosts.iter().all(is_socket) {
+        true => Ok(()),
+        false => {
+            Err("no server that the agent's user can reach listens at a unix socket that the order names"
+                .to_string())
+        }
     }
 }
 
 /// Fails if a server would be reached with what this process is on its machine, rather than with what the order brings: as its user,
-/// `own`, whom a server here believes (peer authentication), or with a key in its files. As a superuser, an order would execute
-/// programs there.
+/// `own`, whom a server here believes (peer authentication). As a superuser, an order would execute programs there.
 fn expect_no_identity(conninfo: &Conninfo, own: Option<&str>) -> Result<(), String> {
-    // Where whoever sends the order has a certificate, this machine need not have one: then none is used.
-    if conninfo.sslcert.as_deref().is_some_and(|file| Path::new(file).exists()) {
-        return Err("the order names a client certificate of this machine (sslcert), and the agent here uses none for loads that \
-                    come by message; start it with --allow-shell, or use a password"
-            .to_string());
-    }
-    if !conninfo.hosts.iter().any(wire::Host::is_unix) {
+    if !conninfo.hosts.iter().any(Host::is_unix) {
         return Ok(());
     }
     match own {
@@ -75,7 +118,8 @@ mod tests {
     #[test]
     fn a_load_by_message_uses_nothing_of_what_the_agent_is_on_its_machine() {
         const OWN: &str = "by its unix socket as `me`";
-        const KEY: &str = "client certificate of this machine";
+        const KEY: &str = "demands a client certificate";
+        const FILE: &str = "names a file for the server's certificate";
         for (text, own, refused) in [
             ("host=/run user=me", Some("me"), Some(OWN)),
             ("host=/run user=bench", Some("me"), None),
@@ -87,14 +131,24 @@ mod tests {
             ("user=bench", Some("me"), None),
             ("host=/run user=bench", None, Some("has no name on this machine")),
             ("host=db.example user=bench", None, None),
-            ("host=db.example user=bench sslcert=/etc/passwd", Some("me"), Some(KEY)),
+            // Whether there is such a file makes no difference.
+            ("host=db.example user=bench sslcert=/etc/passwd sslkey=/etc/passwd", Some("me"), None),
             ("host=db.example user=bench sslcert=/etc/none", Some("me"), None),
-            ("host=db.example user=bench sslcert=/etc/passwd sslcertmode=disable", Some("me"), None),
+            ("host=db.example user=bench sslcert=/etc/none sslcertmode=require", Some("me"), Some(KEY)),
+            ("host=db.example user=bench sslrootcert=/etc/passwd", Some("me"), None),
+            ("host=db.example user=bench sslrootcert=/etc/passwd sslmode=require", Some("me"), Some(FILE)),
+            ("host=db.example user=bench sslrootcert=/etc/none sslmode=verify-full", Some("me"), Some(FILE)),
+            ("host=db.example user=bench sslrootcert=system sslmode=verify-full", Some("me"), None),
+            ("host=db.example user=bench sslcrl=/etc/none sslmode=require", Some("me"), Some(FILE)),
         ] {
             let keywords = text.split(' ').filter_map(|pair| pair.split_once('='));
             let keywords = keywords.map(|(key, value)| (key.to_string(), value.to_string()));
-            let conninfo = Conninfo::from_keywords(&keywords.collect(), None).unwrap();
-            let said = expect_no_identity(&conninfo, own).err();
+            let mut conninfo = Conninfo::from_keywords(&keywords.collect(), None).unwrap();
+            let said = name_no_file(&mut conninfo).and_then(|()| expect_no_identity(&conninfo, own)).err();
+            let Conninfo { sslcert, sslkey, sslcrl, sslrootcert, .. } = &conninfo;
+            let files =
+                [sslcert, sslkey, sslcrl, sslrootcert].map(|file| file.as_deref().unwrap_or("system"));
+            assert!(said.is_some() || files == ["system"; 4], "{text}: {files:?}");
             let fits = match (&said, refused) {
                 (None, None) => true,
                 (Some(said), Some(words)) => said.contains(words) && said.contains("--allow-shell"),
@@ -102,5 +156,15 @@ mod tests {
             };
             assert!(fits, "{text} of {own:?}: {said:?}");
         }
+    }
+
+    #[test]
+    fn roots_that_come_with_the_order_need_no_file() {
+        let keywords = [("host", "db.example"), ("sslmode", "verify-full"), ("sslrootcert", "/etc/none")];
+        let keywords = keywords.map(|(key, value)| (key.to_string(), value.to_string())).into();
+        let mut conninfo = Conninfo::from_keywords(&keywords, None).unwrap();
+        conninfo.root_certificates = Some(String::new());
+        name_no_file(&mut conninfo).unwrap();
+        assert_eq!(conninfo.sslrootcert, None);
     }
 }

@@ -100,10 +100,23 @@ fn a_driver_that_may_only_load_executes_nothing_and_writes_nothing() {
     peer.target.insert("user".to_string(), own);
     let refused = said(peer);
     assert!(refused.contains("by its unix socket as") && refused.contains("--allow-shell"), "{refused}");
-    for (file, is_refused) in [("/etc/passwd", true), ("/etc/none", false)] {
+    // What there is in place of a socket is not said, nor which files there are.
+    for directory in ["/etc/passwd", "/root", "/etc", "/none"] {
+        let mut elsewhere = load(&cluster.conninfo(), &["SELECT 1;"], 1);
+        elsewhere.target.insert("host".to_string(), directory.to_string());
+        let refused = said(elsewhere);
+        assert!(
+            refused.contains("no server that the agent's user can reach listens"),
+            "{directory}: {refused}"
+        );
+    }
+    for file in ["/etc/passwd", "/etc/none"] {
         let mut keyed = load(&cluster.conninfo(), &["SELECT 1;"], 1);
         keyed.target.insert("sslcert".to_string(), file.to_string());
-        assert_eq!(said(keyed).contains("client certificate of this machine"), is_refused, "{file}");
+        let accepted = said(keyed.clone());
+        assert!(accepted.contains("ready") && !accepted.contains(file), "{file}: {accepted}");
+        keyed.target.insert("sslcertmode".to_string(), "require".to_string());
+        assert!(said(keyed).contains("demands a client certificate"), "{file}");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

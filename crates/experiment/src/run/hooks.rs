@@ -11,6 +11,7 @@ use fleet::Tail;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
 use model::run::hooks::HookRecord;
+use model::secret;
 use model::text::visible::visible;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -82,16 +83,14 @@ impl Occasion<'_> {
 
     /// What a command may want to know. Only levels that vary, and all of `[factors]`.
     fn environment(&self, hook: Hook) -> Vec<(String, String)> {
-        let Case { id, levels, factors, .. } = self.case;
         let mut all = vec![
             ("PGDYNO_HOOK".to_string(), hook.to_string()),
-            ("PGDYNO_CASE".to_string(), id.to_string()),
+            ("PGDYNO_CASE".to_string(), self.case.id.to_string()),
             ("PGDYNO_RUN".to_string(), self.run.to_string()),
             ("PGDYNO_LABEL".to_string(), self.case.label()),
             ("PGDYNO_RESULTS".to_string(), self.results_dir.display().to_string()),
         ];
-        let of_keys = levels.iter().filter(|(key, _)| !key.starts_with("factors."));
-        all.extend(of_keys.chain(factors).map(|(key, level)| (variable(key), level.clone())));
+        all.extend(levels_for_hooks(self.case));
         all
     }
 
@@ -121,6 +120,12 @@ impl Occasion<'_> {
     }
 }
 
+/// The variables in which hooks of a case find its levels: those that vary, and all of `[factors]`.
+pub fn levels_for_hooks(case: &Case) -> Vec<(String, String)> {
+    let of_keys = case.levels.iter().filter(|(key, _)| !key.starts_with("factors."));
+    of_keys.chain(&case.factors).map(|(key, level)| (variable(key), level.clone())).collect()
+}
+
 /// The hook that puts back what this one sets.
 fn after(hook: Hook) -> Option<Hook> {
     match hook {
@@ -143,7 +148,9 @@ pub(crate) fn failure(records: &[HookRecord]) -> Option<String> {
         "" => String::new(),
         output => format!("; it said: {output}"),
     };
-    Some(format!("hook {} (`{}`): {}{said}", failed.hook, failed.command.join(" "), failed.failure))
+    // Hidden as words: a line that joins them divides a script of a shell in other places.
+    let words = secret::hide_words(&failed.command).unwrap_or_else(|| failed.command.clone());
+    Some(format!("hook {} (`{}`): {}{said}", failed.hook, words.join(" "), failed.failure))
 }
 
 /// Asks a command and all that it has started in its session to end, and ends what has not.

@@ -184,6 +184,7 @@ impl OneRun<'_> {
             }
             drivers => {
                 order.spot_notice = self.site.spot.map(|spot| spot.url.clone());
+                order.root_certificates = reach::roots_for_elsewhere(conninfo)?;
                 Fleet::greeted(drivers, &order, self.program, &accept, self.site.stop)
             }
         }

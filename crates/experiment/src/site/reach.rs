@@ -54,12 +54,23 @@ pub fn try_drivers(
         return Fleet::try_to_greet(drivers, server, program, &accept, stop);
     };
     let conninfo = crate::site::conninfo(servers, keywords)?;
-    let order = drive_order(one_session_each(&conninfo, drivers.len()), &conninfo);
+    let mut order = drive_order(one_session_each(&conninfo, drivers.len()), &conninfo);
+    order.root_certificates = roots_for_elsewhere(&conninfo)?;
     let accept = |records: &[&DriverRecord]| {
         expect_reachable(is_socket(&conninfo), records).and_then(|()| take(records))
     };
     let mut fleet = Fleet::greeted(drivers, &order, program, &accept, stop)?;
     fleet.wait_connected(READY_TIMEOUT, stop).context("tried before anything is loaded").map(drop)
+}
+
+/// The root certificates that a driver on another machine is to trust: those of this one's file, which that machine need not have. With a
+/// list of revoked certificates, it needs both files itself.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn roots_for_elsewhere(conninfo: &Conninfo) -> Result<Option<String>> {
+    let file = conninfo.sslrootcert.as_deref().unwrap_or_default();
+    conninfo.roots().with_context(|| format!("cannot read `sslrootcert` file `{file}`"))
 }
 
 /// Whether a server's clients connect to a Unix socket.

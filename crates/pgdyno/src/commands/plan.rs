@@ -20,6 +20,7 @@ use model::experiment::plan::{Plan, RunOrder};
 use model::experiment::script::CaseData;
 use model::load::Window;
 use model::load::capacity::Probing;
+use model::secret;
 use model::text::columns;
 use model::text::prose::{bytes, plural};
 use server::Listen;
@@ -162,7 +163,10 @@ fn hooks(out: &mut String, case: &Case) -> Result<()> {
         writeln!(out, "          factors.{name} = {level}")?;
     }
     for hook in Hook::ALL.iter().filter(|hook| !case.hooks.words(**hook).is_empty()) {
-        writeln!(out, "          {hook}: {}", case.hooks.words(*hook).join(" "))?;
+        let words = case.hooks.words(*hook);
+        // Hidden as words: a line that joins them divides a script of a shell in other places.
+        let shown = secret::hide_words(words).unwrap_or_else(|| words.to_vec());
+        writeln!(out, "          {hook}: {}", shown.join(" "))?;
     }
     Ok(())
 }

@@ -116,7 +116,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
         bail!("{why}. Check with `pgdyno plan`, confirm with --yes.");
     }
     announce(&asked.plan, &asked.servers, consent)?;
-    Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
+    Job::begin(asked.plan, (&asked.experiment_toml, asked.author), asked.servers, args.output.as_deref())
 }
 
 /// An interrupted experiment, with its plan, order and seeds as they were. Hidden values are put back into the plan.

@@ -21,6 +21,7 @@ use model::experiment::plan::Plan;
 use model::load::Window;
 use model::run::ExperimentData;
 use model::text::prose::plural;
+use store::Author;
 use wire::{Conninfo, Session};
 
 use self::proofs::Proofs;
@@ -91,7 +92,7 @@ fn measure(args: &WhyArgs) -> Result<(Exit, Option<PathBuf>)> {
 pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     signals::stop_flag();
     store::expect_ours(&of.dir)?;
-    let explained = accepted(of, args)?;
+    let (explained, author) = accepted(of, args)?;
     let summary = chosen(&explained, of)?;
     let servers = setup::servers_of(&explained.data.experiment_toml)?;
     let settable = settable(&explained, summary, &servers);
@@ -104,7 +105,7 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     let planned = planned(&explained.data.plan, base, &what_ifs, args);
     let begun = go_on::find(&of.dir, summary.case.id, &planned, args.output.as_deref())?;
     let (place, planned) = begun.map_or((None, planned), |(place, plan)| (Some(place), plan));
-    let wanted = Wanted { plan: planned, place, servers };
+    let wanted = Wanted { plan: planned, author, place, servers };
     let Some(measured) = conducted(wanted, &explained, args)? else { return Ok(Exit::Partial) };
     let study = &measured.explained.study;
     let data = &measured.explained.data;
@@ -127,13 +128,13 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     Ok(exit.unless_values_are_left(measured.is_restored))
 }
 
-/// The stored results, whose plan and text may be executed.
-fn accepted(of: &StoredCase, args: &WhyArgs) -> Result<Explained> {
+/// The stored results, whose plan and text may be executed, and whose they are.
+fn accepted(of: &StoredCase, args: &WhyArgs) -> Result<(Explained, Author)> {
     let sealed = store::read_sealed(&of.dir)?;
     let text = foreign::expect_allowed(&of.dir, &sealed, args.allow_commands.as_ref(), &Ours::default())?;
     let plan = hiding::put_back(&of.dir, &sealed.plan, &ExperimentArgs::default())?;
     let Explained { data, study } = Explained::read(&of.dir, Series::Drawn)?;
-    Ok(Explained { data: ExperimentData { plan, experiment_toml: text, ..data }, study })
+    Ok((Explained { data: ExperimentData { plan, experiment_toml: text, ..data }, study }, sealed.author))
 }
 
 /// That an earlier result of a what-if stays, because what was measured now says less.
@@ -275,6 +276,8 @@ fn n_blocks(time_s: f64, least_s: f64) -> u32 {
 /// What-ifs to measure.
 struct Wanted {
     plan: Plan,
+    /// Whose results they are of.
+    author: Author,
     /// The directory in which they were begun and stopped.
     place: Option<PathBuf>,
     servers: Vec<Conninfo>,
@@ -282,7 +285,7 @@ struct Wanted {
 
 /// Conducts the plan; `None` if it was stopped before the first run.
 fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Measured>> {
-    let Wanted { plan, place, servers } = wanted;
+    let Wanted { plan, author, place, servers } = wanted;
     let (risks, allowed) = (args.risks.risks(), args.changes.allowed());
     let consent = Consent { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
     job::undo_settings(&servers)?;
@@ -290,7 +293,7 @@ fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Me
     announce(&plan, &servers, consent)?;
     let mut job = match place {
         Some(place) => go_on::take_up(&place, plan, servers)?,
-        None => Job::begin(plan, &of.data.experiment_toml, servers, args.output.as_deref())?,
+        None => Job::begin(plan, (&of.data.experiment_toml, author), servers, args.output.as_deref())?,
     };
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     let terms = Terms {

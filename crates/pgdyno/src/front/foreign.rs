@@ -104,7 +104,7 @@ pub(crate) fn expect_allowed(
 
 /// Lets a command measure the experiment file of stored results, if this user's pgdyno made them or what it names is allowed. `asked` is
 /// the experiment with the `options` of the command line: what they replace is not executed, and what they make of the file is. Files
-/// elsewhere are their user's own.
+/// elsewhere are their user's own. Returns whose the text is.
 ///
 /// # Errors
 /// As [`decide`].
@@ -112,26 +112,27 @@ pub(crate) fn expect_file_allowed(
     (path, text): (&str, &str),
     (asked, options): (&Experiment, &[Override]),
     allowed: Option<&Allowed>,
-) -> Result<()> {
+) -> Result<Author> {
     let path = Path::new(path);
     let dir = match path.parent() {
         Some(dir) if dir.as_os_str().is_empty() => Path::new("."),
         Some(dir) => dir,
-        None => return Ok(()),
+        None => return Ok(Author::Ours),
     };
     if !path.ends_with(store::names::EXPERIMENT) || !store::is_experiment_dir(dir) {
-        return Ok(());
+        return Ok(Author::Ours);
     }
     let author = match store::read_sealed(dir) {
         Ok(sealed) if sealed.experiment_toml == text => sealed.author,
         _ => Author::Unknown(Reason::Broken),
     };
-    let Author::Unknown(reason) = author else { return Ok(()) };
+    let Author::Unknown(reason) = author else { return Ok(author) };
     say(&format!("note: `{}` may hold results of somebody else: {}", dir.display(), reason.words()));
     let ours = named_by(options);
     let mut list = all_of(&planned(asked)?, asked);
     list.retain(|line| !ours.contains(line));
-    expect_listed(&list, allowed)
+    expect_listed(&list, allowed)?;
+    Ok(author)
 }
 
 /// What options name without any file, which is their user's own. Options that make no experiment by themselves name nothing.
@@ -368,7 +369,7 @@ mod tests {
         let options: Vec<Override> = options.iter().map(|text| Override::parse(text).unwrap()).collect();
         let asked = file::parse("x", &text, &options).unwrap();
         match expect_file_allowed((path.to_str().unwrap(), &text), (&asked, &options), None) {
-            Ok(()) => Vec::new(),
+            Ok(_) => Vec::new(),
             Err(error) => error.downcast::<Ask>().unwrap().list.into_iter().map(|line| line.text).collect(),
         }
     }
@@ -406,6 +407,20 @@ mod tests {
         let again = refused([changed, ""], Some(&allowed)).downcast::<Ask>().unwrap();
         assert!(again.about.contains("is not this one") && again.list[0].text.contains("changed"), "{again}");
         decided([changed, ""], STRANGER, (Some(&Allowed::All), false)).unwrap();
+    }
+
+    #[test]
+    fn what_hooks_find_in_their_environment_is_a_part_of_their_list() {
+        let with = |mode: &str| format!("{HOOKS}\n[factors]\nmode = [\"{mode}\"]");
+        let (quiet, evil) = (with("quiet"), with("$(evil)"));
+        let shown = refused([&quiet, ""], None).downcast::<Ask>().unwrap();
+        assert!(
+            shown.list.iter().any(|line| line.text == "hooks: with PGDYNO_FACTOR_MODE = quiet"),
+            "{shown}"
+        );
+        let allowed: Allowed = shown.number.parse().unwrap();
+        decided([&quiet, ""], STRANGER, (Some(&allowed), false)).unwrap();
+        assert!(refused([&evil, ""], Some(&allowed)).to_string().contains("PGDYNO_FACTOR_MODE = $(evil)"));
     }
 
     #[test]

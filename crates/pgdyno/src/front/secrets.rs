@@ -222,13 +222,25 @@ pub(crate) fn expect_no_password(option: &str, setting: &str) -> Result<()> {
     if key == "server.url" {
         return Ok(());
     }
+    change.as_ref().map_or(Ok(()), |change| expect_no_password_in(option, change))?;
+    if has_url_with_password(setting) { contains_password(option, key) } else { Ok(()) }
+}
+
+/// The same of a setting that was read.
+///
+/// # Errors
+/// Says what to do.
+pub(crate) fn expect_no_password_in(option: &str, change: &Override) -> Result<()> {
     // Only targets follow libpq's syntax; elsewhere such a text means something else.
-    let is_target = key.split('.').next() == Some("target");
-    let is_named = change.as_ref().is_some_and(|change| is_target && names_password(&change.value));
-    let holds_password = change.as_ref().is_some_and(|change| holds_password(key, &change.value));
-    if !is_named && !holds_password && !has_url_with_password(setting) {
-        return Ok(());
+    let is_target = change.key.split('.').next() == Some("target");
+    let is_named = is_target && names_password(&change.value);
+    match is_named || holds_password(&change.key, &change.value) {
+        true => contains_password(option, &change.key),
+        false => Ok(()),
     }
+}
+
+fn contains_password(option: &str, key: &str) -> Result<()> {
     bail!(
         "{option} {key}: it contains a password, which everybody on this machine could read; remove it: for servers \
          use a password file (~/.pgpass), for repositories a git credential helper or ssh, for settings and variables \

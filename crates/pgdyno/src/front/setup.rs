@@ -21,6 +21,7 @@ use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::experiment::target::lane::Lane;
 use model::secret::{self, Revealed};
 use model::text::mark::unmarked;
+use store::Author;
 use toml::Value;
 use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
@@ -42,6 +43,8 @@ pub(crate) struct Asked {
     pub(crate) servers: Vec<Conninfo>,
     /// Whether the kind of build was asked for.
     pub(crate) is_build_asked: bool,
+    /// Whose text it was.
+    pub(crate) author: Author,
 }
 
 /// Fails if a case asks for values of the operating system that cannot be set here; lists them all.
@@ -63,7 +66,8 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
-    foreign::expect_file_allowed((&name, &text), (&experiment, &changes), args.allow_commands.as_ref())?;
+    let allowed = args.allow_commands.as_ref();
+    let author = foreign::expect_file_allowed((&name, &text), (&experiment, &changes), allowed)?;
     hiding::expect_all_given(&name, &experiment)?;
     if args.upload {
         upload(&mut experiment)?;
@@ -125,7 +129,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     }
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    Ok(Asked { plan, experiment_toml, servers, is_build_asked: experiment.server.build.is_some() })
+    Ok(Asked { plan, experiment_toml, servers, is_build_asked: experiment.server.build.is_some(), author })
 }
 
 /// Refuses hosts of a built-in study that the user has not replaced.
@@ -456,6 +460,7 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let mut change = Override::parse(&format!("workload.defines.{name}=0"))
             .map_err(|_| anyhow::anyhow!("{origin}: `{name}` is not a valid variable name"))?;
         change.value = Value::String(value.to_string());
+        secrets::expect_no_password_in("-D", &change)?;
         change.origin = origin;
         changes.push(change);
     }

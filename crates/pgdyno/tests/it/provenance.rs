@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use testbed::{Pg, bin_dir};
 
 use crate::serve::address_after;
-use crate::tool::{Ended, Place, Running, wait_until};
+use crate::tool::{Ended, PACE, Place, Running, wait_until};
 
 const NOTHING: &str = "Nothing was executed";
 
@@ -146,6 +146,34 @@ fn results_that_were_fetched_from_a_store_are_a_strangers_and_those_merged_of_on
     assert!(said.contains("no limiter is known") && !said.contains("somebody else"), "{said}");
 }
 
+/// What a repetition did not show, it must not make its user's own.
+#[test]
+fn what_a_strangers_file_excludes_is_still_a_strangers_after_a_repetition() {
+    let (theirs, ours, pg) = (Place::new(), Place::new(), Pg::shared());
+    let server = pg.admin_target(&pg.database());
+    let log = ours.path("log");
+    let text = format!(
+        "[experiment]\nname = \"own\"\nrepeats = 1\nexclude = [{{workload.kind = \"scripts\", workload.clients = [1]}}]\n\
+         [workload]\nkind = [\"tpcb-select\", \"scripts\"]\nclients = [1]\nscale = 1\n\
+         scripts = [{{name = \"x.sql\", text = \"\\\\shell sh -c 'echo executed >> {}'\\nselect 1;\"}}]\n\
+         [run]\nramp_up = \"0s\"\nmeasure = \"2s\"\n[prepare]\nsettle = false\nprewarm = false\n",
+        log.display()
+    );
+    theirs.write("own.toml", &text);
+    theirs.run(&["run", "own.toml", "-o", "out", PACE, "--server", &server]).expect(0);
+    let packed = theirs.run(&["pack", "out", "-o", "a.tar.gz"]).expect(0).stderr;
+    assert!(packed.contains("experiment.toml, workload.scripts.text: \\shell sh -c"), "{packed}");
+
+    let file = theirs.path("a.tar.gz").display().to_string();
+    ours.run(&["repeat", &file, "-o", "again", "--server", &server]).expect(0);
+    for command in [&["run", "again/experiment.toml", "-c", "1,2", "-o", "new"][..], &["why", "again"]] {
+        let said = ours.run(command).stderr;
+        assert!(!log.exists() && said.contains("the experiment file of somebody else"), "{said}");
+    }
+    let refused = ours.run(&["run", "again/experiment.toml", "-c", "1,2", "-o", "new"]).expect(1).stderr;
+    assert!(refused.contains("\\shell sh -c 'echo executed") && refused.contains(NOTHING), "{refused}");
+}
+
 #[test]
 fn results_of_ones_own_are_resumed_without_a_question_and_no_copy_or_change_of_them() {
     let (place, pg) = (Place::new(), Pg::shared());
@@ -212,7 +240,7 @@ fn packed(log: &Path) -> (Place, String) {
 struct Pages {
     serving: Running,
     host: String,
-    cookie: String,
+    token: String,
 }
 
 impl Pages {
@@ -221,14 +249,14 @@ impl Pages {
             place.start(place.command(&["serve", "results", "--control", "--listen", "127.0.0.1:0"]));
         let address = address_after(&serving, "serving `results` at ");
         let (host, token) = address.split_once("/login#").unwrap();
-        let port = host.rsplit_once(':').unwrap().1;
-        Pages { serving, host: host.to_string(), cookie: format!("pgdyno_{port}={token}") }
+        Pages { serving, host: host.to_string(), token: token.to_string() }
     }
 
     fn post(&self, path: &str) -> String {
-        let Pages { host, cookie, .. } = self;
-        let head =
-            format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nOrigin: http://{host}\r\n");
+        let Pages { host, token, .. } = self;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nOrigin: http://{host}\r\n"
+        );
         let mut stream = TcpStream::connect(host).unwrap();
         stream.write_all(format!("{head}Content-Length: 0\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
         let mut answer = String::new();

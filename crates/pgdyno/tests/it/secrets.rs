@@ -244,6 +244,8 @@ fn a_password_among_the_options_is_refused_and_not_repeated() {
         ("--set", conninfo.as_str()),
         ("--set", exporter.as_str()),
         ("--set", &format!("workload.defines.password={CANARY}")),
+        ("-D", &format!("password={CANARY}")),
+        ("-D", &format!("api_token={CANARY}")),
     ] {
         let refused = place.run(&["plan", "canary.toml", option, setting]).expect(1);
         assert!(refused.stderr.contains("it contains a password"), "{}", refused.stderr);

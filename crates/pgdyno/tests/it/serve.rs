@@ -1,7 +1,7 @@
 //! A run that shows itself on a page, and its result on a server: over real connections, from a real run.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,14 +24,16 @@ pub(crate) fn address_after(running: &Running, words: &str) -> String {
     found.unwrap().trim_start_matches("http://").to_string()
 }
 
-fn request(address: &str, head: &str, cookie: &str) -> TcpStream {
+fn request(address: &str, head: &str, token: &str) -> TcpStream {
     let host = address.split('/').next().unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     stream
         .write_all(
-            format!("{head} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n")
-                .as_bytes(),
+            format!(
+                "{head} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+            )
+            .as_bytes(),
         )
         .unwrap();
     stream
@@ -83,10 +85,9 @@ fn a_run_shows_itself_while_it_runs_and_its_report_is_served() {
         (address.to_string(), token.to_string())
     };
     assert!(get(&address, "/").contains("The token, please"));
-    let cookie = format!("pgdyno_{}={token}", address.rsplit_once(':').unwrap().1);
     let get = |address: &str, path: &str| {
         let mut answer = String::new();
-        request(address, &format!("GET {path}"), &cookie).read_to_string(&mut answer).unwrap();
+        request(address, &format!("GET {path}"), &token).read_to_string(&mut answer).unwrap();
         answer
     };
     let list = get(&address, "/");
@@ -151,7 +152,7 @@ fn comparisons_histories_and_plans_are_used_by_keyboard_and_say_what_they_are() 
     let (host, token) = address.split_once("/login#").expect("the printed address has the token");
     let at = |path: &str| format!("http://{host}{path}");
 
-    tab.go(&at("/"));
+    tab.go(&at("/login"));
     has(&tab.expect_usable(), "textbox", "Token");
     tab.eval(&format!("token.value = '{token}'; document.querySelector('.act').click()"));
     tab.wait_for("document.querySelector('.results')");
@@ -203,6 +204,57 @@ fn comparisons_histories_and_plans_are_used_by_keyboard_and_say_what_they_are() 
     serving.wait().expect(0);
 }
 
+/// A browser sends cookies to every port of a name, and another user of the machine may listen at one of them.
+#[test]
+fn a_neighbour_at_another_port_gets_nothing_that_opens_the_pages() {
+    let place = Place::new();
+    formats::unpack(&place, &formats::newest(), "run");
+    let serving = place.start(place.command(&["serve", "results", "--control", "--listen", "127.0.0.1:0"]));
+    let address = address_after(&serving, "serving `results` at ");
+    let (host, token) = address.split_once("/login#").expect("the printed address has the token");
+    let neighbour = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = neighbour.local_addr().unwrap();
+    let overheard = std::thread::spawn(move || overhear(&neighbour));
+
+    let directory = tempfile::tempdir().unwrap();
+    let mut tab = Tab::open(directory.path(), Look { width: 1280, height: 900, is_dark: false });
+    tab.go(&format!("http://{host}/login#wrong"));
+    tab.wait_for("!document.querySelector('.banner').hidden");
+    tab.eval(&format!("location.hash = '{token}'; 0"));
+    tab.wait_for("document.querySelector('.results')");
+    assert_eq!(tab.eval("location.href"), json!(format!("http://{host}/")));
+
+    tab.go(&format!("http://{other}/thief"));
+    tab.wait_for("document.body?.textContent === 'done'");
+    let heard = overheard.join().unwrap();
+    assert!(heard.contains("/again/run") && !heard.contains(token), "{heard}");
+    for header in ["cookie:", "authorization:"] {
+        assert!(!heard.to_ascii_lowercase().contains(header), "{heard}");
+    }
+    tab.go(&format!("http://{host}/result/run"));
+    tab.wait_for("document.querySelector('#disclosure-h')");
+    drop(tab);
+    serving.signal(Signal::SIGINT);
+    serving.wait().expect(0);
+}
+
+/// Answers with a page that asks for another one of its own; returns all that it was sent until then.
+fn overhear(listener: &TcpListener) -> String {
+    const PAGE: &str =
+        "<body><script>fetch('/again/run').then(() => document.body.textContent = 'done')</script>";
+    let mut heard = String::new();
+    while !heard.contains("/again/run") {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        while lines.read_line(&mut heard).unwrap_or(0) > 2 {}
+        let length = PAGE.len();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+        let _ = stream.write_all(format!("{head}\r\nContent-Length: {length}\r\n\r\n{PAGE}").as_bytes());
+    }
+    heard
+}
+
 #[test]
 fn a_page_whose_drawing_ends_ends_nothing_else() {
     let place = Place::new();
@@ -249,7 +301,7 @@ fn an_experiment_that_a_page_stops_twice_ends_in_order() {
     let (host, token) = address.split_once("/login#").expect("the printed address has the token");
     let directory = tempfile::tempdir().unwrap();
     let mut tab = Tab::open(directory.path(), Look { width: 1280, height: 900, is_dark: false });
-    tab.go(&format!("http://{host}/"));
+    tab.go(&format!("http://{host}/login"));
     tab.eval(&format!("token.value = '{token}'; document.querySelector('.act').click()"));
     tab.wait_for("document.querySelector('.results')");
     wait_until("the load", || place.path("results/out/runs/0001/intervals.jsonl").exists());
@@ -259,8 +311,7 @@ fn an_experiment_that_a_page_stops_twice_ends_in_order() {
     let other = place.start(place.command(&["serve", "results", "--control", "--listen", "127.0.0.1:0"]));
     let address = address_after(&other, "serving `results` at ");
     let (other_host, token) = address.split_once("/login#").expect("the printed address has the token");
-    let port = other_host.rsplit_once(':').unwrap().1;
-    let own = format!("pgdyno_{port}={token}\r\nOrigin: http://{other_host}\r\nContent-Length: 0");
+    let own = format!("{token}\r\nOrigin: http://{other_host}\r\nContent-Length: 0");
     let mut answer = String::new();
     request(other_host, "POST /stop/out", &own).read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");

@@ -33,6 +33,7 @@ fn status(door: &Door, method: Method, pairs: &[(&str, &str)]) -> u16 {
         Ok(()) => 200,
         Err(Refusal::Never(status, _)) => status.as_u16(),
         Err(Refusal::NeedsToken) => 401,
+        Err(Refusal::Elsewhere(_)) => 307,
     }
 }
 
@@ -90,37 +91,54 @@ fn a_server_for_other_machines_answers_to_addresses_and_wants_a_token() {
     let door = door("10.0.0.5:8437", false);
     let token = door.token().unwrap();
     assert_eq!(token.len(), 2 * TOKEN_BYTES);
-    let cookie = format!("a=b; pgdyno_8437={token}");
+    let shown = format!("Basic {}", BASE64_STANDARD.encode(format!("anybody:{token}")));
     for (host, expected) in [("10.0.0.5:8437", 200), ("192.168.1.1:8437", 200), ("evil.example.org", 403)] {
-        assert_eq!(status(&door, Method::GET, &[("host", host), ("cookie", &cookie)]), expected, "{host}");
+        assert_eq!(
+            status(&door, Method::GET, &[("host", host), ("authorization", &shown)]),
+            expected,
+            "{host}"
+        );
     }
-    for wrong in
-        ["", "pgdyno_8437=", "pgdyno_8437=x", &format!("pgdyno_8438={token}"), &format!("x{cookie}x")]
-    {
-        let pairs = [("host", "10.0.0.5:8437"), ("cookie", wrong)];
-        assert_eq!(status(&door, Method::GET, &pairs), 401, "{wrong}");
+    let basic = |text: &str| format!("basic {}", BASE64_STANDARD.encode(text));
+    for (shown, expected) in [
+        (basic(&format!(":{token}")), 200),
+        (format!("bearer {token}"), 200),
+        (String::new(), 401),
+        (token.to_string(), 401),
+        ("Bearer".to_string(), 401),
+        (format!("Bearer x{token}"), 401),
+        (basic(token), 401),
+        (basic(&format!("{token}:")), 401),
+        (basic("anybody:x"), 401),
+        (format!("Basic anybody:{token}"), 401),
+    ] {
+        let pairs = [("host", "10.0.0.5:8437"), ("authorization", shown.as_str())];
+        assert_eq!(status(&door, Method::GET, &pairs), expected, "{shown}");
     }
-    let host = headers(&[("host", "10.0.0.5:8437")]);
-    let set = door.cookie_for(&host, &format!(" {token}\n")).unwrap();
-    assert_eq!(set, format!("pgdyno_8437={token}; Path=/; HttpOnly; SameSite=Strict"));
-    assert_eq!(door.cookie_for(&host, "x"), None);
     assert!(super::tests::door("127.0.0.1:1", true).token().is_some());
 }
 
+/// `localhost` has two addresses, and a browser tries both.
 #[test]
-fn servers_behind_two_tunnels_have_cookies_of_their_own_although_they_listen_on_the_same_port() {
-    let doors = [door("127.0.0.1:8437", true), door("127.0.0.1:8437", true)];
-    let hosts = ["localhost:8001", "localhost"];
-    let logins = doors.iter().zip(hosts);
-    let cookies =
-        logins.map(|(door, host)| door.cookie_for(&headers(&[("host", host)]), door.token().unwrap()));
-    let cookies: Vec<String> =
-        cookies.map(|cookie| cookie.unwrap().split_once(';').unwrap().0.to_string()).collect();
-    assert!(cookies[0].starts_with("pgdyno_8001=") && cookies[1].starts_with("pgdyno_80="), "{cookies:?}");
-    let both = cookies.join("; ");
-    for (door, host) in doors.iter().zip(hosts) {
-        assert_eq!(status(door, Method::GET, &[("host", host), ("cookie", &both)]), 200, "{host}");
+fn the_token_is_asked_for_at_an_address_and_not_at_localhost() {
+    for (listen, host, expected) in [
+        ("127.0.0.1:8437", "localhost:8437", "http://127.0.0.1:8437"),
+        ("127.0.0.1:8437", "LocalHost", "http://127.0.0.1"),
+        ("0.0.0.0:8437", "localhost:9000", "http://127.0.0.1:9000"),
+        ("[::1]:8437", "localhost:8437", "http://[::1]:8437"),
+    ] {
+        let found = door(listen, true).check(&Method::GET, &headers(&[("host", host)]), true);
+        assert_eq!(found, Err(Refusal::Elsewhere(expected.to_string())), "{host} at {listen}");
     }
+    assert_eq!(status(&door("127.0.0.1:8437", false), Method::GET, &[("host", "localhost:8437")]), 200);
+}
+
+/// A browser sends cookies to every port of a name, and another user of the machine may listen there.
+#[test]
+fn a_cookie_opens_nothing() {
+    let door = door("127.0.0.1:8437", true);
+    let cookie = format!("pgdyno_8437={}", door.token().unwrap());
+    assert_eq!(status(&door, Method::GET, &[("host", "127.0.0.1:8437"), ("cookie", &cookie)]), 401);
 }
 
 #[test]

@@ -2,30 +2,25 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
-use axum::body::to_bytes;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, SET_COOKIE,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use report::site;
 
+use super::answer;
 use super::listener::Arrival;
-use super::{ALL, answer, query};
 use crate::Options;
-use crate::door::{Door, FORM_BYTES_MAX, Refusal};
-
-/// How long the form with the token may take.
-const FORM_MAX: Duration = Duration::from_secs(10);
+use crate::door::{CHALLENGE, Door, Refusal};
 
 /// The check of each request.
 #[derive(Debug)]
@@ -59,7 +54,7 @@ type Shared = State<Arc<Front>>;
 
 /// Pages behind a door.
 pub(crate) fn behind(front: Arc<Front>, pages: Router) -> Router {
-    let login = Router::new().route("/login", get(ask_token).post(login)).with_state(front.clone());
+    let login = Router::new().route("/login", get(ask_token)).with_state(front.clone());
     pages.merge(login).layer(from_fn_with_state(front, guarded))
 }
 
@@ -76,9 +71,15 @@ async fn guarded(State(front): Shared, request: Request, next: Next) -> Response
     let mut response = match checked {
         Ok(()) => next.run(request).await,
         Err(Refusal::Never(status, reason)) => (status, format!("pgdyno: {reason}\n")).into_response(),
+        Err(Refusal::Elsewhere(address)) => {
+            let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+            Redirect::temporary(&format!("{address}{path}")).into_response()
+        }
         Err(Refusal::NeedsToken) => {
-            let page = site::login(front.tool_version, false);
-            (StatusCode::UNAUTHORIZED, answer(page)).into_response()
+            let mut response =
+                (StatusCode::UNAUTHORIZED, answer(site::login(front.tool_version))).into_response();
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+            response
         }
     };
     let headers = response.headers_mut();
@@ -99,22 +100,5 @@ async fn guarded(State(front): Shared, request: Request, next: Next) -> Response
 }
 
 async fn ask_token(State(front): Shared) -> Response {
-    answer(site::login(front.tool_version, false))
-}
-
-async fn login(State(front): Shared, request: Request) -> Response {
-    let (head, body) = request.into_parts();
-    let body = tokio::time::timeout(FORM_MAX, to_bytes(body, FORM_BYTES_MAX)).await;
-    let body = body.ok().and_then(Result::ok).unwrap_or_default();
-    let pairs = query::pairs(std::str::from_utf8(&body).ok()).unwrap_or_default();
-    let shown = pairs.into_iter().find(|(key, _)| key == "token").map(|(_, value)| value).unwrap_or_default();
-    let cookie = front.door.cookie_for(&head.headers, &shown);
-    let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) else {
-        return (StatusCode::FORBIDDEN, answer(site::login(front.tool_version, true))).into_response();
-    };
-    // Not a redirect: a browser that came from a file does not send a strict cookie along with one.
-    let mut response = answer(site::notice("Welcome", "The results follow.", &[ALL], front.tool_version));
-    response.headers_mut().insert(SET_COOKIE, cookie);
-    response.headers_mut().insert(HeaderName::from_static("refresh"), HeaderValue::from_static("0; url=/"));
-    response
+    answer(site::login(front.tool_version))
 }

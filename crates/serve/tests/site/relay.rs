@@ -85,27 +85,23 @@ fn pages_of_another_machine_are_as_those_of_this_one() {
     let serving = pipe.serve(&Options { may_control: true, ..place.options() });
     let (at, token) = (serving.address, serving.token.clone().unwrap());
     assert_eq!(status(&get(at, "/", "")), "401", "the token is asked for here");
-    let body = format!("token={token}");
-    let head = format!("POST /login HTTP/1.1\r\nHost: {at}\r\nContent-Length: {}\r\n\r\n", body.len());
-    let opened = ask(at, &format!("{head}{body}"));
-    let cookie = opened.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    let shown = format!("Authorization: Bearer {token}\r\n");
 
-    let list = get(at, "/", &cookie);
+    let list = get(at, "/", &shown);
     assert!(list.contains(&format!("db1: {}", place.path().display())) && list.contains("one-599"));
     assert!(list.len() > PIECES_MAX * PIECE_BYTES_MAX && list.contains("</html>"), "{} bytes", list.len());
     assert!(list.contains("content-security-policy: default-src 'none'; script-src 'sha256-"));
-    assert!(get(at, "/result/one-007", &cookie).contains("report of one-007"));
+    assert!(get(at, "/result/one-007", &shown).contains("report of one-007"));
     for (path, expected) in [("/nowhere", "404"), ("/compare", "400"), ("/live/none/events", "204")] {
-        assert_eq!(status(&get(at, path, &cookie)), expected, "{path}");
+        assert_eq!(status(&get(at, path, &shown)), expected, "{path}");
     }
     let post = |path: &str| {
-        ask(at, &format!("POST {path} HTTP/1.1\r\nHost: {at}\r\n{cookie}Origin: http://{at}\r\n\r\n"))
+        ask(at, &format!("POST {path} HTTP/1.1\r\nHost: {at}\r\n{shown}Origin: http://{at}\r\n\r\n"))
     };
     assert!(post("/again/one-001").contains("/again/one-001?accept=commands-1a2b"));
     assert!(post("/again/one-001?accept=commands-1a2b").contains("begun by the test"));
     pipe.is_lost.store(true, Ordering::Relaxed);
-    let lost = get(at, "/", &cookie);
+    let lost = get(at, "/", &shown);
     assert_eq!(status(&lost), "502");
     assert!(lost.contains("the pipe to &lt;b&gt;db1&lt;/b&gt; has ended"), "{lost}");
 }

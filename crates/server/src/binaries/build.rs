@@ -11,6 +11,7 @@ pub(crate) mod in_use;
 mod lacks;
 mod maker;
 mod origin;
+mod own;
 mod sweep;
 
 use std::env;

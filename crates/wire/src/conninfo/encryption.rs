@@ -1,5 +1,9 @@
 //! Keywords about TLS. Files are only named here; `tls` reads them.
 
+use std::io;
+use std::path::Path;
+
+use super::named_file;
 use super::resolve::{Settings, Surroundings, get, word};
 use super::{ChannelBinding, Conninfo, ConninfoError, SslCertMode, SslMode, SslNegotiation, TlsVersion};
 use crate::secret::Secret;
@@ -11,6 +15,21 @@ const TLS_VERSIONS: [(&str, Option<TlsVersion>); 4] = [
     ("TLSv1.2", Some(TlsVersion::V1_2)),
     ("TLSv1.3", Some(TlsVersion::V1_3)),
 ];
+
+impl Conninfo {
+    /// The trusted root certificates themselves: those given, else what the file `sslrootcert` holds. None if there is no such file, if the
+    /// system's are trusted, or if a list of revoked certificates belongs to the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn roots(&self) -> io::Result<Option<String>> {
+        let file = self.sslrootcert.as_deref().filter(|file| *file != "system" && self.sslcrl.is_none());
+        match file.map(Path::new).filter(|file| self.root_certificates.is_none() && file.exists()) {
+            Some(file) => Ok(Some(named_file::text(&named_file::read(file)?))),
+            None => Ok(self.root_certificates.clone()),
+        }
+    }
+}
 
 /// Applies all keywords about TLS.
 pub(super) fn apply(

@@ -107,6 +107,7 @@ pub(super) fn prepare(
     let mut a_changes = changes(&args.a)?;
     a_changes.extend(levels_of_a(&a_changes, &b_changes, &a));
     let experiment_toml = both_tomls(&a, &b);
+    let author = if a.author.is_us() { b.author } else { a.author };
     let servers = [a.servers, b.servers].concat();
     let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
     let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs(load_s));
@@ -121,7 +122,7 @@ pub(super) fn prepare(
     announce(&plan, &servers, consent)?;
     say_what_is_compared(&plan, args)?;
     let request = page::request(args, plan.seed);
-    let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
+    let job = Job::begin(plan, (&experiment_toml, author), servers, args.output.as_deref())?;
     job.dir.write_comparison(&request)?;
     job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     Ok(job)

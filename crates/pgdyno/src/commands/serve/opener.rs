@@ -15,7 +15,7 @@ use crate::say;
 const OPENERS: [&str; 3] = ["xdg-open", "sensible-browser", "open"];
 
 /// What the file begins with that the browser reads; by this and by its lock a later process knows it.
-const HEAD: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<title>pgdyno</title>\n<form method=\"post\"";
+const HEAD: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<title>pgdyno</title>\n<a";
 const NAME_BEGIN: &str = "pgdyno-";
 const NAME_END: &str = ".html";
 
@@ -47,7 +47,7 @@ fn try_open(address: &str, token: Option<&str>, opened: &mut Opened) -> Result<(
     let what = match token {
         None => address.to_string(),
         Some(token) => {
-            let file = write_form(address, token)?;
+            let file = write_link(address, token)?;
             let name = format!("file://{}", file.0.display());
             opened.file = Some(file);
             name
@@ -68,13 +68,12 @@ fn try_open(address: &str, token: Option<&str>, opened: &mut Opened) -> Result<(
     anyhow::bail!("none of {} can be started; BROWSER can name another program", OPENERS.join(", "))
 }
 
-/// A page that sends the token to the server at once.
-fn write_form(address: &str, token: &str) -> Result<(PathBuf, File)> {
+/// A page that leads to the server's, with the token, at once.
+fn write_link(address: &str, token: &str) -> Result<(PathBuf, File)> {
     let base = address.split('/').take(3).collect::<Vec<&str>>().join("/");
     let path = directory().join(format!("{NAME_BEGIN}{}{NAME_END}", files::random_hex(8)?));
     let text = format!(
-        "{HEAD} action=\"{base}/login\"><input type=\"hidden\" name=\"token\" value=\"{token}\">\
-         <button>Open pgdyno</button></form>\n<script>document.forms[0].submit()</script>\n"
+        "{HEAD} href=\"{base}/login#{token}\">Open pgdyno</a>\n<script>location.replace(document.links[0].href)</script>\n"
     );
     let context = |path: &Path| format!("cannot write `{}`", path.display());
     let mut file = files::create_new(&path, files::PRIVATE).with_context(|| context(&path))?;
@@ -118,12 +117,9 @@ mod tests {
 
     #[test]
     fn the_token_is_in_a_file_of_its_user_alone_and_goes_away_with_it() {
-        let (file, lock) = write_form("http://10.0.0.5:8437/live/x", "abc").unwrap();
+        let (file, lock) = write_link("http://10.0.0.5:8437/live/x", "abc").unwrap();
         let text = std::fs::read_to_string(&file).unwrap();
-        assert!(
-            text.contains("action=\"http://10.0.0.5:8437/login\"") && text.contains("value=\"abc\""),
-            "{text}"
-        );
+        assert!(text.contains("href=\"http://10.0.0.5:8437/login#abc\""), "{text}");
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         drop(Opened { file: Some((file.clone(), lock)) });
         assert!(!file.exists());
@@ -137,8 +133,8 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             path
         };
-        let left = write("pgdyno-00.html", &format!("{HEAD} action"));
-        let used = write("pgdyno-01.html", &format!("{HEAD} action"));
+        let left = write("pgdyno-00.html", &format!("{HEAD} href"));
+        let used = write("pgdyno-01.html", &format!("{HEAD} href"));
         let mine = write("pgdyno-report.html", "<!doctype html>\nmine");
         let lock = File::open(&used).unwrap();
         lock.lock().unwrap();

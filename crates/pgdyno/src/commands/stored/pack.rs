@@ -42,7 +42,7 @@ pub(crate) fn pack(args: &PackArgs) -> Result<Exit> {
         bytes(size as f64),
         names(&args.dir)
     ));
-    say_commands(&commands::commands(&store::read_plan(&args.dir)?));
+    say_commands(&commands::commands(&store::read_plan(&args.dir)?, &store::read_experiment(&args.dir)?));
     print(&format!("{}\n", to.display()))?;
     Ok(Exit::Done)
 }

@@ -190,7 +190,7 @@ fn begin(args: &RepeatArgs, original: &Original, stored: Sealed, slicing: Option
         .map_err(|error| with_a_way_out(&error, original, &args.results))?;
     announce(&plan, &servers, consent)?;
     say(&format!("repeats {} of `{}`, {}", preview::size(&plan), plan.name, preview::outlook(&plan).words()));
-    Job::begin(plan, &(head(original) + &text), servers, args.output.as_deref())
+    Job::begin(plan, (&(head(original) + &text), author), servers, args.output.as_deref())
 }
 
 /// Nothing of a repetition can be changed but its servers: whoever cannot measure it as it is runs the experiment. What was unpacked for

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use experiment::run::hooks::levels_for_hooks;
 use model::experiment::Experiment;
 use model::experiment::case::{Case, REPOSITORY, ServerSource};
 use model::experiment::driver::DriverSpec;
@@ -16,7 +17,14 @@ use super::named;
 
 pub(super) fn hooks(case: &Case) -> Vec<String> {
     let used = Hook::ALL.iter().filter(|hook| !case.hooks.words(**hook).is_empty());
-    used.map(|hook| format!("{hook}: {}", named::command(case.hooks.words(*hook)))).collect()
+    let mut found: Vec<String> =
+        used.map(|hook| format!("{hook}: {}", named::command(case.hooks.words(*hook)))).collect();
+    // A command may execute what it finds there, or give it to another one.
+    if !found.is_empty() {
+        let levels = levels_for_hooks(case).into_iter();
+        found.extend(levels.map(|(name, level)| format!("with {name} = {}", on_one_line(&level))));
+    }
+    found
 }
 
 pub(super) fn way(driver: &DriverSpec) -> String {

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use files::trust;
-use nix::unistd::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::maker::Maker;
+use super::own::{expect_own, expect_own_directory, expect_own_repository};
 use super::sweep::PART;
 use super::{Source, lock, run};
 use crate::binaries::fetch::UNTRUSTED;
@@ -74,11 +74,7 @@ impl Origin {
         let repository = match Path::new(source.tree).canonicalize() {
             Ok(path) => {
                 expect_own_directory(Path::new(source.tree))?;
-                // The repository's configuration says which programs git runs.
-                for name in [".git", ".git/config", "config"] {
-                    let path = path.join(name);
-                    fs::symlink_metadata(&path).map_or(Ok(()), |facts| expect_own(&path, &facts))?;
-                }
+                expect_own_repository(&path)?;
                 Repository { dir: path, maker: Maker::OURSELVES, home: None }
             }
             Err(_) => mirror(source.tree, revision, builds, stop, tell)?,
@@ -192,30 +188,6 @@ fn directory(tree: &str) -> Result<PathBuf> {
     );
     expect_own_directory(Path::new(tree))?;
     Ok(path)
-}
-
-/// A build runs code from the files: as root, only files that nobody else can have written are accepted.
-fn expect_own(path: &Path, facts: &Metadata) -> Result<()> {
-    let fault = trust::fault(path, facts).filter(|_| geteuid().is_root());
-    ensure!(
-        fault.is_none(),
-        "server.source: code in `{}` would be run as root, and {}; run pgdyno as its owner, or make all of it root's \
-         with chown -R root and chmod -R go-w",
-        path.display(),
-        fault.unwrap_or_default()
-    );
-    Ok(())
-}
-
-/// Takes the path as it was given: links on the way count too.
-fn expect_own_directory(path: &Path) -> Result<()> {
-    if geteuid().is_root() {
-        trust::check_directory(path).context(
-            "server.source: the build would be run as root; run pgdyno as the owner of the source, or make all of it \
-             root's with chown -R root and chmod -R go-w",
-        )?;
-    }
-    Ok(())
 }
 
 /// The mirror of a remote repository, as recent as `revision` needs it.
@@ -370,6 +342,8 @@ fn hash_counted(bytes: &[u8], hash: &mut Sha256) {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::chown;
+
+    use nix::unistd::geteuid;
 
     use super::*;
 

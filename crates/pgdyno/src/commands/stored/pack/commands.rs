@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use experiment::run::hooks::levels_for_hooks;
 use model::experiment::case::Case;
 use model::experiment::hooks::Hook;
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
+use toml::Value;
 
 use crate::front::shell;
 
@@ -17,12 +19,54 @@ const WORDS: [&str; 8] =
     ["program", "plpython3u", "plpython2u", "plpythonu", "plperlu", "pltclu", "plsh", "pljavau"];
 /// Beginnings of lines for psql that call a shell if there is a bar.
 const PIPES: [&str; 6] = ["\\o", "\\out", "\\g", "\\gx", "\\w", "\\write"];
+/// Keys of the experiment file whose values are the words of a command.
+const COMMANDS: [&str; 6] = ["after_case", "after_run", "before_case", "before_run", "restart", "via"];
 /// Most lines of a statement that are shown.
 const LINES_MAX: usize = 20;
 
-/// Every command of the plan, once, with the key or the script that has it.
-pub(super) fn commands(plan: &Plan) -> BTreeSet<String> {
-    plan.cases.iter().flat_map(of_case).collect()
+/// Every command of the plan and of the text of its experiment, once, with the key or the script that has it.
+pub(super) fn commands(plan: &Plan, text: &str) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = plan.cases.iter().flat_map(of_case).collect();
+    found.extend(of_text(text, &found));
+    found
+}
+
+/// Commands of the text that no case of the plan has: an option of whoever measures it may give them an effect.
+fn of_text(text: &str, known: &BTreeSet<String>) -> Vec<String> {
+    let name = store::names::EXPERIMENT;
+    let Ok(table) = text.parse::<toml::Table>() else {
+        return vec![format!("{name}: not read, and not looked through")];
+    };
+    let mut found = Vec::new();
+    look_through("", &Value::Table(table), &mut found);
+
+    let known: Vec<&str> = known.iter().flat_map(|found| found.lines()).collect();
+    found.retain(|(_, call)| !known.iter().any(|line| line.ends_with(&format!(": {call}"))));
+    found.into_iter().map(|(key, call)| format!("{name}, {key}: {call}")).collect()
+}
+
+/// Adds the commands of a value and of all that is in it, each with its key.
+fn look_through(key: &str, value: &Value, found: &mut Vec<(String, String)>) {
+    let last = key.rsplit('.').next().unwrap_or_default();
+    match value {
+        Value::String(text) => {
+            found.extend(lines_of_calls(text).into_iter().map(|line| (key.to_string(), line)))
+        }
+        Value::Array(values) => {
+            let words: Vec<String> = values.iter().filter_map(Value::as_str).map(str::to_string).collect();
+            if COMMANDS.contains(&last) && !words.is_empty() {
+                return found.push((key.to_string(), shell::command(&words)));
+            }
+            values.iter().for_each(|value| look_through(key, value, found));
+        }
+        Value::Table(table) => {
+            for (name, value) in table {
+                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                look_through(&key, value, found);
+            }
+        }
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
+    }
 }
 
 fn of_case(case: &Case) -> Vec<String> {
@@ -35,12 +79,18 @@ fn of_case(case: &Case) -> Vec<String> {
     for hook in Hook::ALL {
         add(format!("hooks.{hook}"), case.hooks.words(hook));
     }
+    let has_hooks = Hook::ALL.iter().any(|hook| !case.hooks.words(*hook).is_empty());
     add("server.restart".to_string(), &case.server.restart);
     for driver in &case.workload.drivers {
         add("driver.via".to_string(), &driver.via);
     }
     if let Some(host) = &case.server.host {
         add("server.host.via".to_string(), &host.via);
+    }
+    if has_hooks {
+        found.extend(
+            levels_for_hooks(case).into_iter().map(|(name, level)| format!("hooks, {name}: {level}")),
+        );
     }
     for script in &case.workload.scripts {
         found.extend(calls(&script.name, &script.source));
@@ -63,27 +113,32 @@ fn of_case(case: &Case) -> Vec<String> {
     found
 }
 
-/// The statements and lines of a script that call a program, from the line that says so. Too many are better than too few.
+/// The lines of a script that call a program, as one text with its name: they are shown in the order of their texts.
 fn calls(name: &str, text: &str) -> Vec<String> {
+    let lines: Vec<String> = lines_of_calls(text).into_iter().map(|line| format!("{name}: {line}")).collect();
+    if lines.len() > 1 { vec![lines.join("\n")] } else { lines }
+}
+
+/// The statements and lines of a script that call a program, from the line that says so. Too many are better than too few.
+fn lines_of_calls(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines().map(str::trim).peekable();
     while let Some(line) = lines.next() {
         if !is_call(line) {
             continue;
         }
-        found.push(format!("{name}: {line}"));
+        found.push(line.to_string());
         let (is_meta, mut last, mut n) = (line.starts_with('\\'), line, 1);
         let goes_on = |last: &str| if is_meta { last.ends_with('\\') } else { !last.contains(';') };
         while goes_on(last)
             && n < LINES_MAX
             && let Some(next) = lines.next()
         {
-            found.push(format!("{name}: {next}"));
+            found.push(next.to_string());
             (last, n) = (next, n + 1);
         }
     }
-    // They are shown in the order of their texts.
-    if found.len() > 1 { vec![found.join("\n")] } else { found }
+    found
 }
 
 /// Whether the value of a variable may become a part of what a script calls: by its name there, or by another variable that the
@@ -189,7 +244,20 @@ mod tests {
             "variable token: hush",
             "variable what: t to program 'rm x'",
         ];
-        let found = commands(&Plan { cases: vec![case], ..Plan::default() });
-        assert_eq!(Vec::from_iter(found), expected);
+        let plan = Plan { cases: vec![case], ..Plan::default() };
+        assert_eq!(Vec::from_iter(commands(&plan, "")), expected);
+
+        // What no case has, because it is excluded.
+        let text = "[hooks]\nbefore_run = [\"rm\", \"x\"]\n[[target]]\nname = \"a\"\nrestart = [\"ssh\", \"a\"]\n\
+                    [workload]\nscripts = [{name = \"s\", text = \"\\\\shell notify :token\\n\\\\shell evil\\nselect 1;\"}]\n";
+        let mut expected = Vec::from(expected);
+        expected.extend([
+            "experiment.toml, hooks.before_run: rm x",
+            "experiment.toml, target.restart: ssh a",
+            "experiment.toml, workload.scripts.text: \\shell evil",
+        ]);
+        expected.sort_unstable();
+        assert_eq!(Vec::from_iter(commands(&plan, text)), expected);
+        assert_eq!(commands(&Plan::default(), "= x").len(), 1);
     }
 }
