@@ -294,6 +294,10 @@ fn who_wrote_an_archive_does_not_get_the_server_of_who_restores_it() {
     // As the owner of this database alone, the archive's code has no more than the owner's rights.
     let ended = run(&bench, &[]);
     assert!(!trace.exists() && ended.stderr.contains("external program"), "{ended:?}");
+    // What pg_restore said is in the error, and no file of it stays.
+    let is_log = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("restore");
+    let cached = fs::read_dir(shop.place.path("cache")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(cached.filter(is_log).collect::<Vec<_>>(), Vec::<PathBuf>::new());
     let shop_origin = shop_of(&pg);
     fs::remove_file(shop.place.path("shop.dump")).unwrap();
     fs::remove_file(pg.path("shop.dump")).unwrap();
