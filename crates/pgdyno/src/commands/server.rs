@@ -14,7 +14,7 @@ use crate::{Exit, print, print_exact, say};
 /// Lists or removes clusters.
 pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
     let cache = Cache::default_location()?;
-    let workspace = Workspace::in_cache(&cache)?;
+    let workspace = Workspace::look_in_cache(&cache)?;
     match command {
         ServerCommand::List { json } => list(&cache, &workspace, *json)?,
         ServerCommand::Remove { all: true, .. } => {
