@@ -5,6 +5,7 @@
 mod allowed;
 mod goal;
 mod identity;
+mod includes;
 mod journal;
 mod lock;
 mod problems;
@@ -134,6 +135,9 @@ impl Altering {
         if let Some(problem) = staged::problem(&mut session, |name| ours.contains(name))? {
             bail!("{problem}");
         }
+        if let Some(problem) = includes::problem(&mut session, &self.journal.server.data_directory)? {
+            bail!("{problem}");
+        }
         // A standby may have come since the plan was made.
         let found = readers::problems(&mut session, goals.iter().filter_map(Goal::wish))?;
         ensure!(found.is_empty(), "{}", found.join("; "));
@@ -211,6 +215,12 @@ impl Altering {
             );
             let goal = match asked.get(&name.to_ascii_lowercase()) {
                 Some(value) => {
+                    // Somebody may have set it since the plan was made.
+                    ensure!(
+                        now.is_from_files(),
+                        "`{name}`: its value comes from {}",
+                        goal::not_overridden(&now.source)
+                    );
                     entry.note(is, value);
                     Goal::to_set(&name, value, now)
                 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use files::Owner;
 use model::text::prose::shown;
 use wire::{Conninfo, Session};
@@ -11,7 +11,7 @@ use super::goal::{self, Goal};
 use super::identity::{self, Identity};
 use super::journal::{Entry, Journal, Standing};
 use super::state::{self, AUTO_CONF};
-use super::{lock, restart};
+use super::{includes, lock, restart};
 
 /// The fate of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,6 +216,12 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
     let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
     let now = state::settings(&mut open_same(conninfo, journal)?, &names)?;
     let files = state::files(holder, &journal.server.data_directory)?;
+    let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
+    if journal.settings.iter().any(|of| standing(of) == Standing::Ours)
+        && let Some(problem) = includes::problem(holder, &journal.server.data_directory)?
+    {
+        bail!("{problem}");
+    }
     let (mut goals, mut undone) = (Vec::new(), All::default());
     for (name, entry) in &journal.settings {
         let Some(now) = now.get(name) else {
@@ -257,8 +263,16 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
             (Some(why), _) if is.needs_restart() => Fate::Foreign(format!(
                 "its entry is back, but {why}: until the server restarts, or because another file has changed"
             )),
+            (Some(why), _) if !is.is_from_files() => Fate::Foreign(format!(
+                "its entry is back, but {why}, where somebody else has set it meanwhile"
+            )),
             (Some(why), _) => {
-                Fate::Foreign(format!("its entry is back, but {why}: another file has changed"))
+                undone.aside.push(goal.name.clone());
+                Fate::Foreign(format!(
+                    "its entry is back, but {why}: another file has changed, or its settings, which {AUTO_CONF} included, became a part of \
+                     that file; `{}` keeps what it was",
+                    Journal::path_aside(path).display()
+                ))
             }
         };
         let left = handed_on(&goal.name, &journal.settings[&goal.name], &others);
