@@ -314,6 +314,38 @@ fn who_wrote_an_archive_does_not_get_the_server_of_who_restores_it() {
     shop.place.expect_clean();
 }
 
+/// pg_restore reads what the table of contents names, wherever that is.
+#[test]
+fn an_archive_that_names_files_elsewhere_is_not_restored() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let origin = pg.database_of("postgres");
+    pg.execute(&origin, "create table items (name text); insert into items values ('in the archive')");
+    pg.execute(&origin, "select lo_from_bytea(4711, 'large')");
+    let dump = shop.dump(&pg, &origin, "shop.dump", &["-Fd", "--compress=0"]);
+    shop.place.write("buy.sql", "SELECT count(*) FROM items;\n");
+    let plan = ["plan", "shop.toml", TRUSTED, "--bin-dir", &shop.bin_dir];
+    shop.place.run(&plan).expect(0);
+    let contents = fs::read(dump.join("toc.dat")).unwrap();
+    let names = fs::read_dir(&dump).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let rows =
+        names.into_iter().find(|name| name.ends_with(".dat") && name.as_bytes()[0].is_ascii_digit()).unwrap();
+    // A name of the same length: that of a link would do for any file.
+    let elsewhere = format!("/{:x>1$}", "", rows.len() - 1);
+    fs::write(dump.join("toc.dat"), renamed(&contents, &rows, &elsewhere)).unwrap();
+    let refused = shop.place.run(&plan).expect(1);
+    assert!(
+        refused.stderr.contains(&format!("names `{elsewhere}` as a file of its own")),
+        "{}",
+        refused.stderr
+    );
+    fs::write(dump.join("toc.dat"), &contents).unwrap();
+    shop.place.run(&plan).expect(0);
+    let list = fs::read_to_string(dump.join("blobs.toc")).unwrap();
+    fs::write(dump.join("blobs.toc"), list.replace("blob_4711.dat", "../secret.txt")).unwrap();
+    let refused = shop.place.run(&plan).expect(1);
+    assert!(refused.stderr.contains("names `../secret.txt` as a file of its own"), "{}", refused.stderr);
+}
+
 /// What gives `bench` more than the database that it restores into, with statements that give and take it, and the words of the refusal.
 fn beyond_the_database(other: &str) -> Vec<(Vec<String>, Vec<String>, String)> {
     let row = |grant: &[String], revoke: &[String], why: &str| {
