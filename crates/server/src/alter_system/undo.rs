@@ -10,7 +10,7 @@ use wire::{Conninfo, Session};
 use super::goal::{self, Goal};
 use super::identity::{self, Identity};
 use super::journal::{Entry, Journal, Standing};
-use super::state::{self, AUTO_CONF};
+use super::state::{self, AUTO_CONF, Files};
 use super::{includes, lock, restart};
 
 /// The fate of a setting.
@@ -216,12 +216,7 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
     let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
     let now = state::settings(&mut open_same(conninfo, journal)?, &names)?;
     let files = state::files(holder, &journal.server.data_directory)?;
-    let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
-    if journal.settings.iter().any(|of| standing(of) == Standing::Ours)
-        && let Some(problem) = includes::problem(holder, &journal.server.data_directory)?
-    {
-        bail!("{problem}");
-    }
+    expect_nothing_included(journal, &files, holder)?;
     let (mut goals, mut undone) = (Vec::new(), All::default());
     for (name, entry) in &journal.settings {
         let Some(now) = now.get(name) else {
@@ -268,11 +263,7 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
             )),
             (Some(why), _) => {
                 undone.aside.push(goal.name.clone());
-                Fate::Foreign(format!(
-                    "its entry is back, but {why}: another file has changed, or its settings, which {AUTO_CONF} included, became a part of \
-                     that file; `{}` keeps what it was",
-                    Journal::path_aside(path).display()
-                ))
+                kept_aside(&why, path)
             }
         };
         let left = handed_on(&goal.name, &journal.settings[&goal.name], &others);
@@ -281,6 +272,27 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
         undone.all.push(of);
     }
     Ok(undone)
+}
+
+/// Fails if a statement of ours would write the settings of another file into the one that includes it.
+fn expect_nothing_included(journal: &Journal, files: &Files, holder: &mut Session) -> Result<()> {
+    let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
+    if !journal.settings.iter().any(|of| standing(of) == Standing::Ours) {
+        return Ok(());
+    }
+    match includes::problem(holder, &journal.server.data_directory)? {
+        Some(problem) => bail!("{problem}"),
+        None => Ok(()),
+    }
+}
+
+/// What became of a setting of which only the journal knows what it was.
+fn kept_aside(why: &str, path: &Path) -> Fate {
+    Fate::Foreign(format!(
+        "its entry is back, but {why}: another file has changed, or its settings, which {AUTO_CONF} included, became a part of that file; \
+         `{}` keeps what it was",
+        Journal::path_aside(path).display()
+    ))
 }
 
 /// How to put a setting back without pgdyno.
