@@ -66,6 +66,9 @@ fn leads_out(name: &str) -> String {
     )
 }
 
+/// A text of the file, which may be absent.
+type Text<'a> = Option<&'a [u8]>;
+
 /// What is not read yet, as `ReadToc` in PostgreSQL's `pg_backup_archiver.c` reads it.
 struct Contents<'a> {
     rest: &'a [u8],
@@ -73,7 +76,7 @@ struct Contents<'a> {
 
 impl<'a> Contents<'a> {
     /// Kind and file of the next entry.
-    fn entry(&mut self, minor: u8) -> Result<(Option<&'a [u8]>, Option<&'a [u8]>), String> {
+    fn entry(&mut self, minor: u8) -> Result<(Text<'a>, Text<'a>), String> {
         // Its number, and whether it has rows.
         self.int()?;
         self.int()?;
@@ -99,7 +102,7 @@ impl<'a> Contents<'a> {
         (0..n).try_for_each(|_| self.text().map(drop))
     }
 
-    fn text(&mut self) -> Result<Option<&'a [u8]>, String> {
+    fn text(&mut self) -> Result<Text<'a>, String> {
         match usize::try_from(self.int()?) {
             Ok(n_bytes) => self.take(n_bytes).map(Some),
             Err(_) => Ok(None),

@@ -294,10 +294,7 @@ fn who_wrote_an_archive_does_not_get_the_server_of_who_restores_it() {
     // As the owner of this database alone, the archive's code has no more than the owner's rights.
     let ended = run(&bench, &[]);
     assert!(!trace.exists() && ended.stderr.contains("external program"), "{ended:?}");
-    // What pg_restore said is in the error, and no file of it stays.
-    let is_log = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("restore");
-    let cached = fs::read_dir(shop.place.path("cache")).unwrap().map(|entry| entry.unwrap().path());
-    assert_eq!(cached.filter(is_log).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    expect_no_log(&shop.place);
     let shop_origin = shop_of(&pg);
     fs::remove_file(shop.place.path("shop.dump")).unwrap();
     fs::remove_file(pg.path("shop.dump")).unwrap();
@@ -306,12 +303,16 @@ fn who_wrote_an_archive_does_not_get_the_server_of_who_restores_it() {
     pg.execute("postgres", &format!("create database {target} owner bench"));
     fs::remove_dir_all(shop.place.path("out")).ok();
     let ended = run(&bench, &["--repeats", "1"]).expect(0);
-    let line = format!(
-        "restores shop.dump into database {target} on 127.0.0.1:{} as role bench, whose password",
-        pg.port
-    );
+    let line = format!("into database {target} on 127.0.0.1:{} as role bench, whose password", pg.port);
     assert!(ended.stderr.contains(&line), "{line}\n{}", ended.stderr);
     shop.place.expect_clean();
+}
+
+/// What pg_restore said is in the error, and no file of it stays.
+fn expect_no_log(place: &Place) {
+    let is_log = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("restore");
+    let cached = fs::read_dir(place.path("cache")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(cached.filter(is_log).collect::<Vec<_>>(), Vec::<PathBuf>::new());
 }
 
 /// pg_restore reads what the table of contents names, wherever that is.
