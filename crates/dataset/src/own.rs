@@ -2,5 +2,6 @@
 
 pub mod adopt;
 pub mod archive;
+pub mod contents;
 pub mod roles;
 pub mod sql_files;

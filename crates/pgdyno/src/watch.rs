@@ -124,7 +124,8 @@ impl Place {
         }
         let postmaster_pid = postmaster_pid.ok();
         let mut dirs = BTreeMap::new();
-        match data_directory(order.data_directory.as_ref().filter(may_name), postmaster_pid) {
+        let named = order.data_directory.as_ref().filter(may_name);
+        match data_directory(named, postmaster_pid, unsaid(rights, DATA_UNSAID)) {
             Ok(data) => {
                 match wal_of(&data) {
                     Ok(wal) => drop(dirs.insert("wal".to_string(), wal)),
@@ -138,6 +139,7 @@ impl Place {
             order.log_path.as_ref().filter(may_name),
             postmaster_pid,
             dirs.get("data").filter(may_name),
+            unsaid(rights, LOG_UNSAID),
         );
         if let Err(reason) = &log_path {
             missing.insert("server.log".to_string(), reason.clone());
@@ -171,18 +173,32 @@ impl Place {
     }
 }
 
+const DATA_UNSAID: &str = "the server does not say where its data directory is (grant pg_read_all_settings)";
+const LOG_UNSAID: &str = "the server does not say where (grant execute on function pg_current_logfile(text), which pg_monitor may from 17 on)";
+/// What the server says does not matter then.
+const NOT_LOOKED_AT: &str =
+    "the agent there looks at no path that a message or the server names (`pgdyno agent --allow-shell` does)";
+
+/// Why a path is not known that the server could have said.
+fn unsaid(rights: Rights, reason: &'static str) -> &'static str {
+    match rights {
+        Rights::OfUser => reason,
+        Rights::LoadOnly => NOT_LOOKED_AT,
+    }
+}
+
 /// The data directory, as the server says or as the postmaster's working directory, which only its user may see.
-fn data_directory(named: Option<&PathBuf>, postmaster_pid: Option<u32>) -> Result<PathBuf, String> {
+fn data_directory(
+    named: Option<&PathBuf>,
+    postmaster_pid: Option<u32>,
+    unsaid: &str,
+) -> Result<PathBuf, String> {
     if let Some(path) = named.filter(|_| postmaster_pid.is_some()) {
         return path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()));
     }
     let pid = postmaster_pid.ok_or("the server's processes were not found".to_string())?;
-    std::fs::read_link(format!("/proc/{pid}/cwd")).map_err(|error| {
-        format!(
-            "the server does not say where its data directory is (grant pg_read_all_settings), and the working \
-             directory of process {pid}: {error}"
-        )
-    })
+    std::fs::read_link(format!("/proc/{pid}/cwd"))
+        .map_err(|error| format!("{unsaid}, and the working directory of process {pid}: {error}"))
 }
 
 /// The server's log: the file of its log collector, else where the postmaster's messages go.
@@ -190,6 +206,7 @@ fn log_path(
     named: Option<&PathBuf>,
     postmaster_pid: Option<u32>,
     data: Option<&PathBuf>,
+    unsaid: &str,
 ) -> Result<PathBuf, String> {
     let pid = postmaster_pid.ok_or("the server's processes were not found".to_string())?;
     if let Some(path) = named {
@@ -200,11 +217,8 @@ fn log_path(
     if !path.to_string_lossy().starts_with("pipe:") {
         return readable(path);
     }
-    let collected = data.and_then(|data| collected(data)).ok_or(
-        "the server's log collector has it, and the server does not say where (grant execute on function \
-         pg_current_logfile(text), which pg_monitor may from 17 on)"
-            .to_string(),
-    )?;
+    let collected = data.and_then(|data| collected(data));
+    let collected = collected.ok_or_else(|| format!("the server's log collector has it, and {unsaid}"))?;
     readable(collected)
 }
 

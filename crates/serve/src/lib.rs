@@ -92,7 +92,7 @@ impl Default for Patience {
     fn default() -> Patience {
         Patience {
             connections_max: 64,
-            request: Duration::from_secs(15),
+            request: Duration::from_secs(5),
             stall: Duration::from_secs(60),
             linger: Duration::from_secs(30),
         }

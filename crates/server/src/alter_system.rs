@@ -5,6 +5,7 @@
 mod allowed;
 mod goal;
 mod identity;
+mod includes;
 mod journal;
 mod lock;
 mod problems;
@@ -126,18 +127,13 @@ impl Altering {
     pub fn set(&mut self, wanted: &BTreeMap<String, String>) -> Result<Change> {
         self.hold()?;
         let ours: BTreeSet<String> = self.journal.settings.keys().cloned().collect();
-        let goals = self.goals(wanted)?;
+        let before = self.journal.settings.clone();
+        let goals = self.goals(wanted).and_then(|goals| self.expect_safe(&goals, &ours).map(|()| goals));
+        // What was not changed may be another value when it is.
+        let goals = goals.inspect_err(|_| self.journal.settings = before)?;
         if goals.is_empty() {
             return Ok(Change::default());
         }
-        let mut session = undo::open_same(&self.conninfo, &self.journal)?;
-        if let Some(problem) = staged::problem(&mut session, |name| ours.contains(name))? {
-            bail!("{problem}");
-        }
-        // A standby may have come since the plan was made.
-        let found = readers::problems(&mut session, goals.iter().filter_map(Goal::wish))?;
-        ensure!(found.is_empty(), "{}", found.join("; "));
-        drop(session);
         self.journal.write(&self.path)?;
         for goal in &goals {
             self.holder.execute(&goal.statement()).with_context(|| format!("`{}`", goal.statement()))?;
@@ -154,6 +150,24 @@ impl Altering {
         let words: Vec<String> = goals.iter().map(Goal::words).collect();
         change.detail.insert("alter_system".to_string(), words.join(", "));
         Ok(change)
+    }
+
+    /// Fails if something has come since the plan was made that must not be loaded, lost or stopped by these changes.
+    fn expect_safe(&self, goals: &[Goal], ours: &BTreeSet<String>) -> Result<()> {
+        if goals.is_empty() {
+            return Ok(());
+        }
+        let mut session = undo::open_same(&self.conninfo, &self.journal)?;
+        if let Some(problem) = staged::problem(&mut session, |name| ours.contains(name))? {
+            bail!("{problem}");
+        }
+        if let Some(problem) = includes::problem(&mut session, &self.journal.server.data_directory)? {
+            bail!("{problem}");
+        }
+        // A standby may have come since the plan was made.
+        let found = readers::problems(&mut session, goals.iter().filter_map(Goal::wish))?;
+        ensure!(found.is_empty(), "{}", found.join("; "));
+        Ok(())
     }
 
     /// Puts back everything. What cannot be put back stays in the journal.
@@ -211,6 +225,12 @@ impl Altering {
             );
             let goal = match asked.get(&name.to_ascii_lowercase()) {
                 Some(value) => {
+                    // Somebody may have set it since the plan was made.
+                    ensure!(
+                        now.is_from_files(),
+                        "`{name}`: its value comes from {}",
+                        goal::not_overridden(&now.source)
+                    );
                     entry.note(is, value);
                     Goal::to_set(&name, value, now)
                 }

@@ -190,12 +190,43 @@ pub fn sweep_one(path: &Path) -> io::Result<Found> {
     remove(&held, path).map(|()| Found::Removed)
 }
 
+/// A directory of ours that nobody works in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// Where it is, or was.
+    pub path: PathBuf,
+    /// Why it is still there, if it could not be removed: something may be mounted in it.
+    pub left: Option<String>,
+}
+
+impl Swept {
+    /// One that was removed, or that cannot be, and why.
+    pub fn of<E: std::fmt::Display>(path: PathBuf, removed: std::result::Result<(), E>) -> Swept {
+        Swept { path, left: removed.err().map(|error| format!("{error:#}")) }
+    }
+
+    /// Paths of those that were removed.
+    pub fn removed(all: Vec<Swept>) -> Vec<PathBuf> {
+        all.into_iter().filter(|swept| swept.left.is_none()).map(|swept| swept.path).collect()
+    }
+
+    /// What a sweep says about one directory; `None` if it concerns nobody, or is gone.
+    fn found(path: PathBuf, found: io::Result<Found>) -> Option<Swept> {
+        match found {
+            Ok(Found::Removed) => Some(Swept::of(path, Ok::<(), io::Error>(()))),
+            Ok(Found::InUse | Found::Foreign) => None,
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => Some(Swept::of(path, Err(error))),
+        }
+    }
+}
+
 /// Removes those directories in `dir` whose name fits, that are ours, and that nobody works in; returns them.
-pub fn sweep(dir: &Path, is_name: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+pub fn sweep(dir: &Path, is_name: impl Fn(&str) -> bool) -> Vec<Swept> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let fits = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(&is_name);
     let found = entries.flatten().filter(fits).map(|entry| entry.path());
-    found.filter(|path| matches!(sweep_one(path), Ok(Found::Removed))).collect()
+    found.filter_map(|path| Swept::found(path.clone(), sweep_one(&path))).collect()
 }
 
 /// Writes down where a directory will be. The note is locked as long as its process works.
@@ -216,10 +247,10 @@ fn note(cache: &Path, path: &Path) -> Result<Note> {
 }
 
 /// Removes the directories that notes in the cache name, of processes that have ended; returns them.
-pub fn sweep_noted(cache: &Path) -> Vec<PathBuf> {
+pub fn sweep_noted(cache: &Path) -> Vec<Swept> {
     let Ok(dir) = trust::check_directory(&cache.join(NOTES)) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let mut removed = Vec::new();
+    let mut swept = Vec::new();
     for note in entries.flatten().map(|entry| entry.path()) {
         let Ok(file) = files::open(&note) else { continue };
         let mut bytes = Vec::new();
@@ -229,15 +260,14 @@ pub fn sweep_noted(cache: &Path) -> Vec<PathBuf> {
         let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
         let found = if path.is_absolute() { sweep_one(&path) } else { Ok(Found::Foreign) };
         let is_gone = matches!(&found, Err(error) if error.kind() == ErrorKind::NotFound);
-        if matches!(found, Ok(Found::Removed)) {
-            removed.push(path);
-        } else if !is_gone && !matches!(found, Ok(Found::Foreign)) {
-            // Somebody works in it, or it cannot be removed now.
-            continue;
+        // Otherwise somebody works in it, or it cannot be removed now.
+        let is_done = is_gone || matches!(found, Ok(Found::Removed | Found::Foreign));
+        swept.extend(Swept::found(path, found));
+        if is_done {
+            fs::remove_file(&note).ok();
         }
-        fs::remove_file(&note).ok();
     }
-    removed
+    swept
 }
 
 #[cfg(test)]
@@ -311,13 +341,13 @@ mod tests {
         let path = elsewhere.path().join("x");
         let notes = || fs::read_dir(cache.join(NOTES)).unwrap().count();
         let made = Temporary::make_noted(&cache, &path).unwrap();
-        assert_eq!((sweep_noted(&cache), notes()), (Vec::new(), 1));
+        assert_eq!((Swept::removed(sweep_noted(&cache)), notes()), (Vec::new(), 1));
         drop(made);
         assert!(!path.exists());
         assert_eq!(notes(), 0);
 
         Temporary::make_noted(&cache, &path).unwrap().leave();
-        assert_eq!((sweep_noted(&cache), notes()), (vec![path.clone()], 0));
+        assert_eq!((Swept::removed(sweep_noted(&cache)), notes()), (vec![path.clone()], 0));
         assert!(!path.exists());
         assert!(Temporary::make_noted(&cache, Path::new("/proc/x")).is_err());
         assert_eq!(notes(), 0);

@@ -17,6 +17,11 @@ const MINOR_COMPRESSION_NAMED: u8 = 15;
 /// # Errors
 /// When it is something else or cannot be used: in words that follow the name of the file, with what to do.
 pub fn read_head(bytes: &[u8]) -> Result<Archive, String> {
+    split_head(bytes).map(|(archive, ..)| archive)
+}
+
+/// As [`read_head`], with the minor version of the format and what follows the head.
+pub(super) fn split_head(bytes: &[u8]) -> Result<(Archive, u8, &[u8]), String> {
     let Some(rest) = bytes.strip_prefix(b"PGDMP") else { return Err(other_kind(bytes)) };
     let mut head = Head { rest, int_bytes: 4 };
     let (major, minor, _revision) = (head.byte()?, head.byte()?, head.byte()?);
@@ -42,7 +47,7 @@ pub fn read_head(bytes: &[u8]) -> Result<Archive, String> {
         *part = head.int()?;
     }
     let [second, minute, hour, day, month, year, _] = time;
-    Ok(Archive {
+    let archive = Archive {
         name: String::new(),
         file: Default::default(),
         format,
@@ -58,7 +63,8 @@ pub fn read_head(bytes: &[u8]) -> Result<Archive, String> {
             month.saturating_add(1)
         ),
         tables_of: None,
-    })
+    };
+    Ok((archive, minor, head.rest))
 }
 
 const ONLY_TWO: &str = "that pg_restore cannot restore in parallel; make it with pg_dump -Fc or -Fd";

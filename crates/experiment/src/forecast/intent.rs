@@ -148,7 +148,7 @@ impl Intent {
                     loading.iter().map(|case| contents_words(&case.workload)).collect();
                 let files = files.into_iter().collect::<Vec<_>>().join(", ");
                 match is_archive {
-                    true => format!("restores {files} into {place}"),
+                    true => format!("restores {files} into {place}{}", of_role(session)),
                     false => format!("runs {files} in {place}"),
                 }
             }
@@ -206,6 +206,15 @@ fn distinct<'a>(cases: &[&'a Case]) -> Vec<&'a Case> {
         }
     }
     seen
+}
+
+/// As whom an archive is restored, and what its code can always do. A server that cannot be queried is refused later.
+fn of_role(session: &mut Session) -> String {
+    let rows = session.query("select session_user").ok();
+    let role = rows.as_ref().and_then(|rows| rows.scalar());
+    role.map_or_else(String::new, |role| {
+        format!(" as role {role}, whose password and settings the code in the archive may change")
+    })
 }
 
 fn place(conninfo: &Conninfo) -> String {

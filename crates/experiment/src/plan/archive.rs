@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use dataset::own::archive::{HEAD_BYTES_MAX, read_head};
+use dataset::own::contents;
 use model::experiment::WorkloadSection;
 use model::experiment::script::CaseData;
 use model::experiment::script::archive::{Archive, ArchiveFormat, RestoreFrom};
@@ -16,6 +17,10 @@ use sha2::{Digest, Sha256};
 const ENDS_BYTES: u64 = 32 << 20;
 /// The table of contents in an archive that is a directory.
 const CONTENTS: &str = "toc.dat";
+/// Longest table of contents, which has all statements of the archive; `pg_restore` reads all of it into memory, too.
+const CONTENTS_BYTES_MAX: u64 = 1 << 30;
+/// Endings of compressed files, which `pg_restore` looks for where a file is missing.
+const PACKED: [&str; 4] = ["gz", "lz4", "zst", "zstd"];
 /// Most files of a directory: a table and a large object has one each.
 const FILES_MAX: usize = 10_000_000;
 
@@ -77,7 +82,10 @@ fn look(path: &Path, name: &str) -> Result<Archive, String> {
     let archive = read_head(&head).map_err(|why| format!("`{shown}` {why}"))?;
     let (bytes, list) = match (archive.format, is_directory) {
         (ArchiveFormat::Custom, false) => (file.metadata().map_err(unreadable)?.len(), String::new()),
-        (ArchiveFormat::Directory, true) => files_of(&real)?,
+        (ArchiveFormat::Directory, true) => {
+            expect_inside(&real, &contents).map_err(|why| format!("`{shown}` {why}"))?;
+            files_of(&real)?
+        }
         _ => return Err(format!("`{shown}` is part of an archive that is a directory; name the directory")),
     };
     let mut hash = Sha256::new();
@@ -85,6 +93,37 @@ fn look(path: &Path, name: &str) -> Result<Archive, String> {
     hash_ends(&mut file, &mut hash).map_err(unreadable)?;
     let (name, file) = (name.to_string(), path.to_path_buf());
     Ok(Archive { name, file, bytes, identity: format!("{:x}", hash.finalize()), ..archive })
+}
+
+/// Fails if `pg_restore` would read a file that is not in the directory: it takes the names in the table of contents, and in lists of large
+/// objects, as they are, and follows links.
+fn expect_inside(dir: &Path, contents: &Path) -> Result<(), String> {
+    let unreadable = |path: &Path, why: String| format!("cannot be read: `{}`: {why}", path.display());
+    let bytes =
+        files::read(contents, CONTENTS_BYTES_MAX).map_err(|error| unreadable(contents, error.to_string()))?;
+    for name in contents::lists_in(&bytes)? {
+        let list = dir.join(&name);
+        if let Some(packed) = PACKED.iter().find(|end| dir.join(format!("{name}.{end}")).exists()) {
+            return Err(format!(
+                "has a compressed list of large objects, `{name}.{packed}`, which no pg_dump writes"
+            ));
+        }
+        if list.exists() {
+            let bytes = files::read(&list, CONTENTS_BYTES_MAX)
+                .map_err(|error| unreadable(&list, error.to_string()))?;
+            contents::expect_list(&bytes)?;
+        }
+    }
+    for entry in fs::read_dir(dir).map_err(|error| unreadable(dir, error.to_string()))?.flatten() {
+        let (path, is_link) = (entry.path(), entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        if is_link && !path.canonicalize().is_ok_and(|real| real.starts_with(dir)) {
+            return Err(format!(
+                "has a link `{}` that leads out of it; put the file itself there",
+                entry.file_name().display()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Size of a directory's files, and their names and sizes in a fixed order.
@@ -154,6 +193,17 @@ mod tests {
         fs::write(dir.path().join(CONTENTS), "no").unwrap();
         refused("is not an archive");
         fs::write(dir.path().join(CONTENTS), head(3)).unwrap();
+        refused("table of contents that is cut off");
+        // It has no entry.
+        fs::write(dir.path().join(CONTENTS), [head(3), vec![0; 5]].concat()).unwrap();
+        fs::write(dir.path().join("blobs.toc"), "1 ../../etc/passwd\n").unwrap();
+        refused("names `../../etc/passwd` as a file of its own");
+        fs::rename(dir.path().join("blobs.toc"), dir.path().join("blobs.toc.gz")).unwrap();
+        refused("has a compressed list of large objects");
+        fs::remove_file(dir.path().join("blobs.toc.gz")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("1.dat")).unwrap();
+        refused("has a link `1.dat` that leads out of it");
+        fs::remove_file(dir.path().join("1.dat")).unwrap();
         let alone = look(dir.path(), "d").unwrap();
         fs::write(dir.path().join("3375.dat.gz"), [0; 50]).unwrap();
         let with_rows = look(dir.path(), "d").unwrap();

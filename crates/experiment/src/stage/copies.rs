@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Error, Result, bail};
-use dataset::clearance::published::{self, Creator};
 use dataset::state::Home;
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
@@ -13,9 +12,9 @@ use server::database::template::{self, Changed, Displaced, Doors, Loaded, Templa
 use wire::Conninfo;
 use wire::session::Session;
 
+use crate::site::Site;
 use crate::site::keys::data_key;
 use crate::site::progress::{Progress, Watch};
-use crate::site::{Risks, Site};
 
 /// The fact of a restore that says what somebody else changed in the database since loading.
 pub const DATABASE_CHANGED: &str = "database_changed";
@@ -198,37 +197,6 @@ pub(crate) fn expect_empty(session: &mut Session) -> Result<()> {
         first.join(", ")
     )
 }
-
-/// What restoring an archive could reach beyond an empty database, one sentence each: subscribers, and the whole server, with the rights of the
-/// role that restores. An archive is code of whoever wrote it, such as the function of a constraint, which restoring rows calls.
-///
-/// # Errors
-/// When the server fails.
-pub(crate) fn reach(session: &mut Session, agreed: Risks) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    if !agreed.published {
-        found.extend(published::problem(session, None, Creator::Load)?);
-    }
-    if !agreed.archive_as_superuser
-        && let Some([Some(role), Some(why)]) = session.query(REACH)?.rows.first().map(Vec::as_slice)
-    {
-        found.push(format!(
-            "an archive is code of whoever wrote it, and `{role}` {why}, so that it would reach beyond the database; connect as a role \
-             without such rights that owns the database, or pass --allow-archive-as-superuser if you trust the archive like yourself"
-        ));
-    }
-    Ok(found)
-}
-
-/// The role that logged in, and what gives it more than its own databases: a role that it is, or may take (`SET ROLE`). CREATEROLE lets it
-/// grant itself the predefined roles that execute programs and write files, before 16; and other people's roles.
-const REACH: &str = "select session_user, 'is or may become `' || r.rolname || '`, ' || case \
-       when r.rolsuper then 'a superuser' when r.rolcreaterole then 'which manages roles (CREATEROLE)' \
-       when r.rolreplication then 'which may replicate (REPLICATION)' else 'which reaches the files and programs of the server' end \
-     from pg_catalog.pg_roles r where (r.rolsuper or r.rolcreaterole or r.rolreplication or r.rolname in \
-       ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files')) \
-     and pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') \
-     order by r.rolname <> session_user, r.rolname limit 1";
 
 /// Fails if the database contains objects that were not loaded just now: they would be replaced too. `before` is the
 /// contents before loading, if only that shows what belongs to the load.

@@ -299,7 +299,7 @@ fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>>
     for dir in dirs.iter().filter(|dir| dir.is_dir()) {
         // Nothing is removed from a directory that the user named for a target.
         let may_remove = *dir == in_cache && Budget::of(site.cache)?.bytes.is_some();
-        for entry in Workspace::open(dir)?.list()? {
+        for entry in Workspace::look(dir)?.list()? {
             let is_idle = entry.used_by_pid.is_none() && entry.server_pid.is_none();
             if is_idle && entry.facts.is_some() && (may_remove || names.contains(&entry.name)) {
                 found.push((entry.root, entry.bytes));
@@ -366,7 +366,7 @@ fn tell(removed: &[Item], budget: &Budget, watch: &mut Watch) {
 pub fn touch(plan: &Plan, site: &Site) {
     let clusters = clusters(plan, site.n_servers);
     let names = names(&clusters, site);
-    let Ok(workspace) = Workspace::in_cache(site.cache) else { return };
+    let Ok(workspace) = Workspace::look_in_cache(site.cache) else { return };
     for name in names.iter().filter(|name| workspace.dir.join(name).is_dir()) {
         // Releasing a claim records the time; a cluster in use by others is not removed anyway.
         workspace.claim_name(name).ok();

@@ -103,7 +103,7 @@ pub fn scales(
         .collect();
     let mut kept: Vec<Loaded> = Vec::new();
     for dir in dirs {
-        let entries = Workspace::open(&dir)?.list()?;
+        let entries = Workspace::look(&dir)?.list()?;
         kept.extend(entries.into_iter().filter_map(|entry| Loaded::of(entry.root, entry.facts?.labels)));
     }
     Ok(scales_in(kept, &|found| {
@@ -179,7 +179,7 @@ impl Kept {
     /// # Errors
     /// When there is none, or another process uses it.
     pub fn latest(cache: &Cache, wanted: Wanted) -> Result<Kept> {
-        let workspace = Workspace::in_cache(cache)?;
+        let workspace = Workspace::look_in_cache(cache)?;
         let entry = workspace
             .list()?
             .into_iter()

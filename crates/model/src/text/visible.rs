@@ -74,6 +74,15 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// As [`visible`], on one line: what names a thing, such as a file, must not look like lines of ours.
+pub fn on_one_line(text: &str) -> Cow<'_, str> {
+    let shown = visible(text);
+    match shown.contains(['\n', '\t']) {
+        true => Cow::Owned(shown.replace('\n', "\\n").replace('\t', "\\t")),
+        false => shown,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,7 @@ use host::Machine;
 use model::experiment::driver::DriverSpec;
 use server::alter_system::{self, Journal, Taken};
 use server::database::template::{self, Doors, Fate};
+use server::temporary::Swept;
 use server::{Cache, Workspace};
 use wire::Conninfo;
 
@@ -47,29 +48,9 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     let n_held = say_held()?;
     let (n_settings, is_all_settings) = clean_settings()?;
     let mut n_removed = n_settings + n_held;
-    let mut told = |line: String| {
-        n_removed += 1;
-        say(&line);
-    };
-    for path in server::process::socket::sweep_sockets() {
-        told(format!("removed `{}`", path.display()));
-    }
-    for path in crate::commands::data::sweep_ledgers(&std::env::temp_dir()) {
-        told(format!("removed `{}`", path.display()));
-    }
     let cache = Cache::default_location()?;
-    for path in server::binaries::fetch::sweep(&cache) {
-        told(format!("removed `{}`, which was not completely unpacked", path.display()));
-    }
-    for path in server::binaries::build::sweep(&cache) {
-        told(format!("removed `{}`, an incomplete build", path.display()));
-    }
-    for name in Workspace::in_cache(&cache)?.sweep()? {
-        told(format!("removed cluster `{name}`, which was incomplete"));
-    }
-    for path in passing(&cache) {
-        told(format!("removed `{}`", path.display()));
-    }
+    let (n_swept, is_all_swept) = clean_directories(&cache)?;
+    n_removed += n_swept;
     if n_removed == 0 && undone.is_empty() && !is_left {
         say(&format!(
             "nothing was left behind: no values of the operating system, no settings of servers, no sockets or ledgers in `{}`, no incomplete \
@@ -78,7 +59,8 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
             cache.dir.display()
         ));
     }
-    let is_all = !is_left && is_all_settings && undone.iter().all(|value| value.problem.is_none());
+    let is_all =
+        !is_left && is_all_settings && is_all_swept && undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 
@@ -95,15 +77,45 @@ fn say_held() -> Result<usize> {
     Ok(held.len())
 }
 
+/// Removes directories of processes that have ended. Returns how many there were, and whether none is left.
+fn clean_directories(cache: &Cache) -> Result<(usize, bool)> {
+    let (mut n_swept, mut is_all) = (0, true);
+    let mut tell = |swept: Vec<Swept>, what: &str| {
+        // Another pgdyno may have removed it first.
+        let of_this = |swept: &Swept| swept.left.is_none() || swept.path.exists();
+        for Swept { path, left } in swept.into_iter().filter(of_this) {
+            n_swept += 1;
+            match left {
+                None => say(&format!("removed `{}`{what}", path.display())),
+                Some(why) => {
+                    is_all = false;
+                    say(&format!("left `{}`{what}: {why}", path.display()));
+                }
+            }
+        }
+    };
+    tell(server::process::socket::sweep_sockets(), "");
+    tell(gone(crate::commands::data::sweep_ledgers(&std::env::temp_dir())), "");
+    tell(server::binaries::fetch::sweep(cache), ", which was not completely unpacked");
+    tell(server::binaries::build::sweep(cache), ", an incomplete build");
+    tell(Workspace::look_in_cache(cache)?.sweep()?, ", a cluster that was incomplete");
+    tell(passing(cache), "");
+    Ok((n_swept, is_all))
+}
+
 /// Removes what processes worked in, or measured with, that have ended: where notes in the cache say, and where it is by default.
-fn passing(cache: &Cache) -> Vec<PathBuf> {
+fn passing(cache: &Cache) -> Vec<Swept> {
     let mut swept = server::temporary::sweep_noted(&cache.dir);
     for place in [Path::new(RESULTS), Path::new(".")] {
         swept.extend(stored::repeat::sweep(place));
     }
-    swept.extend(ceiling::sweep_scratch(&cache.clusters_dir()));
-    swept.extend(commands::serve::sweep_openers());
+    swept.extend(gone(ceiling::sweep_scratch(&cache.clusters_dir())));
+    swept.extend(gone(commands::serve::sweep_openers()));
     swept
+}
+
+fn gone(paths: Vec<PathBuf>) -> Vec<Swept> {
+    paths.into_iter().map(|path| Swept { path, left: None }).collect()
 }
 
 /// Puts back the settings that killed pgdynos have left changed, each server reached as its journal says. Returns how many

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use model::text::prose::{bytes, plural};
+use model::text::visible::on_one_line;
 use server::cluster::budget::{Budget, Holdings};
 use server::cluster::workspace::Entry;
 use server::{Cache, Workspace};
@@ -14,7 +15,7 @@ use crate::{Exit, print, print_exact, say};
 /// Lists or removes clusters.
 pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
     let cache = Cache::default_location()?;
-    let workspace = Workspace::in_cache(&cache)?;
+    let workspace = Workspace::look_in_cache(&cache)?;
     match command {
         ServerCommand::List { json } => list(&cache, &workspace, *json)?,
         ServerCommand::Remove { all: true, .. } => {
@@ -86,7 +87,8 @@ fn text(entry: &Entry) -> String {
         (None, Some(pid)) => format!(", its server runs as process {pid}"),
         (None, None) => format!(", last used {}", when(entry.last_used)),
     };
-    format!("{}  {}  {what}{used}", entry.name, bytes(bytes_of(entry) as f64))
+    let line = format!("{}  {}  {what}{used}", entry.name, bytes(bytes_of(entry) as f64));
+    on_one_line(&line).into_owned()
 }
 
 /// `2026-03-01 12:00`, in local time.

@@ -276,10 +276,25 @@ fn who_wrote_an_archive_does_not_get_the_server_of_who_restores_it() {
     refused(&bench, "`bench`, which manages roles (CREATEROLE)");
     pg.execute("postgres", "alter role bench nocreaterole; grant pg_execute_server_program to bench");
     refused(&bench, "`pg_execute_server_program`, which reaches the files and programs of the server");
-    // As the owner alone, the archive's code has no more than the owner's rights.
     pg.execute("postgres", "revoke pg_execute_server_program from bench");
+    let other = pg.database_of("postgres");
+    let place_of = |statement: &str| if statement.contains("entries") { &*other } else { "postgres" };
+    for (grant, revoke, why) in beyond_the_database(&other) {
+        for statement in grant {
+            pg.execute(place_of(&statement), &statement);
+        }
+        refused(&bench, &why);
+        for statement in revoke {
+            pg.execute(place_of(&statement), &statement);
+        }
+    }
+    pg.execute(&target, "grant execute on function pg_rotate_logfile() to bench");
+    refused(&bench, "may execute functions of the server that others may not: `pg_rotate_logfile`");
+    pg.execute(&target, "revoke execute on function pg_rotate_logfile() from bench");
+    // As the owner of this database alone, the archive's code has no more than the owner's rights.
     let ended = run(&bench, &[]);
     assert!(!trace.exists() && ended.stderr.contains("external program"), "{ended:?}");
+    expect_no_log(&shop.place);
     let shop_origin = shop_of(&pg);
     fs::remove_file(shop.place.path("shop.dump")).unwrap();
     fs::remove_file(pg.path("shop.dump")).unwrap();
@@ -287,8 +302,88 @@ fn who_wrote_an_archive_does_not_get_the_server_of_who_restores_it() {
     pg.execute("postgres", &format!("drop database {target}"));
     pg.execute("postgres", &format!("create database {target} owner bench"));
     fs::remove_dir_all(shop.place.path("out")).ok();
-    run(&bench, &["--repeats", "1"]).expect(0);
+    let ended = run(&bench, &["--repeats", "1"]).expect(0);
+    let line = format!("into database {target} on 127.0.0.1:{} as role bench, whose password", pg.port);
+    assert!(ended.stderr.contains(&line), "{line}\n{}", ended.stderr);
     shop.place.expect_clean();
+}
+
+/// What pg_restore said is in the error, and no file of it stays.
+fn expect_no_log(place: &Place) {
+    let is_log = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("restore");
+    let cached = fs::read_dir(place.path("cache")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(cached.filter(is_log).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
+
+/// pg_restore reads what the table of contents names, wherever that is.
+#[test]
+fn an_archive_that_names_files_elsewhere_is_not_restored() {
+    let (pg, shop) = (Pg::start(), Shop::new());
+    let origin = pg.database_of("postgres");
+    pg.execute(&origin, "create table items (name text); insert into items values ('in the archive')");
+    pg.execute(&origin, "select lo_from_bytea(4711, 'large')");
+    let dump = shop.dump(&pg, &origin, "shop.dump", &["-Fd", "--compress=0"]);
+    shop.place.write("buy.sql", "SELECT count(*) FROM items;\n");
+    let plan = ["plan", "shop.toml", TRUSTED, "--bin-dir", &shop.bin_dir];
+    shop.place.run(&plan).expect(0);
+    let contents = fs::read(dump.join("toc.dat")).unwrap();
+    let names = fs::read_dir(&dump).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let rows =
+        names.into_iter().find(|name| name.ends_with(".dat") && name.as_bytes()[0].is_ascii_digit()).unwrap();
+    // A name of the same length: that of a link would do for any file.
+    let elsewhere = format!("/{:x>1$}", "", rows.len() - 1);
+    fs::write(dump.join("toc.dat"), renamed(&contents, &rows, &elsewhere)).unwrap();
+    let refused = shop.place.run(&plan).expect(1);
+    assert!(
+        refused.stderr.contains(&format!("names `{elsewhere}` as a file of its own")),
+        "{}",
+        refused.stderr
+    );
+    fs::write(dump.join("toc.dat"), &contents).unwrap();
+    shop.place.run(&plan).expect(0);
+    let list = fs::read_to_string(dump.join("blobs.toc")).unwrap();
+    fs::write(dump.join("blobs.toc"), list.replace("blob_4711.dat", "../secret.txt")).unwrap();
+    let refused = shop.place.run(&plan).expect(1);
+    assert!(refused.stderr.contains("names `../secret.txt` as a file of its own"), "{}", refused.stderr);
+}
+
+/// What gives `bench` more than the database that it restores into, with statements that give and take it, and the words of the refusal.
+fn beyond_the_database(other: &str) -> Vec<(Vec<String>, Vec<String>, String)> {
+    let row = |grant: &[String], revoke: &[String], why: &str| {
+        (grant.to_vec(), revoke.to_vec(), format!("`bench` {why}"))
+    };
+    let one = |grant: &str, revoke: &str, why: &str| row(&[grant.into()], &[revoke.into()], why);
+    let of_role = |role: &str, why: &str| {
+        let (grant, revoke) = (format!("grant {role} to bench"), format!("revoke {role} from bench"));
+        one(&grant, &revoke, &format!("is or may become `{role}`, {why}"))
+    };
+    let owned = |role: &str| format!("alter database {other} owner to {role}");
+    // From 15 on, which the roles and privileges of this test need, `bench` may write checkpoints from the start.
+    vec![
+        one(
+            "select 1",
+            "revoke pg_checkpoint from bench",
+            "is or may become `pg_checkpoint`, which makes the whole server write",
+        ),
+        of_role("pg_signal_backend", "which ends statements and sessions of others"),
+        of_role("pg_write_all_data", "which reaches the tables of all databases"),
+        one(&owned("bench"), &owned("postgres"), &format!("owns other databases: `{other}`")),
+        row(
+            &["create role team".into(), "grant team to bench".into(), owned("team")],
+            &[owned("postgres"), "drop role team".into()],
+            &format!("owns other databases: `{other}`"),
+        ),
+        row(
+            &["create table entries (id int)".into(), "grant insert on entries to bench".into()],
+            &["drop table entries".into()],
+            &format!("owns objects or has privileges in other databases: `{other}`"),
+        ),
+        one(
+            "grant alter system on parameter work_mem to bench",
+            "revoke alter system on parameter work_mem from bench",
+            "may set parameters of the server: `work_mem`",
+        ),
+    ]
 }
 
 /// The bytes with another name of the same length, as the table of contents has it.

@@ -124,7 +124,8 @@ fn a_marker_that_a_power_failure_left_empty_blocks_nothing() {
     );
     let (name, root) = break_marker();
     let cleaned = place.run(&["clean"]).expect(0);
-    assert!(cleaned.stderr.contains(&format!("removed cluster `{name}`")) && !root.exists(), "{cleaned:?}");
+    let words = format!("/{name}`, a cluster that was incomplete");
+    assert!(cleaned.stderr.contains(&words) && !root.exists(), "{cleaned:?}");
     let (name, root) = break_marker();
     place.run(&["server", "remove", &name]).expect(0);
     assert!(!root.exists());
@@ -215,6 +216,29 @@ fn directories_of_a_user_with_the_names_of_builds_survive_a_clean() {
     }
 }
 
+/// With a mistake in PGDYNO_CACHE, such as `/`, nothing of ours appears there.
+#[test]
+fn commands_that_only_read_or_remove_create_nothing_in_the_cache() {
+    let place = Place::new();
+    let [empty, absent] = ["empty", "absent"].map(|name| place.path(name));
+    std::fs::create_dir(&empty).unwrap();
+    let commands: [(&[&str], i32); 5] = [
+        (&["clean"], 0),
+        (&["server", "list"], 0),
+        (&["server", "remove", "--all"], 0),
+        (&["server", "remove", "x"], 1),
+        (&["list", "."], 0),
+    ];
+    for cache in [&empty, &absent] {
+        for (args, code) in commands {
+            let output = place.command(args).env("PGDYNO_CACHE", cache).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{args:?} {output:?}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+    assert!(!absent.exists());
+}
+
 /// What is in our directory is removed with it, but not what its owner mounts there.
 #[test]
 fn what_is_mounted_in_our_directory_survives_its_removal() {
@@ -231,7 +255,11 @@ fn what_is_mounted_in_our_directory_survives_its_removal() {
     let script = "mount --bind photos cache/builds/REL_15_1-ab.work/source/photos && exec \"$0\" clean";
     let program = env!("CARGO_BIN_EXE_pgdyno");
     let mut cleaned = place.command_of("unshare".as_ref(), &["--mount", "sh", "-c", script, program]);
-    cleaned.output().unwrap();
+    let said = cleaned.output().unwrap();
+    let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(stderr.contains("something is mounted at `photos` in it; unmount it"), "{stderr}");
+    assert!(stderr.contains("left `") && stderr.contains("ab.work`, an incomplete build: "), "{stderr}");
+    assert!(!stderr.contains("nothing was left behind") && said.status.code() == Some(1), "{said:?}");
     assert_eq!(std::fs::read_to_string(place.path("photos/2026.jpg")).unwrap(), "mine");
     assert!(work.exists(), "what cannot be removed is there for the next one");
     place.run(&["clean"]).expect(0);

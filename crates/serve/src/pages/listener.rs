@@ -27,6 +27,8 @@ use crate::{Patience, neighbour};
 const PAUSE: Duration = Duration::from_millis(500);
 /// Most connections of users of this machine who are refused anyway: they take no places of those who are not.
 const REFUSED_MAX: usize = 8;
+/// How long such a user has for a request, and to take the answer: long enough for a browser, which learns why.
+const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) struct Bounded {
     listener: TcpListener,
@@ -50,11 +52,13 @@ impl Bounded {
         neighbour::user_at(from, to)
     }
 
-    async fn place_for(&self, user: Option<u32>) -> Option<OwnedSemaphorePermit> {
+    async fn place_for(&self, user: Option<u32>) -> Option<(OwnedSemaphorePermit, Patience)> {
         if self.front.admits(user) {
-            return self.places.clone().acquire_owned().await.ok();
+            let place = self.places.clone().acquire_owned().await.ok()?;
+            return Some((place, self.patience));
         }
-        self.places_of_refused.clone().try_acquire_owned().ok()
+        let place = self.places_of_refused.clone().try_acquire_owned().ok()?;
+        Some((place, Patience { request: REFUSED_PATIENCE, stall: REFUSED_PATIENCE, ..self.patience }))
     }
 }
 
@@ -75,8 +79,8 @@ impl axum::serve::Listener for Bounded {
             rustix::net::sockopt::set_tcp_user_timeout(&stream, stall_ms).ok();
 
             let user = self.user_of(&stream, from);
-            if let Some(place) = self.place_for(user).await {
-                return (Connection::new((stream, user), place, self.patience), from);
+            if let Some((place, patience)) = self.place_for(user).await {
+                return (Connection::new((stream, user), place, patience), from);
             }
         }
     }

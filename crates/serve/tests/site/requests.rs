@@ -121,6 +121,21 @@ fn other_users_of_the_machine_take_no_places_of_those_who_may_read() {
     BufReader::new(neighbour.stdout.take().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, "connected\n");
     expect_room(&serving);
+    // Nor do idle ones keep another from learning why it is refused, for longer than a moment.
+    let asks = format!(
+        "exec 3<>/dev/tcp/{ip}/{port}; printf 'GET / HTTP/1.1\\r\\nHost: {ip}:{port}\\r\\n\\r\\n' >&3; head -n 1 <&3"
+    );
+    let began = Instant::now();
+    loop {
+        let mut other = Command::new("bash");
+        other.args(["-c", &asks]).current_dir("/").uid(65534).gid(65534);
+        let answer = other.stderr(Stdio::null()).output().unwrap();
+        if String::from_utf8_lossy(&answer.stdout).contains(" 403 ") {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(4), "{answer:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     drop(neighbour.stdin.take());
     neighbour.wait().unwrap();
 }

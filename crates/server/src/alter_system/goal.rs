@@ -106,7 +106,7 @@ impl Goal {
         match (&self.effective, &self.entry) {
             // A server goes on saying that a setting waits for a restart after its entry is gone again.
             (Some(effective), _) if *effective == now.value => None,
-            (Some(effective), _) => Some(format!("it is {} instead of {effective}", now.value)),
+            (Some(effective), _) => Some(instead_of(effective, now)),
             (None, _) if now.pending_restart => Some("it waits for a restart".to_string()),
             (None, Some(value)) => self.lack_of_value(value, now),
             (None, None) => None,
@@ -118,12 +118,41 @@ impl Goal {
             return None;
         }
         if !now.kind.is_same(value, &now.value) {
-            return Some(format!("it is {} instead of {value}", now.value));
+            return Some(instead_of(value, now));
         }
         // The server does not look further if such a setting already has the value.
         let is_from_file = now.file.as_ref().is_some_and(|file| file.ends_with(&format!("/{AUTO_CONF}")));
         (!now.needs_restart() && !is_from_file)
-            .then(|| format!("its value comes from {}, not from {AUTO_CONF}", now.source))
+            .then(|| format!("its value comes from {}, not from {AUTO_CONF}", origin(&now.source)))
+    }
+}
+
+/// What is in effect instead of a value, and who decides that, if it is no file.
+fn instead_of(value: &str, now: &Now) -> String {
+    let decides = match now.is_from_files() {
+        true => String::new(),
+        false => format!(", which comes from {}", origin(&now.source)),
+    };
+    format!("it is {} instead of {value}{decides}", now.value)
+}
+
+/// Where a value comes from, and what to do about it.
+pub(super) fn not_overridden(source: &str) -> String {
+    format!("{}, which ALTER SYSTEM does not override; remove it there", origin(source))
+}
+
+/// Where a value comes from, in words.
+fn origin(source: &str) -> String {
+    match source {
+        "command line" => "the command line of the server".to_string(),
+        "environment variable" => "an environment variable of the server".to_string(),
+        "default" | "configuration file" => "another configuration file".to_string(),
+        "database" => "ALTER DATABASE ... SET of this database".to_string(),
+        "user" => "ALTER ROLE ... SET of this user".to_string(),
+        "database user" => "ALTER ROLE ... IN DATABASE ... SET of this user and database".to_string(),
+        "global" => "ALTER ROLE ALL SET".to_string(),
+        "client" | "session" => "the connection string (options), or the session itself".to_string(),
+        source => format!("`{source}`"),
     }
 }
 
@@ -202,8 +231,11 @@ mod tests {
             "work_mem",
             "8MB",
             now("user", "8192", Some("/etc/postgresql.conf")),
-            Some("its value comes from configuration file, not from postgresql.auto.conf"),
+            Some("its value comes from another configuration file, not from postgresql.auto.conf"),
         );
+        let of_role = Now { source: "user".to_string(), ..now("user", "4096", None) };
+        let expected = "it is 4096 instead of 8MB, which comes from ALTER ROLE ... SET of this user";
+        check("work_mem", "8MB", of_role, Some(expected));
         check("shared_buffers", "8MB", now("postmaster", "8192", None), None);
         check("wal_buffers", "-1", now("postmaster", "512", None), None);
         let waits = Now { pending_restart: true, ..now("postmaster", "8192", auto) };

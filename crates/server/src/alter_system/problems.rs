@@ -10,6 +10,7 @@ use super::readers::{self, FOLLOWED};
 use super::refused::refusal;
 use super::staged;
 use super::state::{self, Files, Now};
+use super::{goal, includes};
 use crate::database::facts::{is_so, is_superuser};
 use crate::database::target::{Flavor, Target};
 
@@ -146,6 +147,7 @@ fn of_settings(session: &mut Session, wish: Wish) -> Result<Vec<String>> {
     } else {
         found.extend(staged::problem(session, |_| false)?);
     }
+    found.extend(includes::problem(session, &directory)?);
     let in_recovery = is_so(session, "select pg_catalog.pg_is_in_recovery()");
     let wishes = levels.iter().flat_map(|(name, values)| {
         let known = now.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -209,10 +211,7 @@ impl OfOne<'_> {
         match (now.context.as_str(), now.source.as_str()) {
             ("internal", _) => say("nobody can change it while the cluster exists".to_string()),
             (_, "default" | "configuration file") | ("postmaster", "override") => {}
-            (_, source) => say(format!(
-                "its value comes from {}, which ALTER SYSTEM does not override; remove it there",
-                origin(source)
-            )),
+            (_, source) => say(format!("its value comes from {}", goal::not_overridden(source))),
         }
         if now.needs_restart() && !self.may_restart {
             say("it changes at a restart: name the command that restarts the server (server.restart, or restart in [[target]])"
@@ -230,19 +229,6 @@ impl OfOne<'_> {
                 .to_string());
         }
         found
-    }
-}
-
-/// Where a value comes from, in words.
-fn origin(source: &str) -> String {
-    match source {
-        "command line" => "the command line of the server".to_string(),
-        "environment variable" => "an environment variable of the server".to_string(),
-        "database" | "user" | "database user" | "global" => {
-            "ALTER DATABASE or ALTER ROLE ... SET of this database or user".to_string()
-        }
-        "client" | "session" => "the connection string (options), or the session itself".to_string(),
-        source => format!("`{source}`"),
     }
 }
 
@@ -276,7 +262,7 @@ mod tests {
             "on",
             &["the command line of the server, which ALTER SYSTEM"],
         );
-        check("a", &now("user", "database user"), "on", &["ALTER DATABASE or ALTER ROLE"]);
+        check("a", &now("user", "database user"), "on", &["comes from ALTER ROLE ... IN DATABASE ... SET"]);
         check("a", &now("internal", "override"), "on", &["while the cluster exists"]);
         check("twice", &now("user", "default"), "on", &["more than once"]);
         check(

@@ -34,6 +34,11 @@ pub(super) struct Now {
 }
 
 impl Now {
+    /// Whether configuration files decide it, or nothing does.
+    pub(super) fn is_from_files(&self) -> bool {
+        matches!(self.source.as_str(), "" | "default" | "configuration file" | "override")
+    }
+
     /// Whether only a restart changes it.
     pub(super) fn needs_restart(&self) -> bool {
         self.context == "postmaster"

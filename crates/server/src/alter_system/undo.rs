@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use files::Owner;
 use model::text::prose::shown;
 use wire::{Conninfo, Session};
@@ -10,8 +10,8 @@ use wire::{Conninfo, Session};
 use super::goal::{self, Goal};
 use super::identity::{self, Identity};
 use super::journal::{Entry, Journal, Standing};
-use super::state::{self, AUTO_CONF};
-use super::{lock, restart};
+use super::state::{self, AUTO_CONF, Files};
+use super::{includes, lock, restart};
 
 /// The fate of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,6 +216,7 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
     let names: Vec<&str> = journal.settings.keys().map(String::as_str).collect();
     let now = state::settings(&mut open_same(conninfo, journal)?, &names)?;
     let files = state::files(holder, &journal.server.data_directory)?;
+    expect_nothing_included(journal, &files, holder)?;
     let (mut goals, mut undone) = (Vec::new(), All::default());
     for (name, entry) in &journal.settings {
         let Some(now) = now.get(name) else {
@@ -257,8 +258,12 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
             (Some(why), _) if is.needs_restart() => Fate::Foreign(format!(
                 "its entry is back, but {why}: until the server restarts, or because another file has changed"
             )),
+            (Some(why), _) if !is.is_from_files() => Fate::Foreign(format!(
+                "its entry is back, but {why}, where somebody else has set it meanwhile"
+            )),
             (Some(why), _) => {
-                Fate::Foreign(format!("its entry is back, but {why}: another file has changed"))
+                undone.aside.push(goal.name.clone());
+                kept_aside(&why, path)
             }
         };
         let left = handed_on(&goal.name, &journal.settings[&goal.name], &others);
@@ -267,6 +272,27 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
         undone.all.push(of);
     }
     Ok(undone)
+}
+
+/// Fails if a statement of ours would write the settings of another file into the one that includes it.
+fn expect_nothing_included(journal: &Journal, files: &Files, holder: &mut Session) -> Result<()> {
+    let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
+    if !journal.settings.iter().any(|of| standing(of) == Standing::Ours) {
+        return Ok(());
+    }
+    match includes::problem(holder, &journal.server.data_directory)? {
+        Some(problem) => bail!("{problem}"),
+        None => Ok(()),
+    }
+}
+
+/// What became of a setting of which only the journal knows what it was.
+fn kept_aside(why: &str, path: &Path) -> Fate {
+    Fate::Foreign(format!(
+        "its entry is back, but {why}: another file has changed, or its settings, which {AUTO_CONF} included, became a part of that file; \
+         `{}` keeps what it was",
+        Journal::path_aside(path).display()
+    ))
 }
 
 /// How to put a setting back without pgdyno.

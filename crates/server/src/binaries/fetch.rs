@@ -23,7 +23,7 @@ use crate::binaries::pins::{self, Pin, SERIES};
 use crate::binaries::tree::Tree;
 use crate::binaries::unpack::unpack;
 use crate::binaries::{Binaries, Origin, version_num};
-use crate::temporary::{self, Temporary};
+use crate::temporary::{self, Swept, Temporary};
 
 /// The directory of the cache that releases are in.
 const RELEASES: &str = "postgres";
@@ -337,11 +337,11 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
 
 /// Removes what processes that were killed while unpacking left in `cache`, and returns those directories. In a
 /// directory where another user could have put them, nothing is removed, and nowhere what has no mark of pgdyno.
-pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
+pub fn sweep(cache: &Cache) -> Vec<Swept> {
     trust::check_directory(&cache.dir.join(RELEASES)).map_or_else(|_| Vec::new(), |parent| sweep_in(&parent))
 }
 
-fn sweep_in(parent: &Path) -> Vec<PathBuf> {
+fn sweep_in(parent: &Path) -> Vec<Swept> {
     temporary::sweep(parent, |name| name.starts_with(UNPACK))
 }
 

@@ -136,7 +136,7 @@ impl Holdings {
         let mut outside_bytes = 0;
         // A cluster that runs a build keeps it.
         let mut build_used: Vec<(PathBuf, SystemTime)> = Vec::new();
-        for entry in Workspace::in_cache(cache)?.list()? {
+        for entry in Workspace::look_in_cache(cache)?.list()? {
             outside_bytes = added_up(entry.elsewhere.iter().map(|(_, bytes)| *bytes).chain([outside_bytes]));
             let facts = entry.facts.as_ref();
             if let Some(bin_dir) = facts.and_then(|facts| facts.labels.get("bin_dir")) {
@@ -231,7 +231,7 @@ pub fn trim(cache: &Cache, budget: &Budget) -> Result<(Vec<Item>, u64)> {
 /// Removes one; fails if somebody has begun to use it.
 fn remove(cache: &Cache, item: &Item) -> Result<()> {
     match item.kind {
-        Kind::Cluster => Workspace::in_cache(cache)?.remove(&item.name),
+        Kind::Cluster => Workspace::look_in_cache(cache)?.remove(&item.name),
         Kind::Build => remove_build(&builds_dir(cache).join(&item.name)),
     }
 }

@@ -26,6 +26,7 @@ use crate::cluster::{
 };
 use crate::process::postmaster::postmaster_of;
 use crate::process_id::ProcessId;
+use crate::temporary::Swept;
 use crate::user::account::Account;
 use crate::user::rights::Rights;
 
@@ -131,6 +132,24 @@ impl Workspace {
         Ok(Workspace { dir: trust::make_directory(dir)? })
     }
 
+    /// The workspace in `dir` to read or to remove from: it is checked if it exists, and not created; one that does not exist has
+    /// no clusters.
+    ///
+    /// # Errors
+    /// Says who could replace what is in it.
+    pub fn look(dir: &Path) -> Result<Workspace> {
+        let checked = if dir.is_dir() { trust::check_directory(dir)? } else { dir.to_path_buf() };
+        Ok(Workspace { dir: checked })
+    }
+
+    /// As [`Workspace::look`], in a cache directory.
+    ///
+    /// # Errors
+    /// As [`Workspace::look`].
+    pub fn look_in_cache(cache: &Cache) -> Result<Workspace> {
+        Workspace::look(&cache.clusters_dir())
+    }
+
     /// Checks, without creating anything, that we can put clusters into the workspace in `dir`.
     ///
     /// # Errors
@@ -152,8 +171,11 @@ impl Workspace {
 
     /// All clusters, by name.
     pub fn list(&self) -> Result<Vec<Entry>> {
-        let entries = fs::read_dir(&self.dir).with_context(|| format!("read `{}`", self.dir.display()))?;
         let mut found = Vec::new();
+        let entries = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+            entries => entries.with_context(|| format!("read `{}`", self.dir.display()))?,
+        };
         for entry in entries {
             let entry = entry.with_context(|| format!("read `{}`", self.dir.display()))?;
             let (root, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
@@ -207,14 +229,16 @@ impl Workspace {
         }
     }
 
-    /// Removes clusters that nobody uses and whose creation was never completed; returns their names.
-    pub fn sweep(&self) -> Result<Vec<String>> {
+    /// Removes clusters that nobody uses and whose creation was never completed; returns them.
+    pub fn sweep(&self) -> Result<Vec<Swept>> {
         let is_broken = |entry: &Entry| match &entry.facts {
             Some(facts) => !facts.is_complete,
             None => damaged::is_damaged(&entry.root),
         };
         let broken = self.list()?.into_iter().filter(|entry| is_broken(entry) && entry.used_by_pid.is_none());
-        Ok(broken.map(|entry| entry.name).filter(|name| self.remove(name).is_ok()).collect())
+        // One that somebody has begun to use is left without a word.
+        let claimed = broken.filter_map(|entry| Some((entry.root, self.claim_existing(&entry.name).ok()?)));
+        Ok(claimed.map(|(root, claim)| Swept::of(root, claim.clear())).collect())
     }
 
     /// As [`Workspace::claim_name`] for an existing cluster; for any other, no lock file is left behind.
@@ -464,16 +488,19 @@ mod tests {
             assert!(workspace.remove(name).unwrap_err().to_string().contains("not the name"), "{name}");
         }
         assert!(workspace.remove("none").unwrap_err().to_string().contains("no cluster `none`"));
-        assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+        assert_eq!(workspace.sweep().unwrap(), Vec::<Swept>::new());
         // Also if it has the name of one of pgdyno's clusters, unless it is empty.
         let like_ours = dir.path().join(key("1").directory_name());
         fs::create_dir(&like_ours).unwrap();
         fs::write(like_ours.join("photo.jpg"), "precious").unwrap();
-        assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+        assert_eq!(workspace.sweep().unwrap(), Vec::<Swept>::new());
         // Nothing shows whose log it is.
         fs::rename(like_ours.join("photo.jpg"), like_ours.join("restore.log")).unwrap();
-        assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+        assert_eq!(workspace.sweep().unwrap(), Vec::<Swept>::new());
         fs::remove_file(like_ours.join("restore.log")).unwrap();
-        assert_eq!(workspace.sweep().unwrap(), [key("1").directory_name()]);
+        assert_eq!(
+            Swept::removed(workspace.sweep().unwrap()),
+            [workspace.dir.join(key("1").directory_name())]
+        );
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow, ensure};
 use files::trust;
 use nix::unistd::geteuid;
 
+use crate::temporary::Swept;
 use crate::user::account::Account;
 use crate::user::given::{self, Scratch};
 
@@ -68,7 +69,7 @@ fn scratch_where(account: &Account, fits: impl Fn(&Path) -> Result<()>) -> Resul
 
 /// Removes socket directories, and those in which settings were tried, that a pgdyno left behind;
 /// returns them.
-pub fn sweep_sockets() -> Vec<PathBuf> {
+pub fn sweep_sockets() -> Vec<Swept> {
     let Ok(account) = Account::choose() else { return Vec::new() };
     bases(&account).iter().flat_map(|base| given::sweep(base, NAME_BEGIN)).collect()
 }

@@ -2,7 +2,7 @@
 //! binaries, or into a database of a server by URL, with those that this machine has for the server's version.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -109,18 +109,31 @@ impl Restore<'_> {
         let name = program.to_string_lossy().into_owned();
         let log_path: &PathBuf = &self.restorer.log;
         let log = untrusted::create(log_path).with_context(|| format!("create `{}`", log_path.display()))?;
+        let reader = untrusted::open(log_path)?;
+        // Without a name it does not outlive us, however we end.
+        std::fs::remove_file(log_path)?;
         command.stdout(log.try_clone()?).stderr(log);
+        let ended = self.wait(command, &name, deadline);
+        let said = untrusted::read_end(reader)?;
+        let Some(status) = ended? else {
+            let last = last_lines(&said);
+            let what = if last.is_empty() { String::new() } else { format!("; it said: {last}") };
+            bail!("`{name}` did not end in time (run.phase_timeout){what}");
+        };
+        ensure!(status.success(), "`{name}` failed ({}): {}", ending(status), last_lines(&said));
+        Ok(said)
+    }
+
+    /// Waits for a program's end; `None` if its time is over, and it was ended.
+    fn wait(&self, command: Command, name: &str, deadline: Instant) -> Result<Option<ExitStatus>> {
         let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
         let is_stopped = || self.stop.load(Ordering::Relaxed);
-        let Some(status) = wait_unless(&mut child, deadline, &is_stopped)? else {
+        let ended = wait_unless(&mut child, deadline, &is_stopped)?;
+        if ended.is_none() {
             end(&mut child);
             ensure!(!is_stopped(), "stopped while `{name}` ran");
-            bail!("`{name}` did not end in time (run.phase_timeout); see `{}`", log_path.display());
-        };
-        let said = untrusted::read_output(log_path)?;
-        ensure!(status.success(), "`{name}` failed ({}): {}", ending(status), last_lines(&said));
-        std::fs::remove_file(log_path).ok();
-        Ok(said)
+        }
+        Ok(ended)
     }
 }
 

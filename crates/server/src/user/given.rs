@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use files::trust;
 
 use crate::process_id::ProcessId;
+use crate::temporary::Swept;
 use crate::user::account::Account;
 use crate::user::beneath::{Held, remove_tree};
 
@@ -78,11 +79,11 @@ impl Drop for Scratch {
 }
 
 /// Removes the scratch directories in `base` that a pgdyno left behind; returns them.
-pub(crate) fn sweep(base: &Path, name_begin: &str) -> Vec<PathBuf> {
+pub(crate) fn sweep(base: &Path, name_begin: &str) -> Vec<Swept> {
     let Ok(entries) = fs::read_dir(base) else { return Vec::new() };
     let named = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(name_begin));
     let abandoned = named.map(|entry| entry.path()).filter(|path| is_abandoned(path));
-    abandoned.filter(|path| remove_scratch(path).is_ok()).collect()
+    abandoned.map(|path| Swept::of(path.clone(), remove_scratch(&path))).collect()
 }
 
 /// Anyone can create such a name in `/tmp`: only what we created counts.
@@ -129,16 +130,16 @@ mod tests {
         let account = Account::choose().unwrap();
         let base = tempfile::tempdir().unwrap();
         let scratch = Scratch::make(base.path(), "t-", &account).unwrap();
-        assert_eq!(sweep(base.path(), "t-"), Vec::<PathBuf>::new());
+        assert_eq!(sweep(base.path(), "t-"), Vec::<Swept>::new());
         let dead = ProcessId { start_ticks: 1, ..ProcessId::current() };
         let owner = scratch.outer.join(OWNER_FILE);
         fs::write(&owner, serde_json::to_vec(&dead).unwrap()).unwrap();
-        assert_eq!(sweep(base.path(), "u-"), Vec::<PathBuf>::new());
-        assert_eq!(sweep(base.path(), "t-"), std::slice::from_ref(&scratch.outer));
+        assert_eq!(sweep(base.path(), "u-"), Vec::<Swept>::new());
+        assert_eq!(Swept::removed(sweep(base.path(), "t-")), std::slice::from_ref(&scratch.outer));
         assert!(!scratch.outer.exists());
         let planted = base.path().join("t-planted");
         fs::create_dir(&planted).unwrap();
         nix::unistd::mkfifo(&planted.join(OWNER_FILE), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert_eq!(sweep(base.path(), "t-"), Vec::<PathBuf>::new(), "a pipe is not waited for");
+        assert_eq!(sweep(base.path(), "t-"), Vec::<Swept>::new(), "a pipe is not waited for");
     }
 }

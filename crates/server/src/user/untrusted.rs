@@ -21,7 +21,14 @@ const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 /// # Errors
 /// As [`files::open`].
 pub(crate) fn read_output(path: &Path) -> io::Result<String> {
-    let mut file = open(path)?;
+    read_end(open(path)?)
+}
+
+/// As [`read_output`], of an open file.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn read_end(mut file: File) -> io::Result<String> {
     file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(OUTPUT_BYTES_MAX)))?;
     let mut bytes = Vec::new();
     file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;

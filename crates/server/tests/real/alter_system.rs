@@ -69,7 +69,7 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
     let found = || problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
     expect(&found(), &[]);
     server.execute("postgres", "alter role postgres set work_mem = '6MB'");
-    expect(&found(), &["work_mem: its value comes from ALTER DATABASE or ALTER ROLE"]);
+    expect(&found(), &["work_mem: its value comes from ALTER ROLE ... SET of this user"]);
     server.execute("postgres", "alter role postgres reset work_mem");
     let waits = "exists (select from pg_settings where pending_restart and name = 'shared_buffers')";
     load(&server, "alter system set shared_buffers = '64MB'", waits);
@@ -366,6 +366,105 @@ fn of_standby(server: &Server, dir: &Path) {
 }
 
 /// Who else may read the WAL: for as long as that is not ruled out, nothing is changed that would reach them.
+#[test]
+fn a_file_that_postgresql_auto_conf_includes_stays_included() {
+    let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
+    let (admin, dir, auto) =
+        (server.socket("postgres"), place.path(), server.path("data/postgresql.auto.conf"));
+    let asked = wanted(&[("work_mem", "8MB")]);
+    let found =
+        |conninfo: &Conninfo| problems(conninfo, Wish { cases: &[&asked], may_restart: false }).unwrap();
+    let write = |path: &Path, text: &str| {
+        fs::write(path, text).unwrap();
+        load(&server, "select 1", "true");
+    };
+    write(&server.path("data/tuned.conf"), "work_mem = '6MB'\nvacuum_cost_limit = 300\n");
+    let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
+    let including = "maintenance_work_mem = '70MB'\ninclude 'tuned.conf'\n";
+    write(&auto, including);
+    load(&server, "select 1", "current_setting('work_mem') = '6MB'");
+    let expect = |words: &str, how: &str| {
+        for expected in
+            [how, "ALTER SYSTEM would write that file's settings into it", "include it in postgresql.conf"]
+        {
+            assert!(words.contains(expected), "{expected}: {words}");
+        }
+    };
+    expect(&found(&admin).join("; "), "line 2: `include 'tuned.conf'`");
+    // Somebody may include one after the plan was made.
+    expect(&altering.set(&asked).unwrap_err().to_string(), "line 2: `include 'tuned.conf'`");
+    assert_eq!(fs::read_to_string(&auto).unwrap(), including);
+    assert_eq!(Journal::all(dir).unwrap().len(), 0);
+
+    if !is_before_grants(&server) {
+        // Who may not read the file sees what is read after its first line.
+        server.execute(
+            "postgres",
+            "create role plain login; grant alter system on parameter work_mem to plain",
+        );
+        server.execute(
+            "postgres",
+            "grant pg_read_all_settings to plain; grant select on pg_file_settings to plain",
+        );
+        let functions = ["pg_reload_conf()", "pg_show_all_file_settings()"];
+        for function in functions {
+            server.execute("postgres", &format!("grant execute on function {function} to plain"));
+        }
+        let plain = Conninfo { user: "plain".to_string(), ..admin.clone() };
+        expect(&found(&plain).join("; "), "tuned.conf` can come in by it alone");
+        write(&auto, "maintenance_work_mem = '70MB'\n");
+        // The lock is held here.
+        let words = found(&plain).join("; ");
+        assert!(
+            words.starts_with("another pgdyno changes settings") && !words.contains("includes"),
+            "{words}"
+        );
+    }
+
+    // What is included while settings are changed keeps them from being put back, and the journal stays.
+    write(&auto, "maintenance_work_mem = '70MB'\n");
+    load(&server, "select 1", "current_setting('work_mem') = '4MB'");
+    altering.set(&asked).unwrap();
+    let changed = fs::read_to_string(&auto).unwrap();
+    fs::write(&auto, format!("{changed}include 'tuned.conf'\n")).unwrap();
+    let kept = format!("{:#}", altering.put_back().unwrap_err());
+    expect(&kept, "settings of the server are not put back (work_mem)");
+    drop(altering);
+    expect(&format!("{:#}", undo_left(dir, &admin).unwrap_err()), "includes another file");
+    assert_eq!(Journal::all(dir).unwrap().len(), 1);
+    assert!(fs::read_to_string(&auto).unwrap().ends_with("include 'tuned.conf'\n"));
+    fs::write(&auto, changed).unwrap();
+    let undone = undo_left(dir, &admin).unwrap();
+    assert!(undone.len() == 1 && undone[0].fate == Fate::Back, "{undone:?}");
+    assert_eq!(Journal::all(dir).unwrap().len(), 0);
+}
+
+/// Whether single parameters cannot be granted yet.
+fn is_before_grants(server: &Server) -> bool {
+    server.ask("postgres", "select current_setting('server_version_num')::int < 150000") == "t"
+}
+
+#[test]
+fn what_a_role_or_database_decides_is_named_as_that() {
+    let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
+    let (admin, dir) = (server.socket("postgres"), place.path());
+    let (mut altering, _) = Altering::begin(&admin, &[], dir).unwrap();
+    server.execute("postgres", "alter database postgres set work_mem = '6MB'");
+    let refused = altering.set(&wanted(&[("work_mem", "8MB")])).unwrap_err().to_string();
+    let expected = "`work_mem`: its value comes from ALTER DATABASE ... SET of this database, which ALTER SYSTEM does not override; \
+                    remove it there";
+    assert_eq!(refused, expected);
+    assert_eq!(entries(&server), Vec::<String>::new());
+    server.execute("postgres", "alter database postgres reset work_mem");
+    altering.set(&wanted(&[("work_mem", "8MB")])).unwrap();
+    server.execute("postgres", "alter role postgres set work_mem = '7MB'");
+    let undone = altering.put_back().unwrap();
+    let words: Vec<String> = undone.iter().map(Undone::words).collect();
+    let expected = "its entry is back, but it is 7168 instead of 4096, which comes from ALTER ROLE ... SET of this user, where";
+    assert!(words.len() == 1 && words[0].contains(expected), "{words:?}");
+    assert_eq!(entries(&server), Vec::<String>::new());
+}
+
 #[test]
 fn lock_tables_stay_as_they_are_where_transactions_may_be_prepared() {
     let server = Server::start(&Options { settings: &["max_prepared_transactions=2"], ..Options::default() });

@@ -15,9 +15,10 @@ const N_MAX: usize = 100_000;
 /// "Continuous Univariate Distributions", 31.1), integrated by Simpson's rule. `None` where the t quantile is.
 pub fn power_of_t(effect: f64, df: f64, level: f64) -> Option<f64> {
     let critical = student_t_quantile(0.5 + level / 2.0, df)?;
+    let density = spread_density(df);
     let seen = |spread: f64| {
         let beyond = normal_cdf(effect - critical * spread) + normal_cdf(-effect - critical * spread);
-        beyond * spread_density(spread, df)
+        beyond * density(spread)
     };
     let reach = 9.0 / (2.0 * df).sqrt();
     let (from, to) = ((1.0 - reach).max(0.0), 1.0 + reach);
@@ -28,12 +29,13 @@ pub fn power_of_t(effect: f64, df: f64, level: f64) -> Option<f64> {
 }
 
 /// Density of the sample's standard deviation over the true one: a chi distribution over the root of `df`.
-fn spread_density(spread: f64, df: f64) -> f64 {
-    if spread <= 0.0 {
-        return 0.0;
-    }
+fn spread_density(df: f64) -> impl Fn(f64) -> f64 {
     let half = df / 2.0;
-    (2f64.ln() + half * half.ln() - ln_gamma(half) + (df - 1.0) * spread.ln() - half * spread * spread).exp()
+    let scale = 2f64.ln() + half * half.ln() - ln_gamma(half);
+    move |spread| match spread <= 0.0 {
+        true => 0.0,
+        false => (scale + (df - 1.0) * spread.ln() - half * spread * spread).exp(),
+    }
 }
 
 /// The smallest true difference that a two-sided t test at `level` finds with chance `power` (0.8), in the unit of the

@@ -3,7 +3,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use nix::fcntl::OFlag;
@@ -25,6 +25,23 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     match kind.is_file() || kind.is_char_device() {
         true => Ok((file, metadata)),
         false => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
+/// Why root must not believe what a file says, by its metadata: whoever wrote it decides where root connects and with which password.
+/// `None` if it is root's, or we are not root.
+pub(crate) fn stranger(metadata: &Metadata) -> Option<String> {
+    // In a user namespace to which the machine's root does not belong, that is not user 0.
+    let is_roots = |uid: u32| uid == 0 || std::fs::metadata("/").is_ok_and(|root| root.uid() == uid);
+    let is_written = metadata.mode() & 0o002 != 0 || metadata.mode() & 0o020 != 0 && metadata.gid() != 0;
+    match (nix::unistd::geteuid().is_root(), is_roots(metadata.uid())) {
+        (true, false) => {
+            Some(format!("belongs to user id {}, and root uses only files of root", metadata.uid()))
+        }
+        (true, true) if is_written => {
+            Some("can be written by others, and root uses only files of root".to_owned())
+        }
+        _ => None,
     }
 }
 

@@ -25,7 +25,8 @@ pub(super) struct Wanted<'a> {
 /// The text of a password file, `None` if there is none.
 ///
 /// # Errors
-/// The message, libpq's where it has one, about a file that is ignored: not a plain file, readable by others, or too long.
+/// The message, libpq's where it has one, about a file that is ignored: not a plain file, readable by others, too long, or, for root, somebody
+/// else's.
 pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
     let ignored = |why: &str| Err(format!("password file \"{}\" {why}", file.display()));
     let (open, metadata) = match named_file::open(file) {
@@ -34,6 +35,9 @@ pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
         Err(error) if error.kind() != ErrorKind::InvalidInput => return Ok(None),
         _ => return ignored("is not a plain file"),
     };
+    if let Some(why) = named_file::stranger(&metadata) {
+        return ignored(&why);
+    }
     if metadata.mode() & 0o077 != 0 {
         return ignored("has group or world access; permissions should be u=rw (0600) or less");
     }
@@ -136,6 +140,13 @@ mod tests {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
             let found = read(&file);
             assert_eq!(found, if expected { Ok(Some("*:*:*:*:pw\n".into())) } else { Err(open.clone()) });
+        }
+        if nix::unistd::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(54_321), None).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+            let words = "belongs to user id 54321, and root uses only files of root";
+            assert!(read(&file).is_err_and(|warning| warning.ends_with(words)));
+            std::os::unix::fs::chown(&file, Some(0), None).unwrap();
         }
         assert_eq!(read(&dir.path().join("absent")), Ok(None));
         let no_file = format!("password file \"{}\" is not a plain file", dir.path().display());

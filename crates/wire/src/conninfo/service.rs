@@ -1,6 +1,7 @@
 //! The service file: named groups of connection settings (`PGSERVICE`, `service=`).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{ConninfoError, Surroundings};
@@ -25,9 +26,14 @@ pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<Stri
     files.push(Path::new(system_dir).join("pg_service.conf"));
 
     for file in &files {
-        let text = match named_file::read(file) {
+        let read =
+            named_file::open(file).and_then(|(open, metadata)| match named_file::stranger(&metadata) {
+                Some(why) => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}"))),
+                None => named_file::read_open(open),
+            });
+        let text = match read {
             Ok(bytes) => named_file::text(&bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => {
                 return Err(ConninfoError::new(format!(
                     "cannot read service file `{}`: {error}",
@@ -80,6 +86,29 @@ fn settings(text: &str, service: &str) -> Result<Option<BTreeMap<String, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn root_believes_no_service_file_of_somebody_else() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("services");
+        std::fs::write(&file, "[a]\nhost=x\n").unwrap();
+        let environment = [("PGSERVICEFILE".to_owned(), file.to_string_lossy().into_owned())];
+        let around = Surroundings { environment: environment.into(), ..Surroundings::default() };
+        let check = |uid: u32, mode: u32, expected: Option<&str>| {
+            chown(&file, Some(uid), Some(0)).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            let refused = read("a", &around).err().map(|error| error.to_string());
+            let fits = |words: &str| refused.as_ref().is_some_and(|refused| refused.ends_with(words));
+            assert!(expected.map_or(refused.is_none(), fits), "{refused:?}");
+        };
+        check(0, 0o644, None);
+        check(54_321, 0o644, Some("it belongs to user id 54321, and root uses only files of root"));
+        check(0, 0o646, Some("it can be written by others, and root uses only files of root"));
+    }
 
     #[test]
     fn groups_are_read_as_libpq_does() {

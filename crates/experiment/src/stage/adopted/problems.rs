@@ -24,6 +24,7 @@ use wire::session::{Session, quote_literal};
 use super::{Facts, as_it_is, complete, expect_same, judge};
 use crate::site::Site;
 use crate::site::{requirements, settings};
+use crate::stage::reach::reach;
 use crate::stage::{connections, copies};
 use crate::survey;
 
@@ -150,7 +151,7 @@ fn of_archive(session: &mut Session, case: &Case, conninfo: &Conninfo, site: &Si
         );
     }
     found.take(copies::expect_empty(session));
-    let reach = found.take(copies::reach(session, site.risks));
+    let reach = found.take(reach(session, site.risks));
     reach.into_iter().flatten().for_each(|why| found.say(why));
     // Where its output goes does not matter yet.
     found.take(Restorer::of_url(conninfo, session.server_version_num(), Path::new("/")));

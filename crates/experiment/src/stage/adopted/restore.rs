@@ -21,6 +21,7 @@ use crate::site::progress::{Progress, Watch};
 use crate::site::{Site, phase_limit};
 use crate::stage::copies::{self, Wish};
 use crate::stage::own_data::Whose;
+use crate::stage::reach::reach;
 use crate::stage::{loaded_before, made_under, own_data};
 
 impl Adopted {
@@ -179,7 +180,7 @@ impl Adopted {
         watch: &mut Watch,
     ) -> Result<Detail> {
         copies::expect_empty(session)?;
-        let reach = copies::reach(session, site.risks)?;
+        let reach = reach(session, site.risks)?;
         ensure!(reach.is_empty(), "{}", reach.join("; "));
         let scratch = files::trust::make_directory(&site.cache.dir)?;
         let restorer = Restorer::of_url(&self.conninfo, session.server_version_num(), &scratch)?;

@@ -6,6 +6,7 @@ use anyhow::Result;
 use model::experiment::plan::RunState;
 use model::run::ExperimentData;
 use model::text::columns;
+use model::text::visible::on_one_line;
 use serde::{Deserialize, Serialize};
 use store::{Listing, Listings};
 
@@ -34,7 +35,8 @@ pub(crate) fn found(dir: &Path) -> Result<Listings> {
         return Ok(Listings::default());
     }
     let listings = store::list(dir)?;
-    listings.damaged.iter().for_each(|error| say(&format!("skipped damaged results: {error:#}")));
+    let words = |error: &anyhow::Error| format!("skipped damaged results: {error:#}");
+    listings.damaged.iter().for_each(|error| say(&on_one_line(&words(error))));
     Ok(listings)
 }
 
@@ -131,7 +133,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
     let now_s = jiff::Timestamp::now().as_second();
     for listing in listings {
         let answer = Answer::read(&listing.path).unwrap_or_else(|error| {
-            say(&format!("skipped the records of damaged results: {error:#}"));
+            say(&on_one_line(&format!("skipped the records of damaged results: {error:#}")));
             Answer::default()
         });
         if args.json {
@@ -145,7 +147,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
 
 /// Columns of the longest name.
 pub(super) fn width(listings: &[Listing]) -> usize {
-    listings.iter().map(|listing| listing.name.chars().count()).max().unwrap_or(0)
+    listings.iter().map(|listing| on_one_line(&listing.name).chars().count()).max().unwrap_or(0)
 }
 
 fn state(listing: &Listing) -> &'static str {
@@ -171,21 +173,22 @@ const INDENT: &str = "             ";
 
 pub(super) fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64) -> String {
     let Listing { path, name, made_unix_ns, n_runs_completed, n_runs_planned, .. } = listing;
-    let name = columns::left(name, width);
+    let name = columns::left(&on_one_line(name), width);
     let age = age(now_s - (made_unix_ns / 1_000_000_000) as i64);
     let state = match listing.state {
         RunState::Completed => String::new(),
         _ => format!(", {}", state(listing)),
     };
-    let Answer { verdict, server, headline, title, note, .. } = answer;
+    let Answer { verdict, headline, title, note, .. } = answer;
+    let [server, headline, verdict] = [&answer.server, headline, verdict].map(|text| on_one_line(text));
     let of_user: String = [title, note]
         .into_iter()
         .filter(|text| !text.is_empty())
-        .fold(String::new(), |all, text| format!("{all}{INDENT}{text}\n"));
+        .fold(String::new(), |all, text| format!("{all}{INDENT}{}\n", on_one_line(text)));
     format!(
         "{age:>11}  {name}  {verdict:<8}  {n_runs_completed}/{n_runs_planned} runs{state}  {server}\n\
          {of_user}{INDENT}{headline}\n{INDENT}{}\n",
-        path.display()
+        on_one_line(&path.to_string_lossy())
     )
 }
 
@@ -202,6 +205,30 @@ fn age(s: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_have_named_makes_no_lines_of_ours() {
+        let hostile = "a\n   just now  b\t\u{1b}[2J";
+        let shown = "a\\n   just now  b\\t\\u{1b}[2J";
+        let text_of = |text: &str| text.to_string();
+        let listing = Listing {
+            path: Path::new("results").join(hostile),
+            name: text_of(hostile),
+            made_unix_ns: 0,
+            n_runs_planned: 1,
+            n_runs_completed: 1,
+            state: RunState::Completed,
+        };
+        let answer = Answer {
+            title: text_of(hostile),
+            note: text_of(hostile),
+            headline: text_of(hostile),
+            server: text_of(hostile),
+            ..Answer::default()
+        };
+        let text = text(&listing, &answer, width(std::slice::from_ref(&listing)), 0);
+        assert_eq!((text.lines().count(), text.matches(shown).count()), (5, 6), "{text}");
+    }
 
     #[test]
     fn ages_are_shown_in_one_unit() {

@@ -27,6 +27,8 @@ const N: u64 = 3_000;
 const N_WORKERS: u64 = 2;
 /// What one change may take: a hundred times what it usually takes, on a machine that does other things too.
 const TIME_MAX: Duration = Duration::from_secs(60);
+/// More than the results, their reports and what they are packed into take.
+const ROOM_BYTES: u64 = 512 << 20;
 /// What the process may use: the workers, and the other tests that run at the same time.
 const HEAP_BYTES_MAX: usize = 1 << 30;
 
@@ -55,7 +57,7 @@ fn asked(name: &str) -> Option<u64> {
 #[test]
 fn whatever_stored_results_contain_is_shown_or_refused() {
     let (first, n) = (asked("PGDYNO_MUTATION_SEED").unwrap_or(1), asked("PGDYNO_MUTATIONS").unwrap_or(N));
-    let place = tempfile::tempdir().unwrap();
+    let place = in_memory();
     let doing: [Doing; N_WORKERS as usize] = Default::default();
     let (tried, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let failures = Mutex::new(Vec::new());
@@ -79,6 +81,15 @@ fn whatever_stored_results_contain_is_shown_or_refused() {
     let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{} of {n} changes failed:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(tried.into_inner(), n);
+}
+
+/// Where files are written: in memory, if there is room, where a change need not wait until a disk has it.
+fn in_memory() -> tempfile::TempDir {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let is_memory = mounts.lines().any(|line| line.contains(" /dev/shm tmpfs "));
+    let room = server::cluster::space::free_bytes(Path::new("/dev/shm")).unwrap_or(0);
+    let made = (is_memory && room > ROOM_BYTES).then(|| tempfile::tempdir_in("/dev/shm").ok()).flatten();
+    made.unwrap_or_else(|| tempfile::tempdir().unwrap())
 }
 
 /// Tries each change in a directory of its own.

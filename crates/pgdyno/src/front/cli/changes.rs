@@ -55,8 +55,8 @@ pub(crate) struct RiskArgs {
     /// workload's tables stops, and its slot keeps WAL.
     #[arg(long)]
     pub(crate) allow_published: bool,
-    /// Restore an archive as a superuser, as into a server that pgdyno runs, or as another role that reaches beyond its databases:
-    /// whoever wrote the archive gets its rights.
+    /// Restore an archive as a superuser, as into a server that pgdyno runs, or as another role that reaches beyond the database that it
+    /// restores into: whoever wrote the archive gets its rights.
     #[arg(long)]
     pub(crate) allow_archive_as_superuser: bool,
 }

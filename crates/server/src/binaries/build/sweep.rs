@@ -1,11 +1,11 @@
 //! Unfinished builds: a killed pgdyno leaves its copy of the tree, what it had installed, and half of a mirror.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use files::trust;
 
 use crate::binaries::fetch::Cache;
-use crate::temporary;
+use crate::temporary::{self, Swept};
 
 /// Endings of the names of directories that a build works in; the mark in them decides.
 const WORK: &str = "work";
@@ -13,7 +13,7 @@ pub(super) const PART: &str = "part";
 
 /// Removes what unfinished builds left, unless a pgdyno is working on it; returns the paths. In a directory where
 /// another user could have put it, nothing is removed, and nowhere what has no mark of pgdyno.
-pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
+pub fn sweep(cache: &Cache) -> Vec<Swept> {
     let builds = cache.dir.join("builds");
     let mut swept = Vec::new();
     for (dir, ending) in [(builds.clone(), WORK), (builds.join("repositories"), PART)] {
@@ -27,6 +27,7 @@ pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
     use std::time::Duration;
 
     use super::*;
@@ -35,13 +36,13 @@ mod tests {
     /// The paths that sweeps remove until there are `n`, sorted: a child that another test forks holds a lock until its
     /// exec.
     fn sweep_up_to(n: usize, cache: &Cache) -> Vec<PathBuf> {
-        let mut swept = sweep(cache);
+        let mut swept = Swept::removed(sweep(cache));
         for _ in 0..100 {
             if swept.len() >= n {
                 break;
             }
             std::thread::sleep(Duration::from_millis(20));
-            swept.extend(sweep(cache));
+            swept.extend(Swept::removed(sweep(cache)));
         }
         swept.sort();
         swept
@@ -76,6 +77,6 @@ mod tests {
         let path = busy.path().to_path_buf();
         busy.leave();
         assert_eq!(sweep_up_to(1, &cache), [path]);
-        assert_eq!(sweep(&Cache::at("/nowhere")), Vec::<PathBuf>::new());
+        assert_eq!(sweep(&Cache::at("/nowhere")), Vec::<Swept>::new());
     }
 }

@@ -89,6 +89,22 @@ pub(crate) fn is_made(session: &mut Session, name: &str, oid: u32) -> Result<boo
     Ok(mark.is_some_and(|mark| mark.kind == Kind::Made && mark.of == name))
 }
 
+/// The OIDs of databases that are templates, or former contents, of others: pgdyno's own, by their marks.
+///
+/// # Errors
+/// When the server fails.
+pub fn copies(session: &mut Session) -> Result<Vec<u32>> {
+    let sql =
+        "select oid, pg_catalog.shobj_description(oid, 'pg_database') as comment from pg_catalog.pg_database";
+    let rows = session.query(sql)?;
+    let copy = |row: usize| {
+        let oid: u32 = rows.get(row, "oid")?.parse().ok()?;
+        let mark = Mark::read(rows.get(row, "comment")?, oid)?;
+        (mark.kind != Kind::Made).then_some(oid)
+    };
+    Ok((0..rows.len()).filter_map(copy).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

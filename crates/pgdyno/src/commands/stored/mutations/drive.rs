@@ -71,7 +71,7 @@ pub(super) fn all(sample: &Sample, pages: &mut Pages, choice: &mut impl Choice) 
         pasts(sample, read.ok())?;
     }
     if choice.wants(6) {
-        packed(changed)?;
+        packed(sample)?;
     }
     if choice.wants(8) {
         is_drawn((DRAWN_HERE.result)(changed, &[]))?;
@@ -173,8 +173,10 @@ fn n_points(histories: &[History]) -> usize {
 }
 
 /// `pgdyno pack` and `unpack`.
-fn packed(dir: &Path) -> Result<(), String> {
-    let place = tempfile::tempdir().unwrap();
+fn packed(sample: &Sample) -> Result<(), String> {
+    // Next to the results, which may be in memory.
+    let place = tempfile::tempdir_in(sample.root.parent().unwrap_or(&sample.root)).unwrap();
+    let dir = &sample.changed;
     let archive = place.path().join("packed.tar.gz");
     if store::pack(dir, &archive, Extent::All, "0").is_err() {
         return Ok(());

@@ -11,6 +11,7 @@ use model::experiment::origin::Origin;
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
+use server::temporary::Swept;
 use server::{Cache, Temporary};
 use store::{Author, Sealed};
 
@@ -26,7 +27,7 @@ const ORIGINAL: &str = "original";
 const UNPACKED: &str = ".unpacked-";
 
 /// Removes what a repetition that was killed has unpacked in `place`; returns the directories.
-pub(crate) fn sweep(place: &Path) -> Vec<PathBuf> {
+pub(crate) fn sweep(place: &Path) -> Vec<Swept> {
     server::temporary::sweep(place, |name| name.starts_with(UNPACKED))
 }
 
