@@ -40,7 +40,8 @@ class Bench:
         return f"host=127.0.0.1 port={self.port} user=postgres dbname={database}"
 
     def sql(self, database, text):
-        psql = [os.path.join(self.args.bindir, "psql"), "-h", self.server.dir, "-U", "postgres", "-qAtX", "-d", database]
+        psql = [os.path.join(self.args.bindir, "psql"), "-h", self.server.dir, "-U", "postgres", "-qAtX", "-v", "ON_ERROR_STOP=1",
+                "-d", database]
         return subprocess.run([*psql, "-f", "-"], input=text, check=True, capture_output=True, text=True).stdout.strip()
 
     def server_cpu(self):

@@ -5,13 +5,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tempfile::TempDir;
-
 use crate::binaries::program;
 use crate::certificates::{self, Certificate};
 use crate::process::run;
 use crate::template::Template;
-use crate::user::{as_server_user, give_to_server_user, place, place_in_memory};
+use crate::user::{Apart, as_server_user, give_to_server_user, place, place_in_memory};
 
 /// The number in the name of the socket of a server that does not listen on TCP.
 const SOCKET_ONLY_PORT: u16 = 5432;
@@ -35,7 +33,7 @@ pub struct Options<'a> {
 /// Never started: `data`, the socket and the log are in one directory.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    dir: TempDir,
+    dir: Apart,
     pub(crate) port: u16,
     /// What the server is started with.
     pub(crate) settings: Vec<String>,

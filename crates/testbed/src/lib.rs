@@ -31,4 +31,4 @@ pub use quota::QuotaGroup;
 pub use server::Server;
 pub use shared::Shared;
 pub use sshd::Sshd;
-pub use user::{as_server_user, place};
+pub use user::{Apart, as_server_user, place};

@@ -8,12 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use tempfile::TempDir;
 
 use crate::certificates::{self, Certificate};
 use crate::cluster::unused_port;
 use crate::process::{WAIT_MAX, end, pid_of, spawn};
-use crate::user::{as_server_user, give_to_server_user, place};
+use crate::user::{Apart, as_server_user, give_to_server_user, place};
 
 /// Where distributions put it.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"];
@@ -21,7 +20,7 @@ const PROGRAMS: [&str; 3] = ["/usr/sbin/nats-server", "/usr/bin/nats-server", "/
 /// A running NATS server.
 #[derive(Debug)]
 pub struct Nats {
-    dir: TempDir,
+    dir: Apart,
     process: Child,
     port: u16,
 }

@@ -1,6 +1,7 @@
 //! A running server: started, stopped, started again, signalled; ended and removed when dropped.
 
 use std::fs::{self, File, Permissions};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -153,8 +154,19 @@ impl Server {
     }
 }
 
+/// Lines of its log with which a server accompanies the failure of a test.
+const LINES_OF_FAILURE: usize = 40;
+
 impl Drop for Server {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let last = lines[lines.len().saturating_sub(LINES_OF_FAILURE)..].join("\n");
+            let text = format!("the end of the log of the server in {}:\n{last}\n", self.dir().display());
+            // The test fails all the same if nobody reads it.
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
         end(&mut self.postmaster(), Signal::SIGQUIT);
     }
 }

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nix::unistd::{User, geteuid};
-use tempfile::TempDir;
 
 use crate::cluster::unused_port;
 use crate::process::{WAIT_MAX, end, run, spawn};
-use crate::user::{as_server_user, give_to_server_user, place, server_user};
+use crate::user::{Apart, as_server_user, give_to_server_user, place, server_user};
 
 /// Where distributions put it.
 const PROGRAM: &str = "/usr/sbin/sshd";
@@ -22,7 +21,7 @@ const PROGRAM: &str = "/usr/sbin/sshd";
 /// A running sshd, and the keys of one who may log in.
 #[derive(Debug)]
 pub struct Sshd {
-    dir: TempDir,
+    dir: Apart,
     process: Child,
     /// The port of 127.0.0.1.
     pub port: u16,

@@ -9,12 +9,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tempfile::TempDir;
-
 use crate::binaries::program;
 use crate::process::run;
 use crate::shared::Shared;
-use crate::user::{as_server_user, give_to_server_user, place, place_in_memory};
+use crate::user::{Apart, as_server_user, give_to_server_user, place, place_in_memory};
 
 /// Where the first page of a WAL segment has the system identifier (`xlp_sysid` of `XLogLongPageHeaderData`).
 const WAL_IDENTIFIER_OFFSET: u64 = 24;
@@ -27,7 +25,7 @@ static TEMPLATE: Shared<Template> = Shared::new();
 /// Goes with the last cluster that was copied from it.
 #[derive(Debug)]
 pub(crate) struct Template {
-    dir: TempDir,
+    dir: Apart,
     copies: AtomicU64,
 }
 

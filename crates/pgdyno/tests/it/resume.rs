@@ -26,7 +26,7 @@ struct Moments(u64);
 impl Moments {
     fn seeded() -> Moments {
         let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
-        tell(&format!("seed of the moments: {seed}"));
+        eprintln!("seed of the moments: {seed}");
         Moments(seed)
     }
 

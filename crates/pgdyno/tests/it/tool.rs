@@ -1,10 +1,10 @@
 //! pgdyno as a child process in its own place: a temporary directory that is its home, its working directory,
 //! its cache and its directory of temporary files, so that whatever it leaves behind is found there.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::Read;
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,7 +17,7 @@ use model::run::{ExperimentData, RunData};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use server::{Account, Cache};
-use testbed::children_of;
+use testbed::{Apart, children_of};
 
 /// No pgdyno of a test takes longer.
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -32,7 +32,7 @@ pub(crate) const SMALL: &str = "server.settings.shared_buffers=64MB";
 
 /// The directory of a test's pgdyno.
 pub(crate) struct Place {
-    dir: tempfile::TempDir,
+    dir: Apart,
 }
 
 /// A pgdyno that has ended.
@@ -61,9 +61,7 @@ impl Ended {
 impl Place {
     /// A place with nothing in it.
     pub(crate) fn new() -> Place {
-        let dir = tempfile::Builder::new().prefix("pgdyno-it-").tempdir().unwrap();
-        // The server's user, who is not root, must be able to reach the cluster.
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let dir = Apart::make(&std::env::temp_dir(), "pgdyno-it-");
         for name in ["cache", "tmp", "home"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
@@ -200,6 +198,38 @@ impl Drop for Place {
             std::thread::sleep(Duration::from_millis(20));
         }
         signal_all(&self.processes(), Signal::SIGKILL);
+        if std::thread::panicking() {
+            keep(self.dir.path());
+        }
+    }
+}
+
+/// Keeps what helps to understand a failure in the build directory until the test fails again, and says where: results, whose plan has
+/// the seed, logs, and what the test wrote. Clusters and binaries are not kept.
+fn keep(dir: &Path) {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("of-a-thread").replace("::", ".");
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("failed").join(name);
+    let _ = fs::remove_dir_all(&kept);
+    keep_files(dir, &kept);
+    eprintln!("what helps is kept in {}", kept.display());
+}
+
+/// Names of directories with nothing but files of PostgreSQL.
+const OF_POSTGRESQL: [&str; 3] = ["data", "snapshots", "postgres"];
+/// Larger files say no more.
+const KEPT_BYTES_MAX: u64 = 4 << 20;
+
+/// Copies small files, as far as that is possible; a symbolic link leads elsewhere.
+fn keep_files(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).into_iter().flatten().flatten() {
+        let Ok(facts) = entry.path().symlink_metadata() else { continue };
+        let (path, name) = (entry.path(), entry.file_name());
+        if facts.is_dir() && !OF_POSTGRESQL.iter().any(|left_out| name == *left_out) {
+            keep_files(&path, &to.join(name));
+        } else if facts.is_file() && facts.len() <= KEPT_BYTES_MAX {
+            let _ = fs::create_dir_all(to).and_then(|()| fs::copy(&path, to.join(name)));
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use nix::unistd::{Gid, Uid, geteuid, mkfifo, setfsgid, setfsuid};
 use server::cluster::workspace::{ClusterKey, Workspace};
 use server::user::account::Account;
 use server::{Binaries, Cluster, InitOptions, Server, StopMode};
-use tempfile::TempDir;
+use testbed::Apart;
 
 use crate::support::{cluster, installed, place, settings};
 use crate::tell;
@@ -71,7 +71,7 @@ fn exchange(one: &Path, other: &Path) {
 }
 
 /// A directory of root with a file in it.
-fn precious(place: &TempDir) -> PathBuf {
+fn precious(place: &Apart) -> PathBuf {
     let dir = place.path().join("precious");
     fs::create_dir(&dir).unwrap();
     fs::write(dir.join("kept"), "kept").unwrap();

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use server::fetch;
 use server::{Binaries, Cache, Cluster, InitOptions};
-use tempfile::TempDir;
 use wire::{Conninfo, Session};
 
+use testbed::Apart;
 pub(crate) use testbed::place;
 
 /// A release series from a cache in the build directory, fetched over the network if it is not there yet.
@@ -25,7 +25,7 @@ pub(crate) fn installed() -> Binaries {
 }
 
 /// A small cluster in `place`.
-pub(crate) fn cluster(binaries: &Binaries, place: &TempDir) -> Cluster {
+pub(crate) fn cluster(binaries: &Binaries, place: &Apart) -> Cluster {
     Cluster::create(binaries, &place.path().join("cluster"), &InitOptions::default()).unwrap()
 }
 

@@ -220,7 +220,7 @@ const EVENT_FUNCTION: &str = "create function fires() returns event_trigger lang
 /// A server with a database `bench`, and how to connect to it.
 struct Bench {
     server: Server,
-    _place: tempfile::TempDir,
+    _place: testbed::Apart,
 }
 
 impl Bench {
