@@ -1,6 +1,7 @@
 //! A blocking session for cold paths: preparing, administering and observing a server. Not for load, which has no time
 //! to allocate rows.
 
+mod extension;
 mod hear;
 mod limit;
 mod own_role;
@@ -8,6 +9,7 @@ mod search_path;
 pub mod since;
 mod vigil;
 
+pub use self::extension::Extension;
 pub use self::limit::{Entered, Limit};
 pub use self::search_path::{EMPTY_LOCAL_SQL, SearchPath};
 pub use crate::dial::CancelHandle;

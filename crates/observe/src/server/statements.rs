@@ -34,9 +34,8 @@ pub(crate) struct Extension {
     pub(crate) version: (u32, u32),
 }
 
-/// Reads the schema and the version of the extension in the session's database.
-pub(crate) const EXTENSION: &str = "select quote_ident(n.nspname), e.extversion from pg_extension e \
-    join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_stat_statements'";
+/// Its name.
+pub(crate) const NAME: &str = "pg_stat_statements";
 
 impl Extension {
     pub(crate) fn of(schema: &str, version: &str) -> Option<Extension> {

@@ -19,7 +19,7 @@ use crate::server::identity::Identity;
 use crate::server::sampling::Sampling;
 use crate::server::sessions::{self, Foreign};
 use crate::server::spans::{self, Spans};
-use crate::server::statements::{Counted, EXTENSION, Extension, Names, PART, STATEMENT};
+use crate::server::statements::{self, Counted, Extension, Names, PART, STATEMENT};
 use crate::server::statistics::{self, Part, Scope};
 use crate::server::uncounted::{self, Uncounted};
 use crate::sink::Out;
@@ -432,10 +432,14 @@ impl ServerWatch {
     }
 
     fn look_for_extension(&self, session: &mut Session) -> Result<Option<Extension>, SessionError> {
-        let rows = session.query(EXTENSION)?;
-        let extension = match rows.rows.first().map(Vec::as_slice) {
-            Some([Some(schema), Some(version)]) => Extension::of(schema, version),
-            _ => None,
+        let found = session.extension(statements::NAME)?;
+        if let Some(objection) = found.as_ref().and_then(|found| found.objection(statements::NAME)) {
+            self.out.unavailable(PART, objection);
+            return Ok(None);
+        }
+        let extension = match found {
+            Some(wire::session::Extension::Safe { schema, version }) => Extension::of(&schema, &version),
+            Some(wire::session::Extension::Replaceable { .. }) | None => None,
         };
         if let Some(extension) = extension.as_ref().filter(|extension| extension.version < (1, 8)) {
             let reason = format!(

@@ -434,6 +434,35 @@ fn the_extension_says_how_often_each_statement_ran_and_for_how_long() {
     assert!(!seen.unavailable().contains_key("statements.calls"));
 }
 
+/// Whoever owns the schema of an extension can put a function of their own in its place at any moment.
+#[test]
+fn functions_that_the_owner_of_a_schema_could_replace_are_not_called() {
+    let mut settings = OPTIONS.settings.to_vec();
+    settings.push("shared_preload_libraries=pg_stat_statements");
+    let server = Server::start(&Options { settings: settings.leak(), ..OPTIONS });
+    for sql in [
+        "create role bob",
+        "create schema bobs authorization bob",
+        "create extension pg_stat_statements schema bobs",
+        "grant create on database postgres to bob",
+    ] {
+        server.execute("postgres", sql);
+    }
+    let seen = Seen::default();
+    let observer = seen.observe(spec(&server));
+    seen.wait_for_tick();
+    let function = "create function bobs.pg_stat_statements(showtext boolean, out queryid bigint, out dbid oid, out toplevel boolean) \
+                    returns setof record language plpgsql as $$begin alter role bob superuser; return; end$$";
+    for sql in ["alter schema bobs rename to aside", "create schema bobs", function] {
+        server.execute("postgres", &format!("set role bob; {sql}"));
+    }
+    sleep(Duration::from_millis(2500));
+    observer.stop();
+    assert_eq!(server.ask("postgres", "select rolsuper from pg_roles where rolname = 'bob'"), "f");
+    let reason = &seen.unavailable()["statements.calls"];
+    assert!(reason.contains("role `bob` could put others in their place (schema `bobs`)"), "{reason}");
+}
+
 #[test]
 fn failures_of_the_archiver_are_counted() {
     let mut settings = OPTIONS.settings.to_vec();

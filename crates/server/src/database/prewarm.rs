@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use wire::session::since;
+use wire::session::{Extension, since};
 use wire::{Session, quote_ident, quote_literal};
 
-use crate::database::facts::{is_so, version_num};
+use crate::database::facts::version_num;
 use crate::database::relations::{Missing, with_heaps};
 use crate::database::tend::{Detail, seconds, skipped};
 
@@ -31,8 +31,13 @@ struct Relation {
 pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let began = Instant::now();
     let version_num = version_num(session)?;
-    let has_extension = is_so(session, "select true from pg_extension where extname = 'pg_prewarm'");
-    let mut relations = relations(session, tables, version_num, has_extension)?;
+    let extension = session.extension("pg_prewarm").context("look for the extension pg_prewarm")?;
+    let objection = extension.as_ref().and_then(|extension| extension.objection("pg_prewarm"));
+    let schema = match extension {
+        Some(Extension::Safe { schema, .. }) => Some(schema),
+        Some(Extension::Replaceable { .. }) | None => None,
+    };
+    let mut relations = relations(session, tables, version_num, schema.is_some())?;
     if relations.is_empty() {
         return Ok(skipped("there are no tables to read"));
     }
@@ -50,8 +55,8 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
         if wanted_bytes < page_bytes {
             continue;
         }
-        if has_extension {
-            read_pages(session, relation, mode, wanted_bytes / page_bytes)?;
+        if let Some(schema) = &schema {
+            read_pages(session, schema, relation, (mode, wanted_bytes / page_bytes))?;
         } else if relation.is_filtered {
             if !relation.is_index {
                 filtered.push(relation.table.as_str());
@@ -69,11 +74,11 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
         budget_bytes -= wanted_bytes;
         read_bytes += wanted_bytes;
     }
-    let method = match has_extension {
-        false => scans_text(&ringed, &filtered),
-        true if mode == "buffer" => "pg_prewarm, mode buffer".to_string(),
-        true => {
-            let filled_bytes = fill(session, &mut relations, shared_bytes, page_bytes)?;
+    let method = match &schema {
+        None => scans_text(objection.as_deref(), &ringed, &filtered),
+        Some(_) if mode == "buffer" => "pg_prewarm, mode buffer".to_string(),
+        Some(schema) => {
+            let filled_bytes = fill(session, schema, &mut relations, (shared_bytes, page_bytes))?;
             format!(
                 "pg_prewarm, mode read; then mode buffer for {filled_bytes} bytes: indexes before tables, small before large"
             )
@@ -92,9 +97,9 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
 /// as much as fits. Returns the bytes.
 fn fill(
     session: &mut Session,
+    schema: &str,
     relations: &mut [Relation],
-    shared_bytes: u64,
-    page_bytes: u64,
+    (shared_bytes, page_bytes): (u64, u64),
 ) -> Result<u64> {
     relations.sort_by_key(|relation| (!relation.is_index, relation.bytes, relation.oid));
     let mut room_bytes = shared_bytes;
@@ -103,7 +108,7 @@ fn fill(
         if wanted_bytes < page_bytes {
             continue;
         }
-        read_pages(session, relation, "buffer", wanted_bytes / page_bytes)?;
+        read_pages(session, schema, relation, ("buffer", wanted_bytes / page_bytes))?;
         room_bytes -= wanted_bytes;
     }
     Ok(shared_bytes - room_bytes)
@@ -115,8 +120,8 @@ fn goes_through_ring(bytes: u64, shared_bytes: u64) -> bool {
     bytes > shared_bytes / 4
 }
 
-fn scans_text(ringed: &[&str], filtered: &[&str]) -> String {
-    let mut text = "scans (the extension pg_prewarm is not installed)".to_string();
+fn scans_text(objection: Option<&str>, ringed: &[&str], filtered: &[&str]) -> String {
+    let mut text = format!("scans ({})", objection.unwrap_or("the extension pg_prewarm is not installed"));
     if !ringed.is_empty() {
         let tables = ringed.join(", ");
         text.push_str(&format!("; into the kernel's cache only, not into shared buffers: {tables}"));
@@ -183,10 +188,14 @@ fn setting_bytes(session: &mut Session, name: &str) -> Result<u64> {
         .with_context(|| format!("setting `{name}` is unreadable"))
 }
 
-fn read_pages(session: &mut Session, relation: &Relation, mode: &str, n_pages: u64) -> Result<()> {
-    let schema = "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname = 'pg_prewarm'";
-    let schema = session.query(schema)?.scalar().unwrap_or("public").to_string();
-    let (schema, last) = (quote_ident(&schema), n_pages.saturating_sub(1));
+/// Reads the first pages of a relation, by the extension in this schema.
+fn read_pages(
+    session: &mut Session,
+    schema: &str,
+    relation: &Relation,
+    (mode, n_pages): (&str, u64),
+) -> Result<()> {
+    let last = n_pages.saturating_sub(1);
     // Of the exact types: whoever owns the schema could add a function of the name that fits others better.
     let sql = format!(
         "select {schema}.pg_prewarm({}::regclass, '{mode}'::text, 'main'::text, 0::bigint, {last}::bigint)",
@@ -227,9 +236,9 @@ mod tests {
     #[test]
     fn tables_that_a_scan_leaves_out_of_shared_buffers_are_named() {
         assert!(!goes_through_ring(256 << 20, 1 << 30) && goes_through_ring((256 << 20) + 1, 1 << 30));
-        assert!(!scans_text(&[], &[]).contains("kernel"));
-        let text = scans_text(&["a", "b"], &[]);
+        assert!(!scans_text(None, &[], &[]).contains("kernel"));
+        let text = scans_text(None, &["a", "b"], &[]);
         assert!(text.ends_with("into the kernel's cache only, not into shared buffers: a, b"), "{text}");
-        assert!(scans_text(&[], &["c"]).ends_with("; not read, because of row security: c"));
+        assert!(scans_text(None, &[], &["c"]).ends_with("; not read, because of row security: c"));
     }
 }

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use model::run::residency::InMemory;
-use wire::{Session, quote_ident};
+use wire::Session;
+use wire::session::Extension;
 
 use crate::database::relations::{Missing, with_heaps};
 
@@ -66,14 +67,13 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
     (0..rows.len()).map(|i| relation(i).context("the catalog answered in an unknown way")).collect()
 }
 
-/// Bytes in shared buffers; `None` if the extension is not there, or cannot be asked.
+/// Bytes in shared buffers; `None` if the extension is not there, cannot be asked, or could be replaced by somebody else.
 fn in_buffers(session: &mut Session, relations: &[Relation], may_create: bool) -> Result<Option<u64>> {
-    let found = session.query(
-        "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname = 'pg_buffercache'",
-    )?;
+    let found = session.extension("pg_buffercache")?;
     session.execute("begin")?;
-    let schema = match found.scalar() {
-        Some(schema) => Some(schema.to_string()),
+    let schema = match found {
+        Some(Extension::Safe { schema, .. }) => Some(schema),
+        Some(Extension::Replaceable { .. }) => None,
         None if may_create => {
             let create = format!("create schema {TRIED}; create extension pg_buffercache schema {TRIED}");
             session.execute(&create).is_ok().then(|| TRIED.to_string())
@@ -90,7 +90,7 @@ fn in_buffers(session: &mut Session, relations: &[Relation], may_create: bool) -
                from {}.pg_buffercache
               where relforknumber = 0 and relfilenode in ({})
                 and reldatabase = (select oid from pg_database where datname = current_database())",
-            quote_ident(&schema),
+            schema,
             nodes.join(", ")
         );
         session.query(&sql).ok()?.scalar()?.parse::<u64>().ok()

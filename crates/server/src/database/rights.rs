@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use model::run::rights::Rights;
 use model::run::server::ServerRecord;
+use wire::session::Extension;
 use wire::{Session, quote_ident, quote_literal};
 
 use crate::database::facts::{ask, is_so, is_superuser, version_num};
@@ -100,10 +101,12 @@ fn extension(
     name: &str,
 ) -> Result<String, String> {
     let quoted = quote_literal(name);
-    let installed = format!("select extversion from pg_catalog.pg_extension where extname = {quoted}");
-    let version = ask(session, &installed);
+    let installed = session.extension(name).ok().flatten();
+    if let Some(objection) = installed.as_ref().and_then(|installed| installed.objection(name)) {
+        return Err(objection);
+    }
     let needs_preload = name == "pg_stat_statements";
-    if let Ok(version) = version {
+    if let Some(Extension::Safe { version, .. }) = installed {
         return match needs_preload && !record.has_loaded(name) {
             true => Err(format!(
                 "{version} is installed, but its library is not loaded (shared_preload_libraries)"

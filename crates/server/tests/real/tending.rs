@@ -46,6 +46,34 @@ fn own_settings_are_no_facts(server: &Server, plain: &ServerRecord) {
     assert_eq!(record(&mut administering, None).unwrap().setting("statement_timeout"), Some("0"));
 }
 
+/// Whoever owns the schema of an extension can put a function of their own in its place at any moment.
+fn only_extensions_that_nobody_could_replace_are_called(admin: &mut Session) {
+    let kept = ask(admin, "select extnamespace::regnamespace from pg_extension where extname = 'pg_prewarm'");
+    for (statement, who) in [
+        (
+            "create role bob; create schema bobs authorization bob; alter extension pg_prewarm set schema bobs",
+            "bob",
+        ),
+        ("alter schema bobs owner to current_user; alter function bobs.pg_prewarm owner to bob", "bob"),
+    ] {
+        // Before 10, a function is named with its arguments.
+        let statement =
+            statement.replace("pg_prewarm owner", "pg_prewarm(regclass, text, text, bigint, bigint) owner");
+        admin.execute(&statement).unwrap();
+        let warmed = prewarm(admin, &["T"]).unwrap();
+        let expected = format!(
+            "scans (the functions of extension pg_prewarm are not called, because role `{who}` could"
+        );
+        assert!(warmed["method"].starts_with(&expected), "{warmed:?}");
+    }
+    let arguments = "regclass, text, text, bigint, bigint";
+    admin.execute(&format!("alter function bobs.pg_prewarm({arguments}) owner to current_user")).unwrap();
+    assert_eq!(prewarm(admin, &["T"]).unwrap()["method"], "pg_prewarm, mode buffer");
+    admin
+        .execute(&format!("alter extension pg_prewarm set schema {kept}; drop schema bobs; drop role bob"))
+        .unwrap();
+}
+
 /// Tables that autovacuum would process, by the formulas of the manual's chapter on routine vacuuming.
 const DUE: &str = "select count(*) from pg_stat_sys_tables s join pg_class c on c.oid = s.relid
     where n_dead_tup > 50 + 0.2 * greatest(reltuples, 0)
@@ -106,6 +134,7 @@ fn works_on(binaries: &Binaries) {
     assert_eq!(warmed["method"], "pg_prewarm, mode buffer");
     assert_eq!((warmed["relations"].as_str(), &warmed["read_bytes"]), ("4", &warmed["bytes"]));
     toast_is_read_and_counted(&mut admin, "pg_prewarm, mode buffer");
+    only_extensions_that_nobody_could_replace_are_called(&mut admin);
     admin.execute("drop extension pg_prewarm").unwrap();
     let scanned = prewarm(&mut admin, &["T"]).unwrap();
     assert!(scanned["method"].starts_with("scans"), "{scanned:?}");

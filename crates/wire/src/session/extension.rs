@@ -1,0 +1,77 @@
+//! Where the functions of an extension are, and whether they can be called by that name. Whoever owns the schema can rename it and put
+//! another one with functions of their own in its place, at any moment: they would run with the rights of whoever calls. From 15 on, `public`
+//! belongs to the owner of the database.
+
+use super::{Result, Session, quote_ident, quote_literal};
+
+/// An extension in the session's database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// Only superusers and the session's own role could put something else in place of its functions.
+    Safe {
+        /// Its schema, quoted.
+        schema: String,
+        /// Its version.
+        version: String,
+    },
+    /// Somebody else could.
+    Replaceable {
+        /// Its schema.
+        schema: String,
+        /// Who.
+        owner: String,
+    },
+}
+
+impl Extension {
+    /// Why it is not used, if it is not.
+    pub fn objection(&self, name: &str) -> Option<String> {
+        let Extension::Replaceable { schema, owner } = self else { return None };
+        Some(format!(
+            "the functions of extension {name} are not called, because role `{owner}` could put others in their place (schema `{schema}`); let a \
+             superuser move them: create schema NAME; alter extension {name} set schema NAME"
+        ))
+    }
+}
+
+impl Session {
+    /// The extension of this name, if the session's database has it. The search path has to be empty or the server's own.
+    ///
+    /// # Errors
+    /// See [`SessionError`](super::SessionError).
+    pub fn extension(&mut self, name: &str) -> Result<Option<Extension>> {
+        let found = self.query(&sql(name))?;
+        Ok(match found.rows.first().map(Vec::as_slice) {
+            Some([Some(schema), Some(version), None]) => {
+                Some(Extension::Safe { schema: quote_ident(schema), version: version.clone() })
+            }
+            Some([Some(schema), _, Some(owner)]) => {
+                Some(Extension::Replaceable { schema: schema.clone(), owner: owner.clone() })
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Schema and version, and the first of those who could replace something: the owners of the extension, of its schema and of its
+/// functions and views, where `pg_database_owner` stands for the owner of the database.
+fn sql(name: &str) -> String {
+    format!(
+        "with x as (select e.oid, e.extname, e.extversion, e.extowner, n.nspname, n.nspowner from pg_catalog.pg_extension e \
+           join pg_catalog.pg_namespace n on n.oid = e.extnamespace where e.extname = {}), \
+         owners as (select extowner as oid, 1 as n from x union all select nspowner, 2 from x \
+           union all select p.proowner, 3 from x join pg_catalog.pg_depend d on d.refobjid = x.oid \
+             and d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass and d.deptype = 'e' \
+             join pg_catalog.pg_proc p on p.oid = d.objid and d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass \
+           union all select c.relowner, 4 from x join pg_catalog.pg_depend d on d.refobjid = x.oid \
+             and d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass and d.deptype = 'e' \
+             join pg_catalog.pg_class c on c.oid = d.objid and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass), \
+         true_owners as (select case when r.rolname = 'pg_database_owner' then b.datdba else o.oid end as oid, o.n \
+           from owners o join pg_catalog.pg_roles r on r.oid = o.oid, pg_catalog.pg_database b \
+           where b.datname = pg_catalog.current_database()) \
+         select x.nspname, x.extversion, (select pg_catalog.pg_get_userbyid(t.oid) from true_owners t \
+           where not exists (select 1 from pg_catalog.pg_roles r where r.oid = t.oid and (r.rolsuper or r.rolname = session_user)) \
+           order by t.n limit 1) from x",
+        quote_literal(name)
+    )
+}
