@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
@@ -41,17 +41,36 @@ fn without_hidden(all: &Command) -> Command {
 /// Writes the man pages of all commands into a directory.
 ///
 /// # Errors
-/// When the directory cannot be made or written.
+/// When the directory cannot be made or written, or has a file with the name of a page and another content.
 pub(crate) fn man(dir: &Path) -> Result<Exit> {
     if nix::unistd::geteuid().is_root() {
         files::trust::check_output(dir)?;
     }
     std::fs::create_dir_all(dir)
         .with_context(|| format!("cannot create the directory `{}`", dir.display()))?;
+    expect_no_others(dir)?;
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
         .with_context(|| format!("cannot write man pages into `{}`", dir.display()))?;
     say(&format!("man pages: {} (man -l {})", dir.display(), dir.join("pgdyno.1").display()));
     Ok(Exit::Done)
+}
+
+/// Fails if a file that would be replaced is no man page of pgdyno.
+fn expect_no_others(dir: &Path) -> Result<()> {
+    let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !(name.starts_with("pgdyno") && name.ends_with(".1")) {
+            continue;
+        }
+        let is_page = std::fs::read_to_string(&path).is_ok_and(|text| text.contains(".TH pgdyno"));
+        ensure!(
+            is_page,
+            "`{}` is no man page of pgdyno; choose another directory, or remove it",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -100,6 +119,18 @@ mod tests {
     fn long_options(command: &clap::Command) -> Vec<String> {
         let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
         shown.filter_map(|argument| argument.get_long().map(str::to_string)).collect()
+    }
+
+    #[test]
+    fn man_pages_replace_only_man_pages() {
+        let dir = tempfile::tempdir().unwrap();
+        man(dir.path()).unwrap();
+        man(dir.path()).unwrap();
+        let mine = dir.path().join("pgdyno-run.1");
+        std::fs::write(&mine, "mine").unwrap();
+        let refused = man(dir.path()).unwrap_err().to_string();
+        assert!(refused.contains("pgdyno-run.1` is no man page"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
     }
 
     #[test]
