@@ -10,6 +10,7 @@ pub mod process;
 pub mod process_id;
 pub mod running;
 pub mod settings;
+pub mod swept;
 pub mod temporary;
 pub mod user;
 

@@ -16,6 +16,7 @@ use files::trust;
 use nix::unistd::geteuid;
 use rustix::fs::{OFlags, fstat};
 
+use crate::swept::Swept;
 use crate::user::beneath::Held;
 
 /// The file that marks a directory as ours.
@@ -190,43 +191,12 @@ pub fn sweep_one(path: &Path) -> io::Result<Found> {
     remove(&held, path).map(|()| Found::Removed)
 }
 
-/// A directory of ours that nobody works in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Swept {
-    /// Where it is, or was.
-    pub path: PathBuf,
-    /// Why it is still there, if it could not be removed: something may be mounted in it.
-    pub left: Option<String>,
-}
-
-impl Swept {
-    /// One that was removed, or that cannot be, and why.
-    pub fn of<E: std::fmt::Display>(path: PathBuf, removed: std::result::Result<(), E>) -> Swept {
-        Swept { path, left: removed.err().map(|error| format!("{error:#}")) }
-    }
-
-    /// Paths of those that were removed.
-    pub fn removed(all: Vec<Swept>) -> Vec<PathBuf> {
-        all.into_iter().filter(|swept| swept.left.is_none()).map(|swept| swept.path).collect()
-    }
-
-    /// What a sweep says about one directory; `None` if it concerns nobody, or is gone.
-    fn found(path: PathBuf, found: io::Result<Found>) -> Option<Swept> {
-        match found {
-            Ok(Found::Removed) => Some(Swept::of(path, Ok::<(), io::Error>(()))),
-            Ok(Found::InUse | Found::Foreign) => None,
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => Some(Swept::of(path, Err(error))),
-        }
-    }
-}
-
 /// Removes those directories in `dir` whose name fits, that are ours, and that nobody works in; returns them.
 pub fn sweep(dir: &Path, is_name: impl Fn(&str) -> bool) -> Vec<Swept> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let fits = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(&is_name);
     let found = entries.flatten().filter(fits).map(|entry| entry.path());
-    found.filter_map(|path| Swept::found(path.clone(), sweep_one(&path))).collect()
+    found.filter_map(|path| swept_as(path.clone(), sweep_one(&path))).collect()
 }
 
 /// Writes down where a directory will be. The note is locked as long as its process works.
@@ -262,12 +232,22 @@ pub fn sweep_noted(cache: &Path) -> Vec<Swept> {
         let is_gone = matches!(&found, Err(error) if error.kind() == ErrorKind::NotFound);
         // Otherwise somebody works in it, or it cannot be removed now.
         let is_done = is_gone || matches!(found, Ok(Found::Removed | Found::Foreign));
-        swept.extend(Swept::found(path, found));
+        swept.extend(swept_as(path, found));
         if is_done {
             fs::remove_file(&note).ok();
         }
     }
     swept
+}
+
+/// What a sweep says about one directory; `None` if it concerns nobody, or is gone.
+fn swept_as(path: PathBuf, found: io::Result<Found>) -> Option<Swept> {
+    match found {
+        Ok(Found::Removed) => Some(Swept::of(path, Ok::<(), io::Error>(()))),
+        Ok(Found::InUse | Found::Foreign) => None,
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => Some(Swept::of(path, Err(error))),
+    }
 }
 
 #[cfg(test)]

@@ -108,12 +108,12 @@ const ROLES: &str = "select r.rolname, case \
      and pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') \
      order by r.rolname <> session_user, not r.rolsuper, r.rolname";
 
-/// What each list has, in words.
+/// The contents of each list, in words.
 const ELSEWHERE: [(&str, &str); 6] = [
     (DATABASES, "owns other databases:"),
     (OBJECTS, "owns objects or has privileges in other databases:"),
     (TABLESPACES, "owns tablespaces:"),
-    (FUNCTIONS, "may execute functions of the server that others may not:"),
+    (FUNCTIONS, "may execute functions of the server that are not everybody's:"),
     (FOREIGN, "may use foreign servers and wrappers:"),
     (PARAMETERS, "may set parameters of the server:"),
 ];

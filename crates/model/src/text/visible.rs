@@ -74,7 +74,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// As [`visible`], on one line: what names a thing, such as a file, must not look like lines of ours.
+/// As [`visible`], on one line: what names a thing, such as a file, must not look like our lines.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
     let shown = visible(text);
     match shown.contains(['\n', '\t']) {

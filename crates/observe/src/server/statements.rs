@@ -34,7 +34,7 @@ pub(crate) struct Extension {
     pub(crate) version: (u32, u32),
 }
 
-/// Its name.
+/// The extension's name.
 pub(crate) const NAME: &str = "pg_stat_statements";
 
 impl Extension {

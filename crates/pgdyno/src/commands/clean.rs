@@ -13,7 +13,7 @@ use host::Machine;
 use model::experiment::driver::DriverSpec;
 use server::alter_system::{self, Journal, Taken};
 use server::database::template::{self, Doors, Fate};
-use server::temporary::Swept;
+use server::swept::Swept;
 use server::{Cache, Workspace};
 use wire::Conninfo;
 

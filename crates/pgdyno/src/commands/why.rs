@@ -276,7 +276,7 @@ fn n_blocks(time_s: f64, least_s: f64) -> u32 {
 /// What-ifs to measure.
 struct Wanted {
     plan: Plan,
-    /// Whose results they are of.
+    /// The author of the results.
     author: Author,
     /// The directory in which they were begun and stopped.
     place: Option<PathBuf>,

@@ -43,7 +43,7 @@ pub(crate) struct Asked {
     pub(crate) servers: Vec<Conninfo>,
     /// Whether the kind of build was asked for.
     pub(crate) is_build_asked: bool,
-    /// Whose text it was.
+    /// The author of the text.
     pub(crate) author: Author,
 }
 

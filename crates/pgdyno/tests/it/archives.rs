@@ -289,7 +289,7 @@ fn who_wrote_an_archive_does_not_get_the_server_of_who_restores_it() {
         }
     }
     pg.execute(&target, "grant execute on function pg_rotate_logfile() to bench");
-    refused(&bench, "may execute functions of the server that others may not: `pg_rotate_logfile`");
+    refused(&bench, "may execute functions of the server that are not everybody's: `pg_rotate_logfile`");
     pg.execute(&target, "revoke execute on function pg_rotate_logfile() from bench");
     // As the owner of this database alone, the archive's code has no more than the owner's rights.
     let ended = run(&bench, &[]);

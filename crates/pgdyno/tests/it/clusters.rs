@@ -216,7 +216,7 @@ fn directories_of_a_user_with_the_names_of_builds_survive_a_clean() {
     }
 }
 
-/// With a mistake in PGDYNO_CACHE, such as `/`, nothing of ours appears there.
+/// With a mistake in PGDYNO_CACHE, such as `/`, nothing that pgdyno makes appears there.
 #[test]
 fn commands_that_only_read_or_remove_create_nothing_in_the_cache() {
     let place = Place::new();

@@ -13,7 +13,7 @@ const READ_MAX: u32 = 1 << 20;
 const GRANTS_SINCE: u32 = 110_000;
 const DIRECTIVES: [&str; 3] = ["include", "include_dir", "include_if_exists"];
 
-/// Why ALTER SYSTEM must not be executed now; `None` if nothing is included, or if our user may not know.
+/// Why ALTER SYSTEM must not be executed now; `None` if nothing is included, or if our user cannot know.
 ///
 /// # Errors
 /// When the server fails.
@@ -57,7 +57,7 @@ fn line(text: &str) -> Option<(usize, &str)> {
     including.next().map(|(at, line)| (at + 1, line))
 }
 
-/// A file that is read after the first line of ours, which the server reads last.
+/// A file that is read after our first line, which the server reads last.
 fn included(session: &mut Session, data_directory: &str) -> Result<Option<String>> {
     let auto = quote_literal(&format!("{data_directory}/{AUTO_CONF}"));
     let sql = format!(

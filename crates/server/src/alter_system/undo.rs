@@ -274,7 +274,7 @@ fn undo_all(journal: &mut Journal, path: &Path, conninfo: &Conninfo, holder: &mu
     Ok(undone)
 }
 
-/// Fails if a statement of ours would write the settings of another file into the one that includes it.
+/// Fails if one of our statements would write the settings of another file into the one that includes it.
 fn expect_nothing_included(journal: &Journal, files: &Files, holder: &mut Session) -> Result<()> {
     let standing = |(name, entry): (&String, &Entry)| entry.standing(files.entry(name));
     if !journal.settings.iter().any(|of| standing(of) == Standing::Ours) {

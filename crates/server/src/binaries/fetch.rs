@@ -23,7 +23,8 @@ use crate::binaries::pins::{self, Pin, SERIES};
 use crate::binaries::tree::Tree;
 use crate::binaries::unpack::unpack;
 use crate::binaries::{Binaries, Origin, version_num};
-use crate::temporary::{self, Swept, Temporary};
+use crate::swept::Swept;
+use crate::temporary::{self, Temporary};
 
 /// The directory of the cache that releases are in.
 const RELEASES: &str = "postgres";

@@ -26,7 +26,7 @@ use crate::cluster::{
 };
 use crate::process::postmaster::postmaster_of;
 use crate::process_id::ProcessId;
-use crate::temporary::Swept;
+use crate::swept::Swept;
 use crate::user::account::Account;
 use crate::user::rights::Rights;
 

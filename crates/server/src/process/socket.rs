@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, ensure};
 use files::trust;
 use nix::unistd::geteuid;
 
-use crate::temporary::Swept;
+use crate::swept::Swept;
 use crate::user::account::Account;
 use crate::user::given::{self, Scratch};
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use files::trust;
 
 use crate::process_id::ProcessId;
-use crate::temporary::Swept;
+use crate::swept::Swept;
 use crate::user::account::Account;
 use crate::user::beneath::{Held, remove_tree};
 

@@ -397,7 +397,7 @@ fn a_file_that_postgresql_auto_conf_includes_stays_included() {
     assert_eq!(Journal::all(dir).unwrap().len(), 0);
 
     if !is_before_grants(&server) {
-        // Who may not read the file sees what is read after its first line.
+        // Who cannot read the file sees what is read after its first line.
         server.execute(
             "postgres",
             "create role plain login; grant alter system on parameter work_mem to plain",

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use server::cluster::workspace::{ClusterKey, Workspace};
-use server::temporary::Swept;
+use server::swept::Swept;
 use server::{Cluster, InitOptions, Server, StartFault, StopMode};
 
 use crate::support::{ask, cluster, installed, place, processes_in, session, settings};

@@ -9,16 +9,16 @@ use super::{Result, Session, quote_ident, quote_literal};
 pub enum Extension {
     /// Only superusers and the session's own role could put something else in place of its functions.
     Safe {
-        /// Its schema, quoted.
+        /// Schema, quoted.
         schema: String,
-        /// Its version.
+        /// Version.
         version: String,
     },
     /// Somebody else could.
     Replaceable {
-        /// Its schema.
+        /// Schema.
         schema: String,
-        /// Who.
+        /// Role that could replace something.
         owner: String,
     },
 }

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_have_named_makes_no_lines_of_ours() {
+    fn what_others_have_named_makes_no_lines_in_the_list() {
         let hostile = "a\n   just now  b\t\u{1b}[2J";
         let shown = "a\\n   just now  b\\t\\u{1b}[2J";
         let text_of = |text: &str| text.to_string();

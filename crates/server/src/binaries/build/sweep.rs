@@ -5,7 +5,8 @@ use std::path::Path;
 use files::trust;
 
 use crate::binaries::fetch::Cache;
-use crate::temporary::{self, Swept};
+use crate::swept::Swept;
+use crate::temporary;
 
 /// Endings of the names of directories that a build works in; the mark in them decides.
 const WORK: &str = "work";

@@ -11,7 +11,7 @@ use model::experiment::origin::Origin;
 use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use model::text::prose::plural;
-use server::temporary::Swept;
+use server::swept::Swept;
 use server::{Cache, Temporary};
 use store::{Author, Sealed};
 
