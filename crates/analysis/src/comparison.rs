@@ -8,7 +8,7 @@ pub(crate) mod differences;
 mod provisional;
 mod sample;
 pub(crate) mod supplement;
-mod wording;
+pub(crate) mod wording;
 
 use model::run::{ExperimentData, RunData};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,8 @@
 //! The history of a case over stored experiments: its runs in order of time, and where their level changed.
 
+mod conditions;
+pub mod packed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +11,9 @@ use model::experiment::case::{Case, ServerSource, ServerSpec};
 use model::run::{ExperimentData, RunRecord};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::ChangeRule;
+
+pub use conditions::Condition;
+use conditions::Conditions;
 
 use crate::comparison::differences;
 use crate::summary::Study;
@@ -40,6 +46,8 @@ pub struct Change {
     pub after: f64,
     /// `p` of the test between both: Student's t, or the exact rank sum if that shows it more clearly.
     pub p: f64,
+    /// Recorded conditions that differ between the runs since the previous change and those up to the next one.
+    pub conditions: Vec<Condition>,
 }
 
 /// A change that the runs since the last one suggest, and are too few to show.
@@ -121,6 +129,9 @@ pub struct PastRun {
     seed: u64,
     is_of_merged: bool,
     point: Point,
+    /// Written by [`packed`] alone.
+    #[serde(skip)]
+    conditions: Arc<Conditions>,
 }
 
 fn write_case<S: Serializer>(case: &Arc<Case>, to: S) -> Result<S::Ok, S::Error> {
@@ -141,6 +152,7 @@ pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History
 /// not describe the server.
 pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRun> {
     let mut cases: BTreeMap<u32, Arc<Case>> = BTreeMap::new();
+    let mut known: Vec<Arc<Conditions>> = Vec::new();
     let mut runs = Vec::new();
     for run in study.runs.iter().filter(|run| run.counts()) {
         let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run);
@@ -152,7 +164,15 @@ pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRu
         let point = Point { experiment: name.to_string(), run: run.run, t_unix_ns, revision, tps };
         let case = cases.entry(run.case).or_insert_with(|| Arc::new(case.clone())).clone();
         let (seed, is_of_merged) = (record.spec.seed, !data.plan.origins.is_empty());
-        runs.push(PastRun { case, hostname, seed, is_of_merged, point });
+        let conditions = Arc::new(Conditions::of(record));
+        let conditions = match known.iter().find(|known| **known == conditions) {
+            Some(known) => known.clone(),
+            None => {
+                known.push(conditions.clone());
+                conditions
+            }
+        };
+        runs.push(PastRun { case, hostname, seed, is_of_merged, point, conditions });
     }
     runs
 }
@@ -164,22 +184,28 @@ pub fn joined(runs: impl IntoIterator<Item = PastRun>) -> Vec<History> {
     runs.sort_by_key(|run| run.is_of_merged);
     let mut seen = BTreeSet::new();
     runs.retain(|run| seen.insert((run.point.t_unix_ns, run.seed)));
+    runs.sort_by_key(|run| run.point.t_unix_ns);
     let mut histories: Vec<(Key, History)> = Vec::new();
-    for PastRun { case, hostname, point, .. } in runs {
+    let mut conditions: Vec<Vec<Arc<Conditions>>> = Vec::new();
+    for PastRun { case, hostname, point, conditions: of_run, .. } in runs {
         let key = Key::of(&case, &hostname);
-        match histories.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, history)) => history.points.push(point),
+        match histories.iter().position(|(known, _)| *known == key) {
+            Some(n) => {
+                histories[n].1.points.push(point);
+                conditions[n].push(of_run);
+            }
             None => {
                 let label = label(&case);
-                histories.push((
-                    key,
-                    History { label, hostname, points: vec![point], changes: Vec::new(), pending: None },
-                ));
+                let history =
+                    History { label, hostname, points: vec![point], changes: Vec::new(), pending: None };
+                histories.push((key, history));
+                conditions.push(vec![of_run]);
             }
         }
     }
     tell_apart(&mut histories);
-    histories.into_iter().map(|(_, history)| with_changes(history)).collect()
+    let each = histories.into_iter().zip(conditions);
+    each.map(|((_, history), conditions)| with_changes(history, &conditions)).collect()
 }
 
 /// Adds to histories with equal names what they ask for differently: `8 clients, scale 7`.
@@ -252,18 +278,23 @@ pub fn asked(case: &Case) -> Case {
     Case { id: 0, server, ..case.clone() }
 }
 
-fn with_changes(mut history: History) -> History {
-    history.points.sort_by_key(|point| point.t_unix_ns);
+/// Adds the changes of level to a history, whose points are in order of time, as are the conditions of its runs.
+fn with_changes(mut history: History, conditions: &[Arc<Conditions>]) -> History {
     let tps: Vec<f64> = history.points.iter().map(|point| point.tps).collect();
     let changes = stats::change_points(&tps, ChangeRule::default());
-    let change = |change: &stats::ChangePoint| Change {
-        last_before: history.points[change.at - 1].clone(),
-        first_after: history.points[change.at].clone(),
-        before: change.before,
-        after: change.after,
-        p: change.p,
+    let change = |(n, change): (usize, &stats::ChangePoint)| {
+        let from = n.checked_sub(1).map_or(0, |previous| changes[previous].at);
+        let to = changes.get(n + 1).map_or(tps.len(), |next| next.at);
+        Change {
+            last_before: history.points[change.at - 1].clone(),
+            first_after: history.points[change.at].clone(),
+            before: change.before,
+            after: change.after,
+            p: change.p,
+            conditions: conditions::differing(&conditions[from..change.at], &conditions[change.at..to]),
+        }
     };
-    history.changes = changes.iter().map(change).collect();
+    history.changes = changes.iter().enumerate().map(change).collect();
     let since = changes.last().map_or(0, |change| change.at);
     history.pending = stats::pending_change(&tps[since..], ChangeRule::default()).map(|found| {
         let first_after = history.points[since + found.at].clone();

@@ -42,7 +42,7 @@ const DATA_CHECKSUMS: &str = "data_checksums";
 
 /// Facts of a host that are never the same twice, or are not properties of it.
 /// The limit of committed memory follows from memory, swap, huge pages and overcommit, which are compared.
-const UNCOMPARED_FACTS: &[&str] =
+pub(crate) const UNCOMPARED_FACTS: &[&str] =
     &["boot_id", "load_average", "container", "kernel_options", "committed_bytes", "commit_limit_bytes"];
 
 /// A value that an experiment sets in the operating system, and where it shows.
@@ -104,7 +104,7 @@ fn following(name: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Settings that `run.wal` decides. They follow the rate of WAL, so they also differ between runs of one policy.
-const DECIDED_BY_WAL_POLICY: &[&str] =
+pub(crate) const DECIDED_BY_WAL_POLICY: &[&str] =
     &["checkpoint_segments", "checkpoint_timeout", "max_wal_size", "min_wal_size"];
 
 /// What differs between A and B, by why it does.
@@ -283,6 +283,9 @@ impl List {
         self.note(self.is_repeat, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
         let pollers = [a, b].map(wording::poller);
         self.note(self.is_other_poller, Severity::Doubt, "poller", &pollers[0], &pollers[1]);
+        if let (Some(a), Some(b)) = (wording::build_profile(a), wording::build_profile(b)) {
+            self.note(self.is_repeat, Severity::Doubt, "build profile of the driver", a, b);
+        }
         let is_asked = a.case.server.tls != b.case.server.tls;
         if let (Some(a), Some(b)) = (&a.ready, &b.ready) {
             let tls = |ready: &Ready| ready.tls.clone().unwrap_or("none".to_string());

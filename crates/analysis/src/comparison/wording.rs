@@ -14,7 +14,7 @@ use model::run::server::ServerRecord;
 const SHA_DIGITS: usize = 12;
 
 /// `on` or `off`.
-pub(super) fn switch(on: bool) -> String {
+pub(crate) fn switch(on: bool) -> String {
     if on { "on" } else { "off" }.to_string()
 }
 
@@ -125,6 +125,11 @@ pub(super) fn poller(record: &RunRecord) -> String {
     record.ready.as_ref().map_or("not known".to_string(), |ready| ready.poller.clone())
 }
 
+/// The profile that the driver was built with, if the record says it.
+pub(crate) fn build_profile(record: &RunRecord) -> Option<&str> {
+    record.ready.as_ref().map(|ready| ready.build_profile.as_str()).filter(|profile| !profile.is_empty())
+}
+
 fn brief(sha256: &str) -> &str {
     sha256.get(..SHA_DIGITS).unwrap_or(sha256)
 }
@@ -134,7 +139,7 @@ fn or_none(parts: Vec<String>) -> String {
 }
 
 /// Receivers of WAL by kind: `2 async, 1 sync`.
-pub(super) fn receivers(kinds: &[String]) -> String {
+pub(crate) fn receivers(kinds: &[String]) -> String {
     let distinct: std::collections::BTreeSet<&String> = kinds.iter().collect();
     let count = |kind: &String| kinds.iter().filter(|other| *other == kind).count();
     or_none(distinct.into_iter().map(|kind| format!("{} {kind}", count(kind))).collect())

@@ -1,4 +1,4 @@
-//! Findings about the builds of servers.
+//! Findings about the builds of servers and drivers.
 
 use model::experiment::case::ServerSource;
 use model::run::RunRecord;
@@ -50,6 +50,30 @@ fn build_not_optimized(context: &RunContext) -> Option<Finding> {
         _ => return None,
     };
     Some(BUILD_NOT_OPTIMIZED.finds(severity, format!("compiled with {level}")))
+}
+
+pub(super) const DRIVER_NOT_OPTIMIZED: Rule = Rule {
+    id: "driver-not-optimized",
+    title: "pgdyno was not built for measuring",
+    severity: "Doubt when the driver's code was not optimized (level 0); Note when it was built with the profile `dev`",
+    source: "decision 102: what each build profile is for",
+    advice: "Measure with a package, or build with `--release`, or with `--profile dist` to compare drivers.",
+    evidence: "The build profile and the optimization level of the driver, in ready of run.json.",
+    why: "A driver built for its developers verifies each addition and needs more processor time per transaction. On the machine of \
+         the server the server lacks that time, and latencies contain it.",
+    tested: ON_RECORDS,
+    check: Check::Run(driver_not_optimized),
+};
+
+fn driver_not_optimized(context: &RunContext) -> Option<Finding> {
+    let ready = context.data.record.ready.as_ref()?;
+    let (profile, level) = (&ready.build_profile, &ready.opt_level);
+    let severity = match (level.as_str(), profile.as_str()) {
+        ("0", _) => Severity::Doubt,
+        (_, "dev") => Severity::Note,
+        _ => return None,
+    };
+    Some(DRIVER_NOT_OPTIMIZED.finds(severity, format!("profile {profile}, optimization level {level}")))
 }
 
 pub(super) const BUILDS_DIFFER: Rule = Rule {

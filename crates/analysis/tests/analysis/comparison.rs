@@ -14,7 +14,7 @@ use model::run::{ExperimentData, RunData};
 use model::telemetry::event::EventKind;
 
 use crate::capacity::{find_a_rate, find_no_rate};
-use crate::disturbances::{in_sessions, mount};
+use crate::disturbances::{in_sessions, mount, packaged};
 use crate::quiet::{self, event, set_committed};
 
 /// Two cases in so many blocks; runs of case 2 commit `effect` times as much.
@@ -281,6 +281,7 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("undeclared-difference", Severity::Doubt, "setting shared_buffers (128MB and 1GB", |data| {
         each_b(data, |run| setting(run, "shared_buffers", "1GB"));
     }),
+    ("undeclared-difference", Severity::Doubt, "driver (release and dist", |data| each_b(data, packaged)),
     ("undeclared-difference", Severity::Doubt, "build, CFLAGS (-O2 and -O3", |data| {
         let flags = |run: &mut RunData, text: &str| {
             run.record.server.as_mut().unwrap().build.insert("CFLAGS".to_string(), text.to_string());

@@ -77,6 +77,17 @@ pub(crate) fn cflags(data: &mut RunData, flags: &str) {
     server.build.insert("CFLAGS".to_string(), flags.to_string());
 }
 
+/// The driver was compiled with this profile and optimization level.
+pub(crate) fn built(data: &mut RunData, profile: &str, level: &str) {
+    let ready = data.record.ready.as_mut().unwrap();
+    (ready.build_profile, ready.opt_level) = (profile.to_string(), level.to_string());
+}
+
+/// The driver came from a package.
+pub(crate) fn packaged(data: &mut RunData) {
+    built(data, "dist", "3");
+}
+
 /// The server's files of this role are on such a file system.
 pub(crate) fn mount(data: &mut RunData, role: &str, fs_type: &str, options: &str) {
     let record = MountRecord {

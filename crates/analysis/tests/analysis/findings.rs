@@ -18,8 +18,8 @@ use model::run::server::Setting;
 use model::telemetry::event::EventKind;
 
 use crate::disturbances::{
-    busy_compilers, catalog_vacuumed, catalogs_analyzed, cflags, checkpoint, clock, end_otherwise, fact,
-    fail_each_second, in_sessions, more_commits, mount, namesake_analyzed, neighbour, pace, quota,
+    built, busy_compilers, catalog_vacuumed, catalogs_analyzed, cflags, checkpoint, clock, end_otherwise,
+    fact, fail_each_second, in_sessions, more_commits, mount, namesake_analyzed, neighbour, pace, quota,
     restore_says, route, script, setting, settled, spread, tellers_vacuumed, touch, unlogged, update,
     worker_seen, workers,
 };
@@ -384,6 +384,8 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("assertions-on", Severity::Doubt, "debug_assertions", |data| setting(data, "debug_assertions", "on")),
     ("build-not-optimized", Severity::Doubt, "compiled with -O0", |data| cflags(data, "-O2 -Wall -O0")),
     ("build-not-optimized", Severity::Note, "compiled with -Os", |data| cflags(data, "-Os -fwrapv")),
+    ("driver-not-optimized", Severity::Doubt, "optimization level 0", |data| built(data, "dev", "0")),
+    ("driver-not-optimized", Severity::Note, "profile dev", |data| built(data, "dev", "1")),
     ("wal-policy", Severity::Doubt, "1 checkpoint in a measurement that should have none", |data| {
         data.record.case.wal = WalPolicy::NoCheckpoint;
         checkpoint(data, 10.0, 12.0);

@@ -1,12 +1,13 @@
 //! Histories over synthetic experiments.
 
-use analysis::history::histories;
+use analysis::history::{PastRun, histories, joined, packed, past_runs};
 use analysis::study;
 use analysis::summary::{RunSummary, Study};
 use model::experiment::case::ServerSource;
 use model::experiment::origin::Origin;
 use model::load::Turns;
 use model::run::ExperimentData;
+use model::run::server::Setting;
 
 use crate::quiet::{self, S, set_committed, tps};
 
@@ -49,6 +50,69 @@ fn a_change_of_level_is_found_with_its_medians_and_revisions() {
         ("18.1", "18.2")
     );
     assert!((change.after / change.before - 0.9).abs() < 0.01 && change.p < 0.001, "{change:?}");
+}
+
+#[test]
+fn conditions_that_differ_around_a_change_are_named_and_those_of_single_runs_are_not() {
+    fn later(data: &mut ExperimentData) {
+        for run in &mut data.runs {
+            let record = &mut run.record;
+            record.tool_version = "0.2.0".to_string();
+            record.ready.as_mut().unwrap().build_profile = "dev".to_string();
+            record.host.as_mut().unwrap().kernel = "6.8".to_string();
+            record.rows_before.insert("t".to_string(), 20);
+            let server = record.server.as_mut().unwrap();
+            server.database_bytes *= 2;
+            let set = Setting { value: "1GB".to_string(), source: "configuration file".to_string() };
+            server.settings.insert("work_mem".to_string(), set);
+        }
+    }
+    fn earlier(data: &mut ExperimentData) {
+        for run in &mut data.runs {
+            let record = &mut run.record;
+            record.ready.as_mut().unwrap().build_profile = "release".to_string();
+            record.host.as_mut().unwrap().kernel = "6.1".to_string();
+            record.rows_before.insert("t".to_string(), 10);
+            let number = record.spec.run;
+            let server = record.server.as_mut().unwrap();
+            server.settings.insert("data_directory".to_string(), Setting::default());
+            // One run had other settings, and each run another value of a fact.
+            if number == 1 {
+                let set = Setting { value: "9".to_string(), source: "configuration file".to_string() };
+                server.settings.insert("random_page_cost".to_string(), set);
+            }
+            record.host.as_mut().unwrap().facts.insert("load".to_string(), number.to_string());
+        }
+    }
+    let level = |day| if day < 4 { 1000 } else { 900 };
+    let change =
+        |day| if day < 4 { earlier } else { |data: &mut ExperimentData| (earlier(data), later(data)).1 };
+    let experiments: Vec<_> = (0..8).map(|day| experiment(day, level(day), change(day))).collect();
+    let found = histories(&experiments);
+    let [change] = found[0].changes.as_slice() else { panic!("{:?}", found[0].changes) };
+    let words: Vec<String> = change.conditions.iter().map(|condition| condition.words()).collect();
+    let expected = [
+        "PostgreSQL: 18.1 before, 18.2 after",
+        "build profile of the driver: release before, dev after",
+        "kernel: 6.1 before, 6.8 after",
+        "rows of t: 10 before, 20 after",
+        "version of pgdyno: 0.1.0 before, 0.2.0 after",
+        "setting work_mem: default before, 1GB after",
+        "size of the database: 1.46 GiB before, 2.93 GiB after",
+    ];
+    assert_eq!(words, expected);
+    // They survive the way to the process that draws.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Packed(#[serde(with = "packed")] Vec<PastRun>);
+    let packed = |of: &[(String, ExperimentData, Study)]| {
+        let runs = of.iter().flat_map(|(name, data, study)| past_runs(name, data, study)).collect();
+        serde_json::to_string(&Packed(runs)).unwrap()
+    };
+    let alike = packed(&[experiment(0, 1000, |_| {}), experiment(1, 1000, |_| {})]);
+    assert_eq!(alike.matches("\"version of pgdyno\"").count(), 2, "once for all runs of a result");
+    let text = packed(&experiments);
+    let Packed(read) = serde_json::from_str(&text).unwrap();
+    assert_eq!(joined(read)[0].changes, found[0].changes);
 }
 
 #[test]

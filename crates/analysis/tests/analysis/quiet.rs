@@ -223,6 +223,8 @@ fn record(spec: RunSpec) -> RunRecord {
         ],
         go_unix_ns: Some(GO),
         ready: Some(Ready {
+            build_profile: "release".to_string(),
+            opt_level: "3".to_string(),
             statements: vec![vec!["UPDATE pgbench_accounts".to_string()]],
             ..Ready::default()
         }),

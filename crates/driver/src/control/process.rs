@@ -106,6 +106,8 @@ fn prepare_and_run(
         connect_ns,
         prepare_ns,
         poller: poller.to_string(),
+        build_profile: env!("PGDYNO_BUILD_PROFILE").to_string(),
+        opt_level: env!("PGDYNO_OPT_LEVEL").to_string(),
         rehearses: rehearsed.is_some(),
         tls,
         statements: scripts.labels(),

@@ -166,6 +166,12 @@ pub struct Ready {
     pub prepare_ns: u64,
     /// The poller in use: `epoll` or `io_uring`.
     pub poller: String,
+    /// The profile that cargo compiled the driver with: `dist` (packages), `release`, `dev`; empty in records of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub build_profile: String,
+    /// The optimization level of the driver's code: `0` to `3`, `s` or `z`; empty in records of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub opt_level: String,
     /// Whether threads rehearse the transactions of the load while they are awake without events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rehearses: bool,

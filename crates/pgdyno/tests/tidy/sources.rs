@@ -49,9 +49,10 @@ fn headless(file: &SourceFile) -> Option<String> {
     (!first.starts_with("//! ")).then(|| format!("{}: does not begin with what it is for (`//!`)", file.path))
 }
 
-/// What only the command line may do: print for people and decide exit codes.
+/// What only the command line may do: print for people and decide exit codes. A build script talks to cargo, on its standard output.
 fn prints(file: &SourceFile) -> Vec<String> {
-    if file.is_test || file.path.starts_with("crates/pgdyno/") {
+    let is_build_script = file.path.ends_with("/build.rs") && !file.path.contains("/src/");
+    if file.is_test || is_build_script || file.path.starts_with("crates/pgdyno/") {
         return Vec::new();
     }
     let text = file.production_text();
@@ -175,6 +176,8 @@ fn bad_source_files_are_found() {
     assert_one(&prints(&file("fn a() { std::process::exit(1); }")), "exit");
     assert_none(&prints(&file("fn a() { my_print!(1); }\n#[cfg(test)]\nmod tests {\n println!(1); }")));
     assert_none(&prints(&SourceFile::new("crates/pgdyno/src/a.rs", "println!(\"a\")")));
+    assert_none(&prints(&SourceFile::new("crates/wire/build.rs", "println!(\"a\")")));
+    assert_one(&prints(&SourceFile::new("crates/wire/src/a/build.rs", "println!(\"a\")")), "`println!(`");
     assert_one(&found(unwraps(&file("a.unwrap();"))), "expect");
     assert_none(&found(unwraps(&SourceFile::new("crates/testbed/src/a.rs", "a.unwrap();"))));
     assert_none(&found(unwraps(&file("a.unwrap_or(1);\n#[cfg(test)]\nmod tests {\n a.unwrap(); }"))));

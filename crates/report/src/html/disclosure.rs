@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::experiment::Prepare;
 use model::load::Window;
 use model::load::course::RampUpEnd;
+use model::load::drive::Ready;
 use model::run::RunRecord;
 use model::run::host::HostRecord;
 use model::run::phase::Phase;
@@ -264,6 +265,7 @@ fn driver(html: &mut String, records: &[&RunRecord]) {
         put("Window", window(record));
         if let Some(ready) = &record.ready {
             put("Poller", ready.poller.clone());
+            put("Build", build(ready));
             put("TLS", ready.tls.clone().unwrap_or_else(|| "none".to_string()));
         }
         for from in &record.connections {
@@ -289,6 +291,14 @@ fn driver(html: &mut String, records: &[&RunRecord]) {
     if !records.is_empty() {
         part(html, "Driver", &facts(pairs));
     }
+}
+
+/// `profile dist, optimization level 3`; nothing if the record does not say.
+fn build(ready: &Ready) -> String {
+    if ready.build_profile.is_empty() {
+        return String::new();
+    }
+    format!("profile {}, optimization level {}", ready.build_profile, ready.opt_level)
 }
 
 fn steps(html: &mut String, records: &[&RunRecord]) {

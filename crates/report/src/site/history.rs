@@ -15,6 +15,8 @@ const RUNS_MIN: usize = 8;
 const LEFT_OUT_MAX: usize = 20;
 /// Most runs that a table lists, the newest.
 const ROWS_MAX: usize = 200;
+/// Most conditions that are listed for a change.
+const CONDITIONS_MAX: usize = 20;
 /// Most histories that are drawn: as many as a page of one result has cases.
 const HISTORIES_MAX: usize = 500;
 
@@ -78,8 +80,10 @@ fn section(n: usize, history: &History) -> String {
         [] => "<p class=\"quiet\">No change beyond chance was found (2 % or more, with p below 0.001).</p>\n"
             .to_string(),
         changes => {
-            let items: String =
-                changes.iter().map(|change| format!("<li>{}</li>", text(&words(change)))).collect();
+            let items: String = changes
+                .iter()
+                .map(|change| format!("<li>{}{}</li>", text(&words(change)), conditions(change)))
+                .collect();
             format!("<ul class=\"changes\">{items}</ul>\n")
         }
     };
@@ -132,6 +136,22 @@ fn words(change: &Change) -> String {
     )
 }
 
+/// The conditions that differ around a change, one a line.
+fn conditions(change: &Change) -> String {
+    if change.conditions.is_empty() {
+        return "<br>No recorded condition differs: server, settings, data, machine and pgdyno are the same."
+            .to_string();
+    }
+    let shown = change.conditions.iter().take(CONDITIONS_MAX);
+    let mut items: String = shown.map(|condition| format!("<li>{}</li>", text(&condition.words()))).collect();
+    if change.conditions.len() > CONDITIONS_MAX {
+        let n_more = change.conditions.len() - CONDITIONS_MAX;
+        items
+            .push_str(&format!("<li>and {n_more} more, which <code>pgdyno history --json</code> lists</li>"));
+    }
+    format!("<ul>{items}</ul>")
+}
+
 fn percent(change: &Change) -> String {
     format::signed(change.after / change.before - 1.0)
 }
@@ -161,7 +181,7 @@ fn chart(history: &History) -> HistoryData {
 
 #[cfg(test)]
 mod tests {
-    use analysis::history::Pending;
+    use analysis::history::{Condition, Pending};
 
     use super::*;
 
@@ -179,6 +199,36 @@ mod tests {
         assert!(html.contains("has 3000 histories, and this page shows the first 500"), "{}", html.len());
         assert_eq!(html.matches("<section").count(), 500);
         assert!(!page(500).contains("this page shows the first"));
+    }
+
+    #[test]
+    fn conditions_that_differ_around_a_change_have_a_line_each() {
+        let point = Point {
+            experiment: "day 1".to_string(),
+            run: 1,
+            t_unix_ns: 1,
+            revision: "18.1".to_string(),
+            tps: 1000.0,
+        };
+        let condition = Condition {
+            what: "table <t>".to_string(),
+            before: "heap".to_string(),
+            after: "UNLOGGED".to_string(),
+            n_before: [8, 8],
+            n_after: [7, 8],
+        };
+        let change = |conditions: Vec<Condition>| Change {
+            last_before: point.clone(),
+            first_after: point.clone(),
+            before: 1000.0,
+            after: 900.0,
+            p: 1e-5,
+            conditions,
+        };
+        let one = conditions(&change(vec![condition.clone()]));
+        assert_eq!(one, "<ul><li>table &lt;t&gt;: heap before, UNLOGGED after (in 7 of 8 runs)</li></ul>");
+        assert!(conditions(&change(Vec::new())).contains("No recorded condition differs"));
+        assert!(conditions(&change(vec![condition; 22])).contains("and 2 more"));
     }
 
     #[test]

@@ -54,6 +54,8 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             connect_ns: 8_000_000,
             prepare_ns: 1_000_000,
             poller: "epoll".to_string(),
+            build_profile: "dist".to_string(),
+            opt_level: "3".to_string(),
             rehearses: false,
             tls: None,
             statements: Vec::new(),

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use analysis::history::PastRun;
+use analysis::history::{PastRun, packed};
 use anyhow::{Context, Error, Result, bail, ensure};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -50,13 +50,13 @@ enum What {
     /// The runs of a result, under this name.
     Past(PathBuf, String),
     /// The history of an experiment, from its runs and what could not be read.
-    History(String, Vec<PastRun>, Vec<String>),
+    History(String, #[serde(with = "packed")] Vec<PastRun>, Vec<String>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Page { html: String, policy: String },
-    Runs(Vec<PastRun>),
+    Runs(#[serde(with = "packed")] Vec<PastRun>),
     Refused(String),
 }
 

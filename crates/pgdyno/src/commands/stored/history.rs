@@ -90,7 +90,10 @@ pub(super) fn text(history: &History) -> String {
         format!("{} on {}: {}\n", history.label, history.hostname, plural(history.points.len(), "run"));
     for point in &history.points {
         let change = history.changes.iter().find(|change| change.first_after == *point);
-        text.push_str(&change.map(words).unwrap_or_default());
+        if let Some(change) = change {
+            text.push_str(&words(change));
+            text.push_str(&conditions(change));
+        }
         let when = jiff::Timestamp::from_nanosecond(point.t_unix_ns.into()).unwrap_or_default();
         let when = when.strftime("%Y-%m-%d %H:%MZ");
         writeln!(
@@ -108,6 +111,8 @@ pub(super) fn text(history: &History) -> String {
     text
 }
 
+/// Most conditions that are listed for a change.
+const CONDITIONS_MAX: usize = 20;
 /// Fewest runs among which a change of level can be found: four on each side.
 const RUNS_MIN: usize = 8;
 
@@ -126,6 +131,24 @@ fn words(change: &Change) -> String {
     };
     let (before, after, p) = (change.before, change.after, change.p);
     format!("  -- change: median {before:.0} to {after:.0} tps ({percent:+.1} %, p = {p:.1e}{revisions})\n")
+}
+
+/// The conditions that differ around a change, one a line.
+fn conditions(change: &Change) -> String {
+    let mut text = String::new();
+    for condition in change.conditions.iter().take(CONDITIONS_MAX) {
+        text.push_str(&format!("     {}\n", condition.words()));
+    }
+    match change.conditions.len() {
+        0 => text.push_str(
+            "     no recorded condition differs: server, settings, data, machine and pgdyno are the same\n",
+        ),
+        n if n > CONDITIONS_MAX => {
+            text.push_str(&format!("     and {} more, which --json lists\n", n - CONDITIONS_MAX));
+        }
+        _ => {}
+    }
+    text
 }
 
 #[cfg(test)]
@@ -148,6 +171,7 @@ mod tests {
             before: 1000.0,
             after,
             p: 1e-5,
+            conditions: Vec::new(),
         };
         let of = |changes: &[f64], pending: Option<Pending>| History {
             label: "8 clients".to_string(),
@@ -171,6 +195,36 @@ mod tests {
         assert!(text(&of(&[], pending(540.0))).ends_with(
             "  no verdict yet: the last 5 are 46 % below the first 5; 4 more runs would decide\n"
         ));
+    }
+
+    #[test]
+    fn conditions_that_differ_around_a_change_have_a_line_each() {
+        use analysis::history::{Condition, Point};
+        let point = |revision: &str| Point {
+            experiment: "day 1".to_string(),
+            run: 1,
+            t_unix_ns: 1,
+            revision: revision.to_string(),
+            tps: 1000.0,
+        };
+        let condition = |n: usize| Condition {
+            what: format!("setting s{n}"),
+            before: "1".to_string(),
+            after: "2".to_string(),
+            n_before: [4, 5],
+            n_after: [5, 5],
+        };
+        let change = |n: usize| Change {
+            last_before: point("18.1"),
+            first_after: point("18.1"),
+            before: 1000.0,
+            after: 900.0,
+            p: 1e-5,
+            conditions: (0..n).map(condition).collect(),
+        };
+        assert_eq!(conditions(&change(1)), "     setting s0: 1 before (in 4 of 5 runs), 2 after\n");
+        assert!(conditions(&change(0)).starts_with("     no recorded condition differs"));
+        assert!(conditions(&change(23)).ends_with("     and 3 more, which --json lists\n"));
     }
 
     #[test]
