@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use experiment::forecast::fit::Speed;
 use experiment::schedule::conduct::{Order, Outcome};
+use experiment::schedule::replaced;
 use experiment::site::Site;
 use experiment::site::ceilings;
 use experiment::site::dues::Dues;
@@ -34,6 +35,7 @@ use store::{Author, ExperimentDir};
 use wire::Conninfo;
 
 use crate::front::announce::Consent;
+use crate::front::cli::changes::RiskArgs;
 use crate::front::cli::live::LiveArgs;
 use crate::front::cli::stored::RESULTS;
 pub(crate) use crate::job::companion::{Companion, FAREWELL_MAX};
@@ -58,6 +60,30 @@ pub(crate) struct Job {
     pub(crate) servers: Vec<Conninfo>,
     /// See [`take_os`].
     pub(crate) os: Option<Os>,
+}
+
+/// Fails if another cluster answers where results were measured, unless the user allows to go on there.
+///
+/// # Errors
+/// Names the addresses, and says what to do.
+pub(crate) fn expect_same_servers(
+    plan: &Plan,
+    records: &[RunRecord],
+    servers: &[Conninfo],
+    risks: RiskArgs,
+) -> Result<()> {
+    if risks.allow_another_server {
+        return Ok(());
+    }
+    let elsewhere = replaced::elsewhere(plan, records, servers, signals::stop_flag());
+    ensure!(
+        elsewhere.is_empty(),
+        "another cluster answers at {} than the one that was measured there (its system identifier differs), and what is left would be \
+         loaded and executed in its database. If that is meant, name the server by --target NAME=URL, or pass \
+         --allow-another-server",
+        elsewhere.join(" and at ")
+    );
+    Ok(())
 }
 
 /// The right to set values of this machine's operating system, and who restores them if this process is killed.

@@ -19,6 +19,7 @@ pub mod budget;
 pub mod control;
 pub mod copy;
 pub(crate) mod damaged;
+pub mod home;
 pub mod snapshot;
 pub mod space;
 pub(crate) mod tablespaces;
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::binaries::Binaries;
 use crate::cluster::control::ControlFile;
+use crate::cluster::home::Home;
 use crate::cluster::tablespaces::Belonging;
 use crate::process::command::{run_logged, server_command};
 use crate::process::postmaster::postmaster_of;
@@ -122,6 +124,9 @@ pub struct ClusterFacts {
     /// Remarks by the caller, such as which data is loaded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// The directory that it was made in. Clusters of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<Home>,
 }
 
 impl Cluster {
@@ -134,6 +139,7 @@ impl Cluster {
             version: binaries.version.clone(),
             version_num: binaries.version_num,
             created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            home: Home::of(&root).ok(),
             ..ClusterFacts::unknown(None)
         };
         let mut cluster = Cluster { root, binaries: binaries.clone(), account, facts };
@@ -392,6 +398,7 @@ impl ClusterFacts {
             "cluster `{}` was created by a newer pgdyno; use that one or remove the cluster",
             root.display()
         );
+        facts.home.as_ref().map_or(Ok(()), |home| home.expect(root))?;
         Ok(facts)
     }
 
@@ -402,8 +409,13 @@ impl ClusterFacts {
 
     fn write(&self, root: &Path) -> Result<()> {
         let path = root.join(MARKER);
-        files::replace(&path, files::PRIVATE, &serde_json::to_vec_pretty(self)?)
-            .with_context(|| format!("write `{}`", path.display()))
+        let home = Some(Home::of(root).with_context(|| format!("look at `{}`", root.display()))?);
+        files::replace(
+            &path,
+            files::PRIVATE,
+            &serde_json::to_vec_pretty(&ClusterFacts { home, ..self.clone() })?,
+        )
+        .with_context(|| format!("write `{}`", path.display()))
     }
 
     /// As `write`, also on a full disk: there, the record is written over the one that is there, which needs no space. A
@@ -446,6 +458,7 @@ impl ClusterFacts {
             is_complete: false,
             restoring: None,
             labels: BTreeMap::new(),
+            home: None,
         }
     }
 }

@@ -75,6 +75,38 @@ pub fn find(
     Ok(found)
 }
 
+/// Addresses of the plan at which another cluster answers than at the latest completed run of the same address: whatever is left would be
+/// loaded and executed in somebody else's database. What does not answer, or hides its identity, is not among them.
+pub fn elsewhere(
+    plan: &Plan,
+    records: &[RunRecord],
+    servers: &[Conninfo],
+    stop: &'static AtomicBool,
+) -> Vec<String> {
+    let sources = plan.cases.iter().map(|case| &case.server.source);
+    let addresses: BTreeSet<&BTreeMap<String, String>> = sources
+        .filter_map(|source| match source {
+            ServerSource::Url(keywords) => Some(keywords),
+            _ => None,
+        })
+        .collect();
+    let is_other = |keywords: &&BTreeMap<String, String>| {
+        let at_it = |record: &&RunRecord| {
+            record.state == RunState::Completed
+                && matches!(&record.case.server.source, ServerSource::Url(other) if other == *keywords)
+        };
+        let latest = records.iter().filter(at_it).max_by_key(|record| record.go_unix_ns);
+        let Some(before) = latest.and_then(identity) else { return false };
+        let asked = site::conninfo(servers, keywords).and_then(|conninfo| ask(&conninfo, stop));
+        asked.is_ok_and(|now| now.is_other_cluster(&before))
+    };
+    let shown = |keywords: &BTreeMap<String, String>| {
+        let of = |key: &str| keywords.get(key).cloned().unwrap_or_default();
+        format!("host={} port={}", of("host"), of("port"))
+    };
+    addresses.into_iter().filter(is_other).map(shown).collect()
+}
+
 fn servers_by_target(plan: &Plan) -> BTreeMap<&str, &BTreeMap<String, String>> {
     let by_url = plan.cases.iter().filter_map(|case| match &case.server.source {
         ServerSource::Url(keywords) => Some((target_of(case), keywords)),
@@ -93,7 +125,11 @@ fn latest(records: &[RunRecord], target: &str) -> Option<Identity> {
     let completed = records
         .iter()
         .filter(|record| record.state == RunState::Completed && target_of(&record.case) == target);
-    let server = completed.max_by_key(|record| record.go_unix_ns)?.server.as_ref()?;
+    identity(completed.max_by_key(|record| record.go_unix_ns)?)
+}
+
+fn identity(record: &RunRecord) -> Option<Identity> {
+    let server = record.server.as_ref()?;
     Some(Identity {
         system_identifier: server.system_identifier.clone(),
         postmaster_start: server.postmaster_start.clone(),

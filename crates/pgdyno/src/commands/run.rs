@@ -136,6 +136,9 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
         announce(&plan, &servers, consent)?;
     }
     preview::expect_copies(&plan, &servers)?;
+    if !is_all_done {
+        job::expect_same_servers(&plan, &records, &servers, args.leave.risks)?;
+    }
     let replaced = replaced::find(&plan, &records, &servers, &moved, signals::stop_flag())?;
     let dir = ExperimentDir::open(path)?;
     let mut standing = resume::take_up(&dir, &stored)?;

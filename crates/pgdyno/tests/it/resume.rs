@@ -209,6 +209,26 @@ fn a_target_that_was_rebuilt_elsewhere_begins_its_block_again() {
     running.wait();
     let refused = place.run(&["run", "--resume", "out", "--target", "b=host=/nowhere"]).expect(1);
     assert!(refused.stderr.contains("--target b: the experiment's targets are `a`"), "{}", refused.stderr);
+    // As if another cluster answered at the address.
+    let record = place.path("out/runs/0001/run.json");
+    let kept = std::fs::read_to_string(&record).unwrap();
+    let identifier = store::read_records(&place.path("out")).unwrap()[0]
+        .server
+        .as_ref()
+        .unwrap()
+        .system_identifier
+        .clone()
+        .unwrap();
+    std::fs::write(&record, kept.replace(&identifier, "7")).unwrap();
+    let state = std::fs::read_to_string(place.path("out/state.jsonl")).unwrap();
+    let refused = place.run(&["run", "--resume", "out"]).expect(1).stderr;
+    assert!(
+        refused.contains("another cluster answers at host=") && refused.contains("--allow-another-server"),
+        "{refused}"
+    );
+    assert_eq!(std::fs::read_to_string(place.path("out/state.jsonl")).unwrap(), state, "nothing was begun");
+    std::fs::write(&record, kept).unwrap();
+
     let other = testbed::Server::start(&testbed::Options { has_tcp: true, ..Default::default() });
     let target = format!("a=host=127.0.0.1 port={} user=postgres dbname=postgres", other.port);
     let ended = place.run(&["run", "--resume", "out", "--target", &target]).expect(0);

@@ -1,5 +1,7 @@
 //! Edits of configuration files that nobody has loaded yet: a reload for our settings would load them too.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use wire::{Session, quote_literal};
 
@@ -38,7 +40,7 @@ pub(super) fn problem(session: &mut Session, is_ours: impl Fn(&str) -> bool) -> 
             ..Kind::default()
         };
         let is_loaded = match rows.get(row, "entry") {
-            Some(entry) if is_same(&kind, entry, text("is")) => true,
+            Some(entry) if is_same(name, &kind, entry, text("is")) => true,
             Some(entry) => {
                 let tried = may_be_tried(text("context")).then(|| tried(session, name, entry)).flatten();
                 // Without the right to try, a word may stand for another one.
@@ -62,9 +64,17 @@ pub(super) fn problem(session: &mut Session, is_ours: impl Fn(&str) -> bool) -> 
     }))
 }
 
-fn is_same(kind: &Kind, entry: &str, is: &str) -> bool {
-    match kind.vartype.as_str() {
-        "enum" | "string" => entry.trim().eq_ignore_ascii_case(is),
+/// Whether the entry of a file is what is in effect. In a string, case and blanks at its ends count, unless the server itself writes
+/// such a value in another way.
+fn is_same(name: &str, kind: &Kind, entry: &str, is: &str) -> bool {
+    match (kind.vartype.as_str(), name) {
+        ("enum", _) | ("string", "log_timezone") => entry.eq_ignore_ascii_case(is),
+        // Shown in its place while `archive_mode` is off, which only a restart changes.
+        ("string", "archive_command") if is == "(disabled)" => true,
+        ("string", "krb_server_keyfile" | "log_directory" | "stats_temp_directory") => {
+            Path::new(entry).components().eq(Path::new(is).components())
+        }
+        ("string", _) => entry == is,
         _ => kind.is_same(entry, is),
     }
 }
@@ -87,16 +97,26 @@ mod tests {
 
     #[test]
     fn a_value_in_another_unit_or_case_is_no_edit() {
-        let check = |vartype: &str, entry: &str, is: &str, expected: bool| {
+        let check_of = |name: &str, vartype: &str, entry: &str, is: &str, expected: bool| {
             let unit = (vartype == "integer").then(|| "kB".to_string());
             let kind = Kind { vartype: vartype.to_string(), unit, ..Kind::default() };
-            assert_eq!(is_same(&kind, entry, is), expected, "{entry} {is}");
+            assert_eq!(is_same(name, &kind, entry, is), expected, "{name}: {entry} {is}");
+        };
+        let check = |vartype: &str, entry: &str, is: &str, expected: bool| {
+            check_of("x", vartype, entry, is, expected);
         };
         check("integer", "8MB", "8192", true);
         check("integer", "9MB", "8192", false);
         check("bool", "yes", "on", true);
         check("bool", "off", "on", false);
-        check("string", "iso, mdy", "ISO, MDY", true);
-        check("string", "iso, dmy", "ISO, MDY", false);
+        check("enum", "DEBUG1", "debug1", true);
+        check("string", "%m [%p] ", "%m [%p] ", true);
+        check("string", "%m [%p]", "%m [%p] ", false);
+        check("string", "cp /backup/%f %p", "cp /Backup/%f %p", false);
+        check_of("log_timezone", "string", "utc", "UTC", true);
+        check_of("archive_command", "string", "cp %p /x", "(disabled)", true);
+        check_of("archive_command", "string", "cp %p /x", "cp %p /y", false);
+        check_of("log_directory", "string", "log/", "log", true);
+        check_of("log_directory", "string", "logs", "log", false);
     }
 }

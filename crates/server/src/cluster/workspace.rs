@@ -125,6 +125,11 @@ pub struct Entry {
     pub server_pid: Option<u32>,
 }
 
+/// Whether it is a directory itself, and no link to one.
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir())
+}
+
 impl Workspace {
     /// The workspace in `dir`, which is created if it does not exist. No other user may be able to replace what is in
     /// it.
@@ -179,7 +184,8 @@ impl Workspace {
         for entry in entries {
             let entry = entry.with_context(|| format!("read `{}`", self.dir.display()))?;
             let (root, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            if !root.is_dir() || !is_name(&name) {
+            // What a link leads to is somebody else's.
+            if !is_directory(&root) || !is_name(&name) {
                 continue;
             }
             found.push(self.entry(name, root));
@@ -245,7 +251,7 @@ impl Workspace {
     fn claim_existing(&self, name: &str) -> Result<Claim> {
         let expect = || {
             // A text that cannot be a name is refused as such below.
-            let is_there = self.dir.join(name).is_dir() || !is_name(name);
+            let is_there = is_directory(&self.dir.join(name)) || !is_name(name);
             ensure!(is_there, "there is no cluster `{name}` in `{}`", self.dir.display());
             Ok(())
         };
@@ -472,6 +478,56 @@ mod tests {
         assert!(!left.is_complete && root.join("data/base/1").exists(), "{left:?}");
         fs::remove_file(dir.path().join("filler")).unwrap();
         make(None);
+        workspace.remove(&name).unwrap();
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn what_was_copied_renamed_or_linked_by_somebody_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("clusters");
+        fs::create_dir(&dir).unwrap();
+        let workspace = Workspace::open(&dir).unwrap();
+        let name = key("1").directory_name();
+        let root = dir.join(&name);
+        fs::create_dir_all(root.join("data")).unwrap();
+        ClusterFacts { is_complete: true, ..ClusterFacts::unknown(None) }.write(&root).unwrap();
+        let copied = |to: &Path| {
+            fs::create_dir_all(to.join("data")).unwrap();
+            fs::write(to.join("data/precious"), "rows").unwrap();
+            fs::copy(root.join("pgdyno-cluster.json"), to.join("pgdyno-cluster.json")).unwrap();
+        };
+        let (copy, elsewhere) = (dir.join("mine-000000000001"), place.path().join("elsewhere"));
+        copied(&copy);
+        copied(&elsewhere);
+        std::os::unix::fs::symlink(&elsewhere, dir.join("link-000000000001")).unwrap();
+
+        let listed = workspace.list().unwrap();
+        let of_names: Vec<_> =
+            listed.iter().map(|entry| (entry.name.as_str(), entry.facts.is_some())).collect();
+        assert_eq!(of_names, [(name.as_str(), true), ("mine-000000000001", false)]);
+        assert!(
+            listed[1]
+                .problem
+                .as_ref()
+                .is_some_and(|problem| problem.contains(&format!("a copy of `{name}`")))
+        );
+        assert_eq!(workspace.sweep().unwrap(), []);
+        let refused = workspace.remove("mine-000000000001").unwrap_err().to_string();
+        assert!(refused.contains("remove it yourself"), "{refused}");
+        assert!(
+            workspace.remove("link-000000000001").unwrap_err().to_string().contains("there is no cluster")
+        );
+
+        let renamed = dir.join("kept-000000000001");
+        fs::rename(&root, &renamed).unwrap();
+        assert!(workspace.remove("kept-000000000001").is_err());
+        assert!(
+            renamed.join("data").exists()
+                && copy.join("data/precious").exists()
+                && elsewhere.join("data/precious").exists()
+        );
+        fs::rename(&renamed, &root).unwrap();
         workspace.remove(&name).unwrap();
         assert!(!root.exists());
     }

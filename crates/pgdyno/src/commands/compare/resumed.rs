@@ -37,9 +37,10 @@ pub(super) fn take_up(path: &Path, args: &CompareArgs) -> Result<(Job, Vec<RunRe
     preview::expect_changes(&plan, &servers, consent)?;
     announce(&plan, &servers, consent)?;
     preview::expect_copies(&plan, &servers)?;
+    let records = store::read_records(path)?;
+    job::expect_same_servers(&plan, &records, &servers, args.risks)?;
 
     let dir = ExperimentDir::open(path)?;
-    let records = store::read_records(path)?;
     let mut standing = resume::take_up(&dir, &sealed.plan)?;
     // The runs of a pair belong together in time.
     let single = single(&plan, &standing.done);

@@ -59,6 +59,10 @@ pub(crate) struct RiskArgs {
     /// restores into: whoever wrote the archive gets its rights.
     #[arg(long)]
     pub(crate) allow_archive_as_superuser: bool,
+    /// Go on with results at an address where another cluster answers than the one that they were measured on: what is left is
+    /// loaded and executed there.
+    #[arg(long)]
+    pub(crate) allow_another_server: bool,
 }
 
 impl LeaveArgs {
@@ -82,6 +86,7 @@ impl LeaveArgs {
             (self.replace, " --replace"),
             (self.risks.allow_published, " --allow-published"),
             (self.risks.allow_archive_as_superuser, " --allow-archive-as-superuser"),
+            (self.risks.allow_another_server, " --allow-another-server"),
         ];
         let given = given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, word)| word.to_string());
         given.chain(databases).collect()
