@@ -310,11 +310,11 @@ fn is_private_group(gid: u32, uid: u32) -> bool {
 
 /// Whether an account other than the user's has this group from the start, which no list of members says. The text is that of passwd(5).
 fn others_begin_in(accounts: &str, gid: u32, uid: u32) -> bool {
-    let numbers = accounts.lines().filter_map(|line| {
+    let mut numbers = accounts.lines().filter_map(|line| {
         let mut fields = line.split(':').skip(2).map(str::parse::<u32>);
         fields.next()?.ok().zip(fields.next()?.ok())
     });
-    numbers.into_iter().any(|(other, group)| group == gid && other != uid)
+    numbers.any(|(other, group)| group == gid && other != uid)
 }
 
 fn user_name(uid: u32) -> String {

@@ -218,6 +218,12 @@ pub fn hide_words(words: &[String]) -> Option<Vec<String>> {
     hidden.or_else(|| is_hidden.then(|| parts.into_iter().map(Cow::into_owned).collect()))
 }
 
+/// A command on one line, without its secrets: they are looked for before the words are joined, because a line divides a script of a
+/// shell in other places.
+pub fn hide_command(words: &[String]) -> String {
+    hide_words(words).map_or_else(|| words.join(" "), |hidden| hidden.join(" "))
+}
+
 /// The secrets of a text, to be put back where they were hidden.
 #[derive(Debug, Default)]
 pub struct Revealed {

@@ -148,9 +148,8 @@ pub(crate) fn failure(records: &[HookRecord]) -> Option<String> {
         "" => String::new(),
         output => format!("; it said: {output}"),
     };
-    // Hidden as words: a line that joins them divides a script of a shell in other places.
-    let words = secret::hide_words(&failed.command).unwrap_or_else(|| failed.command.clone());
-    Some(format!("hook {} (`{}`): {}{said}", failed.hook, words.join(" "), failed.failure))
+    let command = secret::hide_command(&failed.command);
+    Some(format!("hook {} (`{}`): {}{said}", failed.hook, command, failed.failure))
 }
 
 /// Asks a command and all that it has started in its session to end, and ends what has not.

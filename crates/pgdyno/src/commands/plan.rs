@@ -163,10 +163,7 @@ fn hooks(out: &mut String, case: &Case) -> Result<()> {
         writeln!(out, "          factors.{name} = {level}")?;
     }
     for hook in Hook::ALL.iter().filter(|hook| !case.hooks.words(**hook).is_empty()) {
-        let words = case.hooks.words(*hook);
-        // Hidden as words: a line that joins them divides a script of a shell in other places.
-        let shown = secret::hide_words(words).unwrap_or_else(|| words.to_vec());
-        writeln!(out, "          {hook}: {}", shown.join(" "))?;
+        writeln!(out, "          {hook}: {}", secret::hide_command(case.hooks.words(*hook)))?;
     }
     Ok(())
 }

@@ -12,6 +12,9 @@ use crate::front::schema;
 use crate::front::template::Template;
 use crate::{Exit, print_exact, say};
 
+/// Far more than a man page.
+const PAGE_BYTES_MAX: u64 = 1 << 20;
+
 /// Prints an experiment file to start from.
 pub(crate) fn template(template: Template) -> Result<Exit> {
     print_exact(template.text())?;
@@ -63,7 +66,8 @@ fn expect_no_others(dir: &Path) -> Result<()> {
         if !(name.starts_with("pgdyno") && name.ends_with(".1")) {
             continue;
         }
-        let is_page = std::fs::read_to_string(&path).is_ok_and(|text| text.contains(".TH pgdyno"));
+        let text = files::read(&path, PAGE_BYTES_MAX).unwrap_or_default();
+        let is_page = String::from_utf8_lossy(&text).contains(".TH pgdyno");
         ensure!(
             is_page,
             "`{}` is no man page of pgdyno; choose another directory, or remove it",

@@ -12,6 +12,7 @@ use model::experiment::script::archive::RestoreFrom;
 use model::experiment::script::{CaseData, ScriptOrigin};
 use model::experiment::target::{ExporterSection, TargetSpec};
 use model::telemetry::import::Import;
+use model::text::visible::on_one_line;
 
 use super::named;
 
@@ -36,12 +37,6 @@ pub(super) fn way(driver: &DriverSpec) -> String {
 fn text(name: &str, source: &str) -> String {
     let lines: String = source.lines().map(|line| format!("\n    {line}")).collect();
     format!("{name}{lines}")
-}
-
-/// `text` without line breaks and other control characters, which could look like one of our lines.
-fn on_one_line(text: &str) -> String {
-    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escaped).collect()
 }
 
 /// Scripts, and the values of the variables in them, which may be SQL or words of a command.

@@ -1,6 +1,7 @@
 //! Whether code that would be built as root is root's: a directory, a file, a repository with all that git reads of it.
 
 use std::fs::{self, Metadata};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -72,14 +73,11 @@ pub(super) fn expect_own_repository(path: &Path) -> Result<()> {
 
 /// Fails if a configuration takes others in.
 fn expect_no_include(config: &Path) -> Result<()> {
-    let Ok(facts) = fs::metadata(config) else { return Ok(()) };
     let about = || format!("server.source: `{}`", config.display());
-    ensure!(
-        facts.len() <= CONFIG_BYTES_MAX,
-        "{}: it is too long to be searched for files that it includes",
-        about()
-    );
-    let text = fs::read(config).with_context(about)?.to_ascii_lowercase();
+    let text = match files::read(config, CONFIG_BYTES_MAX) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        read => read.with_context(about)?.to_ascii_lowercase(),
+    };
     ensure!(
         !String::from_utf8_lossy(&text).contains("include"),
         "{}: it includes other files, which can name programs that would be run as root; remove the line, or run pgdyno as another user",
