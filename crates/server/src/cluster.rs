@@ -5,6 +5,7 @@
 //! ROOT/data/                 the data directory, owned by the server's user
 //! ROOT/snapshots/NAME/       copies of data and WAL
 //! ROOT/server.log            log of the last start
+//! ROOT/pgdyno-left.json      what pgdyno left when it last stopped the server (`others`)
 //! ROOT/restore.log           what the programs said that restored an archive
 //! HOLDER/pgdyno-snapshots.json, HOLDER/NAME/   the snapshots, where they are kept on another device
 //! HOLDER/pgdyno-wal.json     whose WAL it is, where the WAL is on another device
@@ -20,6 +21,7 @@ pub mod control;
 pub mod copy;
 pub(crate) mod damaged;
 pub mod home;
+pub(crate) mod others;
 pub mod snapshot;
 pub mod space;
 pub(crate) mod tablespaces;
@@ -180,6 +182,7 @@ impl Cluster {
         );
         account.check_reach(&binaries.program("postgres"))?;
         account.check_reach(&root)?;
+        others::expect_none(&root)?;
         Ok(Cluster { root, binaries: binaries.clone(), account, facts })
     }
 
@@ -367,7 +370,7 @@ impl Cluster {
     }
 
     fn remove_files(&self) -> Result<()> {
-        remove_cluster_files(&self.root, &self.facts)
+        remove_cluster_files(&self.root, &self.facts).map(drop)
     }
 }
 
@@ -468,8 +471,9 @@ pub(crate) fn has_marker(root: &Path) -> bool {
     fs::symlink_metadata(root.join(MARKER)).is_ok_and(|facts| facts.is_file())
 }
 
-/// Removes those directories of a cluster that carry pgdyno's markers.
-pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<()> {
+/// Removes those directories of a cluster that carry pgdyno's markers. Returns what stays of its tablespaces, because somebody else
+/// uses it, and what shows that.
+pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<Vec<(PathBuf, String)>> {
     // A cluster that is only partly removed must not look complete.
     ClusterFacts { is_complete: false, ..facts.clone() }.write_to_remove(root)?;
     let holders = [(&facts.wal_holder, WAL_MARKER), (&facts.snapshot_holder, SNAPSHOT_MARKER)];
@@ -491,13 +495,14 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
         remove_tree(holder).with_context(|| format!("remove `{}`", holder.display()))?;
     }
     // Their links are in the data.
-    tablespaces::remove_of(&root.join("data"))?;
+    let used = tablespaces::remove_of(&root.join("data"), others::Left::read(root).as_ref())?;
     given::remove(&root.join("data"))?;
     // Without its marker nothing but an empty directory is ours.
     Held::open(root)
         .and_then(|held| held.empty_marked(MARKER))
         .and_then(|()| fs::remove_dir(root))
-        .with_context(|| format!("remove `{}`", root.display()))
+        .with_context(|| format!("remove `{}`", root.display()))?;
+    Ok(used)
 }
 
 /// Removes a cluster that an older pgdyno gave to the server's user as a whole. Nothing in it is trusted: its files are

@@ -28,7 +28,7 @@ pub use cluster::{Options, unused_port};
 pub use nats::Nats;
 pub use process::{children_of, run};
 pub use quota::QuotaGroup;
-pub use server::Server;
+pub use server::{ByHand, Server};
 pub use shared::Shared;
 pub use sshd::Sshd;
 pub use user::{Apart, as_server_user, place};

@@ -1,5 +1,7 @@
 //! A running server: started, stopped, started again, signalled; ended and removed when dropped.
 
+mod by_hand;
+
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -16,6 +18,8 @@ use crate::binaries::program;
 use crate::cluster::{Cluster, Options};
 use crate::process::{WAIT_MAX, children_of, end, pid_of, spawn};
 use crate::user::as_server_user;
+
+pub use by_hand::ByHand;
 
 /// A server of the newest installed PostgreSQL. It ends with the test, also with one that fails or is killed.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use model::experiment::plan::Plan;
 use model::text::prose::{bytes, plural};
 use model::text::units::PgVersion;
 use server::binaries::{installed, pins};
-use server::cluster::budget::{self, Budget, Holdings, Item};
+use server::cluster::budget::{self, Budget, Holdings, Item, Trimmed};
 use server::cluster::space::{
     Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, demands, wal_needed_bytes,
 };
@@ -300,7 +300,7 @@ fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>>
         // Nothing is removed from a directory that the user named for a target.
         let may_remove = *dir == in_cache && Budget::of(site.cache)?.bytes.is_some();
         for entry in Workspace::look(dir)?.list()? {
-            let is_idle = entry.used_by_pid.is_none() && entry.server_pid.is_none();
+            let is_idle = entry.used_by_pid.or(entry.server_pid).is_none() && entry.used_by_others.is_none();
             if is_idle && entry.facts.is_some() && (may_remove || names.contains(&entry.name)) {
                 found.push((entry.root, entry.bytes));
                 found.extend(entry.elsewhere);
@@ -376,11 +376,20 @@ pub fn touch(plan: &Plan, site: &Site) {
 /// Removes items beyond the budget from the cache after an experiment; the cluster used last stays.
 pub fn keep_to_budget(cache: &Cache, watch: &mut Watch) {
     let trimmed = Budget::of(cache).and_then(|budget| Ok((budget::trim(cache, &budget)?, budget)));
-    let ((removed, over_bytes), budget) = match trimmed {
+    let (Trimmed { removed, over_bytes, left }, budget) = match trimmed {
         Ok(trimmed) => trimmed,
         Err(error) => return watch(Progress::Note(format!("cannot examine the cache: {error:#}"))),
     };
     tell(&removed, &budget, watch);
+    for item in left {
+        watch(Progress::Note(format!(
+            "left {} in the cache, though beyond its budget, as it may hold data of somebody else: {}; save what is needed of it, and \
+             `pgdyno server remove --force {}` removes it",
+            item.words(),
+            item.used_by_others.as_deref().unwrap_or_default(),
+            item.name
+        )));
+    }
     if over_bytes > 0 {
         watch(Progress::Note(format!(
             "the cache has {} more than its budget of {} ({}): what is in use and the cluster used last stay; \

@@ -24,14 +24,31 @@ pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
                     say(&format!("left cluster `{}`, which is in use", entry.name));
                     continue;
                 }
+                if let Some(why) = &entry.used_by_others {
+                    say(&format!(
+                        "left cluster `{0}`, which may hold data of somebody else: {why}; save what is needed of it, and \
+                         `pgdyno server remove --force {0}` removes it",
+                        entry.name
+                    ));
+                    continue;
+                }
                 workspace.remove(&entry.name)?;
                 say(&format!("removed cluster `{}`", entry.name));
             }
         }
         ServerCommand::Remove { names, force, .. } => {
             for name in names {
-                if *force { workspace.remove_by_force(name) } else { workspace.remove(name) }?;
+                let left = match force {
+                    true => workspace.remove_by_force(name)?,
+                    false => workspace.remove(name).map(|()| Vec::new())?,
+                };
                 say(&format!("removed cluster `{name}`"));
+                for (dir, why) in left {
+                    let dir = dir.display();
+                    say(&format!(
+                        "left `{dir}`, which that cluster had in a tablespace: it {why}; if no server needs it, remove it yourself"
+                    ));
+                }
             }
         }
     }
@@ -85,7 +102,10 @@ fn text(entry: &Entry) -> String {
     let used = match (entry.used_by_pid, entry.server_pid) {
         (Some(pid), _) => format!(", in use by pgdyno process {pid}"),
         (None, Some(pid)) => format!(", its server runs as process {pid}"),
-        (None, None) => format!(", last used {}", when(entry.last_used)),
+        (None, None) => match &entry.used_by_others {
+            Some(why) => format!(", which may hold data of somebody else: {why}"),
+            None => format!(", last used {}", when(entry.last_used)),
+        },
     };
     let line = format!("{}  {}  {what}{used}", entry.name, bytes(bytes_of(entry) as f64));
     on_one_line(&line).into_owned()
@@ -106,6 +126,7 @@ fn json_of(entry: &Entry) -> serde_json::Value {
         "complete": entry.facts.as_ref().is_some_and(|facts| facts.is_complete),
         "labels": entry.facts.as_ref().map(|facts| &facts.labels),
         "used_by_pid": entry.used_by_pid, "server_pid": entry.server_pid,
+        "used_by_others": entry.used_by_others,
     })
 }
 
@@ -128,6 +149,7 @@ mod tests {
             snapshots: Vec::new(),
             used_by_pid: None,
             server_pid: Some(7),
+            used_by_others: None,
         };
         let line = "x  1.50 GiB  `/x` is not a cluster created by pgdyno, its server runs as process 7";
         assert_eq!(text(&entry), line);

@@ -46,6 +46,7 @@ mod neighbours;
 mod notebooks;
 mod noticed;
 mod os;
+mod others;
 mod pace;
 mod packed;
 mod pages;

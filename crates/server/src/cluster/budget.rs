@@ -97,8 +97,10 @@ pub struct Item {
     pub places: Vec<(PathBuf, u64)>,
     /// When it was used last.
     pub last_used: SystemTime,
-    /// Whether a pgdyno or a server uses it now, or it cannot be shown to be pgdyno's.
+    /// Whether a pgdyno or a server uses it now, it cannot be shown to be pgdyno's, or somebody else has used it.
     pub is_held: bool,
+    /// How somebody else has used it, in words.
+    pub used_by_others: Option<String>,
 }
 
 /// Kinds of things that may be removed. Of two with the same last use, a cluster goes before the build that runs it.
@@ -144,7 +146,10 @@ impl Holdings {
             }
             items.push(Item {
                 kind: Kind::Cluster,
-                is_held: facts.is_none() || entry.used_by_pid.is_some() || entry.server_pid.is_some(),
+                is_held: facts.is_none()
+                    || entry.used_by_pid.or(entry.server_pid).is_some()
+                    || entry.used_by_others.is_some(),
+                used_by_others: entry.used_by_others,
                 last_used: entry.last_used,
                 places: std::iter::once((entry.root, entry.bytes)).chain(entry.elsewhere).collect(),
                 name: entry.name,
@@ -202,14 +207,24 @@ pub fn make_room(
     Ok(removed)
 }
 
+/// The result of [`trim`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Items that were removed.
+    pub removed: Vec<Item>,
+    /// By how many bytes the budget is still exceeded.
+    pub over_bytes: u64,
+    /// Items that stay although they are beyond the budget, because somebody else has used them.
+    pub left: Vec<Item>,
+}
+
 /// Removes what was used least recently until the cache is within its budget. The cluster that was used last stays,
-/// however large it is, unless the budget is 0. Returns what was removed, and by how many bytes the budget is still
-/// exceeded.
+/// however large it is, unless the budget is 0.
 ///
 /// # Errors
 /// As [`make_room`].
-pub fn trim(cache: &Cache, budget: &Budget) -> Result<(Vec<Item>, u64)> {
-    let Some(budget_bytes) = budget.bytes else { return Ok((Vec::new(), 0)) };
+pub fn trim(cache: &Cache, budget: &Budget) -> Result<Trimmed> {
+    let Some(budget_bytes) = budget.bytes else { return Ok(Trimmed::default()) };
     release_builds();
     let holdings = Holdings::of(cache)?;
     let newest = holdings.items.iter().rfind(|item| item.kind == Kind::Cluster);
@@ -225,7 +240,11 @@ pub fn trim(cache: &Cache, budget: &Budget) -> Result<(Vec<Item>, u64)> {
         }
     }
     let over_bytes = if budget.keeps_nothing() { 0 } else { left_bytes.saturating_sub(budget_bytes) };
-    Ok((removed, over_bytes))
+    let left = match left_bytes > budget_bytes {
+        true => holdings.items.into_iter().filter(|item| item.used_by_others.is_some()).collect(),
+        false => Vec::new(),
+    };
+    Ok(Trimmed { removed, over_bytes, left })
 }
 
 /// Removes one; fails if somebody has begun to use it.
@@ -255,6 +274,7 @@ fn builds(cache: &Cache) -> Vec<Item> {
                 name: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 last_used: changed(&lock).or_else(|_| changed(&dir)).unwrap_or(SystemTime::UNIX_EPOCH),
                 is_held: files::lock_file(&lock).is_ok_and(|file| file.try_lock().is_err()),
+                used_by_others: None,
                 places: vec![(dir.clone(), tree_bytes(&dir, Rights::Ours))],
             }
         })

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
 
 use crate::user::account::Account;
 
@@ -11,6 +12,9 @@ use crate::user::account::Account;
 const SHUT_DOWN: u32 = 1;
 /// `PG_CONTROL_FILE_SIZE` is 8192.
 const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// The file in a data directory.
+const PATH: &str = "global/pg_control";
 
 /// The facts read from a cluster's control file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +30,8 @@ pub struct ControlFile {
 impl ControlFile {
     /// Reads the control file of a data directory of `account`.
     pub(crate) fn read(data_dir: &Path, account: &Account) -> Result<ControlFile> {
-        let path = data_dir.join("global/pg_control");
-        let bytes = account
-            .act(|| files::read(&path, FILE_BYTES_MAX))
-            .with_context(|| format!("read `{}`", path.display()))?;
-        ControlFile::parse(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
+        let bytes = read(data_dir, account)?;
+        ControlFile::parse(&bytes).with_context(|| format!("`{}` is damaged", data_dir.join(PATH).display()))
     }
 
     fn parse(bytes: &[u8]) -> Option<ControlFile> {
@@ -39,4 +40,14 @@ impl ControlFile {
         let (catalog_version, state) = (number(12)?, number(16)?);
         Some(ControlFile { system_identifier, catalog_version, is_shut_down: state == SHUT_DOWN })
     }
+}
+
+/// A digest of the control file of a data directory of `account`. A server writes the file when it starts.
+pub(crate) fn digest(data_dir: &Path, account: &Account) -> Result<String> {
+    Ok(format!("{:x}", Sha256::digest(read(data_dir, account)?)))
+}
+
+fn read(data_dir: &Path, account: &Account) -> Result<Vec<u8>> {
+    let path = data_dir.join(PATH);
+    account.act(|| files::read(&path, FILE_BYTES_MAX)).with_context(|| format!("read `{}`", path.display()))
 }

@@ -12,7 +12,7 @@ use files::trust;
 
 use crate::cluster::workspace::is_directory_name;
 use crate::cluster::{
-    ClusterFacts, MARKER, MARKER_BYTES_MAX, RESTORE_LOG, WAL_MARKER, has_marker, remove_cluster_files,
+    ClusterFacts, MARKER, MARKER_BYTES_MAX, RESTORE_LOG, WAL_MARKER, has_marker, others, remove_cluster_files,
 };
 use crate::user::account::Account;
 
@@ -20,11 +20,13 @@ use crate::user::account::Account;
 const SNAPSHOT_HOLDER: &str = "pgdyno-snapshots-at.json";
 
 /// What else is in the directory of a cluster at some moment of its life.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     MARKER,
     SNAPSHOT_HOLDER,
     "pgdyno-snapshots-at.json.new",
     "pgdyno-snapshots-at.json.tmp",
+    others::LEFT,
+    "pgdyno-left.json.tmp",
     "data",
     "snapshots",
     "server.log",
@@ -63,7 +65,7 @@ fn is_unreadable(root: &Path) -> bool {
 ///
 /// # Errors
 /// When it cannot be shown to be pgdyno's, with the reason.
-pub(crate) fn remove(root: &Path) -> Result<()> {
+pub(crate) fn remove(root: &Path) -> Result<Vec<(PathBuf, String)>> {
     is_ours(root)?;
     let facts =
         ClusterFacts { snapshot_holder: snapshot_holder(root), ..ClusterFacts::unknown(wal_holder(root)) };

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::copy::{Cached, CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
 use crate::cluster::space::require_space;
 use crate::cluster::tablespaces::Belonging;
-use crate::cluster::{Cluster, ClusterFacts};
+use crate::cluster::{Cluster, ClusterFacts, others};
 use crate::user::account::Account;
 use crate::user::beneath::{added_up, remove_tree};
 use crate::user::rights::Rights;
@@ -106,9 +106,12 @@ impl Cluster {
             self.root.display(),
             facts.bytes
         );
+        others::expect_none(&self.root)?;
+        others::forget(&self.root)?;
         self.set_restoring(Some(name.to_string()))?;
         let report = mirror(&trees, &SKIPPED, cached)?;
         self.set_restoring(None)?;
+        others::note(&self.root, &self.account);
         Ok(report)
     }
 

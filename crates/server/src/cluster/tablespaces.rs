@@ -3,22 +3,32 @@
 //! ```text
 //! data/pg_tblspc/OID -> LOCATION                        the server's link
 //! LOCATION/PG_15_202209061/                             what the server has there; other releases have their own
-//! LOCATION/PG_15_202209061/pgdyno-7380000000000000000/  the mark: an empty directory, named by the system identifier
+//! LOCATION/PG_15_202209061/pgdyno-7380000000000000000-1234567/  the mark: an empty directory, named by the system identifier and
+//!                                                       the number of the data directory in its file system
 //! ```
 //!
 //! A link proves nothing later: what it leads to may be gone, and another server may have made its own there. The mark goes
 //! with the directory that it is in. PostgreSQL passes over names there that are not numbers, and DROP TABLESPACE removes
 //! empty directories, but would fail at a file. Everything here is done with the rights of the server's user.
+//!
+//! Whoever copies the data directory has a cluster with the same links. Before anything is destroyed, pgdyno therefore looks for
+//! another server that uses the directory (`neighbour`), and for files that changed since pgdyno left them.
 
+mod neighbour;
+
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::FileType;
+use sha2::{Digest, Sha256};
 
 use crate::cluster::control::ControlFile;
+use crate::cluster::others::Left;
 use crate::user::account::Account;
 use crate::user::beneath::Held;
 
@@ -38,6 +48,8 @@ pub(crate) struct Belonging<'a> {
     name: String,
     /// Name of the mark in it.
     mark: OsString,
+    /// Name of a mark of an earlier version, which says less.
+    old_mark: OsString,
 }
 
 /// A link of the server.
@@ -63,11 +75,15 @@ impl<'a> Belonging<'a> {
         let series = String::from_utf8_lossy(&text).trim().to_string();
         let is_series = !series.is_empty() && series.chars().all(|c| c.is_ascii_digit() || c == '.');
         ensure!(is_series, "`{}` says `{series}`, which is no release of PostgreSQL", path.display());
+        let inode =
+            std::fs::symlink_metadata(data).with_context(|| format!("look at `{}`", data.display()))?.ino();
+        let old_mark = format!("{MARK}{}", control.system_identifier);
         Ok(Belonging {
             data: data.to_path_buf(),
             account,
             name: format!("PG_{series}_{}", control.catalog_version),
-            mark: format!("{MARK}{}", control.system_identifier).into(),
+            mark: format!("{old_mark}-{inode}").into(),
+            old_mark: old_mark.into(),
         })
     }
 
@@ -82,9 +98,11 @@ impl<'a> Belonging<'a> {
             let words = || format!("mark `{}` as a tablespace of this cluster", dir.display());
             let set_mark = || -> io::Result<()> {
                 let held = Held::open(&dir)?;
-                let is_foreign =
-                    |name: &OsStr| name.as_bytes().starts_with(MARK.as_bytes()) && name != self.mark;
-                match held.entries()?.iter().find(|(name, _)| is_foreign(name)) {
+                if self.is_marked(&held) {
+                    return Ok(());
+                }
+                let is_mark = |name: &OsStr| name.as_bytes().starts_with(MARK.as_bytes());
+                match held.entries()?.iter().find(|(name, _)| is_mark(name)) {
                     Some((other, _)) => {
                         Err(io::Error::other(format!("it has the mark `{}`", other.display())))
                     }
@@ -110,44 +128,105 @@ impl<'a> Belonging<'a> {
             dir.display(),
             self.data.display()
         );
-        match self.account.act(|| Held::open(dir)?.child(&self.mark)) {
-            Ok(_) => Ok(()),
-            // Nothing can be overwritten if there is nothing.
-            Err(_) if self.account.act(|| is_absent(dir))? => Ok(()),
-            Err(error) => Err(error).with_context(|| {
-                format!(
-                    "`{}` does not carry the mark `{}` of this cluster: another server may have made it",
-                    dir.display(),
-                    self.mark.display()
-                )
-            }),
+        // Nothing can be overwritten if there is nothing.
+        if self.account.act(|| is_absent(dir))? {
+            return Ok(());
         }
+        let is_marked = self.account.act(|| io::Result::Ok(self.is_marked(&Held::open(dir)?)));
+        ensure!(
+            is_marked.with_context(|| format!("open `{}`", dir.display()))?,
+            "`{}` does not carry the mark `{}` of this cluster: another server may have made it",
+            dir.display(),
+            self.mark.display()
+        );
+        Ok(())
+    }
+
+    /// The directories that carry the mark and that somebody else uses, or has changed since pgdyno left them, and what shows that.
+    ///
+    /// # Errors
+    /// When the links or a directory cannot be read.
+    pub(crate) fn used_by_others(&self, left: Option<&Left>) -> Result<Vec<(PathBuf, String)>> {
+        let mut used = Vec::new();
+        for link in self.links()? {
+            let dir = link.location.join(&self.name);
+            let is_marked = || io::Result::Ok(self.is_marked(&Held::open(&dir)?));
+            if link.is_there && self.account.act(is_marked).unwrap_or(false) {
+                used.extend(self.use_of(&link.oid, &dir, left)?.map(|why| (dir, why)));
+            }
+        }
+        Ok(used)
+    }
+
+    fn use_of(&self, oid: &OsStr, dir: &Path, left: Option<&Left>) -> Result<Option<String>> {
+        if let Some(neighbour) = neighbour::of(dir, &self.data) {
+            let (pid, data) = (neighbour.pid, neighbour.data.display());
+            return Ok(Some(format!(
+                "is in use by process {pid}, a server with the data directory `{data}`"
+            )));
+        }
+        let was = left.and_then(|left| left.tablespaces.get(&*oid.to_string_lossy()));
+        let Some(was) = was else { return Ok(None) };
+        let has_changed = self.version(dir)? != *was;
+        Ok(has_changed
+            .then(|| "has changed since pgdyno left it, as by a server on a copy of the data".into()))
+    }
+
+    /// A digest of the files in each tablespace, by the name of its link: others if anybody has changed one.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub(crate) fn versions(&self) -> Result<BTreeMap<String, String>> {
+        let mut versions = BTreeMap::new();
+        for link in self.links()?.iter().filter(|link| link.is_there) {
+            let dir = link.location.join(&self.name);
+            if !self.account.act(|| is_absent(&dir))? {
+                versions.insert(link.oid.to_string_lossy().into_owned(), self.version(&dir)?);
+            }
+        }
+        Ok(versions)
+    }
+
+    fn version(&self, dir: &Path) -> Result<String> {
+        let text = self.account.act(|| Held::open(dir)?.versions());
+        let text = text.with_context(|| format!("look at the files in `{}`", dir.display()))?;
+        Ok(format!("{:x}", Sha256::digest(text)))
     }
 
     /// Removes the cluster's directories in its tablespaces, which would be in the way of a new one. Directories
-    /// without its mark are left alone.
+    /// without its mark are left alone, and so are those that somebody else uses, which are returned, with the reason.
     ///
     /// # Errors
     /// When one cannot be removed.
-    pub(crate) fn remove(&self) -> Result<()> {
-        for link in self.links()?.iter().filter(|link| link.is_there) {
+    pub(crate) fn remove(&self, left: Option<&Left>) -> Result<Vec<(PathBuf, String)>> {
+        let used = self.used_by_others(left)?;
+        let is_free = |link: &&Link| {
+            let dir = link.location.join(&self.name);
+            link.is_there && !used.iter().any(|(used, _)| *used == dir)
+        };
+        for link in self.links()?.iter().filter(is_free) {
             let words = || format!("remove `{}`", link.location.join(&self.name).display());
             self.account.act(|| self.remove_in(&link.location)).with_context(words)?;
         }
-        Ok(())
+        Ok(used)
     }
 
     fn remove_in(&self, location: &Path) -> io::Result<()> {
         let above = Held::open(location)?;
         let Ok(dir) = above.child(OsStr::new(&self.name)) else { return Ok(()) };
-        if dir.child(&self.mark).is_err() {
+        if !self.is_marked(&dir) {
             return Ok(());
         }
         // The mark goes last, so that an interrupted removal can be continued.
-        for (name, _) in dir.entries()?.iter().filter(|(name, _)| *name != self.mark) {
+        let is_mark = |name: &OsStr| name == self.mark || name == self.old_mark;
+        for (name, _) in dir.entries()?.iter().filter(|(name, _)| !is_mark(name)) {
             dir.remove(name)?;
         }
         above.remove(OsStr::new(&self.name))
+    }
+
+    fn is_marked(&self, dir: &Held) -> bool {
+        [&self.mark, &self.old_mark].into_iter().any(|mark| dir.child(mark).is_ok())
     }
 
     fn kept_as(&self, oid: &OsStr) -> String {
@@ -186,11 +265,11 @@ fn is_absent(dir: &Path) -> io::Result<bool> {
 }
 
 /// Removes the directories in tablespaces of a cluster that is about to be removed. Where its control file cannot be read,
-/// nothing shows which they are, and they stay.
+/// nothing shows which they are, and they stay. Returns those that somebody else uses, which stay, too.
 ///
 /// # Errors
 /// As [`Belonging::remove`].
-pub(crate) fn remove_of(data: &Path) -> Result<()> {
-    let Ok(account) = Account::of_owner(data) else { return Ok(()) };
-    Belonging::of(data, &account, (data, &account)).map_or(Ok(()), |belonging| belonging.remove())
+pub(crate) fn remove_of(data: &Path, left: Option<&Left>) -> Result<Vec<(PathBuf, String)>> {
+    let Ok(account) = Account::of_owner(data) else { return Ok(Vec::new()) };
+    Belonging::of(data, &account, (data, &account)).map_or(Ok(Vec::new()), |belonging| belonging.remove(left))
 }

@@ -21,7 +21,7 @@ use crate::cluster::copy::tree_bytes;
 use crate::cluster::damaged;
 use crate::cluster::snapshot::{SnapshotFacts, snapshots_dir, snapshots_in};
 use crate::cluster::{
-    Cluster, ClusterFacts, InitOptions, has_marker, is_owned_by_server, remove_cluster_files,
+    Cluster, ClusterFacts, InitOptions, has_marker, is_owned_by_server, others, remove_cluster_files,
     remove_old_cluster,
 };
 use crate::process::postmaster::postmaster_of;
@@ -100,6 +100,15 @@ impl Drop for Claim {
     }
 }
 
+/// The owner of what may be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// A cluster that nothing shows somebody else to have used.
+    OursAlone,
+    /// Any, as its user has said by name.
+    Anybodys,
+}
+
 /// One cluster of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -123,6 +132,8 @@ pub struct Entry {
     pub used_by_pid: Option<u32>,
     /// Process id of the server that runs on it.
     pub server_pid: Option<u32>,
+    /// How somebody else has used it, in words: then it is left alone.
+    pub used_by_others: Option<String>,
 }
 
 /// Whether it is a directory itself, and no link to one.
@@ -207,6 +218,7 @@ impl Workspace {
         Entry {
             elsewhere: facts.iter().flat_map(ClusterFacts::holders).map(sized).collect(),
             last_used: self.last_used(&name, &root),
+            used_by_others: facts.as_ref().and_then(|_| others::use_of(&root)),
             snapshots: facts.iter().flat_map(|facts| snapshots_in(&snapshots_dir(&root, facts))).collect(),
             facts,
             problem,
@@ -224,14 +236,13 @@ impl Workspace {
         claim.clear()
     }
 
-    /// As [`Workspace::remove`], also if the marker is damaged or gone; [`crate::cluster::damaged`] says what must be
-    /// shown.
-    pub fn remove_by_force(&self, name: &str) -> Result<()> {
+    /// As [`Workspace::remove`], also if somebody else has used it, or the marker is damaged or gone; [`crate::cluster::damaged`]
+    /// says what must be shown. Returns what stays of its tablespaces, because somebody else uses it, and what shows that.
+    pub fn remove_by_force(&self, name: &str) -> Result<Vec<(PathBuf, String)>> {
         let claim = self.claim_existing(name)?;
         match ClusterFacts::read(&claim.root) {
-            Ok(_) => claim.clear(),
-            Err(_) if is_owned_by_server(&claim.root) => claim.clear(),
-            Err(_) => claim.clear_unmarked(),
+            Err(_) if !is_owned_by_server(&claim.root) => claim.clear_unmarked(Whose::Anybodys),
+            _ => claim.clear_whose(Whose::Anybodys),
         }
     }
 
@@ -326,36 +337,43 @@ impl Claim {
         std::iter::once(sized(&self.root)).chain(holders).collect()
     }
 
-    /// Removes the claimed cluster, if there is one; its server must be stopped.
+    /// Removes the claimed cluster, if there is one; its server must be stopped, and nobody else may have used it.
     pub fn clear(&self) -> Result<()> {
+        self.clear_whose(Whose::OursAlone).map(drop)
+    }
+
+    fn clear_whose(&self, whose: Whose) -> Result<Vec<(PathBuf, String)>> {
         if !self.root.exists() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         if damaged::is_damaged(&self.root) {
-            return self.clear_unmarked();
+            return self.clear_unmarked(whose);
         }
         let is_old = is_owned_by_server(&self.root) && has_marker(&self.root);
         let facts = if is_old { None } else { Some(ClusterFacts::read(&self.root)?) };
-        self.expect_stopped()?;
+        self.expect_removable(whose)?;
         match facts {
             Some(facts) => remove_cluster_files(&self.root, &facts),
-            None => remove_old_cluster(&self.root),
+            None => remove_old_cluster(&self.root).map(|()| Vec::new()),
         }
     }
 
     /// Removes the claimed directory if it can be shown to be a cluster of pgdyno although it has no readable marker.
-    pub fn clear_unmarked(&self) -> Result<()> {
-        self.expect_stopped()?;
+    fn clear_unmarked(&self, whose: Whose) -> Result<Vec<(PathBuf, String)>> {
+        self.expect_removable(whose)?;
         damaged::remove(&self.root)
     }
 
-    fn expect_stopped(&self) -> Result<()> {
+    fn expect_removable(&self, whose: Whose) -> Result<()> {
         let data = self.root.join("data");
         let pid = Account::of_owner(&data).ok().and_then(|owner| postmaster_of(&data, &owner));
         if let Some(pid) = pid {
             bail!("the server of cluster `{}` runs as process {pid}; stop it first", self.root.display());
         }
-        Ok(())
+        match whose {
+            Whose::OursAlone => others::expect_none(&self.root),
+            Whose::Anybodys => Ok(()),
+        }
     }
 }
 

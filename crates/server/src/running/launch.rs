@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::cluster::{Cluster, DATABASE, SUPERUSER};
+use crate::cluster::{Cluster, DATABASE, SUPERUSER, others};
 use crate::process::command::{ending, server_command, wait_until};
 use crate::process::socket::SocketDir;
 use crate::process::start_error::{self, StartError, StartFault};
@@ -101,6 +101,8 @@ pub struct Server {
     log_path: PathBuf,
     /// The way in for drivers on other machines.
     door: Option<Door>,
+    /// Its end was seen, and recorded in the cluster.
+    has_ended: bool,
 }
 
 impl Server {
@@ -277,11 +279,20 @@ impl Server {
             binding.apply(&mut command)?;
         }
         command.stdout(log.try_clone()?).stderr(log);
+        others::forget(&cluster.root)?;
         // SIGQUIT is PostgreSQL's immediate shutdown: nothing outlives us, and the WAL stays intact.
         let child =
             crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
         let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
-        let server = Server { child, socket, data_dir, account: cluster.account.clone(), log_path, door };
+        let server = Server {
+            child,
+            socket,
+            data_dir,
+            account: cluster.account.clone(),
+            log_path,
+            door,
+            has_ended: false,
+        };
         // Before it has started any process, which is then in its groups.
         groups::enter(&options.groups, server.pid())?;
         Ok(server)
@@ -350,7 +361,11 @@ impl Server {
             if let Some(status) = wait_until(&mut self.child, Instant::now() + *deadline)? {
                 if status.signal().is_some() {
                     crate::process::segments::remove_of(self.child.id(), &self.account);
+                } else if !self.has_ended {
+                    // Processes of a killed postmaster may still write for a moment.
+                    self.data_dir.parent().into_iter().for_each(|root| others::note(root, &self.account));
                 }
+                self.has_ended = true;
                 let is_clean = crate::cluster::control::ControlFile::read(&self.data_dir, &self.account)
                     .is_ok_and(|control| control.is_shut_down);
                 let seconds = began.elapsed().as_secs_f64();
@@ -372,6 +387,7 @@ impl Drop for Server {
 fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
     check_settings(&options.settings)?;
     cluster.wait_until_stopped("start it again")?;
+    others::expect_none(&cluster.root)?;
     if let Some(snapshot) = &cluster.facts.restoring {
         bail!(
             "restoring snapshot `{snapshot}` of cluster `{}` was interrupted; restore it again",

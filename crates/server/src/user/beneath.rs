@@ -35,6 +35,8 @@ pub(crate) struct Facts {
     /// Permissions, including the bits that let a program run with its owner's rights.
     pub(crate) mode: u32,
     pub(crate) bytes: u64,
+    /// When its contents or its facts were changed, seconds and nanoseconds: no program can set it.
+    pub(crate) changed: (i64, u64),
 }
 
 impl Held {
@@ -229,6 +231,33 @@ impl Held {
         Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
+    /// Path, size and time of change of each file below it, in the order of their names: others if anybody has
+    /// changed one, or put another one in its place.
+    ///
+    /// # Errors
+    /// Those of the system, and when directories are nested too deep.
+    pub(crate) fn versions(&self) -> io::Result<String> {
+        let mut lines = Vec::new();
+        self.add_versions(Path::new(""), DEPTH_MAX, &mut lines)?;
+        lines.sort();
+        Ok(lines.concat())
+    }
+
+    fn add_versions(&self, above: &Path, n_deeper: usize, lines: &mut Vec<String>) -> io::Result<()> {
+        for (name, facts) in self.entries()? {
+            let path = above.join(&name);
+            match facts.kind {
+                FileType::Directory if n_deeper == 0 => return Err(too_deep()),
+                FileType::Directory => self.child(&name)?.add_versions(&path, n_deeper - 1, lines)?,
+                _ => {
+                    let (s, ns) = facts.changed;
+                    lines.push(format!("{path:?} {} {s} {ns}\n", facts.bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Bytes of all regular files below it, as far as they can be seen.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes_to(DEPTH_MAX)
@@ -259,6 +288,7 @@ impl Facts {
             uid: stat.st_uid,
             mode: stat.st_mode & 0o7777,
             bytes: stat.st_size.try_into().unwrap_or(0),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
         }
     }
 }

@@ -10,6 +10,7 @@ mod faults;
 mod life;
 mod listening;
 mod loop_mount;
+mod others;
 mod protocol;
 mod rights;
 mod support;

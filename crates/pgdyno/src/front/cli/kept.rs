@@ -33,10 +33,11 @@ pub(crate) enum ServerCommand {
         /// Names as `list` prints them.
         #[arg(value_name = "NAME", required_unless_present = "all")]
         names: Vec<String>,
-        /// All that are not in use.
+        /// All that are not in use, and that nobody has used without pgdyno.
         #[arg(long, conflicts_with_all = ["names", "force"])]
         all: bool,
-        /// Also remove a directory without a readable marker, if it contains nothing but what a cluster has.
+        /// Also remove one that somebody has used without pgdyno, and a directory without a readable marker, if it contains
+        /// nothing but what a cluster has.
         #[arg(long)]
         force: bool,
     },
