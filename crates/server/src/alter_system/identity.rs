@@ -2,7 +2,10 @@
 //! or because an address was given to somebody else.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -31,6 +34,10 @@ pub struct Identity {
     /// Its own address of the connection; none over a Unix socket.
     #[serde(default)]
     pub address: Option<String>,
+    /// Where its data directory lies in its file system: what is restored in its place lies elsewhere. None of a server of another
+    /// machine, or into which we cannot look.
+    #[serde(default)]
+    pub inodes: Option<String>,
 }
 
 /// Another server answers; in words, what differs.
@@ -57,9 +64,11 @@ impl Identity {
              case when not pg_catalog.pg_is_in_recovery() then pg_catalog.substr({walfile}, 1, 8) end as timeline"
         );
         let rows = session.query(&sql).context("the server does not tell whether it is a standby")?;
+        let data_directory = state::data_directory(session)?;
         Ok(Identity {
             system_identifier: state::system_identifier(session)?,
-            data_directory: state::data_directory(session)?,
+            inodes: inodes(session, &data_directory),
+            data_directory,
             is_in_recovery: rows.get(0, "recovery").map(|answer| answer == "true"),
             timeline: rows.get(0, "timeline").map(str::to_string),
             address: rows.get(0, "address").map(str::to_string),
@@ -74,6 +83,7 @@ impl Identity {
             ("data directory", Some(&self.data_directory), Some(&now.data_directory)),
             ("role", self.is_in_recovery.map(role).as_ref(), now.is_in_recovery.map(role).as_ref()),
             ("timeline", self.timeline.as_ref(), now.timeline.as_ref()),
+            ("place of the data on disk", self.inodes.as_ref(), now.inodes.as_ref()),
         ]
         .map(|(what, before, now)| (what, before.cloned(), now.cloned()));
         pairs.into_iter().find_map(|(what, before, now)| differs(what, before?, now?))
@@ -91,6 +101,19 @@ impl Identity {
     fn moved(&self, now: &Identity) -> Option<String> {
         differs("address", self.address.clone()?, now.address.clone()?)
     }
+}
+
+/// The numbers of the data directory and of a file in it that no server writes. The device is left out: its number may change when
+/// the machine starts.
+fn inodes(session: &mut Session, data_directory: &str) -> Option<String> {
+    let pid: u32 = ask(session, "select pg_catalog.pg_backend_pid()").ok()?.parse().ok()?;
+    // A process of another machine or container may by chance have a number that is used here, but does not work in this directory.
+    let works_in = PathBuf::from(format!("/proc/{pid}/cwd"));
+    let number = |path: &Path| fs::metadata(path).map(|facts| facts.ino()).ok();
+    if fs::read_link(&works_in).ok()? != fs::canonicalize(data_directory).ok()? {
+        return None;
+    }
+    Some(format!("{}/{}", number(&works_in)?, number(&works_in.join("PG_VERSION"))?))
 }
 
 fn differs(what: &str, before: String, now: String) -> Option<String> {
@@ -171,6 +194,7 @@ mod tests {
             is_in_recovery: Some(false),
             timeline: Some("00000001".to_string()),
             address: Some("10.0.0.1".to_string()),
+            inodes: Some("1/2".to_string()),
         };
         let check = |now: Identity, expected: Option<&str>| {
             let difference = primary.difference(&now).or_else(|| primary.moved(&now));
@@ -179,6 +203,11 @@ mod tests {
         let same = || primary.clone();
         check(same(), None);
         check(Identity { address: None, ..same() }, None);
+        check(Identity { inodes: None, ..same() }, None);
+        check(
+            Identity { inodes: Some("1/3".to_string()), ..same() },
+            Some("place of the data on disk `1/3` instead of `1/2`"),
+        );
         check(Identity { is_in_recovery: None, timeline: None, ..same() }, None);
         check(
             Identity { system_identifier: "8".to_string(), ..same() },

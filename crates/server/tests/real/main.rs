@@ -12,6 +12,7 @@ mod listening;
 mod loop_mount;
 mod others;
 mod protocol;
+mod replaced;
 mod rights;
 mod support;
 mod templates;
