@@ -12,6 +12,9 @@ pub struct Machine {
     root: PathBuf,
 }
 
+/// The first process namespace of a machine, as the kernel names it (`PROC_PID_INIT_INO`).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
 /// Block devices below a directory that matters to the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
@@ -63,6 +66,17 @@ impl Machine {
     pub(crate) fn words(&self, path: &str) -> Vec<String> {
         let text = fs::read_to_string(self.path(path)).unwrap_or_default();
         text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_string()).collect()
+    }
+
+    /// Why nothing may be set from here: the first process of a container takes all others with it when it is killed, also the one that
+    /// would restore values, and `/run` with the journal may go with the container.
+    pub(crate) fn inside(&self) -> Option<String> {
+        let namespace = fs::read_link(self.path("/proc/self/ns/pid")).ok()?;
+        (namespace != Path::new(FIRST_NAMESPACE)).then(|| {
+            "pgdyno runs in a container (a process namespace of its own), with which all that restores a value of the machine may end; \
+             run it outside of the container, or leave this key out"
+                .to_string()
+        })
     }
 
     /// Why a kernel file cannot be written, if it cannot. Writes nothing.

@@ -91,6 +91,9 @@ pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Opt
             _ => "the data and WAL directories are not on a block device".to_string(),
         });
     }
+    if let Some(reason) = machine.inside() {
+        return Some(reason);
+    }
     files.iter().find_map(|path| not_offered(machine, key, value, path).or_else(|| machine.locked(path)))
 }
 
@@ -194,5 +197,30 @@ mod tests {
             paths("io_scheduler"),
             ["/sys/block/vda/queue/scheduler", "/sys/block/vdb/queue/scheduler"]
         );
+    }
+
+    #[test]
+    fn in_a_container_nothing_is_set_that_would_outlive_it() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = Machine::at(root.path());
+        for dir in ["proc/sys/vm", "proc/self/ns"] {
+            fs::create_dir_all(root.path().join(dir)).unwrap();
+        }
+        for name in ["swappiness", "nr_hugepages"] {
+            fs::write(root.path().join("proc/sys/vm").join(name), "0\n").unwrap();
+        }
+        let is_refused = |key: &str, value: &str, number: &str| {
+            let path = root.path().join("proc/self/ns/pid");
+            fs::remove_file(&path).ok();
+            std::os::unix::fs::symlink(format!("pid:[{number}]"), path).unwrap();
+            let reason = refusal(&machine, key, value, &[]);
+            reason.is_some_and(|reason| reason.contains("runs in a container"))
+        };
+        for (key, value, expected) in
+            [("swappiness", "10", true), ("huge_pages", "on", true), ("huge_pages", "off", false)]
+        {
+            assert_eq!(is_refused(key, value, "4026532441"), expected, "{key} = {value}");
+            assert!(!is_refused(key, value, "4026531836"), "{key} = {value}");
+        }
     }
 }

@@ -116,6 +116,28 @@ fn the_plan_refuses_what_this_machine_does_not_have() {
     place.expect_clean();
 }
 
+/// A kill of the first process of a process namespace would end what restores the values, too.
+#[test]
+fn in_a_container_no_value_of_the_machine_is_set() {
+    let Some(_values) = may_set() else { return };
+    let (place, before) = (Place::new(), value(SWAPPINESS));
+    let inside = |args: &[&str]| {
+        let pgdyno = place.command(args);
+        let mut command = place.command_of(Path::new(UNSHARE), &["--pid", "--fork", "--mount-proc"]);
+        command.arg(pgdyno.get_program()).args(pgdyno.get_args());
+        place.start(command).wait()
+    };
+    let refused = inside(&args(&["--set", "os.swappiness=13", "--measure", "2s"])).expect(1).stderr;
+    let said = "os.swappiness = 13: pgdyno runs in a container (a process namespace of its own)";
+    assert!(refused.contains(said) && refused.contains("run it outside of the container"), "{refused}");
+    assert_eq!(value(SWAPPINESS), before);
+    // What concerns nobody but its own server is set.
+    let mut plan = args(&["--set", "os.processors=1"]);
+    plan[0] = "plan";
+    inside(&plan).expect(0);
+    place.expect_clean();
+}
+
 /// One node is enough to see who is bound to it.
 #[test]
 fn data_that_is_loaded_for_want_of_a_snapshot_is_loaded_on_the_node_of_its_run() {
