@@ -147,6 +147,8 @@ fn a_variable_without_a_value_during_the_load_ends_its_client_and_nothing_is_wri
                   SELECT 1 AS x FROM mine \\gset m_\n\\endif\n\
                   UPDATE stock SET qty = :m_q::int, note = :m_q::text;\n";
     let null = "SELECT ref AS q FROM stock WHERE id = 1 \\gset\nUPDATE stock SET note = ':q';\n";
+    let shell = "\\set q null\n\\shell mkdir :q\n";
+    let column = "SELECT ref AS q FROM stock WHERE id = 1 \\gset\n\\setshell n mkdir :q\n";
     let undefined = "undefined variable \"q\" in command \"SQL\"";
     for (script, protocols, expected) in [
         (
@@ -159,11 +161,14 @@ fn a_variable_without_a_value_during_the_load_ends_its_client_and_nothing_is_wri
         (&rows, &["simple", "prepared"], &format!("u.sql:2: {undefined}")),
         (branch, &["prepared"], "u.sql:7: undefined variable \"m_q\" in command \"SQL\""),
         (null, &["simple"], "u.sql:2: variable \"q\" is NULL, which has no place inside a text"),
+        (shell, &["simple"], "variable \"q\" is NULL, which has no place inside a text"),
+        (column, &["prepared"], "variable \"q\" is NULL, which has no place inside a text"),
     ] {
         for protocol in protocols {
             shop.expect_aborted(script, protocol, expected);
         }
     }
+    assert!(!shop.place.path("NULL").exists(), "a command got the text");
     shop.place.expect_clean();
 }
 

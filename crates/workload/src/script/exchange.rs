@@ -2,7 +2,7 @@
 //! columns of results. The caller runs the commands and reads the results; this file only formats and parses text.
 
 use crate::number;
-use crate::script::interpreter::{Interpreter, RunError};
+use crate::script::interpreter::{Interpreter, RunError, Unsendable};
 use crate::script::program::{Command, Program, ShellWord};
 use crate::script::value::Value;
 use crate::script::variables::is_valid_name;
@@ -19,7 +19,7 @@ impl Interpreter {
     /// The command line of the `\shell` or `\setshell` that was handed out last.
     ///
     /// # Errors
-    /// A variable that is not set, or a line longer than pgbench allows.
+    /// A variable that is not set, or NULL unless pgbench's dialect makes a text of it, or a line longer than pgbench allows.
     pub fn shell_line(&self, program: &Program) -> Result<String, RunError> {
         let words = self.shell_words(program);
         let name = self.shell_name(program);
@@ -31,6 +31,10 @@ impl Interpreter {
             match word {
                 ShellWord::Text(text) => line.extend_from_slice(text.as_bytes()),
                 ShellWord::Variable(variable) => {
+                    if self.is_null(*variable) {
+                        let why = Unsendable::NullInText(*variable).cause(&program.variables);
+                        return Err(self.failed(program, FAILED, format!("{name}: {why}")));
+                    }
                     if !self.text(*variable, &mut line) {
                         let cause =
                             format!("{name}: undefined variable \":{}\"", program.variables.name(*variable));

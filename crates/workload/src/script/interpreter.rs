@@ -221,6 +221,11 @@ impl Interpreter {
         Bound::Text
     }
 
+    /// Whether a variable is NULL where NULL is no text.
+    pub(crate) fn is_null(&self, variable: VariableId) -> bool {
+        matches!((&self.slots[variable.index()], self.dialect), (Slot::Value(Value::Null), Dialect::Exact))
+    }
+
     /// Appends a variable's text for a command line; `false` if nothing has set it.
     pub(crate) fn text(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
         match &self.slots[variable.index()] {

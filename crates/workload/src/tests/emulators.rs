@@ -246,6 +246,22 @@ fn shells_fail_in_pgbench_s_words() {
 }
 
 #[test]
+fn a_command_gets_no_text_for_null_but_pgbench_s() {
+    for (dialect, wanted) in [
+        (Dialect::Exact, Err("echo: variable \"q\" is NULL, which has no place inside a text")),
+        (Dialect::Pgbench, Ok("echo NULL")),
+    ] {
+        let bundle = bundle("\\set q null\n\\shell echo :q").speaking(dialect);
+        let program = &bundle.programs[0];
+        let mut emulator = emulator(&bundle, 1, &defines(&[]));
+        emulator.begin(program);
+        emulator.step(program).expect("a shell");
+        let line = emulator.script().expect("a script").shell_line(program).map_err(|error| error.cause);
+        assert_eq!(line.as_deref().map_err(String::as_str), wanted);
+    }
+}
+
+#[test]
 fn columns_become_variables_if_a_script_knows_them() {
     let bundle = bundle("select 1 as n \\gset p_\nselect :p_n;");
     let program = &bundle.programs[0];
