@@ -41,11 +41,13 @@ as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
 
 # --- pgdyno --------------------------------------------------------------------------------------------------------
 
-# Fetches an address into a file. curl reads it on its standard input: everybody on the machine can read arguments.
+# Fetches an address into a file. curl reads it on its standard input: everybody on the machine can read arguments. What curl says may
+# quote the address, so that only its exit code is shown.
 fetch() {
     [[ $1 != *[[:cntrl:]]* ]] || fail "the address of the package has a line break or another control character"
-    local address=${1//\\/\\\\}
-    curl -fsSL --retry 3 --proto '=https' -o "$2" --config - <<<"url = \"${address//\"/\\\"}\""
+    local address=${1//\\/\\\\} code=0
+    curl -fsL --globoff --retry 3 --proto '=https' -o "$2" --config - <<<"url = \"${address//\"/\\\"}\"" 2>/dev/null || code=$?
+    ((code == 0)) || fail "cannot fetch $package: curl ended with exit code $code (curl(1) has a list of them)"
 }
 
 install_pgdyno() {
@@ -61,7 +63,7 @@ install_pgdyno() {
             *.tar.gz | *.tgz) ending=.tar.gz ;;
         esac
         file=$place/package$ending
-        fetch "$PGDYNO_PACKAGE" "$file" || fail "cannot fetch $package"
+        fetch "$PGDYNO_PACKAGE" "$file"
     fi
     # What runs from here on does not need it.
     unset PGDYNO_PACKAGE

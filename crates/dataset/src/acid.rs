@@ -134,6 +134,15 @@ impl AcidReport {
 const LEVELS: [(&str, bool); 3] =
     [("read committed", false), ("repeatable read", true), ("serializable", true)];
 
+/// What interrupted tests have left in the schema of TPC-C's tables, in words; `None` if nothing, or if there are no such tables.
+///
+/// # Errors
+/// When the server fails.
+pub fn left_behind(session: &mut Session, schema: Option<&str>) -> Result<Option<String>> {
+    let Ok(schema) = schema::find(session, schema) else { return Ok(None) };
+    aside::left_behind(session, &schema)
+}
+
 /// Runs all tests.
 ///
 /// # Errors

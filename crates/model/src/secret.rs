@@ -179,7 +179,9 @@ fn is_secret_name(name: &str) -> bool {
 }
 
 fn is_harmless(value: &str) -> bool {
-    value.starts_with(MARK) || HARMLESS_VALUES.contains(&value.trim())
+    // A list or table over several lines, as TOML writes it, begins so.
+    let is_opening = matches!(value.trim(), "[" | "{");
+    value.starts_with(MARK) || is_opening || HARMLESS_VALUES.contains(&value.trim())
 }
 
 /// `text`, the value of `name`, without its secrets.

@@ -23,6 +23,7 @@ use model::load::hands::{
 };
 use nix::unistd::geteuid;
 use server::database::target::{postmaster_of, wal_of};
+use server::user::account::Account;
 
 use crate::{Exit, guard, pipe, say, signals};
 
@@ -153,7 +154,10 @@ fn disks_of(order: &HandsOrder) -> Result<Vec<Disk>, String> {
     let pid = postmaster_of(backend)?;
     let cwd = format!("/proc/{pid}/cwd");
     let data = std::fs::read_link(&cwd).map_err(|error| format!("`{cwd}`: {error}"))?;
-    let wal = wal_of(&data)?;
+    // With root's rights, the answer would say what a link that its user has put there leads to.
+    let account =
+        Account::of_owner(Path::new(&format!("/proc/{pid}"))).map_err(|error| format!("{error:#}"))?;
+    let wal = account.act(|| io::Result::Ok(wal_of(&data))).map_err(|error| error.to_string())??;
     let dirs: BTreeMap<String, PathBuf> = [("data".to_string(), data), ("wal".to_string(), wal)].into();
     Ok(disks_below(&dirs))
 }

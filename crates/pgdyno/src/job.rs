@@ -62,7 +62,8 @@ pub(crate) struct Job {
     pub(crate) os: Option<Os>,
 }
 
-/// Fails if another cluster answers where results were measured, unless the user allows to go on there.
+/// Fails if another cluster answers where results were measured, unless the user allows to go on there, or has named the server of this
+/// target: `moved`.
 ///
 /// # Errors
 /// Names the addresses, and says what to do.
@@ -70,17 +71,16 @@ pub(crate) fn expect_same_servers(
     plan: &Plan,
     records: &[RunRecord],
     servers: &[Conninfo],
-    risks: RiskArgs,
+    (moved, risks): (&BTreeSet<String>, RiskArgs),
 ) -> Result<()> {
     if risks.allow_another_server {
         return Ok(());
     }
-    let elsewhere = replaced::elsewhere(plan, records, servers, signals::stop_flag());
+    let elsewhere = replaced::elsewhere(plan, records, servers, moved, signals::stop_flag());
     ensure!(
         elsewhere.is_empty(),
         "another cluster answers at {} than the one that was measured there (its system identifier differs), and what is left would be \
-         loaded and executed in its database. If that is meant, name the server by --target NAME=URL, or pass \
-         --allow-another-server",
+         loaded and executed in its database. If that is meant, pass --allow-another-server",
         elsewhere.join(" and at ")
     );
     Ok(())

@@ -2,6 +2,8 @@
 //! kinds. Only a second Ctrl-C, at least a second after the first, is impatience: it ends the process at once, with a line that
 //! says so.
 
+mod terminal;
+
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -253,6 +255,8 @@ pub(crate) fn stop_flag() -> &'static AtomicBool {
         if *signal == Signal::SIGHUP && matches!(before.handler(), SigHandler::SigIgn) {
             // `nohup` asks to outlive the terminal.
             set(*signal, SigHandler::SigIgn);
+        } else if *signal == Signal::SIGHUP {
+            terminal::watch();
         }
     }
     take_as_request(REQUEST);

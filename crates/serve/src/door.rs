@@ -27,7 +27,7 @@ pub struct Door {
     is_v6: bool,
     names: Vec<String>,
     token: Option<String>,
-    /// The users of this machine who may come in without a token.
+    /// The users of this machine for whom it serves.
     users: Vec<u32>,
 }
 
@@ -76,7 +76,7 @@ impl Door {
     /// Checks which user of this machine sends a request: results are for who serves them, and without a token every other user of the
     /// machine could read them. One whom the kernel does not name is another one.
     pub(crate) fn check_user(&self, user: Option<u32>) -> Result<(), Refusal> {
-        if self.token.is_some() || user.is_some_and(|user| self.users.contains(&user)) {
+        if self.token.is_some() || self.serves(user) {
             return Ok(());
         }
         let reason = match user {
@@ -88,6 +88,10 @@ impl Door {
             }
         };
         Err(Refusal::Never(StatusCode::FORBIDDEN, reason))
+    }
+
+    pub(crate) fn serves(&self, user: Option<u32>) -> bool {
+        user.is_some_and(|user| self.users.contains(&user))
     }
 
     pub(crate) fn token(&self) -> Option<&str> {

@@ -151,7 +151,8 @@ pub const SIGHTS: &[Sight] = &[
         what: "pg_stat_statements",
         lost: "calls, times, rows, blocks and WAL of each statement (statements.calls, statements.time)",
         silent: &[],
-        fix: "add it to shared_preload_libraries, restart, and create extension pg_stat_statements in the database, as a superuser",
+        fix: "add it to shared_preload_libraries and restart, if it is not there, and create extension pg_stat_statements in the database, \
+              as a superuser and in a schema of one",
         has: |e, _| right(e, "pg_stat_statements"),
     },
     Sight {

@@ -214,7 +214,8 @@ fn charge_while_prices_rise(scene: &mut Scene) -> Result<Seen> {
     let before = text(observer, &prices)?;
     let mut t2 = Actor::new(first, Trial::new_order(schema, &order));
     t2.go_through(|sent| sent.sql.starts_with(READ_PRICES))?;
-    observer.execute(&schema.fill(&format!("update @.item set i_price = i_price * 1.1 where {items}")))?;
+    let raise = format!("update @.item set i_price = {} where {items}", aside::RAISED);
+    observer.execute(&schema.fill(&raise))?;
     let raised = text(observer, &prices)?;
     let n_retries = t2.finish_with_retries()?;
     let o_id = t2.number(TAKE_NUMBER, 0)?;

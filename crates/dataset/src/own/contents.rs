@@ -36,7 +36,7 @@ pub fn lists_in(bytes: &[u8]) -> Result<Vec<String>, String> {
         let name = String::from_utf8_lossy(file).into_owned();
         let is_list = kind == Some(LARGE_OBJECTS);
         // A list with another ending may be compressed.
-        if file.contains(&b'/') || file.contains(&0) || is_list && !name.ends_with(".toc") {
+        if file.contains(&b'/') || is_list && !name.ends_with(".toc") {
             return Err(leads_out(&name));
         }
         if is_list && !lists.contains(&name) {
@@ -104,7 +104,13 @@ impl<'a> Contents<'a> {
 
     fn text(&mut self) -> Result<Text<'a>, String> {
         match usize::try_from(self.int()?) {
-            Ok(n_bytes) => self.take(n_bytes).map(Some),
+            // pg_restore would read such a text up to there.
+            Ok(n_bytes) => match self.take(n_bytes)? {
+                text if text.contains(&0) => {
+                    Err("has texts that do not end where they say; no pg_dump wrote that".to_string())
+                }
+                text => Ok(Some(text)),
+            },
             Err(_) => Ok(None),
         }
     }
@@ -160,6 +166,7 @@ mod tests {
                 ("BLOBS", "/etc/shadow"),
                 ("BLOBS", "3.dat"),
                 ("TABLE DATA", "a\0b"),
+                ("BLOBS\0", "evil.toc"),
             ] {
                 let refused = lists_in(&contents(minor, &[("TABLE", ""), (kind, file)])).unwrap_err();
                 assert!(refused.contains("no pg_dump wrote that"), "{minor} {file}: {refused}");

@@ -60,10 +60,12 @@ fn name_no_file(conninfo: &mut Conninfo) -> Result<(), String> {
     conninfo.key_password = None;
 
     let has_own_roots = conninfo.root_certificates.is_some();
+    let trusts_system = conninfo.sslrootcert.as_deref() == Some("system");
     let named = [("sslrootcert", &mut conninfo.sslrootcert), ("sslcrl", &mut conninfo.sslcrl)];
     for (keyword, file) in named {
         let Some(name) = file.take_if(|name| name != "system") else { continue };
-        let is_needed = conninfo.sslmode >= SslMode::Require && (keyword == "sslcrl" || !has_own_roots);
+        let is_needed = conninfo.sslmode >= SslMode::Require
+            && if keyword == "sslcrl" { !trusts_system } else { !has_own_roots };
         if is_needed {
             return Err(format!(
                 "the order names a file for the server's certificate (`{keyword}` is `{name}`), and the agent here reads none for loads that \
@@ -140,6 +142,11 @@ mod tests {
             ("host=db.example user=bench sslrootcert=/etc/none sslmode=verify-full", Some("me"), Some(FILE)),
             ("host=db.example user=bench sslrootcert=system sslmode=verify-full", Some("me"), None),
             ("host=db.example user=bench sslcrl=/etc/none sslmode=require", Some("me"), Some(FILE)),
+            (
+                "host=db.example user=bench sslcrl=/etc/none sslrootcert=system sslmode=verify-full",
+                Some("me"),
+                None,
+            ),
         ] {
             let keywords = text.split(' ').filter_map(|pair| pair.split_once('='));
             let keywords = keywords.map(|(key, value)| (key.to_string(), value.to_string()));

@@ -6,10 +6,12 @@ use std::path::Path;
 
 use dataset::own::archive::{HEAD_BYTES_MAX, read_head};
 use dataset::own::contents;
+use files::trust;
 use model::experiment::WorkloadSection;
 use model::experiment::script::CaseData;
 use model::experiment::script::archive::{Archive, ArchiveFormat, RestoreFrom};
 use model::workload::Dataset;
+use nix::unistd::geteuid;
 use sha2::{Digest, Sha256};
 
 /// Bytes at each end of a file that are part of its identity. An archive of 100 GB is not read twice: its table of contents
@@ -83,6 +85,7 @@ fn look(path: &Path, name: &str) -> Result<Archive, String> {
     let (bytes, list) = match (archive.format, is_directory) {
         (ArchiveFormat::Custom, false) => (file.metadata().map_err(unreadable)?.len(), String::new()),
         (ArchiveFormat::Directory, true) => {
+            expect_own(path, &real)?;
             expect_inside(&real, &contents).map_err(|why| format!("`{shown}` {why}"))?;
             files_of(&real)?
         }
@@ -93,6 +96,26 @@ fn look(path: &Path, name: &str) -> Result<Archive, String> {
     hash_ends(&mut file, &mut hash).map_err(unreadable)?;
     let (name, file) = (name.to_string(), path.to_path_buf());
     Ok(Archive { name, file, bytes, identity: format!("{:x}", hash.finalize()), ..archive })
+}
+
+/// Fails if somebody else could put a link or other contents into the directory between our look at it and root's `pg_restore`.
+fn expect_own(path: &Path, real: &Path) -> Result<(), String> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let shown = path.display();
+    let advice = "pg_restore would read as root what they name; run pgdyno as another user, or make the directory and its files root's \
+                  (chown -R root, chmod -R go-w)";
+    trust::check_directory(path).map_err(|error| format!("`{shown}`: {error:#}; {advice}"))?;
+    let entries = fs::read_dir(real).map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    for entry in entries.flatten().take(FILES_MAX) {
+        let facts =
+            entry.metadata().map_err(|error| format!("cannot read `{}`: {error}", entry.path().display()))?;
+        if let Some(fault) = trust::fault(&entry.path(), &facts) {
+            return Err(format!("`{}`: {fault}; {advice}", entry.path().display()));
+        }
+    }
+    Ok(())
 }
 
 /// Fails if `pg_restore` would read a file that is not in the directory: it takes the names in the table of contents, and in lists of large
@@ -209,6 +232,12 @@ mod tests {
         let with_rows = look(dir.path(), "d").unwrap();
         assert_eq!(with_rows.bytes, alone.bytes + 50);
         assert_ne!(with_rows.identity, alone.identity);
+        if geteuid().is_root() {
+            let rows = dir.path().join("3375.dat.gz");
+            std::os::unix::fs::chown(&rows, Some(1000), None).unwrap();
+            refused("pg_restore would read as root");
+            std::os::unix::fs::chown(&rows, Some(0), None).unwrap();
+        }
         let message = look(&dir.path().join(CONTENTS), "toc.dat").unwrap_err();
         assert!(message.contains("name the directory"), "{message}");
         let message = look(&dir.path().join("none"), "none").unwrap_err();

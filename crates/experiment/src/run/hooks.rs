@@ -23,6 +23,8 @@ use crate::site::clock::unix_now;
 use crate::site::dues::Dues;
 use crate::site::progress::{Progress, Watch};
 
+/// Shortest level that is looked for in what hooks say: a shorter one is part of other words.
+const SECRET_LEVEL_BYTES_MIN: usize = 4;
 /// How much of the end of a command's output is kept, bytes.
 const OUTPUT_BYTES_MAX: usize = 8 << 10;
 /// How long a command that is asked to end may take.
@@ -110,7 +112,7 @@ impl Occasion<'_> {
             end(&mut child, &kept)?;
         }
         kept.wait(LAST_OUTPUT);
-        record.output = visible(kept.text().trim_end()).into_owned();
+        record.output = without_levels(&visible(kept.text().trim_end()), self.case);
         match ended {
             Some(status) if status.success() => Ok(()),
             Some(status) => bail!("it failed ({status})"),
@@ -124,6 +126,18 @@ impl Occasion<'_> {
 pub fn levels_for_hooks(case: &Case) -> Vec<(String, String)> {
     let of_keys = case.levels.iter().filter(|(key, _)| !key.starts_with("factors."));
     of_keys.chain(&case.factors).map(|(key, level)| (variable(key), level.clone())).collect()
+}
+
+/// What a hook said, without the levels of factors that have a secret's name: pgdyno itself hands them to hooks.
+fn without_levels(output: &str, case: &Case) -> String {
+    let levels = levels_for_hooks(case);
+    let is_secret = |(name, level): &&(String, String)| {
+        level.len() >= SECRET_LEVEL_BYTES_MIN && secret::hide_value(name, level) != *level
+    };
+    levels
+        .iter()
+        .filter(is_secret)
+        .fold(output.to_string(), |text, (name, level)| text.replace(level, &secret::hide_value(name, level)))
 }
 
 /// The hook that puts back what this one sets.

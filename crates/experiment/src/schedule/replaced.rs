@@ -75,24 +75,26 @@ pub fn find(
     Ok(found)
 }
 
-/// Addresses of the plan at which another cluster answers than at the latest completed run of the same address: whatever is left would be
-/// loaded and executed in somebody else's database. What does not answer, or hides its identity, is not among them.
+/// Addresses of the plan at which another cluster answers than at the latest run of the same address, completed or not: whatever is left
+/// would be loaded and executed in somebody else's database. Those of targets in `moved`, whose servers the user has just named, and what
+/// does not answer, or hides its identity, are not among them.
 pub fn elsewhere(
     plan: &Plan,
     records: &[RunRecord],
     servers: &[Conninfo],
+    moved: &BTreeSet<String>,
     stop: &'static AtomicBool,
 ) -> Vec<String> {
-    let sources = plan.cases.iter().map(|case| &case.server.source);
-    let addresses: BTreeSet<&BTreeMap<String, String>> = sources
-        .filter_map(|source| match source {
+    let unmoved = plan.cases.iter().filter(|case| !moved.contains(target_of(case)));
+    let addresses: BTreeSet<&BTreeMap<String, String>> = unmoved
+        .filter_map(|case| match &case.server.source {
             ServerSource::Url(keywords) => Some(keywords),
             _ => None,
         })
         .collect();
     let is_other = |keywords: &&BTreeMap<String, String>| {
         let at_it = |record: &&RunRecord| {
-            record.state == RunState::Completed
+            record.server.as_ref().is_some_and(|server| server.system_identifier.is_some())
                 && matches!(&record.case.server.source, ServerSource::Url(other) if other == *keywords)
         };
         let latest = records.iter().filter(at_it).max_by_key(|record| record.go_unix_ns);

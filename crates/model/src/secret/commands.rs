@@ -36,7 +36,7 @@ const BARE: [&str; 18] = [
 ];
 
 /// Programs that take a secret as their last word: the program, and the word after which it does.
-const LAST: [(&str, &str); 10] = [
+const LAST: [(&str, &str); 12] = [
     ("db2", "using"),
     ("redis-cli valkey-cli keydb-cli", "auth"),
     ("vault cargo", "login"),
@@ -45,6 +45,8 @@ const LAST: [(&str, &str); 10] = [
     ("rabbitmqctl", "change_password"),
     ("mysqladmin mariadb-admin", "password"),
     ("nmcli", "password"),
+    ("bw", "unlock"),
+    ("virsh", "secret-set-value"),
     ("htpasswd", "-b"),
     ("htpasswd", "-nb"),
 ];
@@ -132,6 +134,9 @@ pub(super) fn hide_list(list: &[Cow<'_, str>], mark: Marker) -> Option<Vec<Strin
 }
 
 fn find_in(text: &str, offset: usize, n_deeper: usize, found: &mut Vec<Range<usize>>) {
+    if let Some(at) = value_at(text).filter(|_| n_deeper > 0) {
+        find_in(&text[at..], offset + at, n_deeper - 1, found);
+    }
     let words = split(text);
     let commands: Vec<&[Word]> = words.chunk_by(|_, next| !next.is_first).collect();
     for two in commands.windows(2) {
@@ -156,6 +161,12 @@ fn find_in(text: &str, offset: usize, n_deeper: usize, found: &mut Vec<Range<usi
             find_in(word.text, offset + word.start, n_deeper - 1, found);
         }
     }
+}
+
+/// Where a command begins that is the value of an option: `ProxyCommand=PROGRAM ...`, as `ssh -o` and `git -c` take it.
+fn value_at(text: &str) -> Option<usize> {
+    let first = text.split(char::is_whitespace).next().filter(|first| first.len() < text.len())?;
+    first.find('=').map(|at| at + 1).filter(|at| *at < first.len())
 }
 
 /// The last word of a command that writes it into the next one, which reads a secret.
@@ -196,7 +207,7 @@ fn secrets_of(words: &[&str], is_list: bool) -> Vec<(usize, Range<usize>)> {
                 bare_part(program.0).and_then(|part| part_of(word, part)).map(|range| (0, range))
             }
             None if SETTERS.contains(&program.0) && at > program.1 && is_name_at(words, program, at) => {
-                let value = next.filter(|value| !counts_tokens(word, value));
+                let value = next.filter(|value| !value.starts_with('-') && !counts_tokens(word, value));
                 value.map(|value| (1, 0..value.len()))
             }
             None => None,

@@ -131,14 +131,12 @@ fn resumed(path: &Path, args: &RunArgs, consent: Consent) -> Result<Job> {
     let servers = setup::servers_of(&text)?;
     job::undo_settings(&servers)?;
     preview::expect_changes(&plan, &servers, consent)?;
-    // Nothing will be done to the servers.
+    // Otherwise nothing will be done to the servers.
     if !is_all_done {
+        job::expect_same_servers(&plan, &records, &servers, (&moved, args.leave.risks))?;
         announce(&plan, &servers, consent)?;
     }
     preview::expect_copies(&plan, &servers)?;
-    if !is_all_done {
-        job::expect_same_servers(&plan, &records, &servers, args.leave.risks)?;
-    }
     let replaced = replaced::find(&plan, &records, &servers, &moved, signals::stop_flag())?;
     let dir = ExperimentDir::open(path)?;
     let mut standing = resume::take_up(&dir, &stored)?;

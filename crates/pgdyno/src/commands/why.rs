@@ -95,7 +95,12 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     let (explained, author) = accepted(of, args)?;
     let summary = chosen(&explained, of)?;
     let servers = setup::servers_of(&explained.data.experiment_toml)?;
-    job::expect_same_servers(&explained.data.plan, &store::read_records(&of.dir)?, &servers, args.risks)?;
+    job::expect_same_servers(
+        &explained.data.plan,
+        &store::read_records(&of.dir)?,
+        &servers,
+        (&BTreeSet::new(), args.risks),
+    )?;
     let settable = settable(&explained, summary, &servers);
     let what_ifs = choose(&explained, summary, (args.changes.allow_changes, &settable))?;
     if what_ifs.is_empty() {

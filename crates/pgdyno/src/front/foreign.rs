@@ -10,7 +10,8 @@ mod sample;
 mod thing;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 use experiment::plan::file::Override;
@@ -113,12 +114,9 @@ pub(crate) fn expect_file_allowed(
     (asked, options): (&Experiment, &[Override]),
     allowed: Option<&Allowed>,
 ) -> Result<Author> {
-    let path = Path::new(path);
-    let dir = match path.parent() {
-        Some(dir) if dir.as_os_str().is_empty() => Path::new("."),
-        Some(dir) => dir,
-        None => return Ok(Author::Ours),
-    };
+    // A link to such a file is that file.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+    let Some(dir) = path.parent() else { return Ok(Author::Ours) };
     if !path.ends_with(store::names::EXPERIMENT) || !store::is_experiment_dir(dir) {
         return Ok(Author::Ours);
     }

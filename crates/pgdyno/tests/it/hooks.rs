@@ -54,3 +54,25 @@ fn hooks_surround_cases_and_runs_and_a_failing_one_is_the_reason() {
     assert_eq!(second.hooks[0].exit_code, Some(7));
     place.expect_clean();
 }
+
+#[test]
+fn a_level_with_a_secrets_name_is_neither_in_what_hooks_say_nor_does_hiding_it_break_the_file() {
+    let (pg, place) = (Pg::shared(), Place::new());
+    place.write("one.sql", "select 1;\n");
+    let url = pg.admin_target(&pg.database());
+    place.write(
+        "secret.toml",
+        "[experiment]\nname = \"secret\"\n[factors]\ndb_pass = [\"Canary1\", \"Canary2\"]\n\
+         [hooks]\nbefore_run = [\"sh\", \"-c\", \"echo it is $PGDYNO_FACTOR_DB_PASS\"]\n",
+    );
+    let fixed = ["run", "secret.toml", "--server", &url, "-f", "one.sql"];
+    place.run(&fixed.into_iter().chain(RUN.split_whitespace()).collect::<Vec<_>>()).expect(1);
+    for run in &place.results("out").runs {
+        let output = &run.record.hooks[0].output;
+        assert!(output.starts_with("it is (hidden") && !output.contains("Canary"), "{output}");
+    }
+    let stored = std::fs::read_to_string(place.path("out/experiment.toml")).unwrap();
+    assert!(!stored.contains("Canary"), "{stored}");
+    stored.parse::<toml::Table>().unwrap_or_else(|error| panic!("{error}: {stored}"));
+    place.expect_clean();
+}

@@ -104,6 +104,8 @@ fn results_of_a_stranger_are_resumed_and_explained_only_after_all_they_would_exe
             if command[0] == "run" { "they have no `seal.json`" } else { "their `seal.json` does not fit" };
         expect_shown(ours.run(command), &called, reason);
     }
+    std::os::unix::fs::symlink("unpacked/experiment.toml", ours.path("latest.toml")).unwrap();
+    expect_shown(ours.run(&["run", "latest.toml", "-o", "new"]), &called, "they have no `seal.json`");
     assert!(!ours.path("new").exists());
     let repeat = ["repeat", "merged", "--origin", "two", "--server", &server, "-o", "again"];
     let refused = ours.run(&repeat).expect(1).stderr;

@@ -219,14 +219,25 @@ fn a_target_that_was_rebuilt_elsewhere_begins_its_block_again() {
         .system_identifier
         .clone()
         .unwrap();
-    std::fs::write(&record, kept.replace(&identifier, "7")).unwrap();
+    let of_another = kept.replace(&identifier, "7");
+    std::fs::write(&record, &of_another).unwrap();
     let state = std::fs::read_to_string(place.path("out/state.jsonl")).unwrap();
     let refused = place.run(&["run", "--resume", "out"]).expect(1).stderr;
     assert!(
         refused.contains("another cluster answers at host=") && refused.contains("--allow-another-server"),
         "{refused}"
     );
+    std::fs::write(&record, of_another.replace("\"state\":\"completed\"", "\"state\":\"failed\"")).unwrap();
+    let refused = place.run(&["run", "--resume", "out"]).expect(1).stderr;
+    assert!(refused.contains("another cluster answers at host="), "a run that failed counts: {refused}");
     assert_eq!(std::fs::read_to_string(place.path("out/state.jsonl")).unwrap(), state, "nothing was begun");
+    std::fs::write(&record, &of_another).unwrap();
+    // Who names the server of the target has said so.
+    let copied =
+        std::process::Command::new("cp").arg("-a").args([place.path("out"), place.path("same")]).status();
+    assert!(copied.unwrap().success());
+    let same = place.run(&["run", "--resume", "same", "--target", &format!("a={server}")]).expect(0);
+    assert!(same.stderr.contains("target `a` is not the server of its earlier runs"), "{}", same.stderr);
     std::fs::write(&record, kept).unwrap();
 
     let other = testbed::Server::start(&testbed::Options { has_tcp: true, ..Default::default() });

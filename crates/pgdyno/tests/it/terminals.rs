@@ -123,9 +123,13 @@ fn as_job(of: &Command, code: &Path) -> Command {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", "set -m; \"$@\"; code=$?; echo $code > \"$0\"; test $code -lt 129 || sleep 30"])
-        .arg(code)
-        .arg(of.get_program())
-        .args(of.get_args());
+        .arg(code);
+    led_by(shell, of)
+}
+
+/// `shell`, which calls its arguments, with a command as these, its environment and its directory.
+fn led_by(mut shell: Command, of: &Command) -> Command {
+    shell.arg(of.get_program()).args(of.get_args());
     for (name, value) in of.get_envs() {
         match value {
             Some(value) => shell.env(name, value),
@@ -198,6 +202,24 @@ fn a_terminal_that_hangs_up_ends_a_run_in_order() {
     drop(terminal);
     let status = wait(&mut child, Duration::from_secs(40));
     assert_eq!(status.code(), Some(2), "{status}");
+    assert_eq!(server.ask("postgres", WORK_MEM), "4096");
+    place.expect_clean();
+}
+
+/// As `su` and `runuser` do, which lead the session and block the signal.
+#[test]
+fn a_terminal_that_hangs_up_ends_a_run_in_order_though_the_leader_of_its_session_keeps_the_signal() {
+    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    place.write("one.sql", "select 1;\n");
+    let more = ["--set", "server.settings.work_mem=64MB", "--measure", "60s", "--allow-changes", "-o", "out"];
+    let command = place.command(&args(("run", ONE), &server.admin_target("postgres"), &more));
+    let (code, mut leader) = (place.path("code"), Command::new("sh"));
+    leader.args(["-c", "trap : HUP; \"$@\"; echo $? > \"$0\""]).arg(&code);
+    let (terminal, mut shell) = Terminal::start(led_by(leader, &command), [true; 3]);
+    place.wait_for_load("out", 1);
+    drop(terminal);
+    wait(&mut shell, Duration::from_secs(40));
+    assert_eq!(std::fs::read_to_string(code).unwrap().trim(), "2");
     assert_eq!(server.ask("postgres", WORK_MEM), "4096");
     place.expect_clean();
 }

@@ -44,9 +44,9 @@ impl Front {
         self.door.token()
     }
 
-    /// Whether this user of the machine may come in, or may show a token.
-    pub(crate) fn admits(&self, user: Option<u32>) -> bool {
-        self.door.check_user(user).is_ok()
+    /// Whether results are served for this user of the machine, who needs no token where none is wanted.
+    pub(crate) fn serves(&self, user: Option<u32>) -> bool {
+        self.door.serves(user)
     }
 }
 

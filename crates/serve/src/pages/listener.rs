@@ -21,20 +21,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
 use super::front::Front;
+use crate::door::is_loopback;
 use crate::{Patience, neighbour};
 
 /// Pause after an error, as when the process has too many open files.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Most connections of users of this machine who are refused anyway: they take no places of those who are not.
+/// Most connections of users of this machine for whom it is not served: they take no places of those for whom it is.
 const REFUSED_MAX: usize = 8;
+/// The same where they may show a token: their browsers take several.
+const STRANGERS_MAX: usize = 16;
 /// How long such a user has for a request, and to take the answer: long enough for a browser, which learns why.
 const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) struct Bounded {
     listener: TcpListener,
     places: Arc<Semaphore>,
-    /// The places of those who are refused; one more is closed at once.
-    places_of_refused: Arc<Semaphore>,
+    /// The places of other users of this machine; one more is closed at once.
+    places_of_others: Arc<Semaphore>,
     patience: Patience,
     front: Arc<Front>,
 }
@@ -42,23 +45,28 @@ pub(super) struct Bounded {
 impl Bounded {
     pub(super) fn new(listener: TcpListener, patience: Patience, front: Arc<Front>) -> Bounded {
         let places = Arc::new(Semaphore::new(patience.connections_max));
-        let places_of_refused = Arc::new(Semaphore::new(REFUSED_MAX));
-        Bounded { listener, places, places_of_refused, patience, front }
+        let n_others = if front.wants_token() { STRANGERS_MAX } else { REFUSED_MAX };
+        let places_of_others = Arc::new(Semaphore::new(n_others.min(patience.connections_max)));
+        Bounded { listener, places, places_of_others, patience, front }
     }
 
-    /// The user of this machine at the other end, if it matters.
+    /// The user of this machine at the other end, if it is one and the kernel names them.
     fn user_of(&self, stream: &TcpStream, from: SocketAddr) -> Option<u32> {
-        let to = stream.local_addr().ok().filter(|_| !self.front.wants_token())?;
+        let to = stream.local_addr().ok().filter(|to| is_loopback(to.ip()))?;
         neighbour::user_at(from, to)
     }
 
-    async fn place_for(&self, user: Option<u32>) -> Option<(OwnedSemaphorePermit, Patience)> {
-        if self.front.admits(user) {
+    async fn place_for(&self, user: Option<u32>, is_local: bool) -> Option<(OwnedSemaphorePermit, Patience)> {
+        if self.front.serves(user) || self.front.wants_token() && !is_local {
             let place = self.places.clone().acquire_owned().await.ok()?;
             return Some((place, self.patience));
         }
-        let place = self.places_of_refused.clone().try_acquire_owned().ok()?;
-        Some((place, Patience { request: REFUSED_PATIENCE, stall: REFUSED_PATIENCE, ..self.patience }))
+        let place = self.places_of_others.clone().try_acquire_owned().ok()?;
+        let patience = match self.front.wants_token() {
+            true => self.patience,
+            false => Patience { request: REFUSED_PATIENCE, stall: REFUSED_PATIENCE, ..self.patience },
+        };
+        Some((place, patience))
     }
 }
 
@@ -79,7 +87,7 @@ impl axum::serve::Listener for Bounded {
             rustix::net::sockopt::set_tcp_user_timeout(&stream, stall_ms).ok();
 
             let user = self.user_of(&stream, from);
-            if let Some((place, patience)) = self.place_for(user).await {
+            if let Some((place, patience)) = self.place_for(user, is_loopback(from.ip())).await {
                 return (Connection::new((stream, user), place, patience), from);
             }
         }

@@ -109,17 +109,32 @@ fn other_users_of_the_machine_take_no_places_of_those_who_may_read() {
     }
     let place = Place::new();
     let patience = Patience { connections_max: 3, ..Patience::default() };
+    let many_as_nobody = |serving: &Serving| {
+        let (ip, port) = (serving.address.ip(), serving.address.port());
+        let script = format!(
+            "for fd in $(seq 10 30); do eval \"exec $fd<>/dev/tcp/{ip}/{port}\"; done; echo connected; read end"
+        );
+        let mut command = Command::new("bash");
+        command.args(["-c", &script]).current_dir("/").uid(65534).gid(65534);
+        let mut neighbour = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(neighbour.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "connected\n");
+        neighbour
+    };
+    // Also where they may show a token.
+    let with_token = Options { patience, wants_token: true, ..place.options() };
+    let serving = serve::start(with_token, MAKERS).unwrap();
+    let mut neighbour = many_as_nobody(&serving);
+    let begun = Instant::now();
+    assert_eq!(status(&get(serving.address, "/", "")), "401");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    drop(neighbour.stdin.take());
+    neighbour.wait().unwrap();
+
     let serving = serve::start(Options { patience, ..place.options() }, MAKERS).unwrap();
     let (ip, port) = (serving.address.ip(), serving.address.port());
-    let script = format!(
-        "for fd in $(seq 10 30); do eval \"exec $fd<>/dev/tcp/{ip}/{port}\"; done; echo connected; read end"
-    );
-    let mut command = Command::new("bash");
-    command.args(["-c", &script]).current_dir("/").uid(65534).gid(65534);
-    let mut neighbour = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(neighbour.stdout.take().unwrap()).read_line(&mut said).unwrap();
-    assert_eq!(said, "connected\n");
+    let mut neighbour = many_as_nobody(&serving);
     expect_room(&serving);
     // Nor do idle ones keep another from learning why it is refused, for longer than a moment.
     let asks = format!(

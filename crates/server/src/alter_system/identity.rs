@@ -89,6 +89,12 @@ impl Identity {
         pairs.into_iter().find_map(|(what, before, now)| differs(what, before?, now?))
     }
 
+    /// Whether the server of a session may be this one by what it tells every role: it has the same role in replication.
+    pub(super) fn could_be(&self, session: &mut Session) -> Result<bool> {
+        let now = ask(session, "select pg_catalog.pg_is_in_recovery()::text")?;
+        Ok(self.is_in_recovery.is_none_or(|before| before == (now == "true")))
+    }
+
     /// Whether both have one data directory and one address. All loopback addresses are one; over a Unix socket there is none.
     pub(super) fn is_at_one_place_with(&self, other: &Identity) -> bool {
         let is_here = |address: &Option<String>| {

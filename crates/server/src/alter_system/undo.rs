@@ -130,7 +130,8 @@ pub(super) fn with_journal(error: Error, paths: &[PathBuf], conninfo: &Conninfo)
 
 /// Whether a server has what the journal says that it has, and answers where the server of the journal did.
 fn is_of(session: &mut Session, journal: &Journal) -> Result<bool> {
-    if !journal.server.is_at_one_place_with(&Identity::of(session)?) {
+    // Of a primary and its standby, which share an identifier, one is not asked for more than it tells everybody.
+    if !journal.server.could_be(session)? || !journal.server.is_at_one_place_with(&Identity::of(session)?) {
         return Ok(false);
     }
     let files = state::files(session, &journal.server.data_directory)?;

@@ -365,7 +365,6 @@ fn of_standby(server: &Server, dir: &Path) {
     assert_eq!(entries(server), ["work_mem = '7MB'"]);
 }
 
-/// Who else may read the WAL: for as long as that is not ruled out, nothing is changed that would reach them.
 #[test]
 fn a_file_that_postgresql_auto_conf_includes_stays_included() {
     let (server, place) = (Server::start(&Options::default()), tempfile::tempdir().unwrap());
@@ -477,6 +476,7 @@ fn lock_tables_stay_as_they_are_where_transactions_may_be_prepared() {
     }
 }
 
+/// Who else may read the WAL: for as long as that is not ruled out, nothing is changed that would reach them.
 #[test]
 fn what_readers_of_the_wal_would_not_survive_is_refused_unless_they_are_ruled_out() {
     let server = Server::start(&Options::default());

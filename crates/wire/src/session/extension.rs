@@ -20,16 +20,29 @@ pub enum Extension {
         schema: String,
         /// Role that could replace something.
         owner: String,
+        /// Whether that role owns the schema, and not the extension or something in it.
+        by_schema: bool,
     },
 }
 
 impl Extension {
     /// Why it is not used, if it is not.
     pub fn objection(&self, name: &str) -> Option<String> {
-        let Extension::Replaceable { schema, owner } = self else { return None };
+        let Extension::Replaceable { schema, owner, by_schema } = self else { return None };
+        let (owned, mend) = match by_schema {
+            true => (
+                format!("their schema `{schema}`"),
+                format!("move them: create schema NAME; alter extension {name} set schema NAME"),
+            ),
+            // ALTER EXTENSION has no OWNER TO.
+            false => (
+                "the extension, or functions or views of it".to_string(),
+                format!("drop the extension and create it again: create extension {name} schema NAME"),
+            ),
+        };
         Some(format!(
-            "the functions of extension {name} are not called, because role `{owner}` could put others in their place (schema `{schema}`); let a \
-             superuser move them: create schema NAME; alter extension {name} set schema NAME"
+            "the functions of extension {name} are not called, because role `{owner}` owns {owned} and could put others in their place; \
+             connect as that role, or let a superuser {mend} (in a schema of a superuser)"
         ))
     }
 }
@@ -42,12 +55,14 @@ impl Session {
     pub fn extension(&mut self, name: &str) -> Result<Option<Extension>> {
         let found = self.query(&sql(name))?;
         Ok(match found.rows.first().map(Vec::as_slice) {
-            Some([Some(schema), Some(version), None]) => {
+            Some([Some(schema), Some(version), None, ..]) => {
                 Some(Extension::Safe { schema: quote_ident(schema), version: version.clone() })
             }
-            Some([Some(schema), _, Some(owner)]) => {
-                Some(Extension::Replaceable { schema: schema.clone(), owner: owner.clone() })
-            }
+            Some([Some(schema), _, Some(owner), by_schema]) => Some(Extension::Replaceable {
+                schema: schema.clone(),
+                owner: owner.clone(),
+                by_schema: by_schema.as_deref() == Some("t"),
+            }),
             _ => None,
         })
     }
@@ -69,9 +84,10 @@ fn sql(name: &str) -> String {
          true_owners as (select case when r.rolname = 'pg_database_owner' then b.datdba else o.oid end as oid, o.n \
            from owners o join pg_catalog.pg_roles r on r.oid = o.oid, pg_catalog.pg_database b \
            where b.datname = pg_catalog.current_database()) \
-         select x.nspname, x.extversion, (select pg_catalog.pg_get_userbyid(t.oid) from true_owners t \
+         first_of_others as (select pg_catalog.pg_get_userbyid(t.oid) as name, t.n = 2 as by_schema from true_owners t \
            where not exists (select 1 from pg_catalog.pg_roles r where r.oid = t.oid and (r.rolsuper or r.rolname = session_user)) \
-           order by t.n limit 1) from x",
+           order by t.n limit 1) \
+         select x.nspname, x.extversion, o.name, o.by_schema from x left join first_of_others o on true",
         quote_literal(name)
     )
 }

@@ -75,6 +75,8 @@ rows! {
     "nats nats-server nsc" "" "--creds" => Part::Nothing, "", "nats --creds /etc/bench.creds pub x y";
     "redis-cli valkey-cli keydb-cli redis-benchmark valkey-benchmark memtier_benchmark" "" "-a" => Part::Whole, "redis-cli -a S3cret flushall", "redis-cli -p 6379 flushall";
     "sqlcmd bcp osql isql tsql ipmitool impitool zip unzip" "" "-P" => Part::Whole, "sqlcmd -S h -U sa -P S3cret", "sqlcmd -S h -U sa -Q x";
+    "racadm ilorest perccli twistcli" "" "-p" => Part::Whole, "racadm -r h -u root -p S3cret set BIOS.x 1", "racadm -r h --port 443 get BIOS";
+    "usermod useradd chpasswd" "" "-p" => Part::Whole, "usermod -p S3cret bob", "usermod -L bob";
     "7z 7za 7zr 7zz" "" "-p" => Part::Attached, "7z x -pS3cret a.7z", "7z x a.7z";
     "ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd" "" "-w" => Part::Whole, "ldapsearch -D cn=x -w S3cret", "ldapsearch -D cn=x -W";
     "snmpget snmpset snmpwalk snmpbulkwalk" "" "-c -A -X" => Part::Whole, "snmpwalk -c S3cret h", "snmpwalk -v 2c h";

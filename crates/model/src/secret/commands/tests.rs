@@ -39,6 +39,11 @@ fn each_row_hides_its_example_and_nothing_else() {
 fn secrets_in_commands_are_hidden() {
     for command in [
         "x --password S3cret",
+        "kcadm.sh config credentials --password S3cret",
+        "ssh -o 'ProxyCommand=sshpass -p S3cret ssh jump' db1",
+        "git -c 'core.sshCommand=sshpass -p S3cret ssh' fetch",
+        "bw unlock S3cret",
+        "virsh secret-set-value U S3cret",
         "x --password 'a S3cret'",
         "x --password=S3cret",
         "x --db-pass S3cret -v",

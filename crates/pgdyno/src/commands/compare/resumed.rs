@@ -35,10 +35,10 @@ pub(super) fn take_up(path: &Path, args: &CompareArgs) -> Result<(Job, Vec<RunRe
     let os = job::take_os(&plan)?;
     job::undo_settings(&servers)?;
     preview::expect_changes(&plan, &servers, consent)?;
+    let records = store::read_records(path)?;
+    job::expect_same_servers(&plan, &records, &servers, (&BTreeSet::new(), args.risks))?;
     announce(&plan, &servers, consent)?;
     preview::expect_copies(&plan, &servers)?;
-    let records = store::read_records(path)?;
-    job::expect_same_servers(&plan, &records, &servers, args.risks)?;
 
     let dir = ExperimentDir::open(path)?;
     let mut standing = resume::take_up(&dir, &sealed.plan)?;

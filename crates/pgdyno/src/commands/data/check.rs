@@ -36,6 +36,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
             {
                 say(&format!("pgdyno: note: {note}"));
             }
+            let left = || dataset::acid::left_behind(&mut session, args.schema.as_deref());
+            if let Some(left) = limit::within("examine the server", limit::QUESTIONS, left)? {
+                say(&format!("pgdyno: note: {left}"));
+            }
             let kind = asked.unwrap_or_default();
             (conninfo.to_string(), check_over(&mut session, kind, args.schema.as_deref())?)
         }

@@ -35,6 +35,8 @@ pub(super) enum Origin {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Repository {
     dir: PathBuf,
+    /// The directory with its objects, if git must not look for it.
+    git_dir: Option<PathBuf>,
     maker: Maker,
     /// Home of that user.
     home: Option<PathBuf>,
@@ -74,8 +76,8 @@ impl Origin {
         let repository = match Path::new(source.tree).canonicalize() {
             Ok(path) => {
                 expect_own_directory(Path::new(source.tree))?;
-                expect_own_repository(&path)?;
-                Repository { dir: path, maker: Maker::OURSELVES, home: None }
+                let git_dir = expect_own_repository(&path)?;
+                Repository { dir: path, git_dir, maker: Maker::OURSELVES, home: None }
             }
             Err(_) => mirror(source.tree, revision, builds, stop, tell)?,
         };
@@ -146,6 +148,10 @@ impl Repository {
         let mut command = Command::new("git");
         command.arg("-C").arg(&self.dir).args(args);
         self.maker.prepare(&mut command, home);
+        if let Some(git_dir) = &self.git_dir {
+            // The home of a kept environment (`sudo -E`) is somebody else's, whose configuration names programs.
+            command.env("GIT_DIR", git_dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        }
         command
     }
 
@@ -210,7 +216,7 @@ fn mirror(
     let home = maker.home(&outer)?;
     let dir = home.as_ref().map_or(outer.clone(), |home| home.join("mirror"));
     let words = || format!("server.source: fetch `{address}`");
-    let repository = Repository { dir, maker, home };
+    let repository = Repository { dir, git_dir: None, maker, home };
     let (dir, maker, home) = (&repository.dir, &repository.maker, repository.home.as_deref());
     let work_dir = home.unwrap_or(builds);
     if !dir.exists() {

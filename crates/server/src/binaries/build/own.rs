@@ -42,9 +42,11 @@ pub(super) fn expect_own_directory(path: &Path) -> Result<()> {
 }
 
 /// As root, all that git reads of a repository must be root's: its configuration names programs, and git believes what its objects hold.
-pub(super) fn expect_own_repository(path: &Path) -> Result<()> {
+/// Returns the directory that git is to use, and no other one: left to itself, it looks in the directories above. Nobody but root is
+/// checked: git itself refuses what belongs to somebody else.
+pub(super) fn expect_own_repository(path: &Path) -> Result<Option<PathBuf>> {
     if !geteuid().is_root() {
-        return Ok(());
+        return Ok(None);
     }
     let inner = path.join(".git");
     let repository = match fs::symlink_metadata(&inner) {
@@ -59,6 +61,11 @@ pub(super) fn expect_own_repository(path: &Path) -> Result<()> {
         Err(_) => path.to_path_buf(),
     };
 
+    ensure!(
+        repository.join("HEAD").exists() && repository.join("objects").is_dir(),
+        "server.source: `{}` is not the top directory of a repository; name that one",
+        path.display()
+    );
     for (name, instead) in LEADS {
         let lead = repository.join(name);
         ensure!(
@@ -67,8 +74,11 @@ pub(super) fn expect_own_repository(path: &Path) -> Result<()> {
             lead.display()
         );
     }
-    expect_no_include(&repository.join("config"))?;
-    expect_all_own(repository)
+    for name in ["config", "config.worktree"] {
+        expect_no_include(&repository.join(name))?;
+    }
+    expect_all_own(repository.clone())?;
+    Ok(Some(repository))
 }
 
 /// Fails if a configuration takes others in.
@@ -78,8 +88,11 @@ fn expect_no_include(config: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         read => read.with_context(about)?.to_ascii_lowercase(),
     };
+    // The section may be all on one line with what is in it, or with others.
     ensure!(
-        !String::from_utf8_lossy(&text).contains("include"),
+        !String::from_utf8_lossy(&text)
+            .split(|c: char| c.is_ascii_whitespace() || c == ']')
+            .any(|word| word.starts_with("[include")),
         "{}: it includes other files, which can name programs that would be run as root; remove the line, or run pgdyno as another user",
         about()
     );
@@ -126,12 +139,16 @@ mod tests {
         fs::create_dir_all(object.parent().unwrap()).unwrap();
         fs::create_dir_all(git.join("objects/info")).unwrap();
         fs::write(git.join("config"), "[core]\n\tbare = false\n").unwrap();
+        fs::write(git.join("HEAD"), "ref: refs/heads/master\n").unwrap();
         fs::write(&object, "x").unwrap();
         let refused = |path: &Path| {
             expect_own_repository(path).err().map(|error| format!("{error:#}")).unwrap_or_default()
         };
         assert_eq!(refused(&tree), "");
         assert_eq!(refused(&git), "", "a bare one");
+        let below = tree.join("below");
+        fs::create_dir(&below).unwrap();
+        assert!(refused(&below).contains("is not the top directory of a repository"), "{}", refused(&below));
 
         chown(&object, Some(1000), None).unwrap();
         assert!(refused(&tree).contains("objects/ab/cdef` would be run as root"), "{}", refused(&tree));
@@ -140,6 +157,7 @@ mod tests {
             ("objects/info/alternates", "/elsewhere", "git repack -a -d"),
             ("commondir", "../..", "is a worktree of"),
             ("config", "[Include]\n\tpath = /elsewhere\n", "includes other files"),
+            ("config.worktree", "[include]\n\tpath = /elsewhere\n", "includes other files"),
             ("config", "[includeIf \"gitdir:/\"]\n\tpath = /elsewhere\n", "includes other files"),
         ] {
             let path = git.join(name);
