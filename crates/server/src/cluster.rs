@@ -183,6 +183,9 @@ impl Cluster {
         account.check_reach(&binaries.program("postgres"))?;
         account.check_reach(&root)?;
         others::expect_none(&root)?;
+        if facts.home.as_ref().is_some_and(|home| Home::of(&root).is_ok_and(|here| here != *home)) {
+            facts.write(&root)?;
+        }
         Ok(Cluster { root, binaries: binaries.clone(), account, facts })
     }
 
@@ -401,7 +404,9 @@ impl ClusterFacts {
             "cluster `{}` was created by a newer pgdyno; use that one or remove the cluster",
             root.display()
         );
-        facts.home.as_ref().map_or(Ok(()), |home| home.expect(root))?;
+        if let Some(home) = &facts.home {
+            home.expect(root, || facts.holders().next().is_none() && others::is_as_left(root))?;
+        }
         Ok(facts)
     }
 

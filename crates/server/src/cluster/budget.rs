@@ -136,11 +136,16 @@ impl Holdings {
     pub fn of(cache: &Cache) -> Result<Holdings> {
         let mut items = Vec::new();
         let mut outside_bytes = 0;
+        // What pgdyno cannot show to be its own takes no room from what is: removing that would not help.
+        let mut foreign_bytes = 0;
         // A cluster that runs a build keeps it.
         let mut build_used: Vec<(PathBuf, SystemTime)> = Vec::new();
         for entry in Workspace::look_in_cache(cache)?.list()? {
             outside_bytes = added_up(entry.elsewhere.iter().map(|(_, bytes)| *bytes).chain([outside_bytes]));
             let facts = entry.facts.as_ref();
+            if facts.is_none() {
+                foreign_bytes = added_up([foreign_bytes, entry.bytes].into_iter());
+            }
             if let Some(bin_dir) = facts.and_then(|facts| facts.labels.get("bin_dir")) {
                 build_used.push((PathBuf::from(bin_dir), entry.last_used));
             }
@@ -164,7 +169,7 @@ impl Holdings {
         items.sort_by_key(|item| (item.last_used, item.kind));
         Ok(Holdings {
             items,
-            bytes: added_up([tree_bytes(&cache.dir, Rights::Ours), outside_bytes].into_iter()),
+            bytes: added_up([tree_bytes(&cache.dir, Rights::Ours), outside_bytes].into_iter()).saturating_sub(foreign_bytes),
         })
     }
 

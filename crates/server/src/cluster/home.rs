@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// The directory of a cluster, as no copy of it and no other name has it.
@@ -24,15 +24,26 @@ impl Home {
         Ok(Home { inode: fs::symlink_metadata(root)?.ino(), name })
     }
 
-    /// Fails if `root` is another directory.
+    /// Fails if `root` is another directory. One of the same name that pgdyno has left as it is, `is_as_left`, has moved with its cache: to
+    /// another disk, from a backup, in an image.
     ///
     /// # Errors
     /// Says what it is, and what to do.
-    pub(crate) fn expect(&self, root: &Path) -> Result<()> {
+    pub(crate) fn expect(&self, root: &Path, is_as_left: impl FnOnce() -> bool) -> Result<()> {
+        let here = Home::of(root).with_context(|| format!("look at `{}`", root.display()))?;
+        if here == *self {
+            return Ok(());
+        }
         ensure!(
-            Home::of(root).is_ok_and(|here| here == *self),
-            "`{}` is not the cluster that pgdyno made, but a copy of `{}`, a link, or that one under another name: pgdyno leaves it alone; \
-             rename it back, or remove it yourself",
+            here.name == self.name,
+            "`{}` is a copy of cluster `{}`, or that one under another name: pgdyno leaves it alone; name it as it was, or remove it yourself",
+            root.display(),
+            self.name
+        );
+        ensure!(
+            fs::symlink_metadata(root).is_ok_and(|facts| facts.is_dir()) && is_as_left(),
+            "`{}` is a link or a copy, and not as pgdyno left it, or it has files elsewhere that the original may need: pgdyno leaves it alone; \
+             `pgdyno server remove --force {}` removes it, or move it elsewhere",
             root.display(),
             self.name
         );

@@ -90,6 +90,15 @@ pub(crate) fn use_of(root: &Path) -> Option<String> {
     used.first().map(|(dir, why)| format!("what it has in a tablespace, `{}`, {why}", dir.display()))
 }
 
+/// Whether the record of what pgdyno left is there and holds, and nothing of the cluster is in a tablespace, where it would belong to the
+/// directory that pgdyno made.
+pub(crate) fn is_as_left(root: &Path) -> bool {
+    let data = root.join("data");
+    let (Some(left), Ok(account)) = (Left::read(root), Account::of_owner(&data)) else { return false };
+    let now = control_of(&data, &account);
+    left.tablespaces.is_empty() && now.is_ok_and(|now| now == (left.system_identifier, left.control))
+}
+
 /// Fails if somebody else has used the cluster in `root`.
 ///
 /// # Errors

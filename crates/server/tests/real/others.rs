@@ -132,6 +132,30 @@ fn a_tablespace_with_the_mark_of_a_copy_is_another_clusters() {
     assert_eq!(own.ask("select count(*) from t"), "1000");
 }
 
+#[test]
+fn a_cluster_that_moved_with_its_cache_is_used_as_ever_unless_somebody_has_used_it() {
+    let place = place();
+    let workspace = Workspace::open(&place.path().join("clusters")).unwrap();
+    kept(&workspace, &[FILL]);
+    let copied = |to: &str| {
+        let to = place.path().join(to);
+        assert!(Command::new("cp").arg("-a").args([&workspace.dir, &to]).status().unwrap().success());
+        Workspace::open(&to).unwrap()
+    };
+    let (moved, used) = (copied("moved"), copied("used"));
+    workspace.remove(NAME).unwrap();
+
+    let mut cluster = Cluster::open(&installed(), &moved.dir.join(NAME)).unwrap();
+    in_ordinary_use(&moved, &mut cluster);
+    moved.remove(NAME).unwrap();
+
+    ByHand::start(&used.dir.join(NAME).join("data")).ask("create database mine");
+    let why = format!("{:#}", used.remove(NAME).unwrap_err());
+    assert!(why.contains(&format!("pgdyno server remove --force {NAME}")), "{why}");
+    used.remove_by_force(NAME).unwrap();
+    assert!(!used.dir.join(NAME).exists());
+}
+
 fn only_entry(dir: &Path) -> PathBuf {
     fs::read_dir(dir).unwrap().next().unwrap().unwrap().path()
 }
