@@ -4,28 +4,34 @@
 //! each mark is read; and if the dropped objects are not the ones that were examined, everything is rolled back. Never
 //! CASCADE.
 
+mod altered;
 mod attached;
 mod design;
 mod hung;
+pub mod loaded;
 pub mod published;
 mod rights;
 mod rows;
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use model::workload::Dataset;
 use wire::quote_literal;
 use wire::session::{Rows, Session, SessionError};
 use workload::objects::marker::{Identity, Marker, comment_literal, is_part_mark, part_mark};
 use workload::{Schema, Signature};
 
+use crate::clearance::altered::Owners;
 use crate::kind;
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::state::untouched::short_digest;
 
 /// "dependent objects still exist".
 const DEPENDENT_OBJECTS: &str = "2BP01";
+
+/// Limit of problems that are reported at once.
+const PROBLEMS_MAX: usize = 20;
 
 /// What the user allows loading to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,9 +91,7 @@ impl Clearance<'_> {
     /// # Errors
     /// Names all of [`Clearance::problems`].
     pub(crate) fn check(&self, session: &mut Session) -> Result<()> {
-        let problems = self.problems(session)?;
-        ensure!(problems.is_empty(), "{}", problems.join("; "));
-        Ok(())
+        expect_none(self.found(session)?)
     }
 
     /// What would keep the load from replacing its objects, one sentence each.
@@ -95,15 +99,18 @@ impl Clearance<'_> {
     /// # Errors
     /// When the server fails.
     pub(crate) fn problems(&self, session: &mut Session) -> Result<Vec<String>> {
+        Ok(bounded(self.found(session)?))
+    }
+
+    fn found(&self, session: &mut Session) -> Result<Vec<String>> {
         let relations = self.relations(session)?;
         let routines = self.routines(session)?;
         let tables = oids(&relations);
-        let mut found = Vec::new();
+        let mut found = self.judged(&relations, &routines);
         let mut take = |judged: Result<()>| found.extend(judged.err().map(|error| format!("{error:#}")));
-        take(self.judge(&relations, &routines));
         take(attached::expect_none(session, self.schema, &tables));
         if !self.consent.replace {
-            take(self.expect_no_additions(session, &relations));
+            take(self.expect_no_additions(session, &relations, &routines));
         }
         let of_routines = routines.iter().map(|routine| routine.oid).collect();
         found.extend(rights::of_others(session, &tables, &of_routines)?);
@@ -119,21 +126,64 @@ impl Clearance<'_> {
         Ok(found)
     }
 
+    /// What others made or changed, and would be lost with these tables or keep them from being dropped, whoever drops them. Rows are
+    /// looked at only for who may drop the tables: who cannot drop them might lack the right to read them.
+    ///
+    /// # Errors
+    /// When the server fails.
+    pub(crate) fn belongings(&self, session: &mut Session, is_droppable: bool) -> Result<Vec<String>> {
+        let relations = self.relations(session)?;
+        let (own, others): (Vec<Relation>, Vec<Relation>) =
+            relations.into_iter().partition(|relation| relation.is_marked(self.dataset));
+        let mut found: Vec<String> =
+            others.iter().map(|relation| format!("table `{}`", relation.plain_name())).collect();
+        let tables = oids(&own);
+        found.extend(attached::to(session, &tables)?);
+        found.extend(self.additions(session, &own, Owners::Anybody)?);
+        found.extend(rights::dependent(session, &tables)?);
+        // Only then are the tables what pgdyno may read.
+        if found.is_empty() && !own.is_empty() && is_droppable {
+            let rows = rows::added(session, self.dataset, self.schema);
+            found.extend(rows.unwrap_or_else(|error| vec![format!("rows, perhaps ({error:#})")]));
+        }
+        Ok(found)
+    }
+
     /// Fails if objects that others created would be dropped with these tables.
     fn expect_nothing_else(&self, session: &mut Session, relations: &[Relation]) -> Result<()> {
         let oids = oids(relations);
         attached::expect_none(session, self.schema, &oids)?;
-        if self.consent.replace { Ok(()) } else { self.expect_no_additions(session, relations) }
+        if self.consent.replace { Ok(()) } else { self.expect_no_additions(session, relations, &[]) }
     }
 
-    /// Fails if somebody added something to these tables.
-    fn expect_no_additions(&self, session: &mut Session, relations: &[Relation]) -> Result<()> {
+    /// Fails if somebody added something to these tables, or changed something about them or about marked ones of these routines.
+    fn expect_no_additions(
+        &self,
+        session: &mut Session,
+        relations: &[Relation],
+        routines: &[Routine],
+    ) -> Result<()> {
+        let mut found = self.additions(session, relations, Owners::Session)?;
+        let marked = routines.iter().filter_map(|routine| Some((routine.oid, self.statement_of(routine)?)));
+        found.extend(altered::routines(session, &marked.collect())?);
+        hung::refuse(found, self.schema)
+    }
+
+    /// What somebody added to these tables, or changed about them.
+    fn additions(
+        &self,
+        session: &mut Session,
+        relations: &[Relation],
+        owners: Owners,
+    ) -> Result<Vec<String>> {
         if relations.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let mut found = design::additions(session, self.dataset, relations)?;
         found.extend(hung::additions(session, &oids(relations))?);
-        hung::refuse(found, self.schema)
+        let loaded = relations.iter().filter(|relation| relation.table_of(self.dataset).is_some());
+        found.extend(altered::tables(session, &loaded.map(|relation| relation.oid).collect(), owners)?);
+        Ok(found)
     }
 
     /// Drops the objects that are in the way, runs `statements`, and marks what they have made: everything or nothing.
@@ -157,7 +207,10 @@ impl Clearance<'_> {
     fn replace_in_transaction(&self, session: &mut Session, statements: &[String]) -> Result<()> {
         let held = self.hold(session)?;
         let routines = self.routines(session)?;
-        self.judge(&[], &routines)?;
+        expect_none(self.judged(&[], &routines))?;
+        if !self.consent.replace {
+            self.expect_no_additions(session, &[], &routines)?;
+        }
         self.drop_held(session, &held)?;
         for routine in &routines {
             self.drop(session, &format!("drop {}", routine.sql(self.schema)))?;
@@ -195,13 +248,13 @@ impl Clearance<'_> {
     pub(crate) fn hold(&self, session: &mut Session) -> Result<Vec<Relation>> {
         session.execute(LIMIT_LOCK_WAITS)?;
         let seen = self.relations(session)?;
-        self.judge(&seen, &[])?;
+        expect_none(self.judged(&seen, &[]))?;
         if seen.is_empty() {
             return Ok(seen);
         }
         session.execute(&format!("lock table {} in access exclusive mode", self.sql_names(&seen)))?;
         let found = self.relations(session)?;
-        self.judge(&found, &[])?;
+        expect_none(self.judged(&found, &[]))?;
         ensure!(
             oids(&found) == oids(&seen),
             "the tables in schema `{}` changed while pgdyno waited for their locks; nothing was dropped: try again",
@@ -329,6 +382,12 @@ impl Clearance<'_> {
         Ok(found.collect())
     }
 
+    /// The statement by which a load makes a marked routine.
+    fn statement_of(&self, routine: &Routine) -> Option<String> {
+        let made = kind::routines(routine.marked_by?, self.schema, u32::MAX).into_iter();
+        made.filter(|(signature, _)| signature.text() == routine.signature.text()).map(|(_, sql)| sql).next()
+    }
+
     fn routine(&self, rows: &Rows, row: usize, known: &[(Dataset, Signature)]) -> Option<Routine> {
         let kind = rows.get(row, "kind");
         let signature = Signature {
@@ -352,26 +411,30 @@ impl Clearance<'_> {
         })
     }
 
-    /// Fails for objects that must not be dropped.
-    fn judge(&self, relations: &[Relation], routines: &[Routine]) -> Result<()> {
-        let mut foreign = Vec::new();
+    /// The objects that must not be dropped, and why, one sentence each.
+    fn judged(&self, relations: &[Relation], routines: &[Routine]) -> Vec<String> {
+        let (mut problems, mut foreign) = (Vec::new(), Vec::new());
         for relation in relations {
             let name = relation.plain_name();
             let is_ours = relation.is_marked(self.dataset);
             if !matches!(relation.kind, 'r' | 'p') {
-                bail!(
+                problems.push(format!(
                     "`{name}` is {}, which pgdyno does not drop; drop it yourself, or name another schema with --schema",
                     relation.kind_words()
-                );
+                ));
+                continue;
             }
             match &relation.parent {
                 Some(_) if is_ours && relation.schema == self.schema.name() => {}
                 // Partitions as pgbench names them, of one of its tables.
-                Some(parent) if self.consent.replace && self.is_partition_name(relation, parent) => {}
-                Some(parent) => bail!(
+                Some(parent)
+                    if self.consent.replace
+                        && relation.schema == self.schema.name()
+                        && relation.has_partition_name(parent) => {}
+                Some(parent) => problems.push(format!(
                     "`{name}` is a partition of `{}` that pgdyno did not create, and would be dropped with it; detach it first",
                     self.schema.plain_name(parent)
-                ),
+                )),
                 None if is_ours || self.consent.replace => {}
                 None => foreign.push(format!("table `{name}`")),
             }
@@ -381,20 +444,15 @@ impl Clearance<'_> {
             let kind = if routine.signature.is_procedure { "procedure" } else { "function" };
             format!("{kind} `{}`", self.schema.plain_name(&routine.signature.text()))
         }));
-        ensure!(
-            foreign.is_empty(),
-            "the database has objects with the workload's names that pgdyno did not create, or that somebody changed: {}; measure \
-             the data as it is with `pgdyno run --no-restore`, name another schema with --schema, use another database, or pass --replace to \
-             drop them",
-            foreign.join(", ")
-        );
-        Ok(())
-    }
-
-    fn is_partition_name(&self, relation: &Relation, parent: &str) -> bool {
-        let number = relation.name.strip_prefix(parent).and_then(|rest| rest.strip_prefix('_'));
-        relation.schema == self.schema.name()
-            && number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+        if !foreign.is_empty() {
+            problems.push(format!(
+                "the database has objects with the workload's names that pgdyno did not create, or that somebody changed: {}; measure \
+                 the data as it is with `pgdyno run --no-restore`, name another schema with --schema, use another database, or pass --replace to \
+                 drop them",
+                foreign.join(", ")
+            ));
+        }
+        problems
     }
 
     fn drop(&self, session: &mut Session, sql: &str) -> Result<()> {
@@ -438,6 +496,20 @@ impl Relation {
         kind::is_mark(dataset, comment, &self.name, self.oid)
     }
 
+    /// Whether pgbench names a partition of this table so.
+    fn has_partition_name(&self, table: &str) -> bool {
+        let number = self.name.strip_prefix(table).and_then(|rest| rest.strip_prefix('_'));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    }
+
+    /// The table of the dataset that it is, or is a partition of; none for those in which tests set rows aside.
+    fn table_of(&self, dataset: Dataset) -> Option<&'static str> {
+        let is_of = |table: &&str| {
+            self.parent.as_deref().unwrap_or(&self.name) == *table || self.has_partition_name(table)
+        };
+        dataset.tables().into_iter().find(is_of)
+    }
+
     fn kind_words(&self) -> &'static str {
         match self.kind {
             'v' => "a view",
@@ -458,6 +530,22 @@ impl Routine {
             false => self.signature.sql(schema),
         }
     }
+}
+
+/// Fails with all of the problems at once.
+fn expect_none(problems: Vec<String>) -> Result<()> {
+    ensure!(problems.is_empty(), "{}", bounded(problems).join("; "));
+    Ok(())
+}
+
+/// No more problems than somebody reads, and how many there are.
+fn bounded(mut problems: Vec<String>) -> Vec<String> {
+    let n_more = problems.len().saturating_sub(PROBLEMS_MAX);
+    if n_more > 0 {
+        problems.truncate(PROBLEMS_MAX);
+        problems.push(format!("{n_more} more problems"));
+    }
+    problems
 }
 
 fn oids(relations: &[Relation]) -> BTreeSet<u32> {

@@ -12,11 +12,7 @@ use workload::Schema;
 /// # Errors
 /// Names all of it and says what to do, or when the server fails.
 pub(super) fn expect_none(session: &mut Session, schema: &Schema, tables: &BTreeSet<u32>) -> Result<()> {
-    if tables.is_empty() {
-        return Ok(());
-    }
-    let rows = session.query(&attached_sql(tables)).context("look for objects attached to the tables")?;
-    let found = rows.into_first_column();
+    let found = to(session, tables)?;
     ensure!(
         found.is_empty(),
         "nothing was dropped, because that would also drop what pgdyno did not create: {}; detach that yourself, or name another \
@@ -25,6 +21,18 @@ pub(super) fn expect_none(session: &mut Session, schema: &Schema, tables: &BTree
         schema.name()
     );
     Ok(())
+}
+
+/// What of that kind is attached to one of the tables.
+///
+/// # Errors
+/// When the server fails.
+pub(super) fn to(session: &mut Session, tables: &BTreeSet<u32>) -> Result<Vec<String>> {
+    if tables.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = session.query(&attached_sql(tables)).context("look for objects attached to the tables")?;
+    Ok(rows.into_first_column())
 }
 
 fn attached_sql(tables: &BTreeSet<u32>) -> String {

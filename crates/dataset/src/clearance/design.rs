@@ -4,7 +4,7 @@
 //! Not here: what is missing, since dropping the table does not destroy it, and what a load takes from the server's settings
 //! (tablespace, access method).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use model::workload::Dataset;
@@ -28,6 +28,8 @@ const TYPES: [(&str, &str); 4] = [
 struct Design {
     columns: Vec<Column>,
     indexes: BTreeSet<Index>,
+    /// The names of primary keys, by table; the server chooses those that are not there.
+    key_names: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -41,7 +43,7 @@ struct Column {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Index {
     table: String,
-    /// `None` for a primary key, whose name the server chooses.
+    /// `None` for a primary key.
     name: Option<String>,
     is_unique: bool,
     /// Columns, as the server writes them.
@@ -65,20 +67,17 @@ pub(super) fn additions(
         let text = |column: &str| rows.get(row, column).unwrap_or_default();
         let is_of = |relation: &&Relation| Some(relation.oid) == rows.parse(row, "oid");
         let Some(relation) = relations.iter().find(is_of) else { continue };
-        // A partition has the definition of its table.
-        let table = relation.parent.as_deref().unwrap_or(&relation.name);
-        if !design.has_table(table) {
-            continue;
-        }
+        let Some(table) = relation.table_of(dataset) else { continue };
         let fact = Fact {
             name: text("name"),
             definition: text("definition"),
             is_set: text("is_set") == "t",
             is_default: text("is_default") == "t",
+            is_target: text("is_target") == "t",
         };
         let what = match text("kind") {
             "column" => design.change_of_column(table, &fact),
-            "index" => design.change_of_index(table, &fact),
+            "index" => design.change_of_index(table, &relation.name, &fact),
             "constraint" => Some(format!("constraint `{}`", fact.name)),
             _ => (fact.name != STORAGE).then(|| format!("storage parameter `{}`", fact.name)),
         };
@@ -94,8 +93,10 @@ struct Fact<'a> {
     definition: &'a str,
     /// Whether a column is NOT NULL, or an index unique.
     is_set: bool,
-    /// Whether a column has no default, identity or statistics target, or an index is that of a primary key.
+    /// Whether a column has no default and no identity, or an index is that of a primary key.
     is_default: bool,
+    /// Whether a column has a statistics target.
+    is_target: bool,
 }
 
 impl Design {
@@ -119,17 +120,15 @@ impl Design {
             }
             ["alter", "table", table, .., "primary", "key"] => {
                 self.indexes.insert(Index::new(table, None, true, list));
+                if let [_, _, _, "add", "constraint", name, ..] = words.as_slice() {
+                    self.key_names.insert(table.to_string(), name.to_string());
+                }
             }
             ["create", .., "index", name, "on", table] => {
                 self.indexes.insert(Index::new(table, Some(name), words.contains(&"unique"), list));
             }
             _ => {}
         }
-    }
-
-    /// False for the tables in which tests set rows aside.
-    fn has_table(&self, table: &str) -> bool {
-        self.columns.iter().any(|column| column.table == table)
     }
 
     fn change_of_column(&self, table: &str, fact: &Fact) -> Option<String> {
@@ -145,14 +144,29 @@ impl Design {
         if !fact.is_default {
             return Some(format!("the default of column `{name}`"));
         }
+        if fact.is_target {
+            return Some(format!("the statistics target of column `{name}`"));
+        }
         (fact.is_set && !ours.iter().any(|column| column.is_not_null))
             .then(|| format!("NOT NULL of column `{name}`"))
     }
 
-    fn change_of_index(&self, table: &str, fact: &Fact) -> Option<String> {
+    /// `relation` is the table, or a partition of it.
+    fn change_of_index(&self, table: &str, relation: &str, fact: &Fact) -> Option<String> {
         let name = (!fact.is_default).then_some(fact.name);
-        let is_ours = self.indexes.contains(&Index::new(table, name, fact.is_set, fact.definition));
-        (!is_ours).then(|| format!("index `{}`", fact.name))
+        if !self.indexes.contains(&Index::new(table, name, fact.is_set, fact.definition)) {
+            return Some(format!("index `{}`", fact.name));
+        }
+        let has_own_name = match self.key_names.get(table) {
+            Some(name) => fact.name == name,
+            // The server appends a number if the name is taken.
+            None => fact
+                .name
+                .strip_prefix(relation)
+                .and_then(|rest| rest.strip_prefix("_pkey"))
+                .is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit())),
+        };
+        (fact.is_default && !has_own_name).then(|| format!("the name of primary key `{}`", fact.name))
     }
 }
 
@@ -226,19 +240,19 @@ fn facts_sql(oids: &str) -> String {
     format!(
         "select a.attrelid as oid, 'column' as kind, a.attname::text as name, \
                 pg_catalog.format_type(a.atttypid, a.atttypmod) as definition, a.attnotnull as is_set, \
-                not a.atthasdef and coalesce(pg_catalog.to_jsonb(a) ->> 'attidentity', '') = '' \
-                  and coalesce(pg_catalog.to_jsonb(a) ->> 'attstattarget', '-1') = '-1' as is_default \
+                not a.atthasdef and coalesce(pg_catalog.to_jsonb(a) ->> 'attidentity', '') = '' as is_default, \
+                coalesce(pg_catalog.to_jsonb(a) ->> 'attstattarget', '-1') <> '-1' as is_target \
            from pg_catalog.pg_attribute a where a.attrelid in ({oids}) and a.attnum > 0 and not a.attisdropped \
          union all \
          select i.indrelid, 'index', c.relname::text, \
                 pg_catalog.regexp_replace(pg_catalog.pg_get_indexdef(c.oid), '^.* USING btree \\((.*)\\)$', '\\1'), \
-                i.indisunique, i.indisprimary \
+                i.indisunique, i.indisprimary, false \
            from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid where i.indrelid in ({oids}) \
          union all \
-         select k.conrelid, 'constraint', k.conname::text, '', false, false \
+         select k.conrelid, 'constraint', k.conname::text, '', false, false, false \
            from pg_catalog.pg_constraint k where k.conrelid in ({oids}) and k.contype in ('c', 'f') \
          union all \
-         select c.oid, 'storage', pg_catalog.unnest(c.reloptions), '', false, false \
+         select c.oid, 'storage', pg_catalog.unnest(c.reloptions), '', false, false, false \
            from pg_catalog.pg_class c where c.oid in ({oids}) \
           order by 1, 2, 3"
     )
@@ -264,7 +278,8 @@ mod tests {
     fn what_no_statement_makes_is_a_change() {
         let design = Design::of(Dataset::Tpcb);
         let column = |name, definition, is_set, is_default| {
-            design.change_of_column("pgbench_accounts", &Fact { name, definition, is_set, is_default })
+            let fact = Fact { name, definition, is_set, is_default, is_target: false };
+            design.change_of_column("pgbench_accounts", &fact)
         };
         assert_eq!(column("aid", "bigint", true, true), None);
         assert_eq!(column("aid", "integer", true, true), None);
@@ -273,9 +288,14 @@ mod tests {
         assert_eq!(column("bid", "integer", true, true).unwrap(), "NOT NULL of column `bid`");
         assert_eq!(column("note", "text", false, true).unwrap(), "column `note`");
         let index = |name, definition, is_set, is_default| {
-            design.change_of_index("pgbench_accounts", &Fact { name, definition, is_set, is_default })
+            let fact = Fact { name, definition, is_set, is_default, is_target: false };
+            design.change_of_index("pgbench_accounts", "pgbench_accounts_2", &fact)
         };
-        assert_eq!(index("whatever", "aid", true, true), None);
+        assert_eq!(index("pgbench_accounts_2_pkey", "aid", true, true), None);
+        assert_eq!(index("pgbench_accounts_2_pkey1", "aid", true, true), None);
+        for name in ["mine", "pgbench_accounts_pkey", "pgbench_accounts_2_pkey_mine"] {
+            assert_eq!(index(name, "aid", true, true).unwrap(), format!("the name of primary key `{name}`"));
+        }
         for (definition, is_primary) in [("aid", false), ("aid) INCLUDE (bid", true), ("bid", true)] {
             assert!(index("mine", definition, true, is_primary).is_some(), "{definition}");
         }

@@ -1,7 +1,8 @@
 //! Additions to a table that DROP TABLE drops as a part of it: triggers, rules, policies, statistics, publication
 //! memberships, privileges and the like. Loading creates none of these, so it cannot create them again.
 //!
-//! Not here: columns, constraints, indexes and storage parameters, of which loading creates some ([`super::design`]).
+//! Not here: columns, constraints, indexes and storage parameters, of which loading creates some ([`super::design`]), and what every
+//! table has ([`super::altered`]).
 
 use std::collections::BTreeSet;
 
@@ -32,7 +33,7 @@ pub(super) fn refuse(mut found: Vec<String>, schema: &Schema) -> Result<()> {
     let more = if n_more == 0 { String::new() } else { format!(" and {n_more} more") };
     ensure!(
         found.is_empty(),
-        "nothing was dropped, because that would also drop what somebody added to the tables: {}{more}; remove that yourself, \
+        "nothing was dropped, because that would also drop what somebody added or changed: {}{more}; undo that yourself, \
          name another schema than `{}` with --schema, or pass --replace to drop it",
         found.join(", "),
         schema.name()

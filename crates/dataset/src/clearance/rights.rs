@@ -62,11 +62,7 @@ pub(super) fn dependents(
     schema: &Schema,
     relations: &BTreeSet<u32>,
 ) -> Result<Option<String>> {
-    if relations.is_empty() {
-        return Ok(None);
-    }
-    let rows = session.query(&dependents_sql(relations)).context("look for what depends on the tables")?;
-    let names = rows.into_first_column();
+    let names = dependent(session, relations)?;
     if names.is_empty() {
         return Ok(None);
     }
@@ -77,6 +73,18 @@ pub(super) fn dependents(
         named(&names),
         if names.len() == 1 { "depends" } else { "depend" }
     )))
+}
+
+/// The names of these objects.
+///
+/// # Errors
+/// When the server fails.
+pub(super) fn dependent(session: &mut Session, relations: &BTreeSet<u32>) -> Result<Vec<String>> {
+    if relations.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = session.query(&dependents_sql(relations)).context("look for what depends on the tables")?;
+    Ok(rows.into_first_column())
 }
 
 /// Normal dependencies on the tables, their indexes (foreign keys refer to these) and their row types, of objects that

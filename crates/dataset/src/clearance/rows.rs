@@ -36,10 +36,10 @@ fn search(session: &mut Session, schema: &Schema, dataset: Dataset, scale: u32) 
         let last = last.at(scale);
         let name = schema.sql_name(table);
         let indexed = format!(
-            "select count(*) from pg_catalog.pg_index where indisprimary and indrelid = {}::pg_catalog.regclass",
+            "select count(*) from pg_catalog.pg_index where indisprimary and indrelid = pg_catalog.to_regclass({})",
             wire::quote_literal(&state::quoted_name(schema.name(), table))
         );
-        // Without its key, the whole table would have to be read.
+        // Without its key, the whole table would have to be read; somebody may have dropped it.
         if session.query(&indexed)?.scalar() != Some("1") {
             continue;
         }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use dataset::clearance::loaded::{Loaded, LoadedTable, loaded_tables};
 use dataset::session::limit;
-use dataset::state::loaded::{LoadedTable, loaded_tables};
 use experiment::site::hands::{self, HostHands};
 use experiment::site::settings::{self, Undoing};
 use host::Machine;
@@ -24,6 +24,9 @@ use crate::front::{secrets, setup};
 use crate::job::own_program;
 use crate::undone::{report_settings, report_undone};
 use crate::{Exit, say, signals};
+
+/// Limit of what is named on one line.
+const BELONGINGS_MAX: usize = 20;
 
 /// Restores values of the operating system and settings of servers by URL; removes directories of sockets and of settings that were tried, ledgers,
 /// incomplete binaries, builds and clusters, and what was unpacked or measured with for a time.
@@ -163,29 +166,54 @@ fn clean_host(host: &DriverSpec) -> Result<Exit> {
 /// Names the tables that pgdyno loaded into the database: they stay, because somebody may want their data.
 fn say_loaded(conninfo: &Conninfo) {
     let doors = Doors::new(conninfo, signals::stop_flag());
-    let tables = doors.open(&conninfo.dbname).and_then(|mut session| loaded_tables(&mut session));
-    let tables = match tables {
-        Ok(tables) => tables,
+    let loaded = doors.open(&conninfo.dbname).and_then(|mut session| loaded_tables(&mut session));
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
         Err(error) => return say(&format!("cannot look for tables that pgdyno loaded: {error:#}")),
     };
 
-    let (droppable, others): (Vec<LoadedTable>, Vec<LoadedTable>) =
-        tables.into_iter().partition(|table| table.is_droppable);
+    let (plain, changed): (Vec<Loaded>, Vec<Loaded>) =
+        loaded.into_iter().partition(|loaded| loaded.belongings.is_empty());
     let stay = format!("tables that pgdyno loaded into database `{}` stay", conninfo.dbname);
-    let names = |tables: &[LoadedTable]| {
-        tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ")
+    for Loaded { tables, belongings } in changed {
+        say(&format!(
+            "{stay}: {}; look first at what others made or changed there, which would go with them or keeps them from being dropped: {}",
+            names(&tables),
+            bounded(&belongings)
+        ));
+    }
+    let tables = plain.into_iter().flat_map(|loaded| loaded.tables);
+    let (droppable, others): (Vec<LoadedTable>, Vec<LoadedTable>) =
+        tables.partition(|table| table.is_droppable);
+    let owners = |tables: &[LoadedTable]| {
+        let owners: BTreeSet<String> = tables.iter().map(|table| format!("`{}`", table.owner)).collect();
+        owners.into_iter().collect::<Vec<_>>().join(", ")
     };
     if !droppable.is_empty() {
-        say(&format!("{stay}; this removes them: DROP TABLE {}", names(&droppable)));
+        let is_own = droppable.iter().all(|table| table.owner == conninfo.user);
+        let of = if is_own { String::new() } else { format!(" (their owner: {})", owners(&droppable)) };
+        say(&format!("{stay}{of}; this removes them: DROP TABLE {}", names(&droppable)));
     }
     if !others.is_empty() {
-        let owners: BTreeSet<String> = others.iter().map(|table| format!("`{}`", table.owner)).collect();
-        let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
         say(&format!(
-            "{stay}; role `{}` cannot remove them, their owner ({owners}) or a superuser can: DROP TABLE {}",
+            "{stay}; role `{}` cannot remove them, their owner ({}) or a superuser can: DROP TABLE {}",
             conninfo.user,
+            owners(&others),
             names(&others)
         ));
+    }
+}
+
+fn names(tables: &[LoadedTable]) -> String {
+    tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// What fits on a line, and how many more there are.
+fn bounded(what: &[String]) -> String {
+    let named = what.iter().take(BELONGINGS_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match what.len().saturating_sub(BELONGINGS_MAX) {
+        0 => named,
+        n_more => format!("{named} and {n_more} more"),
     }
 }
 

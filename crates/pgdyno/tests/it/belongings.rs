@@ -7,24 +7,24 @@ use wire::Session;
 use crate::tool::{Ended, Place, wait_until};
 
 /// A database of a server that other tests share, and pgdyno's view of it.
-struct Database {
-    place: Place,
-    pg: std::sync::Arc<Pg>,
-    name: String,
+pub(crate) struct Database {
+    pub(crate) place: Place,
+    pub(crate) pg: std::sync::Arc<Pg>,
+    pub(crate) name: String,
 }
 
 impl Database {
-    fn new() -> Database {
+    pub(crate) fn new() -> Database {
         let pg = Pg::shared();
         let name = pg.database();
         Database { place: Place::new(), pg, name }
     }
 
-    fn server(&self, search_path: &str) -> String {
+    pub(crate) fn server(&self, search_path: &str) -> String {
         format!("{} options='-c search_path={search_path}'", self.pg.admin_target(&self.name))
     }
 
-    fn execute(&self, sql: &str) {
+    pub(crate) fn execute(&self, sql: &str) {
         self.session().execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
@@ -32,12 +32,12 @@ impl Database {
         self.pg.admin(&self.name)
     }
 
-    fn ask(&self, sql: &str) -> String {
+    pub(crate) fn ask(&self, sql: &str) -> String {
         self.pg.ask(&self.name, sql)
     }
 
     /// `pgdyno init` of scale 1, with the schemas `search_path`.
-    fn init(&self, search_path: &str, args: &str) -> Ended {
+    pub(crate) fn init(&self, search_path: &str, args: &str) -> Ended {
         let server = self.server(search_path);
         let all = ["init", "-s", "1", "--server", &server];
         self.place.run(&all.into_iter().chain(args.split_whitespace()).collect::<Vec<_>>())
@@ -55,7 +55,7 @@ impl Database {
 
     /// Fails the test unless `init` refuses and says each of `expected`.
     #[track_caller]
-    fn expect_refusal(&self, search_path: &str, args: &str, expected: &[&str]) {
+    pub(crate) fn expect_refusal(&self, search_path: &str, args: &str, expected: &[&str]) {
         let refused = self.init(search_path, args).expect(1);
         for part in expected {
             assert!(refused.stderr.contains(part), "{part}\n{}", refused.stderr);

@@ -8,6 +8,7 @@
 mod acid;
 mod adopted;
 mod agents;
+mod altered;
 mod announce;
 mod archives;
 mod bad_input;

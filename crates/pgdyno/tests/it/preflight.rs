@@ -112,7 +112,7 @@ fn data_that_nobody_has_touched_since_init_is_not_loaded_again() {
         ("deleted", "delete from pgbench_accounts where aid = 7"),
         ("truncated", "truncate pgbench_accounts"),
         ("index", "alter table pgbench_tellers drop constraint pgbench_tellers_pkey"),
-        ("unlogged", "alter table pgbench_history set unlogged"),
+        ("inserted", "insert into pgbench_history (tid) values (1)"),
     ];
     for (name, sql) in touches {
         server.init();
@@ -122,9 +122,16 @@ fn data_that_nobody_has_touched_since_init_is_not_loaded_again() {
     check("touched", false);
     // That is more than a touch: it would go with the table.
     server.init();
-    server.execute("alter table pgbench_branches set (fillfactor = 50)");
+    server.execute(
+        "alter table pgbench_branches set (fillfactor = 50); alter table pgbench_history set unlogged",
+    );
     let planned = server.pgdyno("plan", None, &[]).expect(1).stdout;
-    assert!(planned.contains("storage parameter `fillfactor=50` of `public.pgbench_branches`"), "{planned}");
+    for what in [
+        "storage parameter `fillfactor=50` of `public.pgbench_branches`",
+        "UNLOGGED of `public.pgbench_history`",
+    ] {
+        assert!(planned.contains(what), "{planned}");
+    }
     server.place.expect_clean();
 }
 

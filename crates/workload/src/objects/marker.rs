@@ -42,6 +42,11 @@ pub fn names_oid(mark: &str, oid: u32) -> bool {
     mark.split_ascii_whitespace().any(|word| word == pair)
 }
 
+/// The workload that a mark names, whether it is a [`Marker`] or a [`part_mark`]: a dataset's name, which needs no escape.
+pub fn workload_of(mark: &str) -> Option<&str> {
+    mark.split_ascii_whitespace().find_map(|word| word.strip_prefix("workload="))
+}
+
 /// Whether a comment is what [`part_mark`] gives for this object.
 pub fn is_part_mark(comment: &str, workload: &str, part: &str, identity: Identity) -> bool {
     [None, Some(identity)].into_iter().any(|identity| comment == part_mark(workload, part, identity))
@@ -263,7 +268,8 @@ mod tests {
         let loaded = marker("tpcb", MarkerState::Loading);
         assert!(names_oid(&table, 16400) && !names_oid(&table, 1640) && !names_oid(&older, 16400));
         assert!(names_oid(&loaded.clone().on(7).text(), 7));
-        assert!(loaded.is_on(7) && loaded.clone().on(7).is_on(7) && !loaded.on(7).is_on(8));
+        assert!(loaded.is_on(7) && loaded.clone().on(7).is_on(7) && !loaded.clone().on(7).is_on(8));
+        assert_eq!((workload_of(&mark), workload_of(&loaded.text())), (Some("tpcc"), Some("tpcb")));
         assert!(Marker::parse(&mark).is_err(), "it does not say what was loaded");
     }
 
