@@ -8,6 +8,7 @@ mod altered;
 mod attached;
 mod design;
 mod hung;
+pub mod loaded;
 pub mod published;
 mod rights;
 mod rows;
@@ -126,7 +127,7 @@ impl Clearance<'_> {
     }
 
     /// What others made or changed, and would be lost with these tables or keep them from being dropped, whoever drops them. Rows are
-    /// looked at only for who may drop the tables: others may not be able to read them.
+    /// looked at only for who may drop the tables: who cannot drop them might lack the right to read them.
     ///
     /// # Errors
     /// When the server fails.

@@ -1,7 +1,6 @@
 //! State of a workload's tables in a database.
 
 pub mod access;
-pub mod loaded;
 mod traps;
 pub mod untouched;
 
