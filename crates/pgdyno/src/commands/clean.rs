@@ -7,10 +7,6 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dataset::clearance::loaded::{Loaded, LoadedTable, loaded_tables};
 use dataset::session::limit;
-<<<<<<< HEAD
-use dataset::state::loaded::{Loaded, LoadedTable, loaded_tables};
-=======
->>>>>>> part-B2
 use experiment::site::hands::{self, HostHands};
 use experiment::site::settings::{self, Undoing};
 use host::Machine;
