@@ -169,7 +169,8 @@ impl Holdings {
         items.sort_by_key(|item| (item.last_used, item.kind));
         Ok(Holdings {
             items,
-            bytes: added_up([tree_bytes(&cache.dir, Rights::Ours), outside_bytes].into_iter()).saturating_sub(foreign_bytes),
+            bytes: added_up([tree_bytes(&cache.dir, Rights::Ours), outside_bytes].into_iter())
+                .saturating_sub(foreign_bytes),
         })
     }
 
