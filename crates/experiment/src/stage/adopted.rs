@@ -138,7 +138,7 @@ impl Adopted {
                 "the server is {name}, not PostgreSQL: only the features that it shares with PostgreSQL are measured"
             ))),
         }
-        connections::check(&mut other, site.most_clients)?;
+        connections::check(&mut other, &conninfo, site.most_clients, site.stop)?;
         let holder = Some(holder);
         let mut adopted = Adopted {
             conninfo,

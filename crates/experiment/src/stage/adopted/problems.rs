@@ -76,7 +76,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     let refused = found.take(settings::problems(conninfo, cases, site.allowed));
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
-    found.take(connections::check(&mut session, most_clients));
+    found.take(connections::check(&mut session, conninfo, most_clients, site.stop));
     of_scripts(&mut session, cases, found);
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
