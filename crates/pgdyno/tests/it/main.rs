@@ -50,6 +50,7 @@ mod pace;
 mod packed;
 mod pages;
 mod phases;
+mod poolers;
 mod preflight;
 mod provenance;
 mod publications;
