@@ -74,6 +74,7 @@ mod standbys;
 mod stops;
 mod stores;
 mod studies;
+mod tablespaces;
 mod targets;
 mod terminals;
 mod tool;
