@@ -19,7 +19,7 @@ pub mod variation;
 pub use case::CaseSummary;
 pub use counters::{Counters, EventCount};
 pub use imported::ImportedSummary;
-pub use resources::{DriverHostResources, ForeignProcess, RemoteResources, Resources};
+pub use resources::{DriverHostResources, ForeignProcess, RemoteResources, Resources, UnknownFigure};
 pub use run::{
     Disturbance, ErrorSummary, LatencySummary, Mark, RunSummary, ScriptSummary, Second, Series,
     StatementSummary,

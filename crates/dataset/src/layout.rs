@@ -50,9 +50,42 @@ pub fn layout_of(marker: &Marker) -> Layout {
     }
 }
 
+/// The fact of a marker that names the tablespace that a load chose.
+const TABLESPACE: &str = "tablespace";
+
+/// The tablespace of a load as its marker and a key of data have it.
+pub fn tablespace_fact(tablespace: Option<&str>) -> Option<(String, String)> {
+    tablespace.map(|name| (TABLESPACE.to_string(), name.to_string()))
+}
+
+/// The tablespace that the load chose which wrote this marker.
+pub fn tablespace_of(marker: &Marker) -> Option<&str> {
+    marker.extra.get(TABLESPACE).map(String::as_str)
+}
+
+/// The marker of data that is no longer where its load put it: a restored archive.
+pub(crate) fn without_tablespace(mut marker: Marker) -> Marker {
+    marker.extra.remove(TABLESPACE);
+    marker
+}
+
+/// Whether a marker's data is in the layout and the tablespace that a workload asks for.
+pub fn is_as_wanted(marker: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> bool {
+    has_layout(marker, dataset, workload.layout) && tablespace_of(marker) == workload.tablespace.as_deref()
+}
+
+/// The layout and the tablespace of a marker's data in words.
+pub fn describe_found(marker: &Marker) -> String {
+    format!("{}{}", layout_of(marker), tablespace_words(tablespace_of(marker)))
+}
+
+fn tablespace_words(tablespace: Option<&str>) -> String {
+    tablespace.map_or(String::new(), |name| format!(" in tablespace `{name}`"))
+}
+
 /// Whether a marker's data has this layout; only TPC-B-like tables have several.
 pub fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
-    let is_of_layout = |key: &str| !untouched::KEYS.contains(&key);
+    let is_of_layout = |key: &str| key != TABLESPACE && !untouched::KEYS.contains(&key);
     let facts = marker.extra.iter().filter(|(key, _)| is_of_layout(key));
     !dataset.row().can_be_partitioned || facts.eq(&layout_facts(layout))
 }
@@ -60,7 +93,9 @@ pub fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
 /// The data of a workload in words.
 pub fn describe(workload: &WorkloadSpec) -> String {
     let WorkloadSpec { scale, layout, .. } = workload;
-    if layout.is_plain() { format!("scale {scale}") } else { format!("scale {scale} in {layout}") }
+    let place = tablespace_words(workload.tablespace.as_deref());
+    let layout = if layout.is_plain() { String::new() } else { format!(" in {layout}") };
+    format!("scale {scale}{layout}{place}")
 }
 
 /// Why a server of this version cannot have partitioned data, and what to do.

@@ -14,6 +14,7 @@ use crate::clearance::{Clearance, Consent};
 use crate::layout::all_tables;
 use crate::state::untouched;
 use crate::streams::LoadError;
+use crate::streams::tablespace;
 
 /// Message after the user stopped loading. Loading must not have changed anything by then.
 pub(crate) const STOPPED_LOADING: &str =
@@ -51,6 +52,8 @@ pub struct LoadRequest<'a> {
     pub scale: u32,
     /// Partitioning of accounts.
     pub layout: Layout,
+    /// Tablespace of tables and indexes; by default the one that the session's settings name.
+    pub tablespace: Option<&'a str>,
     /// Number of concurrent sessions; by default one per partition, at most one per processor.
     pub n_streams: Option<u32>,
     /// Opens another session on the same database.
@@ -75,7 +78,11 @@ pub fn problems(
 ) -> Result<Vec<String>> {
     let Some(dataset) = Dataset::of(&workload.data) else { return Ok(Vec::new()) };
     let tables = all_tables(dataset, workload.scale, workload.layout);
-    Clearance { dataset, schema, tables: &tables, consent }.problems(session)
+    let mut problems = Clearance { dataset, schema, tables: &tables, consent }.problems(session)?;
+    if let Some(name) = &workload.tablespace {
+        problems.extend(tablespace::problem(session, name)?);
+    }
+    Ok(problems)
 }
 
 /// Marks all tables as complete, with proofs of the state they are in: those that this load created, and nobody else's.

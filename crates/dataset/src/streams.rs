@@ -14,6 +14,7 @@
 //! ```
 
 pub(crate) mod marked;
+pub mod tablespace;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -167,6 +167,7 @@ impl Site<'_> {
             schema: &schema,
             scale: workload.scale,
             layout: workload.layout,
+            tablespace: workload.tablespace.as_deref(),
             n_streams: workload.load_streams,
             connect: &|| session::open(conninfo, self.stop),
             consent: self.consent(),

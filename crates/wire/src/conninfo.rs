@@ -276,6 +276,12 @@ impl Conninfo {
         self.load_balance_hosts == LoadBalanceHosts::Random && self.hosts.len() > 1
     }
 
+    /// Each of the hosts to which connections go in random order; none if they all go to the first that answers.
+    pub fn spread_hosts(&self) -> Vec<Conninfo> {
+        let one = |host: &Host| Conninfo { hosts: vec![host.clone()], ..self.clone() };
+        if self.is_spread() { self.hosts.iter().map(one).collect() } else { Vec::new() }
+    }
+
     /// The settings as libpq keywords, without the password: what may be written to a file or to a child's input.
     /// Includes the session settings, also those without a libpq keyword.
     pub fn keywords(&self) -> BTreeMap<String, String> {

@@ -243,13 +243,17 @@ impl List {
             // The connections ask for the isolation level of TPC-C.
             self.set.insert("default_transaction_isolation".to_string());
         }
-        self.is_other_data = asked && (&x.data, x.layout) != (&y.data, y.layout);
+        self.is_other_data =
+            asked && (&x.data, x.layout, &x.tablespace) != (&y.data, y.layout, &y.tablespace);
         self.note(asked, Severity::Void, "workload", x.kind.as_str(), y.kind.as_str());
         self.number(asked, Severity::Void, "scale", x.scale, y.scale);
         self.number(asked, Severity::Void, "clients", x.n_clients, y.n_clients);
         self.note(asked, Severity::Void, "pace", &x.pace.to_string(), &y.pace.to_string());
         self.note(asked, Severity::Void, "protocol", x.protocol.as_str(), y.protocol.as_str());
         self.note(asked, Severity::Void, "layout", &x.layout.to_string(), &y.layout.to_string());
+        let tablespace =
+            |of: &WorkloadSpec| of.tablespace.clone().unwrap_or("the server's default".to_string());
+        self.note(asked, Severity::Void, "tablespace", &tablespace(x), &tablespace(y));
         let mut worded = |what: &str, words: fn(&WorkloadSpec) -> String| {
             self.note(asked, Severity::Void, what, &words(x), &words(y));
         };

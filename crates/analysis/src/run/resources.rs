@@ -7,7 +7,7 @@ use model::telemetry::reading::key;
 
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
-use crate::summary::{DriverHostResources, ForeignProcess, RemoteResources, Resources};
+use crate::summary::{DriverHostResources, ForeignProcess, RemoteResources, Resources, UnknownFigure};
 
 /// The device below the directory of a role (`data`, `wal`), as in `/proc/diskstats`.
 pub(crate) fn device<'a>(data: &'a RunData, role: &str) -> Option<&'a str> {
@@ -87,7 +87,21 @@ pub(crate) fn resources(
         watch_cpu: rate("watch.cpu"),
         driver_host: driver_usage.map(|usage| driver_host(data, usage, from_s, to_s)),
         remote: remote(usage, from_s, to_s),
+        unknown: unknown(data),
     }
+}
+
+/// Figures that some servers do not give, by the metric that they are computed from.
+const MAY_BE_UNKNOWN: [(&str, &str); 3] = [
+    ("server.wal_full_page_images", "full-page images"),
+    ("server.wal_full_page_images", "new pages of the largest table"),
+    ("server.wal_directory_bytes", "WAL kept"),
+];
+
+fn unknown(data: &RunData) -> Vec<UnknownFigure> {
+    let reason = |metric: &str| data.record.telemetry_unavailable.get(metric).cloned();
+    let all = MAY_BE_UNKNOWN.into_iter();
+    all.filter_map(|(metric, name)| Some(UnknownFigure { name, reason: reason(metric)? })).collect()
 }
 
 /// Pages of the largest table in which the load changed rows other than by inserting them.

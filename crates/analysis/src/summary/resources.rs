@@ -32,7 +32,7 @@ pub struct Resources {
     pub wal_bytes_per_s: Option<f64>,
     /// WAL written, bytes per minute.
     pub wal_bytes_per_minute: Option<f64>,
-    /// Full-page images in the WAL per second; `None` before 14, where the server does not count them.
+    /// Full-page images in the WAL per second; `None` before 14, where the server does not count them ([`Resources::unknown`] says so).
     pub full_page_images_per_s: Option<f64>,
     /// The same as a share of the pages of the largest table that the load wrote to, 0 to 1: the share of its pages that a second touches
     /// for the first time since a checkpoint, at most.
@@ -76,6 +76,18 @@ pub struct Resources {
     /// The machine of the target, if an exporter on it was polled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteResources>,
+    /// Figures that the server does not give, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<UnknownFigure>,
+}
+
+/// A figure that nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnknownFigure {
+    /// The figure's name: `full-page images`.
+    pub name: &'static str,
+    /// Why it is unknown.
+    pub reason: String,
 }
 
 /// Processes of one name that belong neither to the server nor to pgdyno.

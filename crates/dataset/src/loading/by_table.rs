@@ -15,6 +15,7 @@ use crate::kind;
 use crate::layout;
 use crate::load::{self, LoadProgress, LoadReport, LoadRequest};
 use crate::streams::marked;
+use crate::streams::tablespace;
 use crate::streams::{Copy, Job, Part, Step, Streams};
 use crate::tpcb::copy::locking;
 
@@ -43,14 +44,17 @@ pub(crate) fn load(
         tool_version: env!("CARGO_PKG_VERSION").to_string(),
         state,
         oid: None,
-        extra: (tables.facts)(&batch),
+        extra: (tables.facts)(&batch)
+            .into_iter()
+            .chain(layout::tablespace_fact(request.tablespace))
+            .collect(),
     };
 
     // Before anything is dropped: the server might not have enough connection slots.
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let n_streams = request.n_streams.map_or(n_cpus.min(tables.streams_max).max(1), |n| n as usize);
     let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;
-    let mut statements = (tables.create_tables)(schema);
+    let mut statements = tablespace::first(request.tablespace, (tables.create_tables)(schema));
     let routines = kind::routines(dataset, schema, session.server_version_num());
     statements.extend(routines.into_iter().map(|(_, statement)| statement));
     load::replace_by(session, &clearance, &statements, &marker(MarkerState::Loading))?;
@@ -58,7 +62,8 @@ pub(crate) fn load(
     let rows_total = (tables.rows_about)(request.scale);
     let streams =
         Streams { sessions: std::iter::once(&mut *session).chain(&mut others).collect(), stop: request.stop };
-    let filled = streams.run(fill(schema, dataset, (tables.fill)(schema, &batch)), &mut |sent| {
+    let jobs = fill(schema, dataset, (tables.fill)(schema, &batch));
+    let filled = streams.run(tablespace::within(request.tablespace, jobs), &mut |sent| {
         // The number of rows might be known only after they have been generated.
         let rows_done = sent.n_rows.min(rows_total);
         let step = if rows_done == rows_total { "indexes" } else { "rows" };

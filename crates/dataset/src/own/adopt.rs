@@ -66,6 +66,7 @@ pub fn adopt(session: &mut Session, home: &Home, wanted: &Wanted) -> Result<()> 
         quote_literal(&schema.sql_name(dataset.marked_table()))
     ))?;
     let oid = oid.scalar().and_then(|oid| oid.parse().ok()).context("a table has an OID")?;
+    let marker = layout::without_tablespace(marker);
     let marker = Marker { state: MarkerState::Finished { at: wanted.at.clone() }, ..marker }.on(oid);
     Ok(session.execute(&marker.comment_sql_on(&schema.sql_name(dataset.marked_table())))?)
 }

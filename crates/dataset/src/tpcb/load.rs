@@ -9,8 +9,9 @@ use workload::objects::marker::{Marker, MarkerState};
 use workload::tpcb::{self, TpcbOptions};
 
 use crate::clearance::Clearance;
-use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning};
+use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning, tablespace_fact};
 use crate::load::{LoadProgress, LoadReport, LoadRequest, explained, finish, replace_by, stored_bytes};
+use crate::streams::tablespace;
 use crate::streams::{Sent, Streams};
 use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 
@@ -51,7 +52,7 @@ pub(crate) fn load(
     let mut others = connect_others(request)?;
     let n_streams = others.len() + 1;
     // In one transaction: the tables are the old ones, or new ones that are marked as unfinished.
-    let statements = tpcb::create_tables(load.scale, &load.options);
+    let statements = tablespace::first(request.tablespace, tpcb::create_tables(load.scale, &load.options));
     replace_by(session, &clearance, &statements, &marker(request, MarkerState::Loading))?;
 
     let rows_total = rows_total(load.scale);
@@ -61,10 +62,11 @@ pub(crate) fn load(
         progress(LoadProgress { step, rows_done: sent.n_rows, rows_total });
     };
     let sessions = std::iter::once(&mut *session).chain(&mut others).collect();
-    let filled = Streams { sessions, stop: request.stop }.run(load.whole(), &mut told);
+    let within = |jobs| tablespace::within(request.tablespace, jobs);
+    let filled = Streams { sessions, stop: request.stop }.run(within(load.whole()), &mut told);
     let sent = filled.map_err(|error| explained(session, &clearance, error))?;
-    let finished =
-        Streams { sessions: vec![session], stop: request.stop }.run(load.finish(), &mut |_| told(sent));
+    let finished = Streams { sessions: vec![session], stop: request.stop }
+        .run(within(load.finish()), &mut |_| told(sent));
     finished.map_err(|error| explained(session, &clearance, error))?;
     ensure!(sent.n_rows == rows_total, "{} rows were sent instead of {rows_total}; load again", sent.n_rows);
     let marker = |state| marker(request, state);
@@ -95,6 +97,6 @@ fn marker(request: &LoadRequest, state: MarkerState) -> Marker {
         tool_version: env!("CARGO_PKG_VERSION").to_string(),
         state,
         oid: None,
-        extra: layout_facts(request.layout),
+        extra: layout_facts(request.layout).into_iter().chain(tablespace_fact(request.tablespace)).collect(),
     }
 }

@@ -186,6 +186,31 @@ impl Live<'_> {
         session::open(conninfo, self.run.site.stop)
     }
 
+    /// Takes a step on the other hosts over which the load is spread. Returns its facts, each with the host's name; a host that
+    /// does not answer gets none of the load either.
+    fn on_other_hosts(&mut self, step: impl Fn(&mut Session) -> Result<Detail>) -> Result<Detail> {
+        let first = self.session()?.host().clone();
+        let hosts = match &self.found {
+            Some(found) => found.conninfo.spread_hosts(),
+            None => Vec::new(),
+        };
+        let mut detail = Detail::new();
+        for conninfo in hosts.iter().filter(|conninfo| !conninfo.hosts.contains(&first)) {
+            let place: String = conninfo.hosts.iter().map(ToString::to_string).collect();
+            match session::open(conninfo, self.run.site.stop) {
+                Ok(mut session) => {
+                    let facts = step(&mut session).with_context(|| format!("on `{place}`"))?;
+                    detail
+                        .extend(facts.into_iter().map(|(name, value)| (format!("{name} on {place}"), value)));
+                }
+                Err(error) => {
+                    detail.insert(format!("skipped on {place}"), format!("{error:#}"));
+                }
+            }
+        }
+        Ok(detail)
+    }
+
     /// Tables that are vacuumed, prewarmed and counted.
     fn tables(&self, record: &RunRecord) -> Vec<String> {
         tables(self.home(), record)
@@ -208,7 +233,7 @@ impl Ground for Live<'_> {
         let conninfo = self.stage.conninfo()?;
         let session = self.session.as_mut().context("no session is open before the connect phase")?;
         // For all cases, so that a lack is known before the first one.
-        connections::check(session, self.run.site.most_clients)?;
+        connections::check(session, &conninfo, self.run.site.most_clients, self.run.site.stop)?;
         let local = self.stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(facts::record(session, local.as_ref())?);
         let route = record.server.as_mut().and_then(|server| server.route.as_mut());
@@ -278,7 +303,8 @@ impl Ground for Live<'_> {
     fn prewarm(&mut self, record: &mut RunRecord) -> Result<Detail> {
         let tables = self.tables(record);
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
-        let detail = prewarm::prewarm(self.session()?, &tables)?;
+        let mut detail = prewarm::prewarm(self.session()?, &tables)?;
+        detail.extend(self.on_other_hosts(|session| prewarm::prewarm(session, &tables))?);
         let (data_dir, is_own) = self.files();
         record.residency.before =
             residency::residency(self.session()?, &tables, data_dir.as_deref(), is_own).ok();
@@ -286,11 +312,15 @@ impl Ground for Live<'_> {
     }
 
     fn checkpoint(&mut self) -> Result<Detail> {
-        tend::checkpoint(self.session()?)
+        let mut detail = tend::checkpoint(self.session()?)?;
+        detail.extend(self.on_other_hosts(tend::checkpoint)?);
+        Ok(detail)
     }
 
     fn settle(&mut self) -> Result<Detail> {
-        tend::settle(self.session()?, SETTLE_MAX)
+        let mut detail = tend::settle(self.session()?, SETTLE_MAX)?;
+        detail.extend(self.on_other_hosts(|session| tend::settle(session, SETTLE_MAX))?);
+        Ok(detail)
     }
 
     fn load(&mut self, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {

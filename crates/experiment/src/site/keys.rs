@@ -128,6 +128,7 @@ fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
             key.extend(layout::layout_facts(workload.layout));
         }
         key.extend(workload.schema.iter().map(|schema| ("schema".to_string(), schema.clone())));
+        key.extend(layout::tablespace_fact(workload.tablespace.as_deref()));
     }
     key
 }

@@ -138,7 +138,7 @@ impl Adopted {
                 "the server is {name}, not PostgreSQL: only the features that it shares with PostgreSQL are measured"
             ))),
         }
-        connections::check(&mut other, site.most_clients)?;
+        connections::check(&mut other, &conninfo, site.most_clients, site.stop)?;
         let holder = Some(holder);
         let mut adopted = Adopted {
             conninfo,
@@ -230,26 +230,37 @@ fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Res
         found.scale
     );
     ensure!(
-        layout::has_layout(found, dataset, workload.layout),
+        layout::is_as_wanted(found, dataset, workload),
         "the experiment asks for data of {}, but the data that was loaded before is {}; give {}, or --replace to load \
          it again",
         layout::describe(workload),
-        layout::layout_of(found),
-        layout_options(layout::layout_of(found))
+        layout::describe_found(found),
+        design_options(found, workload)
     );
     Ok(())
 }
 
-/// Options that request a layout.
-fn layout_options(layout: Layout) -> String {
+/// Options that request the layout and the tablespace of data that was found, as far as a workload asks for others.
+fn design_options(found: &Marker, workload: &WorkloadSpec) -> String {
+    let layout = layout::layout_of(found);
     let Layout { partitions, partition_method } = layout;
-    match layout.is_plain() {
+    let of_layout = match layout.is_plain() {
         true => "--set workload.partitions=0".to_string(),
         false => format!(
             "--set workload.partitions={partitions} --set workload.partition_method={}",
             partition_method.as_str()
         ),
-    }
+    };
+    let tablespace = layout::tablespace_of(found);
+    let of_tablespace = match tablespace {
+        Some(name) => format!("--set workload.tablespace={name}"),
+        None => "no workload.tablespace".to_string(),
+    };
+    let differs = [
+        (layout != workload.layout).then_some(of_layout),
+        (tablespace != workload.tablespace.as_deref()).then_some(of_tablespace),
+    ];
+    differs.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
 /// Whether the data can be used without loading it again.
@@ -274,12 +285,22 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
         "the experiment asks for scale {scale}, but the data has scale {found}; give --scale {found}"
     );
     if let DataState::Whole(marker) = state {
+        // Data as it is has whatever tablespace it has, unless the experiment says that it measures one.
+        let wanted = WorkloadSpec {
+            tablespace: workload.tablespace.clone().or(layout::tablespace_of(marker).map(str::to_string)),
+            ..workload.clone()
+        };
         ensure!(
-            layout::has_layout(marker, Dataset::of(&workload.data).unwrap_or_default(), workload.layout),
+            layout::is_as_wanted(marker, Dataset::of(&workload.data).unwrap_or_default(), &wanted),
             "the experiment asks for data of {}, but the existing data is {}; give {}, or run without --no-restore (prepare.restore = false)",
             layout::describe(workload),
-            layout::layout_of(marker),
-            layout_options(layout::layout_of(marker))
+            layout::describe_found(marker),
+            design_options(marker, workload)
+        );
+    } else if let Some(name) = &workload.tablespace {
+        bail!(
+            "workload.tablespace = \"{name}\" is where pgdyno loads data, but it did not load these tables; leave it out, or run \
+             without --no-restore (prepare.restore = false)"
         );
     }
     Ok(match state {

@@ -1,6 +1,10 @@
 //! Free connections of a server: checked before the first client of a load connects, and shared out to jobs of a restore.
 
-use anyhow::{Result, ensure};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, ensure};
+use dataset::session;
+use wire::Conninfo;
 use wire::session::Session;
 
 /// Connections of a server.
@@ -25,12 +29,48 @@ const SQL: &str = "select current_setting('max_connections')::bigint, \
 /// Connections that a restore leaves to the sessions that look after it.
 const SPARED: i64 = 2;
 
-/// Fails if `n_clients` do not fit. A server that does not say, or that is behind a pooler, is not checked.
+/// Standard deviations by which the clients of one host may exceed its share: one load in 30,000 has more.
+const DEVIATIONS: f64 = 4.0;
+
+/// Fails if `n_clients` do not fit: on the server of `session`, or, if the load is spread, on each host, as many as chance may bring
+/// there. A server that does not say, or that is behind a pooler, is not checked; neither is a host that does not answer, because
+/// clients take another one then.
 ///
 /// # Errors
 /// With the figures.
-pub(crate) fn check(session: &mut Session, n_clients: u32) -> Result<()> {
+pub(crate) fn check(
+    session: &mut Session,
+    conninfo: &Conninfo,
+    n_clients: u32,
+    stop: &'static AtomicBool,
+) -> Result<()> {
+    let hosts = conninfo.spread_hosts();
+    if hosts.is_empty() {
+        return check_one(session, n_clients);
+    }
+    let n_at_one = at_one_of(hosts.len(), n_clients);
+    for host in &hosts {
+        let Ok(mut session) = session::open(host, stop) else { continue };
+        check_one(&mut session, n_at_one).with_context(|| {
+            format!(
+                "`{host}`, to which chance may bring {n_at_one} of {n_clients} clients that are spread over {} hosts",
+                hosts.len()
+            )
+        })?;
+    }
+    Ok(())
+}
+
+fn check_one(session: &mut Session, n_clients: u32) -> Result<()> {
     room(session)?.map_or(Ok(()), |room| judge(room, i64::from(n_clients)))
+}
+
+/// Clients that may come to one of so many hosts, each of which every client chooses with the same chance: the mean of a binomial
+/// distribution and some standard deviations.
+fn at_one_of(n_hosts: usize, n_clients: u32) -> u32 {
+    let (n, share) = (f64::from(n_clients), 1.0 / n_hosts.max(1) as f64);
+    let most = (n * share + DEVIATIONS * (n * share * (1.0 - share)).sqrt()).ceil();
+    (most as u32).min(n_clients)
 }
 
 /// As many of `n_wanted` jobs, each with a connection, as the server has room for, at least one; all if it does not say.
@@ -95,6 +135,11 @@ mod tests {
             "15 clients need 16 connections; the server has 15 free (max_connections 20, 3 reserved, 2 in use); at most 14 fit: \
              lower workload.clients (--clients), or raise max_connections"
         );
+        // Of 100 tosses of a coin, 70 heads are 4 standard deviations above the mean.
+        for (n_hosts, n_clients, expected) in [(1, 8, 8), (2, 1, 1), (2, 16, 16), (2, 100, 70), (4, 400, 135)]
+        {
+            assert_eq!(at_one_of(n_hosts, n_clients), expected, "{n_hosts} {n_clients}");
+        }
         for (n_wanted, expected) in [(4, 4), (128, 13), (0, 1)] {
             assert_eq!(fitting(room, n_wanted), expected);
         }

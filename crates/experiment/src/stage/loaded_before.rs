@@ -10,7 +10,7 @@ use wire::session::Session;
 use workload::Marker;
 use workload::objects::marker::MarkerState;
 
-/// The marker of the workload's data if it is complete, of the scale and layout that the workload asks for, and unchanged
+/// The marker of the workload's data if it is complete, of the scale, layout and tablespace that the workload asks for, and unchanged
 /// since it was loaded.
 ///
 /// # Errors
@@ -20,8 +20,7 @@ pub(crate) fn find(session: &mut Session, workload: &WorkloadSpec) -> Result<Opt
     let state = state::inspect(session, home.dataset, &home.schema);
     let Ok(DataState::Whole(marker)) = state else { return Ok(None) };
     let tables = layout::all_tables(home.dataset, workload.scale, workload.layout);
-    let is_same =
-        marker.scale == workload.scale && layout::has_layout(&marker, home.dataset, workload.layout);
+    let is_same = marker.scale == workload.scale && layout::is_as_wanted(&marker, home.dataset, workload);
     let is_used = is_same && is_untouched(session, &home.schema, &tables, &marker)?;
     Ok(is_used.then_some(marker))
 }

@@ -361,6 +361,9 @@ pub struct WorkloadSpec {
     /// Schema of the tables that pgdyno loads, if given; else the first of the search path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
+    /// Tablespace of the tables and indexes that pgdyno loads, if given; else the server's `default_tablespace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tablespace: Option<String>,
     /// The data it runs on.
     #[serde(default, skip_serializing_if = "CaseData::is_default")]
     pub data: CaseData,
@@ -488,6 +491,7 @@ impl WorkloadSpec {
             on_disconnect: OnLostConnection::default(),
             load_streams: None,
             schema: None,
+            tablespace: None,
             data: kind.data(),
             scripts: Vec::new(),
             defines: BTreeMap::new(),

@@ -115,7 +115,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     };
     let mut plan =
         expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(&name, &message)))?;
-    let has_name = args.labels.name.is_some() || args.experiment.is_some();
+    let has_name = args.experiment.is_some() || changes.iter().any(|change| change.key == "experiment.name");
     if let Some(made) = question::name(&plan, !args.clients.is_empty()).filter(|_| !has_name) {
         experiment.experiment.name.clone_from(&made);
         plan.name = made;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use model::run::phase::Phase;
 use nix::sys::signal::Signal;
 use testbed::{Options, PASSWORD, Pg, Server, run};
 
@@ -180,32 +181,53 @@ fn a_stopped_load_ends_soon_and_is_refused_afterwards() {
     place.expect_clean();
 }
 
+/// Two servers behind one target, which a load reaches in random order.
+struct Spread {
+    place: Place,
+    servers: [Server; 2],
+    target: String,
+}
+
+impl Spread {
+    fn start() -> Spread {
+        let servers = [Server::start(&Options::default()), Server::start(&Options::default())];
+        servers.iter().for_each(|server| server.execute("postgres", "create table hits (n int)"));
+        let [one, other] = &servers;
+        let target = format!(
+            "host={},{} port={},{} user=postgres dbname=postgres load_balance_hosts=random",
+            one.dir().display(),
+            other.dir().display(),
+            one.port,
+            other.port
+        );
+        Spread { place: Place::new(), servers, target }
+    }
+}
+
 #[test]
 fn a_load_is_spread_over_hosts_where_nothing_is_loaded_or_changed() {
-    let place = Place::new();
-    let servers = [Server::start(&Options::default()), Server::start(&Options::default())];
-    servers.iter().for_each(|server| server.execute("postgres", "create table hits (n int)"));
-    let [one, other] = &servers;
-    let target = format!(
-        "host={},{} port={},{} user=postgres dbname=postgres load_balance_hosts=random",
-        one.dir().display(),
-        other.dir().display(),
-        one.port,
-        other.port
-    );
+    let Spread { place, servers, target } = &Spread::start();
+    let [one, other] = servers;
     place.write("hit.sql", "insert into hits values (1);\n");
-    let lengths = "-c 16 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
+    let lengths = "--measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
     let asked = |command: &str, more: &str| {
         let words = format!("{command} {lengths} {more}");
-        place.run(&[&words.split_whitespace().collect::<Vec<_>>()[..], &["--server", &target]].concat())
+        place.run(&[&words.split_whitespace().collect::<Vec<_>>()[..], &["--server", target]].concat())
     };
-    asked("run", &format!("-f hit.sql -o out {PACE}")).expect(0);
+    asked("run", &format!("-f hit.sql -c 16 -o out {PACE}")).expect(0);
     let data = place.results("out");
     let committed = data.runs[0].record.done.as_ref().unwrap().counts.committed;
     let hits = servers
         .each_ref()
         .map(|server| server.ask("postgres", "select count(*) from hits").parse::<u64>().unwrap());
     assert!(hits.iter().all(|n| *n > 0) && hits.iter().sum::<u64>() == committed, "{hits:?} {committed}");
+    // The steps before the load are taken on each host.
+    let phases = &data.runs[0].record.phases;
+    for phase in [Phase::Prewarm, Phase::Checkpoint] {
+        let facts = &phases.iter().find(|record| record.phase == phase).expect("it is taken").detail;
+        let of_other = format!(" on {}:{}", other.dir().display(), other.port);
+        assert!(facts.keys().any(|name| name.ends_with(&of_other)), "{phase:?}: {facts:?}");
+    }
     let study = analysis::study(&data);
     let found = study.runs[0].findings.iter().find(|finding| finding.id == "spread-load");
     let evidence = &found.expect("it is found").evidence;
@@ -232,12 +254,32 @@ fn a_load_is_spread_over_hosts_where_nothing_is_loaded_or_changed() {
         let said = ended.stdout + &ended.stderr;
         assert!(said.contains("(load_balance_hosts=random)") && said.contains(refused), "{said}");
     }
-    let ended = place.run(&["init", "--server", &target]).expect(1);
+    let ended = place.run(&["init", "--server", target]).expect(1);
     assert!(ended.stderr.contains("name one host of"), "{ended:?}");
     // A look needs no more than one.
-    let ended = place.run(&["doctor", "--server", &target]);
+    let ended = place.run(&["doctor", "--server", target]);
     assert!(ended.stderr.contains("load_balance_hosts=random is ignored"), "{ended:?}");
     let tables = "select count(*) from pg_tables where tablename like 'pgbench%'";
     assert!(servers.iter().all(|server| server.ask("postgres", tables) == "0"));
+    place.expect_clean();
+}
+
+#[test]
+fn each_host_of_a_spread_load_needs_room_for_its_share_alone() {
+    let Spread { place, servers: [_, other], target } = &Spread::start();
+    place.write("hit.sql", "insert into hits values (1);\n");
+    let asked = |command: &str| {
+        let words = format!("{command} -f hit.sql {PACE} --measure 2s --ramp-up 0s --repeats 1 --server");
+        place.run(&[&words.split_whitespace().collect::<Vec<_>>()[..], &[target.as_str()]].concat())
+    };
+    // More than one of them takes.
+    asked("plan -c 120").expect(0);
+    other.execute("postgres", "alter system set max_connections = 20");
+    other.restart(Duration::ZERO);
+    other.wait_ready();
+    let ended = asked("run -c 40 -o no").expect(1);
+    let place_of_other = format!("{}:{}", other.dir().display(), other.port);
+    let expected = format!("{place_of_other}/postgres`, to which chance may bring 33 of 40 clients");
+    assert!(ended.stderr.contains(&expected), "{ended:?}");
     place.expect_clean();
 }

@@ -3,12 +3,12 @@
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use testbed::{Options, PASSWORD, Pg, Server, as_server_user, bin_dir, unused_port};
+use testbed::{Options, PASSWORD, Pg, Server, bin_dir};
 
+use crate::poolers::{self, Pooler};
 use crate::tool::{Ended, Place, tell, wait_until};
 
 /// Options of a run as short as possible, on tables as they are.
@@ -362,13 +362,9 @@ fn poolers_and_proxies_are_named_also_on_one_side() {
     let found = run("proxy", proxy(server.port));
     expect(&found, "in-between note", &format!("and the server accepts at 127.0.0.1:{}", server.port));
     expect_one_sided("proxy", "TCP through a proxy");
-    if !Path::new(PGBOUNCER).exists() {
-        return tell("skipped: PgBouncer is not installed");
-    }
     for mode in ["session", "transaction"] {
-        let port = unused_port();
-        let pooler = pgbouncer(&server, mode, port);
-        wait_until("pgbouncer", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let Some(pooler) = Pooler::start(&server, mode) else { return tell(poolers::SKIPPED) };
+        let port = pooler.port;
         let found = run(mode, port);
         expect(&found, "in-between note", &format!("a pooler in {mode} mode answers at 127.0.0.1:{port}"));
         expect(&found, "in-between note", "; it used 0.");
@@ -397,25 +393,6 @@ impl Drop for Ending {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Where Debian installs PgBouncer.
-const PGBOUNCER: &str = "/usr/sbin/pgbouncer";
-
-/// PgBouncer in front of a server.
-fn pgbouncer(server: &Server, mode: &str, port: u16) -> Ending {
-    let config = server.path(&format!("pgbouncer-{mode}.ini"));
-    let dir = server.dir().display();
-    let text = format!(
-        "[databases]\n* = host={dir} port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-         unix_socket_dir =\nauth_type = any\npool_mode = {mode}\nignore_startup_parameters = extra_float_digits,options\n",
-        server.port
-    );
-    std::fs::write(&config, text).unwrap();
-    let mut command = Command::new(PGBOUNCER);
-    command.arg(&config);
-    as_server_user(&mut command);
-    Ending::of(command)
 }
 
 /// Forwards connections to a port of 127.0.0.1; returns its own. Ends with the tests.

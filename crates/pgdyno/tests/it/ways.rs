@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use testbed::Pg;
+use testbed::{Pg, bin_dir};
 
 use crate::tool::{Ended, PACE, Place};
 
@@ -41,6 +41,12 @@ fn results_are_found_by_name_answer_and_table() {
     let second = run(&place, &named).expect(0);
     assert!(second.stdout.starts_with("Own title\n"), "{}", second.stdout);
     assert!(second.stderr.contains("run 1/1"), "{}", second.stderr);
+
+    // Whichever option names it, the name is not made from what is asked.
+    let bin_dir = bin_dir().display().to_string();
+    let words = ["plan", "-s", "1", "-c", "2", "--bin-dir", &bin_dir, "--set", "experiment.name=\"tuesday\""];
+    let planned = place.run(&words).expect(0).stdout;
+    assert!(planned.starts_with("tuesday: "), "{planned}");
 
     let list = place.run(&["list"]).expect(0).stdout;
     let places: Vec<usize> = ["monday", "scripts-clients-1-2"].map(|name| list.find(name).unwrap()).to_vec();

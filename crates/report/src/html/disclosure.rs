@@ -177,7 +177,7 @@ fn data(html: &mut String, records: &[&RunRecord]) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for record in records {
         let workload = &record.case.workload;
-        if !seen.insert((workload.kind, workload.scale, workload.layout)) {
+        if !seen.insert((workload.kind, workload.scale, workload.layout, &workload.tablespace)) {
             continue;
         }
         let counts: Vec<String> =
@@ -186,7 +186,10 @@ fn data(html: &mut String, records: &[&RunRecord]) {
         rows.push(vec![
             text(workload.kind.as_str()),
             format::count(u64::from(workload.scale)),
-            workload.layout.to_string(),
+            match &workload.tablespace {
+                Some(name) => text(&format!("{} in tablespace {name}", workload.layout)),
+                None => workload.layout.to_string(),
+            },
             if bytes == 0 { String::new() } else { text(&format::bytes(bytes as f64)) },
             text(&counts.join("; ")),
         ]);

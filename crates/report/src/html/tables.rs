@@ -1,5 +1,7 @@
 //! Sections made of tables, with charts of the same numbers.
 
+use std::collections::BTreeMap;
+
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
 use super::escape::text;
@@ -402,7 +404,29 @@ fn resources(study: &Study) -> String {
             ]
         })
         .collect();
-    table("plain", &heads, &rows) + &driver_host(study) + &remote(study)
+    table("plain", &heads, &rows) + &unknown(study) + &driver_host(study) + &remote(study)
+}
+
+/// Which figures are missing above because nobody knows them, and why.
+fn unknown(study: &Study) -> String {
+    let mut runs: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
+    let mut in_order: Vec<&RunSummary> = study.runs.iter().collect();
+    in_order.sort_by_key(|run| run.run);
+    for run in in_order {
+        for figure in &run.resources.unknown {
+            runs.entry((&figure.reason, figure.name)).or_default().push(run.run);
+        }
+    }
+    let line = |((reason, name), of): (&(&str, &str), &Vec<u32>)| {
+        let noun = if of.len() == 1 { "run" } else { "runs" };
+        format!(
+            "<p class=\"quiet\">Unknown: {} of {noun} {}: {}.</p>\n",
+            text(name),
+            phrases::ranges(of),
+            text(reason)
+        )
+    };
+    runs.iter().map(line).collect()
 }
 
 /// Counters of processor and kernel, per transaction, and what could not be counted.

@@ -356,6 +356,7 @@ fn resources(shape: &Shape, tps: f64, clients: f64) -> Resources {
         watch_cpu: None,
         driver_host: None,
         remote: None,
+        unknown: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What each run used, in the table of runs.
 
-use analysis::summary::{RemoteResources, Resources, Study};
+use analysis::summary::{RemoteResources, Resources, Study, UnknownFigure};
 
 use crate::page;
 use crate::synthetic::{self, Shape};
@@ -36,4 +36,17 @@ fn what_each_run_used_most_stands_next_to_its_result() {
     let (of_remote, first) = heads(&study);
     assert!(of_remote.contains("Host busy") && first.contains("50 %"), "{of_remote} {first}");
     assert!(columns[1..].iter().all(|column| !of_remote.contains(column)), "{of_remote}");
+}
+
+#[test]
+fn what_nobody_knows_is_named_below_the_table_with_its_reason() {
+    let (mut study, data) = synthetic::make(&Shape::default());
+    assert!(!page(&(study.clone(), data.clone())).contains("Unknown: "), "what is known needs no line");
+    for run in study.runs.iter_mut().take(2) {
+        let reason = "the server counts them since PostgreSQL 14 <pg_stat_wal>".to_string();
+        run.resources.unknown = vec![UnknownFigure { name: "full-page images", reason }];
+    }
+    let html = page(&(study.clone(), data));
+    let expected = "Unknown: full-page images of runs 1, 2: the server counts them since PostgreSQL 14 &lt;pg_stat_wal&gt;.";
+    assert!(html.contains(expected), "{}", html.split_once("Unknown").map_or("", |(_, rest)| &rest[..200]));
 }

@@ -56,7 +56,8 @@ pub(in crate::findings) const SPREAD_LOAD: Rule = Rule {
     source: "libpq, load_balance_hosts; pgdyno's own sessions try the hosts in the order in which they are given",
     advice: "Read throughput and latency as those of all hosts together, and everything about the server as that of the one that is named; \
              measure one host at a time to compare them.",
-    evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached.",
+    evidence: "The hosts and load_balance_hosts of the load, and the address that pgdyno's own sessions reached. Prewarmed, checkpointed \
+               and checked for free connections was each host (the facts of these phases name it).",
     why: "Settings, cache, WAL and waits of one server do not explain what several did; neither do its rows count what was committed.",
     tested: "Two servers by URL, each of which gets a part of the load's rows.",
     check: Check::Run(spread_load),
@@ -68,7 +69,7 @@ fn spread_load(context: &RunContext) -> Option<Finding> {
     let route = record.server.as_ref().and_then(|server| server.route.as_ref());
     let one = route.map_or_else(|| "the first that answered".to_string(), |route| route.reached.clone());
     let evidence = format!(
-        "the load's connections went to {} hosts in random order ({}); prepared and observed was {one} alone",
+        "the load's connections went to {} hosts in random order ({}); observed was {one} alone",
         hosts.len(),
         list(&hosts, 4)
     );

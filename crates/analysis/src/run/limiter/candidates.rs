@@ -101,10 +101,11 @@ fn held_up_driver(facts: &Facts) -> Vec<Candidate> {
 fn behind(facts: &Facts, candidates: &[Candidate]) -> Vec<Candidate> {
     let most = candidates.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((name, score, _)) = most.filter(|(_, score, _)| *score >= HAS_ROOM) else { return Vec::new() };
-    let pages = facts.full_pages.unwrap_or(0.0);
+    // Where nobody knows them, nothing is said of them.
+    let pages = facts.full_pages.filter(|share| *share >= FULL_PAGES_MIN);
     let is_of_wal = matches!(name, Bottleneck::WalSync | Bottleneck::WalVolume | Bottleneck::DataWrite);
     let ahead = (score + 0.01).min(1.01);
-    if is_of_wal && facts.checkpoints_per_min >= CHECKPOINTS_MIN && pages >= FULL_PAGES_MIN {
+    if let Some(pages) = pages.filter(|_| is_of_wal && facts.checkpoints_per_min >= CHECKPOINTS_MIN) {
         let evidence = format!(
             "the amount of WAL requested {:.1} checkpoints per minute, and up to {:.0} % of WAL were the full pages that \
              follow each",

@@ -135,6 +135,14 @@ fn targets(experiment: &mut Experiment, changes: &mut Vec<Change>) {
         to: "one server that pgdyno runs here, under each name".to_string(),
         why: format!("no machine has a name such as `{}`; what the labels say is not so here", hosts[0]),
     });
+    if let Some(names) = experiment.workload.tablespace.take() {
+        changes.push(Change {
+            key: "workload.tablespace".to_string(),
+            from: names.all().join(", "),
+            to: "left out".to_string(),
+            why: "a server that pgdyno runs has no tablespaces".to_string(),
+        });
+    }
     conditions(experiment, changes);
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use dataset::schema;
+use dataset::streams::tablespace;
 use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
 use model::experiment::script::CaseData;
@@ -38,6 +39,7 @@ pub(super) fn workload_spec(
         archive::data_of(section, Some(kind.row().data)).unwrap_or_else(|| kind.data())
     };
     expect_used(section, kind, &data, problems);
+    expect_tablespace(values.get("workload.tablespace").copied(), &data, site, problems);
     let people = people(values, experiment, target, site, problems);
     let pace: Option<Pace> = problems.take(values["workload.pace"].parse());
     let tpcc = pace.filter(|_| options.terminals);
@@ -84,6 +86,7 @@ pub(super) fn workload_spec(
         on_disconnect: section.on_disconnect.unwrap_or_default(),
         load_streams: section.load_streams,
         schema: section.schema.clone(),
+        tablespace: values.get("workload.tablespace").map(|name| name.to_string()),
         data,
         scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
         defines: defines.collect(),
@@ -110,6 +113,26 @@ fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, p
         let decide = |kind: WorkloadKind| Some(format!("`{kind}` {}", kind.row().options.tries.words()?));
         let all: Vec<String> = WorkloadKind::ALL.into_iter().filter_map(decide).collect();
         problems.say(format!("workload.max_tries: `{kind}` decides this itself ({})", all.join(", ")));
+    }
+}
+
+/// Reports a tablespace that no load would use, or that no server could have.
+fn expect_tablespace(name: Option<&str>, data: &CaseData, site: &Resources, problems: &mut Problems) {
+    let Some(name) = name else { return };
+    problems.take(tablespace::expect_name(name).map_err(|message| format!("workload.tablespace: {message}")));
+    if !matches!(data, CaseData::Loaded(_)) {
+        problems.say(
+            "workload.tablespace is for tables that pgdyno loads; name it in your own files (CREATE TABLE ... TABLESPACE), or set \
+             server.settings.default_tablespace"
+                .to_string(),
+        );
+    }
+    if site.url_keywords.is_none() {
+        problems.say(
+            "workload.tablespace needs a server by URL: a server that pgdyno runs has no tablespaces; `directory` of a [[target]] \
+             decides where its data is, and server.wal_directory where its WAL is"
+                .to_string(),
+        );
     }
 }
 

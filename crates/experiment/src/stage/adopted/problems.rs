@@ -9,6 +9,7 @@ use dataset::clearance::published::{self, Creator};
 use dataset::kind::data_bytes;
 use dataset::session;
 use dataset::state::{self, Home, access};
+use dataset::streams::tablespace;
 use dataset::{load, schema};
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
@@ -76,7 +77,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     let refused = found.take(settings::problems(conninfo, cases, site.allowed));
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
-    found.take(connections::check(&mut session, most_clients));
+    found.take(connections::check(&mut session, conninfo, most_clients, site.stop));
     of_scripts(&mut session, cases, found);
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
@@ -192,6 +193,10 @@ fn of_data_as_it_is(session: &mut Session, case: &Case, found: &mut Found) {
 /// load, whose size depends on the server's settings, is not counted.
 fn expect_room(session: &mut Session, case: &Case, home: &Home) -> Result<()> {
     let Some(directory) = locate(session).and_then(|server| server.data_directory) else { return Ok(()) };
+    let directory = match &case.workload.tablespace {
+        Some(name) => tablespace::directory(session, name)?.unwrap_or(directory),
+        None => directory,
+    };
     let Ok(free) = free_bytes(&directory) else { return Ok(()) };
     let names: Vec<String> = home.dataset.tables().into_iter().map(quote_literal).collect();
     let sql = format!(
@@ -204,7 +209,7 @@ fn expect_room(session: &mut Session, case: &Case, home: &Home) -> Result<()> {
     let needed = data_bytes(&case.workload);
     anyhow::ensure!(
         needed <= free.saturating_add(replaced),
-        "data of scale {} needs about {}, but the server's data directory `{}` has {} free; lower --scale, or free some \
+        "data of scale {} needs about {}, but the server's directory `{}` has {} free; lower --scale, or free some \
          space",
         case.workload.scale,
         bytes(needed as f64),

@@ -106,6 +106,12 @@ section! {
         SCHEMA = schema: Option<String>,
             row(Kind::Text, "the first schema of the search path that exists");
 
+        /// tablespace of the tables and indexes that pgdyno loads, partitions included. It must exist on the server, which is one by
+        /// URL, and the user needs CREATE on it. Each level has data of its own. Not available for your own data
+        #[serde(skip_serializing_if = "Option::is_none")]
+        TABLESPACE = tablespace: Option<Levels<String>>,
+            of_place(Kind::Text, "the server's `default_tablespace`");
+
         /// the first value of a variable of the scripts; a variable that nothing has set is never sent
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         DEFINES = defines: BTreeMap<String, Levels<SettingValue>>,

@@ -84,7 +84,8 @@ impl Order<'_> {
         let mut screen = Screen::of_one();
         let conninfo = setup::resolve_to_change(target)?;
         let consent = Consent { replace: args.replace, published: args.allow_published };
-        let case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
+        let mut case = embedded_case(&args.server, dataset.row().workload, scale, layout, args.streams)?;
+        case.workload.tablespace = args.tablespace.clone();
         let (mut session, schema) = limit::within("examine the server", limit::QUESTIONS, || {
             if args.create_database {
                 create_database(&conninfo, stop)?;
@@ -104,6 +105,7 @@ impl Order<'_> {
             schema: &schema,
             scale,
             layout,
+            tablespace: args.tablespace.as_deref(),
             n_streams: args.streams,
             connect: &|| session::open(&conninfo, stop),
             consent,

@@ -20,6 +20,9 @@ pub(crate) struct InitArgs {
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
+    /// Tablespace of the server by URL to create tables and indexes in [default: its default_tablespace].
+    #[arg(long, value_name = "NAME", requires = "server")]
+    pub(crate) tablespace: Option<String>,
     /// Number of partitions of pgbench_accounts; 0: not partitioned.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000), allow_hyphen_values = true)]
     pub(crate) partitions: u32,

@@ -22,6 +22,7 @@ pub(super) enum Thing {
     Settings,
     Drivers,
     Eyes,
+    Tablespace,
     WalDirectory,
     SnapshotDirectory,
     TargetDirectory,
@@ -32,7 +33,7 @@ pub(super) enum Thing {
 }
 
 /// All of them, in the order in which they are shown.
-pub(super) const THINGS: [Thing; 17] = [
+pub(super) const THINGS: [Thing; 18] = [
     Thing::Servers,
     Thing::Hooks,
     Thing::Restart,
@@ -43,6 +44,7 @@ pub(super) const THINGS: [Thing; 17] = [
     Thing::Settings,
     Thing::Drivers,
     Thing::Eyes,
+    Thing::Tablespace,
     Thing::WalDirectory,
     Thing::SnapshotDirectory,
     Thing::TargetDirectory,
@@ -66,6 +68,7 @@ impl Thing {
             Thing::Settings => "server.settings",
             Thing::Drivers => "driver",
             Thing::Eyes => "server.host",
+            Thing::Tablespace => "workload.tablespace",
             Thing::WalDirectory => "server.wal_directory",
             Thing::SnapshotDirectory => "prepare.snapshot_directory",
             Thing::TargetDirectory => "target.directory",
@@ -90,6 +93,7 @@ impl Thing {
             Thing::Settings => &["server.settings"],
             Thing::Drivers => &["driver", "agents", "workload.drivers", "target.driver"],
             Thing::Eyes => &["server.host", "target.host"],
+            Thing::Tablespace => &["workload.tablespace"],
             Thing::WalDirectory => &["server.wal_directory"],
             Thing::SnapshotDirectory => &["prepare.snapshot_directory"],
             Thing::TargetDirectory => &["target.directory"],
@@ -128,6 +132,7 @@ impl Thing {
             Thing::Settings => &["server.settings"],
             Thing::Drivers => &["driver", "workload.drivers"],
             Thing::Eyes => &["server.host"],
+            Thing::Tablespace => &["workload.tablespace"],
             Thing::WalDirectory => &["server.wal_directory"],
             Thing::SnapshotDirectory => &["prepare.snapshot_directory"],
             // Targets that pgdyno runs differ by the disk that they stand for.
@@ -184,6 +189,7 @@ impl Thing {
             Thing::Settings => found::settings(case),
             Thing::Drivers => case.workload.drivers.iter().map(found::way).collect(),
             Thing::Eyes => case.server.host.iter().map(found::way).collect(),
+            Thing::Tablespace => case.workload.tablespace.iter().cloned().collect(),
             Thing::WalDirectory => path(&case.server.wal_directory),
             Thing::SnapshotDirectory => path(&case.space.snapshot_directory),
             Thing::TargetDirectory => target.map_or_else(Vec::new, |target| path(&target.directory)),
@@ -224,6 +230,7 @@ impl Thing {
             Thing::Restart => case.server.restart.clear(),
             Thing::Drivers => case.workload.drivers.clear(),
             Thing::Eyes => case.server.host = None,
+            Thing::Tablespace => case.workload.tablespace = None,
             Thing::WalDirectory => case.server.wal_directory = None,
             Thing::SnapshotDirectory => case.space.snapshot_directory = None,
             Thing::Listen => (case.server.listen, case.server.tls) = (None, Default::default()),
@@ -263,6 +270,7 @@ impl Thing {
                 experiment.server.host = None;
                 targets.iter_mut().for_each(|target| target.host = None);
             }
+            Thing::Tablespace => experiment.workload.tablespace = None,
             Thing::WalDirectory => experiment.server.wal_directory = None,
             Thing::SnapshotDirectory => experiment.prepare.snapshot_directory = None,
             Thing::TargetDirectory => targets.iter_mut().for_each(|target| target.directory = None),
@@ -305,6 +313,7 @@ mod tests {
             ("target", Thing::Drivers, true),
             ("workload.drivers", Thing::Drivers, false),
             ("server.wal_directory", Thing::WalDirectory, false),
+            ("workload.tablespace", Thing::Tablespace, false),
             ("prepare.snapshot_directory", Thing::SnapshotDirectory, false),
             ("os.vm.swappiness", Thing::Os, false),
             ("workload.clients", Thing::Listen, true),
