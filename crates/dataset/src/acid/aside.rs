@@ -1,6 +1,6 @@
 //! Rows that a test needs out of the way: stored in tables of their own in the meantime, so that they can be restored
 //! whatever happens to this process. The next tests repair what an interrupted test has left behind, unless the tables have been loaded
-//! anew, or somebody else has set a price.
+//! again, or somebody else has set a price.
 
 use std::sync::atomic::AtomicBool;
 
@@ -20,7 +20,7 @@ const ORDERS: &str = "pgdyno_acid_new_order";
 /// Prices of items.
 const PRICES: &str = "pgdyno_acid_item";
 
-/// What the test sets prices to.
+/// The prices that the test sets.
 pub(super) const RAISED: &str = "i_price * 1.1";
 
 /// Never set: a request to stop must not keep rows from being restored.

@@ -36,7 +36,7 @@ const BARE: [&str; 18] = [
 ];
 
 /// Programs that take a secret as their last word: the program, and the word after which it does.
-const LAST: [(&str, &str); 12] = [
+const LAST: [(&str, &str); 10] = [
     ("db2", "using"),
     ("redis-cli valkey-cli keydb-cli", "auth"),
     ("vault cargo", "login"),
@@ -45,8 +45,6 @@ const LAST: [(&str, &str); 12] = [
     ("rabbitmqctl", "change_password"),
     ("mysqladmin mariadb-admin", "password"),
     ("nmcli", "password"),
-    ("bw", "unlock"),
-    ("virsh", "secret-set-value"),
     ("htpasswd", "-b"),
     ("htpasswd", "-nb"),
 ];

@@ -36,7 +36,7 @@ impl Home {
         }
         ensure!(
             here.name == self.name,
-            "`{}` is a copy of cluster `{}`, or that one under another name: pgdyno leaves it alone; name it as it was, or remove it yourself",
+            "`{}` is a copy of `{}`, or that one under another name: pgdyno leaves it alone; name it as it was, or remove it yourself",
             root.display(),
             self.name
         );

@@ -42,8 +42,6 @@ fn secrets_in_commands_are_hidden() {
         "kcadm.sh config credentials --password S3cret",
         "ssh -o 'ProxyCommand=sshpass -p S3cret ssh jump' db1",
         "git -c 'core.sshCommand=sshpass -p S3cret ssh' fetch",
-        "bw unlock S3cret",
-        "virsh secret-set-value U S3cret",
         "x --password 'a S3cret'",
         "x --password=S3cret",
         "x --db-pass S3cret -v",
