@@ -49,7 +49,7 @@ pub struct LoadRequest<'a> {
     /// Schema of the tables.
     pub schema: &'a Schema,
     pub scale: u32,
-    /// Partitioning of accounts.
+    /// Partitioning of accounts, and whether the tables are UNLOGGED.
     pub layout: Layout,
     /// Number of concurrent sessions; by default one per partition, at most one per processor.
     pub n_streams: Option<u32>,

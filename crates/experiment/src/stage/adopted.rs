@@ -235,21 +235,29 @@ fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Res
          it again",
         layout::describe(workload),
         layout::layout_of(found),
-        layout_options(layout::layout_of(found))
+        layout_options(layout::layout_of(found), workload.layout)
     );
     Ok(())
 }
 
-/// Options that request a layout.
-fn layout_options(layout: Layout) -> String {
-    let Layout { partitions, partition_method } = layout;
-    match layout.is_plain() {
-        true => "--set workload.partitions=0".to_string(),
-        false => format!(
-            "--set workload.partitions={partitions} --set workload.partition_method={}",
+/// Options that request the layout `found` instead of the one that is asked for.
+fn layout_options(found: Layout, asked: Layout) -> String {
+    let Layout { partitions, partition_method, unlogged } = found;
+    let is_as_cut =
+        partitions == asked.partitions && (partitions == 0 || partition_method == asked.partition_method);
+    let mut options = Vec::new();
+    match partitions {
+        _ if is_as_cut => {}
+        0 => options.push("--set workload.partitions=0".to_string()),
+        n => options.push(format!(
+            "--set workload.partitions={n} --set workload.partition_method={}",
             partition_method.as_str()
-        ),
+        )),
     }
+    if unlogged != asked.unlogged {
+        options.push(format!("--set workload.unlogged={unlogged}"));
+    }
+    options.join(" ")
 }
 
 /// Whether the data can be used without loading it again.
@@ -279,7 +287,7 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
             "the experiment asks for data of {}, but the existing data is {}; give {}, or run without --no-restore (prepare.restore = false)",
             layout::describe(workload),
             layout::layout_of(marker),
-            layout_options(layout::layout_of(marker))
+            layout_options(layout::layout_of(marker), workload.layout)
         );
     }
     Ok(match state {

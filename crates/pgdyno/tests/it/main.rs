@@ -80,6 +80,7 @@ mod tour;
 mod tpcc;
 mod traps;
 mod truth;
+mod unlogged;
 mod variables;
 mod ways;
 mod why;

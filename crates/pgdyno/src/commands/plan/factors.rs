@@ -38,6 +38,7 @@ const GRIDS: &[(&str, &str, &str)] = &[
     ("workload.pace", r#"["closed", "100/s"]"#, ""),
     ("workload.partitions", "[0, 16]", ""),
     ("workload.partition_method", r#"["range", "hash"]"#, "workload.partitions = 2"),
+    ("workload.unlogged", "[true, false]", ""),
     (
         "workload.defines.NAME",
         "[1, 2]",
