@@ -152,7 +152,7 @@ pub struct Outcome {
 /// A whole examination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// Rows, the worst first; rows of equal weight come as in [`ROWS`].
+    /// Rows, the worst first; rows of equal weight as in [`COSTLY`], then as in [`ROWS`].
     pub rows: Vec<Outcome>,
     /// What pgdyno can see and do there, as in [`SIGHTS`]; empty without a server.
     pub sights: Vec<Seen>,
@@ -163,7 +163,37 @@ impl Diagnosis {
     pub fn worst(&self) -> Verdict {
         self.rows.iter().map(|row| row.verdict).max().unwrap_or(Verdict::Fine)
     }
+
+    /// Rows of a verdict.
+    pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = &Outcome> {
+        self.rows.iter().filter(move |row| row.verdict == verdict)
+    }
 }
+
+/// Rows whose value costs most loads several percent of their throughput or latency in the studies that the rows name, the dearest first: our
+/// order. What the others cost depends on a rare load, or they show more of a server and make it no faster.
+pub const COSTLY: &[&str] = &[
+    "shared-buffers",
+    "max-wal-size",
+    "wal-compression",
+    "huge-pages",
+    "checkpoint-timeout",
+    "checkpoint-target",
+    "wal-apart",
+    "wal-buffers",
+    "thp",
+    "cpu-governor",
+    "random-page-cost",
+    "effective-cache-size",
+    "autovacuum",
+    "io-concurrency",
+    "io-method",
+    "bgwriter",
+    "jit",
+    "swappiness",
+    "dirty-background",
+    "dirty",
+];
 
 /// All rows: of the host, of data and WAL, of the server.
 pub const ROWS: &[Row] = &[
@@ -232,8 +262,9 @@ pub fn diagnose(examined: &Examined) -> Diagnosis {
     let is_asked = |row: &&Row| row.scope != Scope::Server || examined.server.is_some();
     let mut rows: Vec<Outcome> =
         ROWS.iter().filter(is_asked).map(|row| row.outcome(examined.judged(row), examined.server)).collect();
-    // A stable sort: the table's order stays within each weight.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.verdict));
+    let rank = |row: &Outcome| COSTLY.iter().position(|id| *id == row.id).unwrap_or(COSTLY.len());
+    // A stable sort: the table's order stays for what costs little.
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.verdict), rank(row)));
     let sights = match examined.server {
         Some(server) => SIGHTS.iter().map(|sight| sight.seen(examined, server)).collect(),
         None => Vec::new(),

@@ -1,4 +1,4 @@
-//! Layout of the TPC-B-like tables: plain or partitioned.
+//! Layout of the tables: plain, the TPC-B-like ones partitioned, or UNLOGGED.
 
 use std::collections::BTreeMap;
 
@@ -31,14 +31,35 @@ pub fn partitioning(layout: Layout) -> Option<Partitioning> {
 
 /// A layout as in a load marker and a cluster's key; empty for pgbench's plain one.
 pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
-    if layout.is_plain() {
-        return BTreeMap::new();
+    let mut pairs = Vec::new();
+    if layout.partitions > 0 {
+        pairs.push(("partition_method", layout.partition_method.as_str().to_string()));
+        pairs.push(("partitions", layout.partitions.to_string()));
     }
-    let pairs = [
-        ("partition_method", layout.partition_method.as_str().to_string()),
-        ("partitions", layout.partitions.to_string()),
-    ];
-    pairs.map(|(key, value)| (key.to_string(), value)).into()
+    if layout.unlogged {
+        pairs.push(("unlogged", true.to_string()));
+    }
+    pairs.into_iter().map(|(key, value)| (key.to_string(), value)).collect()
+}
+
+/// What of a layout the tables of a data set have.
+pub fn of_dataset(dataset: Dataset, layout: Layout) -> Layout {
+    if dataset.row().can_be_partitioned {
+        return layout;
+    }
+    Layout { unlogged: layout.unlogged, ..Layout::default() }
+}
+
+/// The CREATE TABLE statements of a layout. A partitioned table has no storage of its own, and from 18 on must not be UNLOGGED.
+pub(crate) fn statements(layout: Layout, create_tables: Vec<String>) -> Vec<String> {
+    const CREATE: &str = "create table ";
+    let unlogged = |sql: String| match sql.strip_prefix(CREATE) {
+        Some(rest) if layout.unlogged && !rest.contains(" partition by ") => {
+            format!("create unlogged table {rest}")
+        }
+        _ => sql,
+    };
+    create_tables.into_iter().map(unlogged).collect()
 }
 
 /// Layout of a marker's data. A layout that only a newer version knows counts as pgbench's plain one.
@@ -47,6 +68,7 @@ pub fn layout_of(marker: &Marker) -> Layout {
     Layout {
         partitions: fact("partitions").and_then(|n| n.parse().ok()).unwrap_or(0),
         partition_method: fact("partition_method").and_then(|word| word.parse().ok()).unwrap_or_default(),
+        unlogged: fact("unlogged").is_some_and(|word| word == "true"),
     }
 }
 
@@ -83,11 +105,14 @@ fn tablespace_words(tablespace: Option<&str>) -> String {
     tablespace.map_or(String::new(), |name| format!(" in tablespace `{name}`"))
 }
 
-/// Whether a marker's data has this layout; only TPC-B-like tables have several.
+/// Whether a marker's data has this layout; only TPC-B-like tables can be partitioned.
 pub fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
     let is_of_layout = |key: &str| key != TABLESPACE && !untouched::KEYS.contains(&key);
     let facts = marker.extra.iter().filter(|(key, _)| is_of_layout(key));
-    !dataset.row().can_be_partitioned || facts.eq(&layout_facts(layout))
+    match dataset.row().can_be_partitioned {
+        true => facts.eq(&layout_facts(layout)),
+        false => layout_of(marker).unlogged == layout.unlogged,
+    }
 }
 
 /// The data of a workload in words.

@@ -50,7 +50,7 @@ pub struct LoadRequest<'a> {
     /// Schema of the tables.
     pub schema: &'a Schema,
     pub scale: u32,
-    /// Partitioning of accounts.
+    /// Partitioning of accounts, and whether the tables are UNLOGGED.
     pub layout: Layout,
     /// Tablespace of tables and indexes; by default the one that the session's settings name.
     pub tablespace: Option<&'a str>,

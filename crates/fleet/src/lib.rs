@@ -28,3 +28,4 @@ pub use pages::{Notice, Pages, Sink};
 pub use pipes::Tail;
 pub use pods::pods;
 pub use process::StderrTo;
+pub use upload::{UploadedCopy, remove_copies};

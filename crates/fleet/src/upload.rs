@@ -5,11 +5,15 @@
 //! is run, so a file that was cut off or put there by somebody else is not. What arrives is written under another name, and takes
 //! its own only when it is whole and has started once.
 
+mod copies;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use model::experiment::driver::DriverSpec;
 use model::load::hello::Build;
+
+pub use copies::{UploadedCopy, remove_copies};
 
 /// The list of what one `./package` built, in the format of sha256sum(1).
 const SUMS: &str = "SHA256SUMS";

@@ -15,6 +15,7 @@ use model::load::hands::Undone;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
+use crate::holders;
 use crate::kernel_files::Machine;
 use crate::queue;
 
@@ -191,6 +192,7 @@ impl Journal {
                 problem,
                 is_kept,
                 left: self.left(path, &lines),
+                remains: holders::lent(machine, path),
             });
         }
         self.keep(&kept)?;
@@ -287,7 +289,7 @@ impl Journal {
         let removed = disband(machine, path, home);
         let problem = removed.err().map(|error| format!("{error}; `{}` keeps it", self.path.display()));
         let (is_kept, now) = (problem.is_some(), if problem.is_some() { "there" } else { REMOVED });
-        Undone { path: path.to_string(), now: now.to_string(), problem, is_kept, left: None }
+        Undone { path: path.to_string(), now: now.to_string(), problem, is_kept, left: None, remains: None }
     }
 
     fn put_back(&self, machine: &Machine, path: &str, lines: &[Line]) -> Fate {

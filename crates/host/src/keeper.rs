@@ -15,7 +15,7 @@ use model::load::hands::Undone;
 
 use crate::journal::{GROUP, Journal};
 use crate::kernel_files::Machine;
-use crate::lock::{Lock, lock_within};
+use crate::lock::{Lock, holder_by_kernel, lock_within};
 use crate::queue;
 
 const DIR: &str = "/run/pgdyno";
@@ -36,9 +36,9 @@ pub struct Keeper {
 /// A value that another pgdyno has set, which lives and restores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// The kernel's file, or the control group.
+    /// The kernel's file, or the control group; the journal, if it is another user's.
     pub path: String,
-    /// Its value now; empty for a control group.
+    /// Its value now; empty for a control group and a journal.
     pub now: String,
     /// Which pgdyno, in words.
     pub by: String,
@@ -184,7 +184,7 @@ fn holder(machine: &Machine) -> String {
 }
 
 /// Restores what a dead pgdyno left behind, and what could not be restored before. Does nothing while a live pgdyno
-/// sets values. Without the privileges to restore them, reports them.
+/// sets values, of whatever user. Without the privileges to restore them, reports them.
 ///
 /// # Errors
 /// When there are values to restore and the journal cannot be read.
@@ -201,7 +201,10 @@ pub fn undo_left_within(machine: &Machine, patience: Duration) -> Result<Vec<Und
     if !journal.exists() {
         return Ok(Vec::new());
     }
-    let Some(lock) = open_lock(machine)? else { return Ok(vec![not_ours()]) };
+    let Some(lock) = open_lock(machine)? else {
+        let lives = holder_by_kernel(machine, LOCK).is_some();
+        return Ok(if lives { Vec::new() } else { vec![not_ours()] });
+    };
     match lock_within(lock, patience) {
         Ok(_lock) if journal.living_owner(machine)?.is_none() => journal.undo(machine),
         Ok(_) => Ok(Vec::new()),
@@ -219,8 +222,14 @@ pub fn held(machine: &Machine) -> Result<Vec<Held>> {
     if !journal.exists() {
         return Ok(Vec::new());
     }
-    // That of another user, of which `undo_left` has said what there is to say.
-    let Some(lock) = open_lock(machine)? else { return Ok(Vec::new()) };
+    let Some(lock) = open_lock(machine)? else {
+        // Another user's journal cannot be read. If nobody holds the lock, `undo_left` has said what there is to say.
+        let by = holder_by_kernel(machine, LOCK).map(|pid| format!("root's pgdyno (process {pid})"));
+        return Ok(by
+            .map(|by| Held { path: JOURNAL.to_string(), now: String::new(), by })
+            .into_iter()
+            .collect());
+    };
     let is_locked = matches!(lock_within(lock, Duration::ZERO), Err(TryLockError::WouldBlock));
     let by_lock = is_locked.then(|| format!("another pgdyno (process {})", holder(machine)));
     let held = journal.held(machine)?.into_iter().filter_map(|(path, owner)| {
@@ -267,6 +276,7 @@ fn not_ours() -> Undone {
         problem: Some(problem.to_string()),
         is_kept: false,
         left: None,
+        remains: None,
     }
 }
 

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+/// How often a pool of huge pages that changes is read again, until two numbers of one moment are found.
+const N_LOOKS: u32 = 100;
+
 /// A machine, identified by the root of its file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
@@ -42,8 +45,12 @@ impl Machine {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// Value of a kernel file: the selected `b` of `a [b] c`.
+    /// Value of a kernel file, as it can be written back: the selected `b` of `a [b] c`, and of a pool of huge pages those
+    /// that are reserved.
     pub fn read(&self, path: &str) -> Result<String> {
+        if let Some(n_pages) = reserved(self, path) {
+            return Ok(n_pages.to_string());
+        }
         let text = fs::read_to_string(self.path(path)).with_context(|| format!("read `{path}`"))?;
         Ok(chosen(text.trim()).to_string())
     }
@@ -112,4 +119,28 @@ impl Machine {
 fn chosen(text: &str) -> &str {
     let chosen = text.split_once('[').and_then(|(_, rest)| Some(rest.split_once(']')?.0));
     chosen.unwrap_or(text)
+}
+
+/// Pages that are reserved in the pool of `path`, a file `nr_hugepages` below `/sys`; `None` for any other file.
+///
+/// The file counts surplus pages, too, which the kernel lends to processes beyond what is reserved (nr_overcommit_hugepages) and
+/// frees when they end. What is written there is the number of the others (mm/hugetlb.c, `set_max_huge_pages`), so written
+/// back it would reserve those of other processes for good.
+fn reserved(machine: &Machine, path: &str) -> Option<u64> {
+    let (mut all, mut surplus) = with_surplus(machine, path)?;
+    for _ in 0..N_LOOKS {
+        let again = with_surplus(machine, path)?;
+        if again == (all, surplus) {
+            break;
+        }
+        (all, surplus) = again;
+    }
+    Some(all.saturating_sub(surplus))
+}
+
+/// All pages of the pool of `path`, and the surplus ones of them.
+pub(crate) fn with_surplus(machine: &Machine, path: &str) -> Option<(u64, u64)> {
+    let pool = path.strip_suffix("/nr_hugepages").filter(|pool| pool.starts_with("/sys/"))?;
+    let number = |path: &str| machine.text(path).ok()?.trim().parse().ok();
+    Some((number(path)?, number(&format!("{pool}/surplus_hugepages"))?))
 }

@@ -2,6 +2,7 @@
 //! the previous values, even after a crash. What a setting does to a server is not this crate's business.
 
 pub mod group;
+mod holders;
 mod journal;
 mod keeper;
 mod kernel_files;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::holders;
 use crate::keeper::Keeper;
 use crate::kernel_files::Machine;
 
@@ -27,6 +28,7 @@ pub struct Pool {
 /// The kernel promises pages to shared memory that no process has touched yet; they are free, but not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counts {
+    /// Surplus ones included.
     total: u64,
     free: u64,
     /// Free pages of this size that are promised, on all nodes.
@@ -71,7 +73,7 @@ impl Pool {
 
     fn look(&self, machine: &Machine) -> Result<Counts> {
         let number = |path: String| -> Result<u64> {
-            machine.read(&path)?.parse().with_context(|| format!("`{path}` is not a number"))
+            machine.text(&path)?.trim().parse().with_context(|| format!("`{path}` is not a number"))
         };
         // Promises are of no node.
         let all = Pool { node: None, ..*self };
@@ -122,10 +124,12 @@ impl Pool {
         let found = self.look(machine)?;
         let place = self.node.map(|node| format!(" on NUMA node {node}")).unwrap_or_default();
         bail!(
-            "the server needs {n_pages} huge pages of {} kB{place}, but the kernel found only {}: memory is in use or fragmented; \
+            "the server needs {n_pages} huge pages of {} kB{place}, but the kernel found only {}: memory is in use or fragmented{}; \
              lower shared_buffers, free memory, or reserve them at boot (`{file}`)",
             self.page_kb,
-            found.free.saturating_sub(found.promised)
+            found.free.saturating_sub(found.promised),
+            holders::words(machine)
+                .map_or_else(String::new, |words| format!(" (huge pages are held by {words})"))
         )
     }
 }
@@ -211,6 +215,46 @@ mod tests {
             "30 huge pages of 2048 kB on NUMA node 1, but the kernel found only 0:",
         );
         check(Some(1 << 30), None, LARGE, "30", "30 huge pages of 1048576 kB, but the kernel found only 0:");
+    }
+
+    /// Before: 362 pages, all lent to two servers with `huge_pages = try`. Writing counts the reserved ones alone, so that 362
+    /// written back would reserve theirs.
+    #[test]
+    fn pages_that_others_have_beyond_the_reserved_ones_are_not_reserved_when_values_are_restored() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let surplus = ALL.replace("nr_", "surplus_");
+        fs::write(machine.path(&surplus), "362\n").unwrap();
+        for (path, count) in
+            [(ALL, "362"), (&ALL.replace("nr_", "free_"), "0"), (&ALL.replace("nr_", "resv_"), "0")]
+        {
+            machine.write(path, count).unwrap();
+        }
+        for (pid, name, kb) in [("41", "postgres", 600_000), ("42", "postgres", 141_376), ("43", "sh", 0)] {
+            fs::create_dir_all(machine.path(&format!("/proc/{pid}"))).unwrap();
+            let status = format!("Name:\t{name}\nVmRSS:\t 9 kB\nHugetlbPages:\t  {kb} kB\n");
+            fs::write(machine.path(&format!("/proc/{pid}/status")), status).unwrap();
+        }
+        assert_eq!(machine.read(ALL).unwrap(), "0");
+        let (mut keeper, _) = Keeper::take(&machine).unwrap();
+        let pool = Pool::find(&machine, None, None).unwrap();
+        let error = pool.reserve(&machine, &mut keeper, 30).unwrap_err().to_string();
+        let held =
+            "(huge pages are held by postgres (process 41) with 586 MiB, postgres (process 42) with 139 MiB)";
+        assert!(error.contains(held), "{error}");
+        // All that is used becomes reserved, and 30 more.
+        assert_eq!(machine.text(ALL).unwrap(), "392");
+        // What the kernel makes of it: no page is surplus now, and once 0 is written, those are that are in use.
+        let journal = fs::read_to_string(machine.path("/run/pgdyno/os-undo.jsonl")).unwrap();
+        assert!(journal.contains("\"before\":\"0\""), "{journal}");
+        let undone = keeper.undo().unwrap();
+        let [undone] = undone.as_slice() else { panic!("{undone:?}") };
+        assert_eq!((machine.text(ALL).unwrap().as_str(), &undone.problem), ("0", &None));
+        let remains = undone.remains.as_deref().unwrap();
+        assert!(
+            remains.starts_with("processes use 362 more huge pages") && remains.contains("process 41"),
+            "{remains}"
+        );
     }
 
     #[test]

@@ -23,7 +23,10 @@ pub(crate) enum Exit {
 pub(crate) const EXITS: [(Exit, &str); 5] = [
     (Exit::Done, "done"),
     (Exit::Failed, "failed, bad usage, or no number that counts"),
-    (Exit::Partial, "partial results: stopped, or an error after some had been measured"),
+    (
+        Exit::Partial,
+        "partial results: stopped, an error after some had been measured, or a limiter that nothing here can prove",
+    ),
     (Exit::Void, "a finding voids a number and --strict was given, or a row of doctor voids every number"),
     (Exit::Different, "a comparison found what --fail-on names"),
 ];

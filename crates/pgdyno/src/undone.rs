@@ -17,7 +17,11 @@ pub(crate) fn report_undone(undone: &[Undone]) {
             None if value.now == host::REMOVED => {
                 say(&format!("removed the control group `{}`{left}", value.path))
             }
-            None => say(&format!("put back `{}` to {}{left}", value.path, value.now)),
+            None => {
+                let remains =
+                    value.remains.as_ref().map_or_else(String::new, |remains| format!("; {remains}"));
+                say(&format!("put back `{}` to {}{left}{remains}", value.path, value.now));
+            }
         }
     }
 }

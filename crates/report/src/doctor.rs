@@ -1,7 +1,7 @@
 //! An examination of a host and a server for a terminal: the worst first, what is as it should be in one line.
 
 use analysis::doctor::sight::Seen;
-use analysis::doctor::{Diagnosis, Outcome, Verdict};
+use analysis::doctor::{COSTLY, Diagnosis, Outcome, Verdict};
 use model::text::prose::plural;
 
 use crate::terminal::{MIN_WIDTH, Paint, Style, push_wrapped};
@@ -22,8 +22,9 @@ pub(crate) fn text(
     is_verbose: bool,
 ) -> String {
     let mut page = Page { text: String::new(), width: width.max(MIN_WIDTH), paint: Paint { colour } };
+    page.labelled("summary", &summary(diagnosis));
     about.iter().for_each(|(label, words)| page.labelled(label, words));
-    let of = |verdict| diagnosis.rows.iter().filter(move |row| row.verdict == verdict);
+    let of = |verdict| diagnosis.of(verdict);
     for (verdict, head, style) in HEADS {
         if of(verdict).next().is_some() {
             page.head(head, style);
@@ -43,6 +44,34 @@ pub(crate) fn text(
         page.line(&words, "", Style::Plain);
     }
     page.text
+}
+
+/// What weighs, in a sentence: of the advice, what costs most loads something.
+fn summary(diagnosis: &Diagnosis) -> String {
+    let ids = |verdict| diagnosis.of(verdict).map(|row| row.id).collect::<Vec<&str>>();
+    let counted = |verdict, [of_one, of_all]: [&str; 2]| {
+        let ids = ids(verdict);
+        let what = if ids.len() == 1 { of_one } else { of_all };
+        (!ids.is_empty()).then(|| format!("{} {what}: {}", plural(ids.len(), "row"), ids.join(", ")))
+    };
+    let advice = ids(Verdict::Advice);
+    let dear: Vec<&str> = advice.iter().copied().filter(|id| COSTLY.contains(id)).collect();
+    let changes = plural(advice.len(), "advised change");
+    let advised = match (advice.len(), dear.len()) {
+        (0, _) => None,
+        (_, 0) => Some(format!("{changes}, none of which costs most loads anything")),
+        (_, n) => {
+            let matter = if n == 1 { "matters" } else { "matter" };
+            Some(format!("{n} of {changes} {matter} for throughput or latency: {}", dear.join(", ")))
+        }
+    };
+    let parts = [
+        counted(Verdict::Void, ["voids every number", "void every number"]),
+        counted(Verdict::Doubt, ["makes numbers doubtful", "make numbers doubtful"]),
+        advised,
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "nothing is to be changed".to_string() } else { parts.join("; ") }
 }
 
 struct Page {
@@ -157,7 +186,8 @@ mod tests {
         }];
         let diagnosis = Diagnosis { rows, sights };
         let about = [("host", "a machine".to_string()), ("", "this one".to_string())];
-        let expected = "host    a machine\n        this one\n\n\
+        let expected = "summary 1 row makes numbers doubtful: fsync; 1 of 1 advised change matters for\n        throughput or latency: thp\n\
+            host    a machine\n        this one\n\n\
             doubt: what is measured like this is doubtful\n\
             \x20 fsync: off; wanted: less\n\
             \x20   It costs. (a study)\n\

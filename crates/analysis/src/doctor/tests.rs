@@ -446,6 +446,7 @@ fn an_old_server_lacks_what_came_later() {
 fn rows_findings_and_limiters_know_each_other() {
     let ids: BTreeSet<&str> = ROWS.iter().map(|row| row.id).collect();
     assert_eq!(ids.len(), ROWS.len());
+    assert!(COSTLY.iter().all(|id| ids.contains(id)));
     let findings: BTreeSet<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();
     for (finding, row) in DOCTOR_ROWS {
         assert!(findings.contains(finding) && ids.contains(row), "{finding}: {row}");

@@ -6,7 +6,7 @@ pub(super) mod ephemeral;
 pub(super) mod logging;
 pub(super) mod route;
 pub(super) mod standby;
-mod unlogged;
+pub(super) mod unlogged;
 mod unseen;
 
 pub(crate) use logging::statement_records;
@@ -255,8 +255,8 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     title: "NOT DURABLE",
     severity: "Doubt when fsync or full_page_writes is off and experiment.conditions do not state it, or data or WAL are on a volatile file system (tmpfs, \
                ramfs, a volatile overlay) or is mounted without write barriers, or the load changes rows of UNLOGGED tables; Note when only synchronous_commit is \
-               off (also by a script or in sessions), experiment.conditions state fsync or full_page_writes as off, or the workload does \
-               not write",
+               off (also by a script or in sessions), experiment.conditions state fsync or full_page_writes as off, \
+               workload.unlogged asks for UNLOGGED tables, or the workload does not write",
     source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
              (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
     advice: "Turn the setting on, use a file system that survives a crash, or make the tables durable (`SET LOGGED`), unless \
@@ -266,7 +266,7 @@ pub(super) const NOT_DURABLE: Rule = Rule {
     why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
     tested: "fsync = off on one side of a comparison by URL and on both, WAL in memory (tmpfs) on one side of a \
              comparison of servers that pgdyno runs, SET synchronous_commit = off in a script, and the same by a \
-             function that a script calls, and UNLOGGED tables of the user's own by URL and in an SQL file. By hand: data in memory on one side by URL.",
+             function that a script calls, UNLOGGED tables of the user's own by URL and in an SQL file, and those of workload.unlogged. By hand: data in memory on one side by URL.",
     check: Check::Run(not_durable),
 };
 
@@ -290,7 +290,8 @@ fn not_durable(context: &RunContext) -> Option<Finding> {
         (true, Some(_)) => "a crash of the server empties UNLOGGED tables",
         (true, None) => "a crash loses acknowledged transactions",
     };
-    let weighs = !(grave.is_empty() && unlogged.is_none()) && writes(record.case.workload.kind, record);
+    let is_unlogged_unasked = unlogged.is_some() && !record.case.workload.layout.unlogged;
+    let weighs = (!grave.is_empty() || is_unlogged_unasked) && writes(record.case.workload.kind, record);
     let severity = if weighs { Severity::Doubt } else { Severity::Note };
     let stated = stated.into_iter().map(|name| format!("{name} = off, a condition of the study"));
     let all: Vec<String> = grave.into_iter().chain(stated).chain(lossy).chain(unlogged).collect();

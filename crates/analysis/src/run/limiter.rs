@@ -29,6 +29,9 @@ const CANDIDATE: f64 = 0.7;
 /// Time of a transaction between driver and server, ms, which no machine takes to wake a process: it is a way.
 const WAY_MS_MIN: f64 = 1.0;
 
+/// Part of the clients that wait for locks, from which on that is the limit whatever the holders do: our convention.
+const QUEUED_MIN: f64 = 0.5;
+
 /// Hidden sessions that are mentioned, on average.
 const HIDDEN_MIN: f64 = 0.05;
 
@@ -93,6 +96,9 @@ fn nothing_near(facts: &Facts) -> Limiter {
             format!("what the load's sessions do is hidden from pgdyno's role, or not tracked; {seen}");
         return limiter((Bottleneck::Unknown, 1.0, evidence), Confidence::Low, None);
     }
+    if let Some(queued) = queued(facts) {
+        return queued;
+    }
     // Where clients never pause, what neither the server nor the driver works on is between them.
     let way = facts.on_the_way();
     let each_ms = facts.tps.filter(|tps| *tps > 0.0).map(|tps| 1e3 * way / tps);
@@ -131,6 +137,30 @@ fn nothing_near(facts: &Facts) -> Limiter {
         Bottleneck::Unknown
     };
     limiter((name, 1.0, seen), Confidence::Low, None)
+}
+
+/// Clients of which most wait for locks, while their holders do now this, now that: whatever holds a lock up, there are fewer rows than clients
+/// who want them. `None` for fewer clients.
+fn queued(facts: &Facts) -> Option<Limiter> {
+    let n = rows::waiting(facts);
+    if n < QUEUED_MIN * facts.n_clients || n <= 1.0 {
+        return None;
+    }
+    let mut roots: Vec<&(String, f64)> = facts.roots.iter().collect();
+    roots.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let roots: Vec<String> =
+        roots.iter().take(3).map(|(what, share)| format!("{what} {:.0} %", 100.0 * share)).collect();
+    let held = match roots.is_empty() {
+        true => "what their holders did is not known".to_string(),
+        false => format!("their holders did different things ({})", roots.join(", ")),
+    };
+    let evidence = format!(
+        "{n:.1} of {:.0} clients waited for locks: more clients than rows that they share; {held}",
+        facts.n_clients
+    );
+    let is_most = n >= HAS_ROOM * facts.n_clients && facts.is_sure;
+    let confidence = if is_most { Confidence::Medium } else { Confidence::Low };
+    Some(limiter((Bottleneck::RowLock, 1.0, evidence), confidence, None))
 }
 
 /// Where the clients were, in words.

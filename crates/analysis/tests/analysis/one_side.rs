@@ -2,8 +2,11 @@
 
 use analysis::finding::{Grade, Severity};
 use analysis::study;
+use model::experiment::script::CaseData;
+use model::run::ExperimentData;
 
 use crate::comparison::{compare_cases, pairs};
+use crate::disturbances::{mount, unlogged};
 use crate::findings::{RUN_TABLE, findings_of};
 use crate::quiet;
 
@@ -66,6 +69,44 @@ fn what_only_one_side_has_is_named_with_its_weight_or_leaves_no_verdict() {
         let expected = if *id == "not-durable" { Severity::Void } else { severity };
         assert_eq!(named.severity, expected, "{context}");
     }
+}
+
+/// The severity of `one-sided` where only B has UNLOGGED tables, and the severity that its runs have.
+fn of_unlogged_tables(change: fn(&mut ExperimentData)) -> (Severity, Severity) {
+    let mut data = pairs(8, 1.0);
+    for run in data.runs.iter_mut().filter(|run| run.record.spec.case == 2) {
+        unlogged(run);
+    }
+    change(&mut data);
+    let run = study(&data).runs.into_iter().find(|run| run.case == 2).unwrap();
+    let of_run = run.findings.iter().find(|finding| finding.id == "not-durable").unwrap().severity;
+    let comparison = compare_cases(&data);
+    let found = comparison.findings.iter().find(|finding| finding.id == "one-sided").unwrap();
+    assert!(found.evidence.contains("UNLOGGED tables, which write no WAL"), "{found:?}");
+    assert_eq!(comparison.grade == Grade::Void, found.severity == Severity::Void, "{comparison:#?}");
+    (found.severity, of_run)
+}
+
+#[test]
+fn tables_that_one_side_asks_for_may_write_no_wal() {
+    assert_eq!(of_unlogged_tables(|_| {}), (Severity::Void, Severity::Doubt), "nobody has asked for it");
+    let by_key = of_unlogged_tables(|data| {
+        data.plan.cases[1].workload.layout.unlogged = true;
+        for run in data.runs.iter_mut().filter(|run| run.record.spec.case == 2) {
+            run.record.case.workload.layout.unlogged = true;
+        }
+    });
+    assert_eq!(by_key, (Severity::Note, Severity::Note));
+    // Other SQL files: the judge does not know that this is why.
+    let by_files = of_unlogged_tables(|data| data.plan.cases[1].workload.data = CaseData::None);
+    assert_eq!(by_files, (Severity::Note, Severity::Doubt));
+    // Data in memory was not asked for.
+    let with_memory = of_unlogged_tables(|data| {
+        data.plan.cases[1].workload.layout.unlogged = true;
+        let of_b = data.runs.iter_mut().filter(|run| run.record.spec.case == 2);
+        of_b.for_each(|run| mount(run, "data", "tmpfs", "rw"));
+    });
+    assert_eq!(with_memory, (Severity::Void, Severity::Doubt));
 }
 
 #[test]

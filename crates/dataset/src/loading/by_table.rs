@@ -38,23 +38,24 @@ pub(crate) fn load(
     let at = session.query("select date_trunc('second', now())::text")?;
     let at = at.scalar().context("the server has a clock")?.to_string();
     let batch = Batch { scale: request.scale, at };
+    let mut facts = (tables.facts)(&batch);
+    facts.extend(layout::layout_facts(layout::of_dataset(dataset, request.layout)));
+    facts.extend(layout::tablespace_fact(request.tablespace));
     let marker = |state| Marker {
         workload: dataset.name().to_string(),
         scale: request.scale,
         tool_version: env!("CARGO_PKG_VERSION").to_string(),
         state,
         oid: None,
-        extra: (tables.facts)(&batch)
-            .into_iter()
-            .chain(layout::tablespace_fact(request.tablespace))
-            .collect(),
+        extra: facts.clone(),
     };
 
     // Before anything is dropped: the server might not have enough connection slots.
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let n_streams = request.n_streams.map_or(n_cpus.min(tables.streams_max).max(1), |n| n as usize);
     let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;
-    let mut statements = tablespace::first(request.tablespace, (tables.create_tables)(schema));
+    let created = layout::statements(request.layout, (tables.create_tables)(schema));
+    let mut statements = tablespace::first(request.tablespace, created);
     let routines = kind::routines(dataset, schema, session.server_version_num());
     statements.extend(routines.into_iter().map(|(_, statement)| statement));
     load::replace_by(session, &clearance, &statements, &marker(MarkerState::Loading))?;

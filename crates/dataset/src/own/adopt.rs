@@ -17,7 +17,7 @@ use crate::{kind, layout, verify};
 pub struct Wanted {
     /// Branches or warehouses.
     pub scale: u32,
-    /// Partitioning of accounts.
+    /// Partitioning of accounts, and whether the tables are UNLOGGED.
     pub layout: Layout,
     /// The current time, as written in the marker.
     pub at: String,
@@ -55,9 +55,11 @@ pub fn adopt(session: &mut Session, home: &Home, wanted: &Wanted) -> Result<()> 
     );
     ensure!(
         layout::has_layout(&marker, *dataset, wanted.layout),
-        "the archive holds accounts in another layout; set workload.partitions = {} and workload.partition_method = \"{}\"",
+        "the archive holds tables in another layout; set workload.partitions = {}, workload.partition_method = \"{}\" and \
+         workload.unlogged = {}",
         layout::layout_of(&marker).partitions,
-        layout::layout_of(&marker).partition_method.as_str()
+        layout::layout_of(&marker).partition_method.as_str(),
+        layout::layout_of(&marker).unlogged
     );
     expect_sound(session, home)?;
     create_routines(session, home)?;

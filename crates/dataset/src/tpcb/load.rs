@@ -9,7 +9,7 @@ use workload::objects::marker::{Marker, MarkerState};
 use workload::tpcb::{self, TpcbOptions};
 
 use crate::clearance::Clearance;
-use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning, tablespace_fact};
+use crate::layout::{self, all_tables, lacks_partitions, layout_facts, partitioning, tablespace_fact};
 use crate::load::{LoadProgress, LoadReport, LoadRequest, explained, finish, replace_by, stored_bytes};
 use crate::streams::tablespace;
 use crate::streams::{Sent, Streams};
@@ -35,7 +35,7 @@ pub(crate) fn load(
         index_tablespace: None,
         version_num: session.server_version_num(),
     };
-    if !request.layout.is_plain()
+    if request.layout.partitions > 0
         && let Some(why) = lacks_partitions(session.server_version_num())
     {
         bail!(why);
@@ -52,7 +52,8 @@ pub(crate) fn load(
     let mut others = connect_others(request)?;
     let n_streams = others.len() + 1;
     // In one transaction: the tables are the old ones, or new ones that are marked as unfinished.
-    let statements = tablespace::first(request.tablespace, tpcb::create_tables(load.scale, &load.options));
+    let created = layout::statements(request.layout, tpcb::create_tables(load.scale, &load.options));
+    let statements = tablespace::first(request.tablespace, created);
     replace_by(session, &clearance, &statements, &marker(request, MarkerState::Loading))?;
 
     let rows_total = rows_total(load.scale);

@@ -147,7 +147,7 @@ impl<'a> Sequence<'a> {
             watch(Progress::Note(format!("no profile of {}: {}", case.label(), profile.reason)));
         }
         writer.keep_profile(&profile, &stacks)?;
-        self.clear_away(&record, case)
+        self.clear_away(&record, case, watch)
     }
 
     /// Whether another lane has failed.
@@ -188,7 +188,7 @@ impl<'a> Sequence<'a> {
         let has_time = || !is_stopped && site.referee.is_some_and(Referee::has_time);
         let after = self.agenda.made(&record, judged, has_time);
         // Reported below: a server that does not stop does not invalidate its run.
-        let left = self.clear_away(&record, case);
+        let left = self.clear_away(&record, case, watch);
         if self.n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
             return both(Err(anyhow!(record.reason)), left).map(|()| false);
         }
@@ -215,7 +215,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Stops the server, and puts back values of the operating system, unless the next run wants them as they are.
-    fn clear_away(&mut self, record: &RunRecord, case: &Case) -> Result<()> {
+    fn clear_away(&mut self, record: &RunRecord, case: &Case, watch: &mut Watch) -> Result<()> {
         let Order { plan, site, .. } = self.order;
         let is_well = record.state == RunState::Completed || self.is_stopped();
         let next = self.agenda.peek().and_then(|spec| plan.case(spec.case));
@@ -229,7 +229,10 @@ impl<'a> Sequence<'a> {
         // same.
         let keeps_values =
             runs_on && next.is_some_and(|next| next.os == case.os && is_on_its_host(case, next));
-        let put_back = if keeps_values { Ok(()) } else { both(os::put_back(site.os), site.hands.put_back()) };
+        let put_back = match keeps_values {
+            true => Ok(()),
+            false => both(os::put_back(site.os, watch), site.hands.put_back()),
+        };
         both(stopped.context("the server does not stop"), put_back)
     }
 

@@ -220,12 +220,13 @@ fn how_to_clean(host: &DriverSpec) -> String {
 
 /// What became of a value, in words.
 pub fn words(host: &DriverSpec, undone: &Undone) -> String {
-    let Undone { path, now, problem, is_kept, left } = undone;
+    let Undone { path, now, problem, is_kept, left, remains } = undone;
     let left = left.as_ref().map_or_else(String::new, |left| format!(", {left}"));
+    let remains = remains.as_ref().map_or_else(String::new, |remains| format!("; {remains}"));
     let again = if *is_kept { format!(", and {} tries again", how_to_clean(host)) } else { String::new() };
     match problem {
         Some(problem) => format!("not put back on `{}`: `{path}` is {now}: {problem}{again}", host.name),
-        None => format!("put back `{path}` to {now} on `{}`{left}", host.name),
+        None => format!("put back `{path}` to {now} on `{}`{left}{remains}", host.name),
     }
 }
 
@@ -241,6 +242,7 @@ mod tests {
             problem: Some("it was 60; `/run/x` keeps it".into()),
             is_kept: true,
             left: None,
+            remains: None,
         };
         let changed = Undone { problem: Some("it was changed".into()), is_kept: false, ..kept.clone() };
         let via = ["sh", "-c"].map(str::to_string).to_vec();

@@ -123,10 +123,8 @@ fn contents_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let mut key: BTreeMap<String, String> =
         parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
     if let Some(dataset) = Dataset::of(&workload.data) {
-        if dataset.row().can_be_partitioned {
-            // The plain layout adds nothing to the key, so that clusters from before there were layouts are found again.
-            key.extend(layout::layout_facts(workload.layout));
-        }
+        // The plain layout adds nothing to the key, so that clusters from before there were layouts are found again.
+        key.extend(layout::layout_facts(layout::of_dataset(dataset, workload.layout)));
         key.extend(workload.schema.iter().map(|schema| ("schema".to_string(), schema.clone())));
         key.extend(layout::tablespace_fact(workload.tablespace.as_deref()));
     }

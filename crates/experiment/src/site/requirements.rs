@@ -13,7 +13,7 @@ pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
 /// What a server of this version lacks for a case, and what to do.
 pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
     let workload = &case.workload;
-    let data = (!workload.layout.is_plain()).then(|| lacks_partitions(version_num)).flatten();
+    let data = (workload.layout.partitions > 0).then(|| lacks_partitions(version_num)).flatten();
     let calls = (calls_procedures(workload) && version_num < PROCEDURES_VERSION_NUM).then(|| {
         format!(
             "procedures need PostgreSQL 11; the server is version {}; choose workload.calls = \"functions\", or a later \

@@ -242,25 +242,35 @@ fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Res
 
 /// Options that request the layout and the tablespace of data that was found, as far as a workload asks for others.
 fn design_options(found: &Marker, workload: &WorkloadSpec) -> String {
-    let layout = layout::layout_of(found);
-    let Layout { partitions, partition_method } = layout;
-    let of_layout = match layout.is_plain() {
-        true => "--set workload.partitions=0".to_string(),
-        false => format!(
-            "--set workload.partitions={partitions} --set workload.partition_method={}",
-            partition_method.as_str()
-        ),
-    };
+    let of_layout = layout_options(layout::layout_of(found), workload.layout);
     let tablespace = layout::tablespace_of(found);
     let of_tablespace = match tablespace {
-        Some(name) => format!("--set workload.tablespace={name}"),
-        None => "no workload.tablespace".to_string(),
+        _ if tablespace == workload.tablespace.as_deref() => None,
+        Some(name) => Some(format!("--set workload.tablespace={name}")),
+        None => Some("no workload.tablespace".to_string()),
     };
-    let differs = [
-        (layout != workload.layout).then_some(of_layout),
-        (tablespace != workload.tablespace.as_deref()).then_some(of_tablespace),
-    ];
-    differs.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    let of_layout = (!of_layout.is_empty()).then_some(of_layout);
+    of_layout.into_iter().chain(of_tablespace).collect::<Vec<_>>().join(" and ")
+}
+
+/// Options that request the layout `found` instead of the one that is asked for.
+fn layout_options(found: Layout, asked: Layout) -> String {
+    let Layout { partitions, partition_method, unlogged } = found;
+    let is_as_cut =
+        partitions == asked.partitions && (partitions == 0 || partition_method == asked.partition_method);
+    let mut options = Vec::new();
+    match partitions {
+        _ if is_as_cut => {}
+        0 => options.push("--set workload.partitions=0".to_string()),
+        n => options.push(format!(
+            "--set workload.partitions={n} --set workload.partition_method={}",
+            partition_method.as_str()
+        )),
+    }
+    if unlogged != asked.unlogged {
+        options.push(format!("--set workload.unlogged={unlogged}"));
+    }
+    options.join(" ")
 }
 
 /// Whether the data can be used without loading it again.

@@ -15,6 +15,8 @@ use server::Cluster;
 use server::running::huge_pages;
 use server::running::numa::{self, Binding};
 
+use crate::site::progress::{Progress, Watch};
+
 type Detail = BTreeMap<String, String>;
 
 /// A level of an `[os]` key that is impossible here.
@@ -272,10 +274,15 @@ fn page_bytes(settings: &BTreeMap<String, String>) -> Result<Option<u64>> {
     Ok((bytes > 0).then_some(bytes))
 }
 
-/// Restores all values; reports those that could not be restored.
-pub(crate) fn put_back(keeper: Option<&Mutex<Keeper>>) -> Result<()> {
+/// Restores all values; reports those that could not be restored, and says what the kernel still keeps.
+pub(crate) fn put_back(keeper: Option<&Mutex<Keeper>>, watch: &mut Watch) -> Result<()> {
     let Some(keeper) = keeper else { return Ok(()) };
     let undone = keeper.lock().unwrap_or_else(PoisonError::into_inner).undo()?;
+    for Undone { path, now, remains, .. } in &undone {
+        if let Some(remains) = remains {
+            watch(Progress::Note(format!("`{path}` is back at {now}; {remains}")));
+        }
+    }
     let problems: Vec<String> = undone.iter().filter_map(problem).collect();
     if !problems.is_empty() {
         bail!("operating system settings were not restored: {}", problems.join("; "));

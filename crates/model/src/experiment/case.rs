@@ -21,7 +21,7 @@ use crate::experiment::{Prepare, SpaceSpec};
 use crate::load::course::Adapt;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::telemetry::import::Import;
-use crate::text::prose::plural;
+use crate::text::prose::{plural, shown};
 use crate::text::share::Share;
 use crate::text::units::PgVersion;
 use crate::text::word_enum::words;
@@ -152,17 +152,18 @@ impl Case {
         }
         let last = |key: &str| key.rsplit('.').next().map(str::to_string);
         let is_shared = |key: &str| self.levels.keys().filter(|other| last(other) == last(key)).count() > 1;
-        let part = |(key, level): (&String, &String)| match key.rsplit('.').next().unwrap_or(key) {
+        let levels = self.levels.iter().map(|(key, level)| (key, shown(level)));
+        let part = |(key, level): (&String, &str)| match key.rsplit('.').next().unwrap_or(key) {
             _ if is_shared(key) => format!("{key} {level}"),
             // As people say it.
             "clients" => plural(level, "client"),
             "transactions" => format!("{level} transactions"),
-            "target" => level.clone(),
+            "target" => level.to_string(),
             // The level is the whole connection string.
             "url" => self.server.source.to_string(),
             name => format!("{name} {level}"),
         };
-        self.levels.iter().map(part).collect::<Vec<_>>().join(", ")
+        levels.map(part).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -432,7 +433,7 @@ words! {
     }
 }
 
-/// Layout of the largest table. The default is plain: one table.
+/// Layout of the tables. The default is plain: the largest is one table, and all write WAL.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Layout {
     /// Number of partitions; 0: not partitioned.
@@ -440,20 +441,25 @@ pub struct Layout {
     /// How rows are assigned to partitions.
     #[serde(default)]
     pub partition_method: PartitionMethod,
+    /// Whether the tables are UNLOGGED: changing them writes no WAL, and a crash of the server empties them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlogged: bool,
 }
 
 impl Layout {
     /// Whether it is the default.
     pub fn is_plain(&self) -> bool {
-        self.partitions == 0
+        self.partitions == 0 && !self.unlogged
     }
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.partitions {
-            0 => f.write_str("one table"),
-            n => write!(f, "{n} partitions by {}", self.partition_method.as_str()),
+        match (self.partitions, self.unlogged) {
+            (0, false) => f.write_str("one table"),
+            (0, true) => f.write_str("UNLOGGED tables"),
+            (n, false) => write!(f, "{n} partitions by {}", self.partition_method.as_str()),
+            (n, true) => write!(f, "UNLOGGED tables, {n} partitions by {}", self.partition_method.as_str()),
         }
     }
 }

@@ -92,4 +92,7 @@ pub struct Undone {
     /// Who had set it, if that was another process, and what became of that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
+    /// What the kernel still keeps although the previous value is restored, and until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remains: Option<String>,
 }

@@ -53,7 +53,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     let mut n_removed = n_settings + n_held;
     let cache = Cache::default_location()?;
     let (n_swept, is_all_swept) = clean_directories(&cache)?;
-    n_removed += n_swept;
+    n_removed += n_swept + clean_uploaded();
     if n_removed == 0 && undone.is_empty() && !is_left {
         say(&format!(
             "nothing was left behind: no values of the operating system, no settings of servers, no sockets or ledgers in `{}`, no incomplete \
@@ -72,10 +72,13 @@ fn say_held() -> Result<usize> {
     let held = host::held(&Machine::this()).context("cannot look for values of the operating system")?;
     for host::Held { path, now, by } in &held {
         let what = match now.is_empty() {
+            true if path.ends_with(".jsonl") => {
+                format!("the values of the operating system that `{path}` names")
+            }
             true => format!("the control group `{path}`"),
             false => format!("`{path}` at {now}"),
         };
-        say(&format!("left {what}: {by} runs, and puts it back when it ends"));
+        say(&format!("left {what}: {by} runs, and puts back what it has set when it ends"));
     }
     Ok(held.len())
 }
@@ -104,6 +107,23 @@ fn clean_directories(cache: &Cache) -> Result<(usize, bool)> {
     tell(Workspace::look_in_cache(cache)?.sweep()?, ", a cluster that was incomplete");
     tell(passing(cache), "");
     Ok((n_swept, is_all))
+}
+
+/// Removes the programs that `--upload` has left on this machine. Returns how many there were.
+fn clean_uploaded() -> usize {
+    let of_environment =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // As the script has it that keeps them, whose directory PGDYNO_CACHE does not move.
+    let caches = of_environment("XDG_CACHE_HOME").or_else(|| Some(of_environment("HOME")?.join(".cache")));
+    let copies = caches.map(|caches| fleet::remove_copies(&caches)).unwrap_or_default();
+    for fleet::UploadedCopy { path, run_by } in &copies {
+        let what = "a copy of pgdyno for drivers (--upload)";
+        match run_by {
+            None => say(&format!("removed `{}`, {what}", path.display())),
+            Some(pid) => say(&format!("left `{}`, {what}: process {pid} runs it", path.display())),
+        }
+    }
+    copies.len()
 }
 
 /// Removes what processes worked in, or measured with, that have ended: where notes in the cache say, and where it is by default.

@@ -96,7 +96,8 @@ fn text(entry: &Entry) -> String {
         Some(facts) => {
             let scale = facts.labels.get("scale").map_or(String::new(), |scale| format!(", scale {scale}"));
             let parts = facts.labels.get("partitions").map_or(String::new(), |n| format!(", {n} partitions"));
-            format!("PostgreSQL {}{scale}{parts}", facts.version)
+            let unlogged = if facts.labels.contains_key("unlogged") { ", UNLOGGED" } else { "" };
+            format!("PostgreSQL {}{scale}{parts}{unlogged}", facts.version)
         }
     };
     let used = match (entry.used_by_pid, entry.server_pid) {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use analysis::summary::CaseSummary;
-use analysis::summary::limiter::Limiter;
+use analysis::summary::limiter::{Bottleneck, Limiter};
 use analysis::summary::proof::{PAIRS_MIN, Proof, no_verdict};
 use analysis::what_if::{self, Circumstances, Groups, WhatIf};
 use anyhow::{Context, Result, bail, ensure};
@@ -103,11 +103,14 @@ pub(crate) fn prove(of: &StoredCase, args: &WhyArgs) -> Result<Exit> {
     )?;
     let settable = settable(&explained, summary, &servers);
     let what_ifs = choose(&explained, summary, (args.changes.allow_changes, &settable))?;
-    if what_ifs.is_empty() {
-        say("no change of one thing can test that here");
-        return Ok(Exit::Failed);
-    }
     let base = explained.data.plan.case(summary.case.id).context("the case is not in the plan")?;
+    if what_ifs.is_empty() {
+        say(&format!(
+            "the limiter was measured, and is not proven: no change of one thing can test it here{}",
+            elsewhere(base)
+        ));
+        return Ok(Exit::Partial);
+    }
     let planned = planned(&explained.data.plan, base, &what_ifs, args);
     let begun = go_on::find(&of.dir, summary.case.id, &planned, args.output.as_deref())?;
     let (place, planned) = begun.map_or((None, planned), |(place, plan)| (Some(place), plan));
@@ -193,6 +196,32 @@ fn settable(explained: &Explained, summary: &CaseSummary, servers: &[Conninfo]) 
     })
 }
 
+/// The command that can prove more than what a server by URL lets pgdyno change: the same load on a server of its own.
+fn elsewhere(case: &Case) -> String {
+    if case.server.source.is_embedded() {
+        return String::new();
+    }
+    let workload = &case.workload;
+    let load = match workload.kind.is_own() {
+        true => "-f FILE".to_string(),
+        false => format!("-w {} -s {}", workload.kind, workload.scale),
+    };
+    format!("; to prove it on a server that pgdyno runs: pgdyno run {load} -c {} --why", workload.n_clients)
+}
+
+/// How the queue for rows of somebody else's server is lifted, whose data a what-if leaves alone.
+fn larger_scale(case: &Case) -> Option<String> {
+    let workload = &case.workload;
+    let scale = (2 * workload.n_clients).max(2 * workload.scale);
+    (!case.server.source.is_embedded() && !workload.kind.is_own()).then(|| {
+        format!(
+            "note: fewer clients show that the others only queue; a larger scale lifts it, and replaces the data: pgdyno run --server URL \
+             -w {} -s {scale} -c {} --replace",
+            workload.kind, workload.n_clients
+        )
+    })
+}
+
 /// What control groups can do on this machine.
 fn groups() -> Groups {
     let machine = Machine::this();
@@ -234,6 +263,9 @@ fn choose(
             side_effect => format!(" (also: {side_effect})"),
         };
         say(&format!("what if {}? tests {}{side_effect}", what_if.change, what_if.limiter.as_str()));
+    }
+    if limiter.name == Bottleneck::RowLock {
+        larger_scale(case).iter().for_each(|note| say(note));
     }
     Ok(what_ifs)
 }

@@ -114,7 +114,7 @@ pub(crate) enum Command {
         args: Vec<String>,
     },
     /// Put back and remove what a killed pgdyno left behind: values of the operating system, settings of servers by URL,
-    /// sockets, incomplete clusters.
+    /// sockets, incomplete clusters; and the copies of pgdyno that `--upload` left on this machine (~/.cache/pgdyno/drivers).
     Clean(CleanArgs),
     /// List or remove the clusters of embedded servers that are kept for the next run.
     #[command(subcommand)]

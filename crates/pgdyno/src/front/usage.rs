@@ -27,6 +27,7 @@ const OF_PGBENCH: &[(&[&str], &str)] = &[
     (&["--random-seed"], "--set experiment.seed=42"),
     (&["--partitions"], "--set workload.partitions=8"),
     (&["--tablespace"], "--set workload.tablespace=fast"),
+    (&["--unlogged-tables"], "--set workload.unlogged=true"),
 ];
 /// Options of pgbench for which pgdyno's own commands have none.
 const ONLY_OF_PGBENCH: &[&str] =

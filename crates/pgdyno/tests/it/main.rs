@@ -84,6 +84,7 @@ mod tour;
 mod tpcc;
 mod traps;
 mod truth;
+mod unlogged;
 mod variables;
 mod ways;
 mod why;

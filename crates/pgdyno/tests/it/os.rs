@@ -21,6 +21,8 @@ use crate::tool::{Ended, PACE, Place, tell, wait_until};
 
 pub(crate) const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+/// How many huge pages the kernel lends beyond those that are reserved.
+const OVERCOMMIT: &str = "/proc/sys/vm/nr_overcommit_hugepages";
 const MACHINES_JOURNAL: &str = "/run/pgdyno";
 const UNSHARE: &str = "/usr/bin/unshare";
 
@@ -39,7 +41,7 @@ fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 /// The right to set values, one test at a time. Also a test that fails leaves them as they were.
 pub(crate) struct Values {
-    before: [(&'static str, String); 2],
+    before: [(&'static str, String); 3],
     _one_test: MutexGuard<'static, ()>,
 }
 
@@ -61,7 +63,10 @@ pub(crate) fn may_set() -> Option<Values> {
         return None;
     }
     let one_test = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
-    Some(Values { before: [SWAPPINESS, HUGE_PAGES].map(|path| (path, value(path))), _one_test: one_test })
+    Some(Values {
+        before: [SWAPPINESS, HUGE_PAGES, OVERCOMMIT].map(|path| (path, value(path))),
+        _one_test: one_test,
+    })
 }
 
 /// pgdyno with its journal in `place`, after the shell's command `before` in its mount namespace.
@@ -169,9 +174,31 @@ fn data_that_is_loaded_for_want_of_a_snapshot_is_loaded_on_the_node_of_its_run()
     place.expect_clean();
 }
 
+/// A server whose huge pages are none of the reserved ones: the kernel lends them.
+fn with_lent_pages() -> testbed::Server {
+    let lends = value(OVERCOMMIT);
+    fs::write(OVERCOMMIT, (lends.parse::<u64>().unwrap() + 64).to_string()).unwrap();
+    let settings = &["huge_pages=try", "shared_buffers=32MB"];
+    let server = testbed::Server::start(&testbed::Options { settings, ..testbed::Options::default() });
+    // The servers of other tests are to take none.
+    fs::write(OVERCOMMIT, lends).unwrap();
+    server
+}
+
+/// A number of /proc/meminfo.
+fn of_memory(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
 #[test]
 fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released() {
     let Some(_values) = may_set() else { return };
+    let other = with_lent_pages();
+    if of_memory("HugePages_Surp") == 0 {
+        tell("no other server has pages that the kernel lends: they are not tested");
+    }
     let before = (value(SWAPPINESS), value(HUGE_PAGES));
     let place = Place::new();
     let set = ["--set", "os.huge_pages=[\"off\",\"on\"]", "--set", "os.swappiness=[7]"];
@@ -187,15 +214,17 @@ fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_released() {
         assert_eq!(host["swappiness"], "7");
         let pages: u64 = host["huge_pages_total"].parse().unwrap();
         let setting = record.server.as_ref().unwrap().setting("huge_pages").unwrap();
-        assert_eq!(
-            (setting, pages > before.1.parse().unwrap()),
-            (wanted.as_str(), wanted == "on"),
-            "{pages}"
-        );
+        assert_eq!(setting, wanted);
+        assert!(wanted == "off" || pages > before.1.parse().unwrap(), "{pages}");
         let restore = &record.phase(Phase::Restore).unwrap().detail;
         assert!(restore["huge_pages"].starts_with(wanted), "{restore:?}");
         assert_eq!(restore[SWAPPINESS], format!("7 (was {})", before.0));
     }
+    if of_memory("HugePages_Surp") > 0 {
+        let said = "more huge pages, which the kernel frees when these end: postgres (process ";
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    drop(other);
     place.expect_clean();
 }
 
@@ -224,6 +253,46 @@ fn a_killed_pgdyno_leaves_neither_values_nor_processes() {
     clean(&place).expect(0);
     let again = clean(&place).expect(0).stderr;
     assert!(again.starts_with("nothing was left behind"), "{again}");
+    place.expect_clean();
+}
+
+#[test]
+fn what_roots_pgdyno_has_set_and_puts_back_is_no_failure_of_another_users_clean() {
+    let Some(_values) = may_set() else { return };
+    let place = Place::new();
+    let run = args(&["--set", "os.swappiness=7", "--measure", "30s", "-o", "out"]);
+    let running = place.start(command(&place, &run));
+    place.wait_for_load("out", 1);
+    // A user who can reach no directory of root's.
+    let (program, home) = (place.path("lib/pgdyno"), place.path("stranger"));
+    fs::create_dir(place.path("lib")).unwrap();
+    fs::copy(place.command(&[]).get_program(), &program).unwrap();
+    fs::create_dir(&home).unwrap();
+    std::os::unix::fs::chown(&home, Some(54321), Some(54321)).unwrap();
+    let clean = || {
+        let script = format!(
+            "mount --bind {} {MACHINES_JOURNAL} && cd {home} && exec setpriv --reuid 54321 --regid 54321 --clear-groups {} clean",
+            journal(&place).display(),
+            program.display(),
+            home = home.display()
+        );
+        let mut command = place.command_of(Path::new(UNSHARE), &["--mount", "sh", "-c", &script]);
+        for name in ["PGDYNO_CACHE", "HOME", "TMPDIR"] {
+            command.env(name, &home);
+        }
+        place.start(command).wait()
+    };
+    let said = clean().expect(0).stderr;
+    let expected =
+        format!("root's pgdyno (process {}) runs, and puts back what it has set when it ends", running.pid());
+    assert!(said.contains(&expected) && !said.contains("not put back"), "{said}");
+    // Nobody is there who will.
+    place.pids_of("undo").iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGKILL).unwrap());
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    let said = clean().expect(1).stderr;
+    assert!(said.contains("`pgdyno clean` run by root restores them"), "{said}");
+    self::clean(&place).expect(0);
     place.expect_clean();
 }
 

@@ -45,7 +45,7 @@ const DISTURBED: [&str; 2] = ["foreign-cpu", "steal"];
 /// Whether others used the processors so much that nothing else could be said to limit.
 fn is_disturbed(ended: &Ended) -> bool {
     let is_named = |limiter: &&str| ended.stderr.contains(&format!("not tested: {limiter}"));
-    let is_so = ended.code() == Some(1) && DISTURBED.iter().any(is_named);
+    let is_so = ended.code() == Some(2) && DISTURBED.iter().any(is_named);
     if is_so {
         tell("others used the processors: nothing was proven");
     }

@@ -7,6 +7,7 @@ use crate::finding::{Finding, Severity};
 use crate::findings::load::TOOK_TURNS;
 use crate::findings::server::NOT_DURABLE;
 use crate::findings::server::logging::{STATEMENTS_LOGGED, is_about_statements};
+use crate::findings::server::unlogged::UNLOGGED;
 use crate::findings::{Check, ComparisonContext, Rule};
 
 /// Settings that decide what a commit promises.
@@ -17,7 +18,7 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
     title: "Only one side's runs have a finding",
     severity: "Fires when the share of runs that have a finding differs by more than one half between the sides. Void when only one \
                side is not durable; otherwise the severity that the finding has in the runs; Note when the comparison varies the \
-               settings that cause it (durability, logging)",
+               settings that cause it (durability, logging), or its sides ask for different tables and those of one are UNLOGGED",
     source: "Raasveldt et al. 2018, fair benchmarking: what only one side does is part of the difference; one half is our convention",
     advice: "Read pgdyno explain for each finding named, remove its cause or give it to both sides, and repeat.",
     evidence: "The findings of the runs that count: in how many of each side.",
@@ -30,7 +31,7 @@ pub(in crate::findings) const ONE_SIDED: Rule = Rule {
 
 fn one_sided(context: &ComparisonContext) -> Vec<Finding> {
     by_severity(context, &ONE_SIDED, Tally::is_one_sided, |tally| match tally.id {
-        id if is_asked_for(context, id) => Severity::Note,
+        _ if is_asked_for(context, tally) => Severity::Note,
         id if id == NOT_DURABLE.id => Severity::Void,
         _ => tally.severity,
     })
@@ -55,16 +56,22 @@ fn doubtful_runs(context: &ComparisonContext) -> Vec<Finding> {
     })
 }
 
-/// Whether the comparison itself varies settings that cause the finding.
-fn is_asked_for(context: &ComparisonContext, id: &str) -> bool {
-    let causes = |name: &str| match id {
+/// Whether the comparison itself varies settings that cause the finding, or tables whose durability does.
+fn is_asked_for(context: &ComparisonContext, tally: &Tally) -> bool {
+    let causes = |name: &str| match tally.id {
         id if id == NOT_DURABLE.id => PROMISES.contains(&name),
         id if id == STATEMENTS_LOGGED.id => is_about_statements(name),
         _ => false,
     };
-    let [a, b] = [context.a, context.b].map(|side| Some(&side.data.plan.case(side.case)?.server.settings));
+    let [a, b] = [context.a, context.b].map(|side| side.data.plan.case(side.case));
     let (Some(a), Some(b)) = (a, b) else { return false };
-    a.keys().chain(b.keys()).any(|name| causes(name) && a.get(name) != b.get(name))
+    let [of_a, of_b] = [a, b].map(|case| &case.server.settings);
+    let mut names = of_a.keys().chain(of_b.keys());
+    // Between two experiments nobody has asked for other tables.
+    let is_one_experiment = std::ptr::eq(context.a.data, context.b.data);
+    let [x, y] = [a, b].map(|case| (&case.workload.data, case.workload.layout));
+    names.any(|name| causes(name) && of_a.get(name) != of_b.get(name))
+        || (tally.is_of_unlogged_tables() && is_one_experiment && x != y)
 }
 
 /// In how many counting runs of each side a finding occurs.
@@ -88,6 +95,13 @@ impl Tally {
     fn is_one_sided(&self) -> bool {
         let [a, b] = self.shares();
         (a - b).abs() > 0.5
+    }
+
+    /// Whether UNLOGGED tables alone are what is not durable: they are named last.
+    fn is_of_unlogged_tables(&self) -> bool {
+        let begin = format!("{}: {UNLOGGED}", NOT_DURABLE.title);
+        let mut evidence = self.evidence.iter().flatten();
+        self.id == NOT_DURABLE.id && evidence.all(|text| text.starts_with(&begin))
     }
 
     fn words(&self, purpose: Purpose) -> String {

@@ -6,6 +6,9 @@ use model::run::RunRecord;
 
 use crate::findings::format::list;
 
+/// First word about such tables.
+pub(in crate::findings) const UNLOGGED: &str = "UNLOGGED";
+
 /// The UNLOGGED tables of the load, without those of which the server counted that no row changed; `None` if there are none.
 pub(super) fn tables(record: &RunRecord) -> Option<String> {
     let is_untouched = |table: &str| record.touched.get(table).is_some_and(|rows| rows.rows_changed == 0);
@@ -15,11 +18,12 @@ pub(super) fn tables(record: &RunRecord) -> Option<String> {
         (is_unlogged && !is_untouched(table)).then(|| format!("`{table}`"))
     };
     let found: Vec<String> = definitions.iter().filter_map(of_table).collect();
-    (!found.is_empty()).then(|| format!("UNLOGGED tables, which write no WAL ({})", list(&found, 4)))
+    let asked = if record.case.workload.layout.unlogged { ", as workload.unlogged asks" } else { "" };
+    (!found.is_empty()).then(|| format!("{UNLOGGED} tables, which write no WAL{asked} ({})", list(&found, 4)))
 }
 
 /// Whether an object is the table or a part of it, and UNLOGGED.
 fn is_stored_unlogged(object: &str, definition: &str) -> bool {
     let is_storage = object == "table" || object.starts_with("part ");
-    is_storage && definition.split(", ").any(|word| word == "UNLOGGED")
+    is_storage && definition.split(", ").any(|word| word == UNLOGGED)
 }

@@ -14,7 +14,7 @@ use crate::findings::{Check, Rule, RunContext};
 pub(in crate::findings) const TABLES_ALTERED: Rule = Rule {
     id: "tables-altered",
     title: "Tables are not those that pgdyno init makes",
-    severity: "Doubt when a table of a dataset is UNLOGGED or lacks its primary key, or has further indexes, foreign keys, checks, \
+    severity: "Doubt when a table of a dataset is UNLOGGED (or is not, where workload.unlogged asks for it) or lacks its primary key, or has further indexes, foreign keys, checks, \
                triggers, rules, policies or publications; Void when a primary key is missing and the workload is built in; \
                Note for a fill factor and other storage parameters",
     source: "pgbench documentation, initialization; TPC-C 1.3 and 1.4",
@@ -34,15 +34,26 @@ fn tables_altered(context: &RunContext) -> Option<Finding> {
     let plain = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
     let known = definitions.iter().filter(|(name, _)| is_known(record, &plain(name)));
     let mut found: Vec<(Severity, String)> =
-        known.flat_map(|(name, objects)| unusual(&plain(name), objects, is_built_in(record))).collect();
+        known.flat_map(|(name, objects)| unusual(&plain(name), objects, Asked::of(record))).collect();
     found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
     let severity = found.first()?.0;
     let texts: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
     Some(TABLES_ALTERED.finds(severity, list(&texts, 6)))
 }
 
-fn is_built_in(record: &RunRecord) -> bool {
-    record.survey.is_none()
+/// Properties of the tables that were asked for.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    /// A built-in workload.
+    is_built_in: bool,
+    /// UNLOGGED tables.
+    is_unlogged: bool,
+}
+
+impl Asked {
+    fn of(record: &RunRecord) -> Asked {
+        Asked { is_built_in: record.survey.is_none(), is_unlogged: record.case.workload.layout.unlogged }
+    }
 }
 
 /// Whether pgdyno knows how the table should be. Tables of the user's own files or archive are the user's.
@@ -65,7 +76,7 @@ fn is_any(fits: impl Fn(&Tables, &str) -> bool, name: &str) -> bool {
 }
 
 /// What is unusual about a table, each with its weight.
-fn unusual(table: &str, objects: &BTreeMap<String, String>, is_built_in: bool) -> Vec<(Severity, String)> {
+fn unusual(table: &str, objects: &BTreeMap<String, String>, asked: Asked) -> Vec<(Severity, String)> {
     let mut found = Vec::new();
     let primary: Vec<&str> = objects
         .iter()
@@ -73,14 +84,14 @@ fn unusual(table: &str, objects: &BTreeMap<String, String>, is_built_in: bool) -
         .filter_map(|(object, _)| object.strip_prefix("constraint "))
         .collect();
     if primary.is_empty() && !is_any(|row, name| row.history_table == name, table) {
-        let severity = if is_built_in { Severity::Void } else { Severity::Doubt };
+        let severity = if asked.is_built_in { Severity::Void } else { Severity::Doubt };
         found.push((severity, format!("`{table}` has no primary key")));
     }
     for (object, definition) in objects {
         let (kind, name) = object.split_once(' ').unwrap_or((object, ""));
         let doubt = match kind {
             "table" | "part" => {
-                found.extend(storage(table, definition));
+                found.extend(storage(table, definition, asked));
                 continue;
             }
             "index" => !primary.contains(&name) && !is_any(|row, name| row.indexes.contains(&name), name),
@@ -99,9 +110,14 @@ fn unusual(table: &str, objects: &BTreeMap<String, String>, is_built_in: bool) -
 }
 
 /// What is unusual about how a table is stored.
-fn storage(table: &str, definition: &str) -> Vec<(Severity, String)> {
+fn storage(table: &str, definition: &str, asked: Asked) -> Vec<(Severity, String)> {
+    // It has no storage of its own.
+    let is_partitioned = definition.contains("partitioned");
     let words = definition.split(", ").filter_map(|word| match word {
-        "logged" | "partitioned" | "fillfactor=100" => None,
+        "partitioned" | "fillfactor=100" => None,
+        "logged" if !asked.is_unlogged || is_partitioned => None,
+        "UNLOGGED" if asked.is_unlogged => None,
+        "logged" => Some((Severity::Doubt, word)),
         "UNLOGGED" | "temporary" | "row security" | "foreign" | "view" | "materialized view" => {
             Some((Severity::Doubt, word))
         }
@@ -127,7 +143,8 @@ mod tests {
             let all =
                 usual.iter().filter(|(name, _)| without.is_empty() || !name.contains(without)).chain(with);
             let objects = all.map(|(name, text)| (name.to_string(), text.to_string())).collect();
-            let found = unusual("pgbench_tellers", &objects, true);
+            let asked = Asked { is_built_in: true, is_unlogged: false };
+            let found = unusual("pgbench_tellers", &objects, asked);
             let found: Vec<(Severity, &str)> = found.iter().map(|(s, text)| (*s, text.as_str())).collect();
             assert_eq!(found, expected, "{with:?}");
         };
@@ -148,5 +165,10 @@ mod tests {
             &[(Doubt, "constraint fk on `pgbench_tellers`")],
         );
         check("", &[("statistics s", "s")], &[]);
+        let asked = Asked { is_built_in: true, is_unlogged: true };
+        let stored = |definition: &str| storage("t", definition, asked);
+        assert_eq!(stored("UNLOGGED, fillfactor=100"), []);
+        assert_eq!(stored("logged, partitioned"), []);
+        assert_eq!(stored("logged"), [(Doubt, "`t` is stored with: logged".to_string())]);
     }
 }

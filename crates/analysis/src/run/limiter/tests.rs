@@ -51,6 +51,40 @@ fn what_somebody_is_in_at_every_instant_limits_and_symptoms_do_not() {
 }
 
 #[test]
+fn more_clients_than_rows_limit_whatever_the_holders_of_the_rows_do() {
+    // Figures as measured: TPC-B by URL with 64 clients at scale 2, whose holders now flush, now work, now wait for their client.
+    let queue = facts(
+        &[
+            ("Lock:transactionid", 11.0),
+            ("Lock:tuple", 46.7),
+            ("IO:WalSync", 0.6),
+            ("CPU", 1.5),
+            ("idle in transaction", 1.2),
+        ],
+        &[(Stage::WalFlush, 0.5), (Stage::Lock, 1.0)],
+        &[("IO:WalSync", 0.18), ("CPU", 0.4), ("idle in transaction", 0.42)],
+        0.55,
+    );
+    let found = judge(&queue);
+    assert_eq!((found.name, found.confidence), (Bottleneck::RowLock, Confidence::Medium), "{found:?}");
+    let words = "57.7 of 61 clients waited for locks: more clients than rows that they share; their holders did different things \
+                 (idle in transaction 42 %, CPU 40 %, IO:WalSync 18 %)";
+    assert_eq!(found.evidence, words);
+    assert!(found.next.starts_with("Try a larger scale"));
+    // A release that does not tell who holds a lock.
+    let unknown = judge(&Facts { roots: Vec::new(), ..queue.clone() });
+    assert_eq!(unknown.name, Bottleneck::RowLock);
+    assert!(unknown.evidence.ends_with("what their holders did is not known"), "{}", unknown.evidence);
+    let few = facts(
+        &[("Lock:tuple", 2.0), ("CPU", 1.0), ("idle", 9.0)],
+        &[(Stage::Lock, 0.9), (Stage::WalFlush, 0.6)],
+        &[("IO:WalSync", 0.55), ("CPU", 0.45)],
+        0.3,
+    );
+    assert_ne!(judge(&few).name, Bottleneck::RowLock);
+}
+
+#[test]
 fn processors_that_are_all_busy_limit_unless_something_else_is_as_near() {
     let cached = facts(&[("CPU", 12.0), ("idle", 4.0)], &[(Stage::WalFlush, 0.0)], &[], 0.99);
     let found = judge(&cached);

@@ -148,6 +148,7 @@ impl Share {
         );
         each(with, "workload.pace", &mut workload.pace);
         each(with, "workload.partitions", &mut workload.partitions);
+        workload.unlogged.iter_mut().for_each(|levels| each(with, "workload.unlogged", levels));
         each(with, "run.ramp_up", &mut run.ramp_up);
         each(with, "run.measure", &mut run.measure);
         each(with, "run.grace", &mut run.grace);

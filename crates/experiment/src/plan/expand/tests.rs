@@ -45,6 +45,13 @@ fn lists_make_a_grid_in_randomized_blocks() {
 }
 
 #[test]
+fn an_empty_level_is_named_as_sql_writes_it() {
+    let plan = plan_of("[server]\nsettings.search_path = [\"\", \"x\"]\n").unwrap();
+    let labels: Vec<String> = plan.cases.iter().map(|case| case.label()).collect();
+    assert_eq!(labels, ["search_path ''", "search_path x"]);
+}
+
+#[test]
 fn threads_are_a_factor_unless_they_follow_the_clients() {
     let together = "zip = [[\"workload.clients\", \"workload.threads\"]]\n[server]\nversion = [\"12\", \"18\"]\n\
                     [workload]\nclients = [1, 4, 8]\nthreads = [1, 4, 4]\n";

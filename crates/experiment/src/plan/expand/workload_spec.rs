@@ -109,6 +109,12 @@ fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, p
                 .to_string(),
         );
     }
+    let asks = section.unlogged.as_ref().is_some_and(|levels| levels.all().contains(&true));
+    if asks && Dataset::of(data).is_none() {
+        problems.say(format!(
+            "{UNLOGGED} is for tables that pgdyno loads; your own SQL files say `create unlogged table` themselves"
+        ));
+    }
     if section.max_tries.is_some() && kind.row().options.tries != Tries::AsAsked {
         let decide = |kind: WorkloadKind| Some(format!("`{kind}` {}", kind.row().options.tries.words()?));
         let all: Vec<String> = WorkloadKind::ALL.into_iter().filter_map(decide).collect();
@@ -254,6 +260,8 @@ pub const LOAD_STREAMS_MAX: u32 = 256;
 const BUSY_POLL_US_MAX: u32 = 1_000_000;
 /// PostgreSQL's own limit for a field.
 const MAX_MESSAGE_MIB_MAX: u32 = 1024;
+/// The key of tables that write no WAL.
+const UNLOGGED: &str = "workload.unlogged";
 /// Limit for partitions: PostgreSQL's documentation advises a few thousand at most.
 pub const PARTITIONS_MAX: u32 = 10_000;
 
@@ -263,7 +271,8 @@ fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
     if partitions > PARTITIONS_MAX {
         return Err(format!("workload.partitions: {partitions} is not in 0..{PARTITIONS_MAX}"));
     }
-    Ok(Layout { partitions, partition_method: values["workload.partition_method"].parse()? })
+    let partition_method = values["workload.partition_method"].parse()?;
+    Ok(Layout { partitions, partition_method, unlogged: values.get(UNLOGGED) == Some(&"true") })
 }
 
 /// Values of the keys that only TPC-C has.

@@ -75,6 +75,12 @@ section! {
         PARTITION_METHOD = partition_method: Levels<PartitionMethod> = Levels::one(PartitionMethod::Range),
             row(Kind::Words(&PartitionMethod::WORDS), "`range`");
 
+        /// whether the tables that pgdyno loads are UNLOGGED, as by pgbench's `--unlogged-tables`: changing them writes no WAL, and a
+        /// crash of the server empties them. Each level has data of its own. Your own SQL files say it in `create table`
+        #[serde(skip_serializing_if = "Option::is_none")]
+        UNLOGGED = unlogged: Option<Levels<bool>>,
+            row(Kind::Flag, "`false`");
+
         /// the longest message accepted from the server, and the most memory kept for the rows of one statement, 1 to 1024
         /// MiB. Increase it for scripts that read larger rows
         #[serde(skip_serializing_if = "Option::is_none")]

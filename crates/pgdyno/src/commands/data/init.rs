@@ -53,7 +53,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     };
     let partition_method =
         args.partition_method.parse().map_err(anyhow::Error::msg).context("--partition-method")?;
-    let layout = Layout { partitions: args.partitions, partition_method };
+    let layout = Layout { partitions: args.partitions, partition_method, unlogged: args.unlogged };
     let order = Order { args, dataset, scale, layout, stop: signals::stop_flag() };
     match &args.server.server {
         Some(target) => order.load_into(target),

@@ -39,6 +39,7 @@ const GRIDS: &[(&str, &str, &str)] = &[
     ("workload.partitions", "[0, 16]", ""),
     ("workload.partition_method", r#"["range", "hash"]"#, "workload.partitions = 2"),
     ("workload.tablespace", r#"["fast", "slow"]"#, "server.url = \"postgresql://h/a\""),
+    ("workload.unlogged", "[true, false]", ""),
     (
         "workload.defines.NAME",
         "[1, 2]",

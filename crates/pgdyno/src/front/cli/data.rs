@@ -29,6 +29,9 @@ pub(crate) struct InitArgs {
     /// Partition method: range, hash.
     #[arg(long, value_name = "METHOD", default_value = "range")]
     pub(crate) partition_method: String,
+    /// Make the tables UNLOGGED: changing them writes no WAL, and a crash of the server empties them.
+    #[arg(long)]
+    pub(crate) unlogged: bool,
     /// Sessions that load data in parallel [default: one per partition, at most one per processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256), allow_hyphen_values = true)]
     pub(crate) streams: Option<u32>,
