@@ -24,6 +24,7 @@ use workload::{Schema, Signature};
 
 use crate::clearance::altered::Owners;
 use crate::kind;
+use crate::layout;
 use crate::session::LIMIT_LOCK_WAITS;
 use crate::state::untouched::short_digest;
 
@@ -182,8 +183,16 @@ impl Clearance<'_> {
         let mut found = design::additions(session, self.dataset, relations)?;
         found.extend(hung::additions(session, &oids(relations))?);
         let loaded = relations.iter().filter(|relation| relation.table_of(self.dataset).is_some());
-        found.extend(altered::tables(session, &loaded.map(|relation| relation.oid).collect(), owners)?);
+        let loaded = loaded.map(|relation| relation.oid).collect();
+        found.extend(altered::tables(session, &loaded, (owners, self.are_unlogged(relations)))?);
         Ok(found)
+    }
+
+    /// Whether the load that has made these tables made them UNLOGGED, as their marker says.
+    fn are_unlogged(&self, relations: &[Relation]) -> bool {
+        let marked = relations.iter().find(|relation| relation.name == self.dataset.marked_table());
+        let marker = marked.and_then(|marked| Marker::parse(marked.comment.as_deref()?).ok()?);
+        marker.is_some_and(|marker| layout::layout_of(&marker).unlogged)
     }
 
     /// Drops the objects that are in the way, runs `statements`, and marks what they have made: everything or nothing.

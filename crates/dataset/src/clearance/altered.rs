@@ -19,12 +19,17 @@ pub(super) enum Owners {
     Anybody,
 }
 
-/// Such changes of tables, their indexes, constraints and columns.
+/// Such changes of tables, their indexes, constraints and columns, where the load made them UNLOGGED or not.
 ///
 /// # Errors
 /// When the server fails.
-pub(super) fn tables(session: &mut Session, tables: &BTreeSet<u32>, owners: Owners) -> Result<Vec<String>> {
+pub(super) fn tables(
+    session: &mut Session,
+    tables: &BTreeSet<u32>,
+    (owners, are_unlogged): (Owners, bool),
+) -> Result<Vec<String>> {
     let mut facts = TABLE_FACTS.to_vec();
+    facts.push(if are_unlogged { NO_LONGER_UNLOGGED } else { UNLOGGED });
     if owners == Owners::Session {
         facts.push((OWNER_WORDS, TABLE_OWNERS));
     }
@@ -83,13 +88,19 @@ const TABLE_OWNERS: &str = "(select c.oid as tab, pg_catalog.pg_get_userbyid(c.r
      where c.oid in (oids) and pg_catalog.pg_has_role(c.relowner, 'usage') \
        and pg_catalog.pg_get_userbyid(c.relowner) <> current_user) x";
 
+const UNLOGGED: (&str, &str) = (
+    "'UNLOGGED'",
+    "(select oid as tab from pg_catalog.pg_class where oid in (oids) and relpersistence = 'u') x",
+);
+/// A partitioned table has no storage.
+const NO_LONGER_UNLOGGED: (&str, &str) = (
+    "'LOGGED'",
+    "(select oid as tab from pg_catalog.pg_class where oid in (oids) and relpersistence <> 'u' and relkind <> 'p') x",
+);
+
 /// Words, and whatever differs from what a load makes, as `x` with its table `tab`. Columns of catalogs that a release may lack are
 /// read as JSON.
-const TABLE_FACTS: [(&str, &str); 10] = [
-    (
-        "'UNLOGGED'",
-        "(select oid as tab from pg_catalog.pg_class where oid in (oids) and relpersistence = 'u') x",
-    ),
+const TABLE_FACTS: [(&str, &str); 9] = [
     (
         "'the replica identity'",
         "(select oid as tab from pg_catalog.pg_class where oid in (oids) and relreplident <> 'd') x",
