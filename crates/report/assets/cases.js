@@ -150,11 +150,15 @@ function boxes(name, cases, group, colour) {
       if (data.cases.length <= 12 && data.axis.groups.length === 1) {
         // Above the dots, or next to the bar where they are far from it.
         const isFar = at(item.median) - at(item.range[1]) > 14;
-        const place = isFar ? { x: x + half + 6, y: at(item.median), align: 'left', verticalAlign: 'middle' }
-          : { x, y: at(item.range[1]) - 9, align: 'center', verticalAlign: 'bottom' };
+        const text = significant(item.median);
+        // Nothing is drawn beyond the edge, where the last one would end.
+        const width = 7.8 * text.length + 2, edge = api.getWidth();
+        const side = x + half + 6 + width > edge ? { x: x - half - 6, align: 'right' } : { x: x + half + 6, align: 'left' };
+        const place = isFar ? { ...side, y: at(item.median), verticalAlign: 'middle' }
+          : { x: Math.min(x, edge - width / 2), y: at(item.range[1]) - 9, align: 'center', verticalAlign: 'bottom' };
         children.push({
           type: 'text', silent: true,
-          style: { text: significant(item.median), ...place, fill: colours.text, font: `600 13px ${fontFamily}` },
+          style: { text, ...place, fill: colours.text, font: `600 13px ${fontFamily}` },
         });
       }
       return { type: 'group', focus: 'series', children };

@@ -9,6 +9,7 @@ use model::experiment::plan::RunState;
 use serde::Deserialize;
 
 use crate::load::{is_experiment_dir, read_state, read_whole};
+use crate::lock::writer_of;
 use crate::{names, parse};
 
 /// Summary of one experiment.
@@ -24,6 +25,8 @@ pub struct Listing {
     pub n_runs_completed: usize,
     /// The last line of `state.jsonl` about the experiment; `Started` without one.
     pub state: RunState,
+    /// Whether a process is writing to it now.
+    pub is_running: bool,
 }
 
 /// The part of a plan that a listing needs. Plans of newer formats are read too, as far as they have it.
@@ -99,6 +102,7 @@ fn listing(path: PathBuf) -> Result<Listing> {
             .filter(|&(&run, _)| has_record(&path, run))
             .count(),
         state: last.get(&0).copied().unwrap_or(RunState::Started),
+        is_running: writer_of(&path).is_some(),
         path,
     })
 }

@@ -34,6 +34,7 @@ use self::share::{Axis, LEAST, Share};
 pub use self::speed::Speed;
 use crate::forecast::fit::changes::LevelsBefore;
 use crate::forecast::outlook::{self, Outlook};
+use crate::plan::expand::Versions;
 use crate::stage::os::Refusal;
 
 /// The machine, and the time budget.
@@ -51,7 +52,9 @@ pub struct Limits {
     pub budget_s: f64,
     /// How fast the machine is.
     pub speed: Speed,
-    /// Version series (`9.6`, `18`) whose binaries are here; others have to be fetched.
+    /// What versions mean on this machine: an installed one is not fetched.
+    pub versions: Versions,
+    /// Version series (`9.6`, `18`) whose binaries were fetched before; others have to be.
     pub here: Vec<String>,
 }
 

@@ -2,13 +2,11 @@
 
 use anyhow::Result;
 use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
+use experiment::stage::origin;
 use model::experiment::Experiment;
 use model::experiment::keys::levels::Levels;
 use model::text::prose::duration;
 use model::text::units::{PgVersion, Span};
-
-use server::Binaries;
-use server::binaries::installed;
 
 use crate::front::setup::say_more;
 use crate::say;
@@ -26,12 +24,8 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
         speed: Speed::known(&cache.dir),
-        here: cache
-            .fetched()
-            .iter()
-            .map(|release| series(release))
-            .chain(installed::servers().iter().map(Binaries::series))
-            .collect(),
+        versions: origin::versions(experiment)?,
+        here: cache.fetched().iter().map(|release| series(release)).collect(),
     };
     let fitted = experiment::forecast::fit::fit(experiment, &limits);
     let changes = &fitted.changes;

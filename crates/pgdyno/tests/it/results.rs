@@ -73,9 +73,14 @@ fn an_experiment_that_is_being_measured_is_read_and_left_alone() {
     for name in ["report.html", "report.md", "runs.csv"] {
         assert!(!place.path("out").join(name).exists(), "{name} is for who measures to write");
     }
+    let listed = place.run(&["list", "out"]).expect(0).stdout;
+    assert!(listed.contains("  running   0/2 runs") && !listed.contains("void"), "{listed}");
+    assert!(listed.contains("being measured; pgdyno report out shows what there is so far"), "{listed}");
     running.signal(Signal::SIGINT);
     running.wait().expect(2);
     place.run(&["report", "out"]).expect(0);
+    let listed = place.run(&["list", "out"]).expect(0).stdout;
+    assert!(!listed.contains("running") && listed.contains(", partial"), "{listed}");
     place.expect_clean();
 }
 

@@ -71,6 +71,33 @@ fn texts_are_plain_english() {
     assert_none(&tree::all().iter().flat_map(turns).collect::<Vec<String>>());
 }
 
+/// Two blanks or more within a sentence: the rest of the indentation of a literal that was joined by hand. Columns of tables have fewer
+/// words before them.
+fn gaps(file: &SourceFile) -> Vec<String> {
+    if !file.path.ends_with(".rs") || !file.path.contains("/src/") {
+        return Vec::new();
+    }
+    let gap = Regex::new(r"([A-Za-z]+ ){2}[a-z]+[,;:]? {2,}[a-z]+ ").unwrap();
+    let lines = (1..).zip(file.text.lines().map(str::trim_start));
+    let of_text = lines.filter(|(_, line)| line.contains("  ") && !line.starts_with("//"));
+    of_text
+        .filter(|(_, line)| gap.is_match(line))
+        .map(|(n, line)| format!("{}:{n}: `{line}`: write one blank", file.path))
+        .collect()
+}
+
+#[test]
+fn sentences_have_no_gaps() {
+    assert_none(&tree::all().iter().flat_map(gaps).collect::<Vec<String>>());
+    let found = |text: &str| gaps(&SourceFile::new("a/src/b.rs", text));
+    assert_one(
+        &found("    \"or with --duet, which needs less          time where others disturb\""),
+        "one blank",
+    );
+    assert_none(&found("    // A table of three words        and more"));
+    assert_none(&found("\"  -n, --no-vacuum             do not vacuum before the load\""));
+}
+
 #[test]
 fn quaint_turns_are_found() {
     let found = |path: &str, text: &str| turns(&SourceFile::new(path, text));

@@ -8,6 +8,7 @@ mod targets;
 
 use analysis::case::{factors, labels};
 use analysis::summary::Study;
+use model::text::prose::shown;
 use serde::Serialize;
 
 use super::escape::text;
@@ -73,7 +74,7 @@ fn percentages(study: &Study, axis: &Axis) -> String {
     let row = |(n_row, row): (usize, &Row<4>)| {
         let mut cells: Vec<String> = match factors.as_slice() {
             [] | [_] => vec![case_name(axis, row.case)],
-            several => several.iter().map(|key| text(row.case.case.level(key).unwrap_or("-"))).collect(),
+            several => several.iter().map(|key| text(row.case.case.level(key).map_or("-", shown))).collect(),
         };
         let n = if by_label { 4 } else { 3 };
         cells.extend(row.cells[..n].iter().map(|cell| text(cell)));

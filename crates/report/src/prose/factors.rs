@@ -4,6 +4,7 @@ use analysis::case::factors::{self, Counterparts};
 use analysis::case::money as prices;
 use analysis::summary::{CaseSummary, Study};
 use model::experiment::target::LABEL;
+use model::text::prose::shown;
 
 use crate::axis;
 use crate::prose::{counters, format};
@@ -56,7 +57,8 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
         Row { case, cells: [score, percent, difference, name] }
     };
     let keys = factors::chosen(study);
-    let words = |key: &String| Some(format!("{} {}", axis::factor_words(key), baseline.case.level(key)?));
+    let words =
+        |key: &String| Some(format!("{} {}", axis::factor_words(key), shown(baseline.case.level(key)?)));
     let chosen: Vec<String> = keys.iter().filter_map(words).collect();
     let why = match study.plan.baseline {
         0 => ", because the experiment names no baseline",

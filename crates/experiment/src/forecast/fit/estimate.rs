@@ -47,6 +47,7 @@ pub(super) fn planned(experiment: &Experiment, limits: &Limits) -> Option<Plan> 
     let site = Resources {
         memory_bytes: Some(limits.memory_bytes),
         n_cpus: limits.n_cpus,
+        versions: limits.versions.clone(),
         ..Resources::unseen(&sound)
     };
     expand::plan(&sound, &site).ok()

@@ -1,5 +1,7 @@
 //! Which steps are taken, and which changes are reported.
 
+use model::experiment::case::ServerSource;
+
 use super::*;
 use crate::plan::file::Override;
 
@@ -12,6 +14,7 @@ pub(super) fn here() -> Limits {
         wal_free_bytes: None,
         budget_s: 900.0,
         speed: Speed::default(),
+        versions: Versions::default(),
         here: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
     }
 }
@@ -128,6 +131,25 @@ fn what_cannot_be_made_shorter_is_longer_than_asked() {
         assert!(outlook.planned_s() > 20.0, "{name}: {fitted:?}");
         assert!(experiment.workload.clients.all().len() <= 2 || !experiment.target.is_empty(), "{name}");
     }
+}
+
+#[test]
+fn only_versions_that_are_not_installed_are_fetched() {
+    let fetch_s = |versions: Versions, here: &[&str], version: &str| {
+        let text = format!("experiment.name = \"x\"\n{version}");
+        let mut experiment = crate::plan::file::parse("x", &text, &[]).unwrap();
+        let here = here.iter().map(|series| series.to_string()).collect();
+        fit(&mut experiment, &Limits { versions, here, ..self::here() }).fetch_s
+    };
+    let installed = || {
+        let source = ServerSource::Installed("15.20".parse().unwrap());
+        Versions { default: Some("15.20".parse().unwrap()), sources: [("15.20".to_string(), source)].into() }
+    };
+    assert_eq!(fetch_s(Versions::default(), &[], ""), 20.0);
+    assert_eq!(fetch_s(Versions::default(), &["18"], ""), 0.0);
+    assert_eq!(fetch_s(installed(), &[], ""), 0.0);
+    // Each series once.
+    assert_eq!(fetch_s(installed(), &["14"], "server.version = [\"14\", \"16\"]"), 20.0);
 }
 
 #[test]

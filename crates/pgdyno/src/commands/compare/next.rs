@@ -28,7 +28,7 @@ fn too_few(case: &CaseComparison, dir: &Path) -> String {
     let words = ["pgdyno", "compare", "--resume"].map(str::to_string);
     let command = shell::command(&[&words[..], &[dir.display().to_string()]].concat());
     format!(
-        "no verdict: {} missing; to go on in the same directory: {command} (or begin again with --pairs {}, or with --duet, which needs less          time where others disturb)",
+        "no verdict: {} missing; to go on in the same directory: {command} (or begin again with --pairs {}, or with --duet, which needs less time where others disturb)",
         match n_missing {
             1 => "1 pair is".to_string(),
             n => format!("{n} pairs are"),

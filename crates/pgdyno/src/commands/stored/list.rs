@@ -15,6 +15,7 @@ use crate::commands::report::for_terminal;
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::cli::stored::{ListArgs, RESULTS};
 use crate::front::setup::NOTE;
+use crate::front::shell;
 use crate::{Exit, print, print_exact, say};
 
 /// The file that keeps the answer of an experiment, so that a list need not read all its records.
@@ -93,6 +94,17 @@ impl Answer {
         })
     }
 
+    /// The answer of an experiment that is being measured: what its runs say so far is none.
+    fn of_running(self, dir: &Path) -> Answer {
+        let words = ["pgdyno".to_string(), "report".to_string(), dir.display().to_string()];
+        let command = shell::command(&words);
+        Answer {
+            headline: format!("being measured; {command} shows what there is so far"),
+            verdict: "running".to_string(),
+            ..self
+        }
+    }
+
     /// The stored answer, or the one that the records give.
     pub(super) fn read(dir: &Path) -> Result<Answer> {
         let stored = files::read(&dir.join(ANSWER), BYTES_MAX).ok();
@@ -136,6 +148,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
             say(&on_one_line(&format!("skipped the records of damaged results: {error:#}")));
             Answer::default()
         });
+        let answer = if is_running(&listing) { answer.of_running(&listing.path) } else { answer };
         if args.json {
             print_exact(&format!("{}\n", json(&listing, &answer)))?;
         } else {
@@ -150,8 +163,14 @@ pub(super) fn width(listings: &[Listing]) -> usize {
     listings.iter().map(|listing| on_one_line(&listing.name).chars().count()).max().unwrap_or(0)
 }
 
+/// Whether it is being measured. A process that writes to one that has ended makes its report.
+fn is_running(listing: &Listing) -> bool {
+    listing.is_running && listing.state != RunState::Completed
+}
+
 fn state(listing: &Listing) -> &'static str {
     match listing.state {
+        _ if is_running(listing) => "running",
         RunState::Completed => "completed",
         RunState::Partial => "partial",
         RunState::Failed => "failed",
@@ -177,6 +196,8 @@ pub(super) fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64)
     let age = age(now_s - (made_unix_ns / 1_000_000_000) as i64);
     let state = match listing.state {
         RunState::Completed => String::new(),
+        // The verdict says so.
+        _ if is_running(listing) => String::new(),
         _ => format!(", {}", state(listing)),
     };
     let Answer { verdict, headline, title, note, .. } = answer;
@@ -218,6 +239,7 @@ mod tests {
             n_runs_planned: 1,
             n_runs_completed: 1,
             state: RunState::Completed,
+            is_running: false,
         };
         let answer = Answer {
             title: text_of(hostile),

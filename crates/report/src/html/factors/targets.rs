@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use analysis::case::labels;
 use analysis::summary::{CaseSummary, Study};
+use model::text::prose::shown;
 
 use super::super::escape::text;
 use super::super::thinning;
@@ -99,7 +100,7 @@ fn needed(study: &Study, elsewhere: &[String], mut keys: Vec<String>) -> Vec<Str
 }
 
 fn named(case: &CaseSummary, keys: &[String]) -> String {
-    let level = |key: &String| Some(format!("{} {}", axis::factor_words(key), case.case.level(key)?));
+    let level = |key: &String| Some(format!("{} {}", axis::factor_words(key), shown(case.case.level(key)?)));
     keys.iter().filter_map(level).collect::<Vec<_>>().join(", ")
 }
 
