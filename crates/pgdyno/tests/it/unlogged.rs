@@ -66,10 +66,10 @@ fn unlogged_tables_that_init_loaded_are_used_where_they_are_asked_for() {
     assert!(refused.contains(said), "{refused}");
     run(&[&cut[..], &["--set", "workload.unlogged=true", "-o", "unlogged"]].concat()).expect(0);
     // What a user changed about that is named, and what the load made is not.
-    pg.ask(&database, "alter table pgbench_tellers set logged");
+    pg.admin(&database).execute("alter table pgbench_tellers set logged").unwrap();
     let refused = place.run(&[&init[..], &[&server]].concat()).expect(1).stderr;
     assert!(refused.contains("LOGGED of `public.pgbench_tellers`"), "{refused}");
-    pg.ask(&database, "alter table pgbench_tellers set unlogged");
+    pg.admin(&database).execute("alter table pgbench_tellers set unlogged").unwrap();
     place.run(&[&init[..], &[&server]].concat()).expect(0);
     let own = place.write("own.sql", "select 1;\n").display().to_string();
     let refused = run(&["-f", &own, "--set", "workload.unlogged=true", "-o", "own"]).expect(1).stderr;

@@ -74,7 +74,7 @@ fn texts_are_plain_english() {
 /// Two blanks or more within a sentence: the rest of the indentation of a literal that was joined by hand. Columns of tables have fewer
 /// words before them.
 fn gaps(file: &SourceFile) -> Vec<String> {
-    if !file.path.ends_with(".rs") || file.path.ends_with("tidy/english.rs") {
+    if !file.path.ends_with(".rs") || !file.path.contains("/src/") {
         return Vec::new();
     }
     let gap = Regex::new(r"([A-Za-z]+ ){2}[a-z]+[,;:]? {2,}[a-z]+ ").unwrap();
@@ -89,7 +89,7 @@ fn gaps(file: &SourceFile) -> Vec<String> {
 #[test]
 fn sentences_have_no_gaps() {
     assert_none(&tree::all().iter().flat_map(gaps).collect::<Vec<String>>());
-    let found = |text: &str| gaps(&SourceFile::new("a.rs", text));
+    let found = |text: &str| gaps(&SourceFile::new("a/src/b.rs", text));
     assert_one(
         &found("    \"or with --duet, which needs less          time where others disturb\""),
         "one blank",
