@@ -48,6 +48,19 @@ pub struct Change {
     pub p: f64,
     /// Recorded conditions that differ between the runs since the previous change and those up to the next one.
     pub conditions: Vec<Condition>,
+    /// What was not recorded of some of these runs, so that nobody knows whether it differs.
+    pub unrecorded: Vec<String>,
+}
+
+impl Change {
+    /// What is known where no recorded condition differs: `no recorded condition differs: …`.
+    pub fn no_condition(&self) -> String {
+        match self.unrecorded.as_slice() {
+            [] => "no recorded condition differs: server, settings, data, machine and pgdyno are the same"
+                .to_string(),
+            unknown => format!("no recorded condition differs; not recorded: {}", unknown.join(", ")),
+        }
+    }
 }
 
 /// A change that the runs since the last one suggest, and are too few to show.
@@ -164,7 +177,11 @@ pub fn past_runs(name: &str, data: &ExperimentData, study: &Study) -> Vec<PastRu
         let point = Point { experiment: name.to_string(), run: run.run, t_unix_ns, revision, tps };
         let case = cases.entry(run.case).or_insert_with(|| Arc::new(case.clone())).clone();
         let (seed, is_of_merged) = (record.spec.seed, !data.plan.origins.is_empty());
-        let conditions = Arc::new(Conditions::of(record));
+        let mut conditions = Conditions::of(record);
+        if let Some(known) = known.iter().find(|known| known.settings == conditions.settings) {
+            conditions.settings = known.settings.clone();
+        }
+        let conditions = Arc::new(conditions);
         let conditions = match known.iter().find(|known| **known == conditions) {
             Some(known) => known.clone(),
             None => {
@@ -292,6 +309,7 @@ fn with_changes(mut history: History, conditions: &[Arc<Conditions>]) -> History
             after: change.after,
             p: change.p,
             conditions: conditions::differing(&conditions[from..change.at], &conditions[change.at..to]),
+            unrecorded: conditions::unrecorded_of(conditions[from..to].iter()),
         }
     };
     history.changes = changes.iter().enumerate().map(change).collect();

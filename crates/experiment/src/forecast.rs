@@ -5,3 +5,4 @@ pub mod fit;
 pub mod intent;
 pub mod outlook;
 pub mod preflight;
+pub mod protocol;

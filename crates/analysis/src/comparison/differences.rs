@@ -12,7 +12,7 @@ use model::load::sessions::SessionSetting;
 use model::run::RunRecord;
 use model::run::fingerprint::Fingerprint;
 use model::run::host::HostRecord;
-use model::run::server::ServerRecord;
+use model::run::server::{ServerRecord, Setting};
 use model::text::prose::bytes;
 use serde::Serialize;
 
@@ -106,6 +106,21 @@ fn following(name: &str) -> impl Iterator<Item = &'static str> {
 /// Settings that `run.wal` decides. They follow the rate of WAL, so they also differ between runs of one policy.
 pub(crate) const DECIDED_BY_WAL_POLICY: &[&str] =
     &["checkpoint_segments", "checkpoint_timeout", "max_wal_size", "min_wal_size"];
+
+/// The settings of a server that are compared, here and in histories. Checksums are compared as what the data has.
+pub(crate) fn compared_settings(server: &ServerRecord) -> impl Iterator<Item = (&String, &Setting)> {
+    let is_compared = |name: &str| !UNCOMPARED_SETTINGS.contains(&name) && name != DATA_CHECKSUMS;
+    server.settings.iter().filter(move |(name, _)| is_compared(name))
+}
+
+/// How words of a build are chosen that change code.
+type Words = fn(&str) -> Vec<&str>;
+/// What is compared of how a server was built, here and in histories: warnings differ between any two versions.
+pub(crate) const BUILD_WORDS: [(&str, Words); 3] = [
+    ("CC", |text| text.split_whitespace().collect()),
+    ("CFLAGS", build::optimizing),
+    ("CONFIGURE", build::configured),
+];
 
 /// What differs between A and B, by why it does.
 #[derive(Debug, Default)]
@@ -345,15 +360,9 @@ impl List {
         self.settings(a, b);
     }
 
-    /// Compares what changes code in compiler, flags and options: warnings differ between any two versions.
+    /// Compares what changes code in compiler, flags and options.
     fn builds(&mut self, a: &ServerRecord, b: &ServerRecord) {
-        type Words = fn(&str) -> Vec<&str>;
-        let kinds: [(&str, Words); 3] = [
-            ("CC", |text| text.split_whitespace().collect()),
-            ("CFLAGS", build::optimizing),
-            ("CONFIGURE", build::configured),
-        ];
-        for (what, words) in kinds {
+        for (what, words) in BUILD_WORDS {
             let of = |server: &ServerRecord| server.build.get(what).cloned().unwrap_or_default();
             let (of_a, of_b) = (of(a), of(b));
             let [of_a, of_b] = build::differing(&words(&of_a), &words(&of_b));
@@ -362,12 +371,8 @@ impl List {
     }
 
     fn settings(&mut self, a: &ServerRecord, b: &ServerRecord) {
-        for (name, setting) in &a.settings {
-            let Some(other) = b.settings.get(name) else { continue };
-            let is_uncompared = UNCOMPARED_SETTINGS.contains(&name.as_str());
-            if is_uncompared || self.set.contains(name) || name == DATA_CHECKSUMS {
-                continue;
-            }
+        for (name, setting) in compared_settings(a) {
+            let Some(other) = b.settings.get(name).filter(|_| !self.set.contains(name)) else { continue };
             let is_default = self.is_other_server && setting.source == "default" && other.source == "default";
             let what = format!("setting {name}");
             match DURABILITY.contains(&name.as_str()) {

@@ -50,7 +50,7 @@ pub(super) fn scripts(workload: &WorkloadSpec) -> String {
 }
 
 /// The values that sessions of a load have of one setting.
-pub(super) fn values(values: &[&SessionSetting]) -> String {
+pub(crate) fn values(values: &[&SessionSetting]) -> String {
     let values: Vec<&str> = values.iter().map(|setting| setting.value.as_str()).collect();
     values.join(" or ")
 }

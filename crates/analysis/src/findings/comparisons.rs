@@ -7,7 +7,7 @@ use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
 use super::format::{excerpt, excerpts, list, span};
 use super::{Check, ComparisonContext, ON_RECORDS, Rule};
-use crate::comparison::{Difference, Pairing, Side};
+use crate::comparison::{Difference, Pairing, Purpose, Side};
 use crate::finding::{Finding, Severity};
 use crate::summary::RunSummary;
 
@@ -66,11 +66,18 @@ fn not_interleaved(context: &ComparisonContext) -> Vec<Finding> {
         _ => "the time between them is unknown".to_string(),
     };
     let evidence = format!("{apart}: whatever changed in between is part of the difference");
-    (!context.pairing.is_paired() || are_in_sequence(context))
-        .then(|| NOT_INTERLEAVED.finds(Severity::Doubt, evidence))
-        .into_iter()
-        .collect()
+    let found = || NOT_INTERLEAVED.finds(Severity::Doubt, evidence);
+    let advised = || match context.purpose {
+        Purpose::Change => found(),
+        // What was measured elsewhere, or before, takes no turns with what is measured now.
+        Purpose::Repeat => Finding { advice: REPEAT_TWICE.to_string(), ..found() },
+    };
+    (!context.pairing.is_paired() || are_in_sequence(context)).then(advised).into_iter().collect()
 }
+
+/// What shows how much of a difference from an original is time alone.
+const REPEAT_TWICE: &str =
+    "Repeat it a second time: what differs between both repetitions is no difference from the original.";
 
 /// Whether one experiment measured all runs of one side before those of the other, as `order = "sequential"` and `"by-server"` do. Their
 /// blocks have equal numbers and nothing else in common.
@@ -92,7 +99,8 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     title: "Too few pairs for a verdict",
     severity: "Doubt below six pairs; where runs or rounds are not paired, below four on each side",
     source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
-    advice: "Go on in the same directory (compare --resume DIR), or use --pairs 6 or more, or a longer --time; give an experiment whose results are compared more --repeats, and a duet that is repeated more --rounds.",
+    advice: "Measure more: a comparison with --pairs 6 or more, in the same directory by compare --resume DIR; an experiment whose \
+             results are compared with more --repeats; a duet that is repeated with more --rounds.",
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
     tested: "One pair of two settings of a server that pgdyno runs.",
@@ -110,7 +118,24 @@ fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
             format!("{} {of_a} and {b} {of_b} count, and a verdict needs {least} of each", plural(a, noun))
         }
     };
-    (a.min(b) < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence)).into_iter().collect()
+    let found = || TOO_FEW_PAIRS.finds(Severity::Doubt, evidence);
+    let advised = || Finding { advice: more(context), ..found() };
+    (a.min(b) < least).then(advised).into_iter().collect()
+}
+
+/// How to measure more pairs, runs or rounds where these results are.
+fn more(context: &ComparisonContext) -> String {
+    match (context.pairing, context.purpose) {
+        (Pairing::Blocks, _) if context.a.data.plan.is_comparison => {
+            "Go on in the same directory (compare --resume DIR), or use --pairs 6 or more, or a longer --time."
+        }
+        (Pairing::Blocks, _) => "Measure the experiment again with --repeats 6 or more.",
+        (Pairing::Slices | Pairing::Rounds, _) => "Measure six or more rounds (--rounds), which may be shorter.",
+        (Pairing::None, Purpose::Change) => "Measure both sides again with --repeats 4 or more, or, better, in pairs by pgdyno compare.",
+        (Pairing::None, Purpose::Repeat) => "Measure the original with --repeats 4 or more, and repeat that.",
+        (Pairing::RoundsApart, _) => "Measure both duets with --rounds 4 or more.",
+    }
+    .to_string()
 }
 
 pub(super) const TOO_FEW_ROUNDS: Rule = Rule {

@@ -1,23 +1,30 @@
 //! Conditions of the runs of a history, and which of them differ around a change of level. Whether one is its cause is not decided.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use model::experiment::os::WalPolicy;
+use model::load::sessions::SessionSetting;
 use model::run::RunRecord;
 use model::run::host::HostRecord;
-use model::run::server::ServerRecord;
+use model::run::server::{ServerRecord, Setting};
 use model::text::prose::bytes;
 use serde::Serialize;
 
-use crate::comparison::differences::{DECIDED_BY_WAL_POLICY, UNCOMPARED_FACTS};
-use crate::comparison::{build, wording};
-use crate::run::settings::UNCOMPARED_SETTINGS;
+use crate::comparison::differences::{
+    BUILD_WORDS, DECIDED_BY_WAL_POLICY, UNCOMPARED_FACTS, compared_settings,
+};
+use crate::comparison::wording;
+use crate::run::settings::{UNCOMPARED_SETTINGS, changed_in_sessions};
 
 /// Digits of a checksum that are shown.
 const SHA_DIGITS: usize = 8;
 /// Sources of settings that nobody set.
-const UNSET: [&str; 4] = ["default", "override", "client", "session"];
+const UNSET: [&str; 2] = ["default", "override"];
+/// Sources of settings that pgdyno set for its own session.
+const OF_SESSION: [&str; 2] = ["client", "session"];
+/// What follows the name of a setting that sessions of the load had.
+const IN_SESSIONS: &str = " in sessions";
 /// By how much databases may differ in size without another content, as in comparisons.
 const SIZES_DIFFER: f64 = 1.02;
 
@@ -26,13 +33,31 @@ const SIZES_DIFFER: f64 = 1.02;
 pub(super) struct Conditions {
     /// Server, pgdyno, machine and rows by name; what is absent is unknown.
     facts: BTreeMap<String, String>,
-    /// Settings that someone set.
-    settings: BTreeMap<String, String>,
-    /// Whether pgdyno's role saw all settings, so that an absent one has its default.
-    sees_all_settings: bool,
+    /// Written by [`super::packed`] alone: they are larger than all else, and mostly equal.
+    #[serde(skip)]
+    pub(super) settings: Arc<Settings>,
+    /// Settings that sessions of the load had otherwise; absent if none was asked.
+    sessions: Option<BTreeMap<String, String>>,
     /// Definitions of tables, indexes and other objects.
     definitions: BTreeMap<String, String>,
     database_bytes: u64,
+    /// What was not recorded, so that nobody knows whether it differs.
+    unrecorded: BTreeSet<String>,
+}
+
+/// Settings of a server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, serde::Deserialize)]
+pub(super) struct Settings {
+    values: BTreeMap<String, Value>,
+    /// Names of those that pgdyno's role cannot see.
+    hidden: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, serde::Deserialize)]
+struct Value {
+    value: String,
+    /// Whether somebody set it.
+    is_set: bool,
 }
 
 /// A condition that differs between the runs before and after a change of level.
@@ -58,13 +83,16 @@ impl Condition {
             false => format!(" (in {n} of {all} runs)"),
         };
         let (n_before, n_after) = (in_runs(self.n_before), in_runs(self.n_after));
-        format!("{}: {} before{n_before}, {} after{n_after}", self.what, self.before, self.after)
+        let [before, after] =
+            [&self.before, &self.after].map(|value| if value.is_empty() { "''" } else { value });
+        format!("{}: {before} before{n_before}, {after} after{n_after}", self.what)
     }
 }
 
 impl Conditions {
     pub(super) fn of(record: &RunRecord) -> Conditions {
         let mut of = Conditions::default();
+        of.unrecorded = unrecorded(record);
         of.fact("version of pgdyno", &record.tool_version);
         of.fact("build profile of the driver", wording::build_profile(record).unwrap_or_default());
         if let Some(ready) = &record.ready {
@@ -72,8 +100,15 @@ impl Conditions {
             of.fact("TLS", ready.tls.as_deref().unwrap_or("none"));
         }
         if let Some(server) = &record.server {
-            of.server(server, record);
+            of.server(server);
+            of.settings = Arc::new(Settings::of(server, record));
         }
+        of.sessions = changed_in_sessions(record).map(|changed| {
+            let words = |(name, values): (&str, Vec<&SessionSetting>)| {
+                (format!("{name}{IN_SESSIONS}"), wording::values(&values))
+            };
+            changed.into_iter().map(words).collect()
+        });
         if let Some(host) = record.our_host() {
             of.host("", host);
         }
@@ -102,13 +137,14 @@ impl Conditions {
         }
     }
 
-    fn server(&mut self, server: &ServerRecord, record: &RunRecord) {
+    fn server(&mut self, server: &ServerRecord) {
         self.fact("PostgreSQL", &server.release());
         let hash = server.executable_sha256.iter().map(|hash| hash.chars().take(SHA_DIGITS).collect());
         self.fact("program of the server", &hash.collect::<Vec<String>>().concat());
-        let of_build = |name: &str| server.build.get(name).map(String::as_str).unwrap_or_default();
-        self.fact("compiler of the server", of_build("CC"));
-        self.fact("its flags", &build::optimizing(of_build("CFLAGS")).join(" "));
+        for (what, words) in BUILD_WORDS {
+            let text = server.build.get(what).map(String::as_str).unwrap_or_default();
+            self.fact(&format!("build, {what}"), &words(text).join(" "));
+        }
         self.fact("data checksums", &wording::switch(server.data_checksums));
         self.fact("standby", &wording::switch(server.in_recovery));
         self.fact("assertions", server.setting("debug_assertions").unwrap_or_default());
@@ -120,16 +156,6 @@ impl Conditions {
             self.fact("receivers of WAL", &wording::receivers(&server.receivers));
         }
         self.database_bytes = server.database_bytes;
-        self.sees_all_settings = server.settings.contains_key("data_directory");
-        let is_decided = record.case.wal != WalPolicy::AsIs && record.case.server.source.is_embedded();
-        let is_compared = |name: &str| {
-            !(UNCOMPARED_SETTINGS.contains(&name) || is_decided && DECIDED_BY_WAL_POLICY.contains(&name))
-        };
-        for (name, setting) in server.settings.iter().filter(|(name, _)| is_compared(name)) {
-            if !UNSET.contains(&setting.source.as_str()) {
-                self.settings.insert(name.clone(), setting.value.clone());
-            }
-        }
     }
 
     fn host(&mut self, whose: &str, host: &HostRecord) {
@@ -152,10 +178,9 @@ impl Conditions {
         }
     }
 
-    /// The value of a setting, if it is known.
-    fn setting(&self, name: &str) -> Option<&str> {
-        let default = self.sees_all_settings.then_some("default");
-        self.settings.get(name).map(String::as_str).or(default)
+    /// The value of a setting in sessions of the load, if they were asked.
+    fn in_sessions(&self, name: &str) -> Option<&str> {
+        Some(self.sessions.as_ref()?.get(name).map_or("as the server has it", String::as_str))
     }
 
     /// The definition of an object, if definitions are known.
@@ -165,20 +190,75 @@ impl Conditions {
     }
 }
 
+impl Settings {
+    fn of(server: &ServerRecord, record: &RunRecord) -> Settings {
+        let is_decided = record.case.wal != WalPolicy::AsIs && record.case.server.source.is_embedded();
+        let compared = compared_settings(server)
+            .filter(|(name, _)| !(is_decided && DECIDED_BY_WAL_POLICY.contains(&name.as_str())))
+            // What pgdyno sets for its own session says nothing about others.
+            .filter(|(_, setting)| !OF_SESSION.contains(&setting.source.as_str()));
+        let value = |(name, setting): (&String, &Setting)| {
+            let is_set = !UNSET.contains(&setting.source.as_str());
+            (name.clone(), Value { value: setting.value.clone(), is_set })
+        };
+        let hidden = server.hidden().filter(|name| !UNCOMPARED_SETTINGS.contains(name));
+        Settings { values: compared.map(value).collect(), hidden: hidden.map(str::to_string).collect() }
+    }
+
+    /// The value of a setting, if it is known: one that the server does not have is not set.
+    fn value(&self, name: &str) -> Option<&str> {
+        let is_known = !self.values.is_empty() && !self.hidden.contains(name);
+        self.values.get(name).map(|setting| setting.value.as_str()).or(is_known.then_some("not set"))
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.values.get(name).is_some_and(|setting| setting.is_set)
+    }
+}
+
+/// What the record of a run does not have of that which a history compares.
+fn unrecorded(record: &RunRecord) -> BTreeSet<String> {
+    let server = record.server.as_ref();
+    let lacks = |is_lacking: fn(&ServerRecord) -> bool| server.is_none_or(is_lacking);
+    let is_hidden = |name: &str| !UNCOMPARED_SETTINGS.contains(&name);
+    let missing = [
+        (server.is_none(), "the server"),
+        (server.is_some_and(|server| server.settings.is_empty()), "settings"),
+        (
+            server.is_some_and(|server| server.hidden().any(is_hidden)),
+            "settings that pgdyno's role cannot see",
+        ),
+        (lacks(|server| server.executable_sha256.is_none()), "the server's program"),
+        (lacks(|server| server.build.is_empty()), "how the server was built"),
+        (record.server_host().is_none(), "the server's machine"),
+        (record.our_host().is_none(), "the machine of pgdyno"),
+        (record.fingerprint.is_none(), "definitions of tables"),
+        (lacks(|server| server.database_bytes == 0), "the size of the database"),
+        (changed_in_sessions(record).is_none(), "settings of the load's sessions"),
+    ];
+    missing.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, what)| what.to_string()).collect()
+}
+
+/// What was not recorded of some of these runs.
+pub(super) fn unrecorded_of<'a>(runs: impl Iterator<Item = &'a Arc<Conditions>>) -> Vec<String> {
+    runs.flat_map(|run| &run.unrecorded).collect::<BTreeSet<_>>().into_iter().cloned().collect()
+}
+
 /// What differs between the runs before and after a change of level: conditions of which more than half of the runs on each side
 /// have one value, and another one on the other side. A change of level may be found a run or two from its cause, so one run with
 /// the other value does not hide it.
 pub(super) fn differing(before: &[Arc<Conditions>], after: &[Arc<Conditions>]) -> Vec<Condition> {
     type Get = for<'a> fn(&'a Conditions, &str) -> Option<&'a str>;
-    type Of = fn(&Conditions) -> &BTreeMap<String, String>;
-    let kinds: [(&str, Of, Get); 3] = [
-        ("", |of| &of.facts, |of, name| of.facts.get(name).map(String::as_str)),
-        ("setting ", |of| &of.settings, Conditions::setting),
-        ("", |of| &of.definitions, Conditions::definition),
+    type Of = fn(&Conditions) -> Vec<&String>;
+    let kinds: [(&str, Of, Get); 4] = [
+        ("", |of| of.facts.keys().collect(), |of, name| of.facts.get(name).map(String::as_str)),
+        ("setting ", |of| of.settings.values.keys().collect(), |of, name| of.settings.value(name)),
+        ("setting ", |of| of.sessions.iter().flat_map(BTreeMap::keys).collect(), Conditions::in_sessions),
+        ("", |of| of.definitions.keys().collect(), Conditions::definition),
     ];
     let mut found = Vec::new();
     for (prefix, names, get) in kinds {
-        let mut names: Vec<&String> = before.iter().chain(after).flat_map(|run| names(run).keys()).collect();
+        let mut names: Vec<&String> = before.iter().chain(after).flat_map(|run| names(run)).collect();
         names.sort_unstable();
         names.dedup();
         for name in names {
@@ -192,6 +272,12 @@ pub(super) fn differing(before: &[Arc<Conditions>], after: &[Arc<Conditions>]) -
     // Another release is always another program.
     if found.iter().any(|condition| condition.what == "PostgreSQL") {
         found.retain(|condition| condition.what != "program of the server");
+        // It brings other defaults, too.
+        let is_set = |name: &str| before.iter().chain(after).any(|run| run.settings.is_set(name));
+        found.retain(|condition| match condition.what.strip_prefix("setting ") {
+            Some(name) => name.ends_with(IN_SESSIONS) || is_set(name),
+            None => true,
+        });
     }
     found.extend(sizes(before, after));
     found

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use analysis::findings::CATALOGUE;
+use analysis::summary::limiter::Bottleneck;
+use model::secret::hide_text;
 
 use crate::comparison;
 use crate::experiments::STUDY_TABLE;
@@ -29,6 +31,18 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         assert!(!rule.title.is_empty() && !rule.severity.is_empty() && !rule.source.is_empty());
     }
     assert_eq!(WINDOW.measure_s, 30, "the tables' figures are for 30 s");
+}
+
+#[test]
+fn no_text_of_the_catalogue_is_taken_for_one_with_a_secret() {
+    for rule in CATALOGUE {
+        for text in [rule.page().as_str(), rule.title, rule.severity, rule.source, rule.advice, rule.why] {
+            assert_eq!(hide_text(text), text, "{}", rule.id);
+        }
+    }
+    for limiter in Bottleneck::ALL {
+        assert_eq!(hide_text(limiter.advice()), limiter.advice());
+    }
 }
 
 #[test]

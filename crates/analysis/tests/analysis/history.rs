@@ -3,12 +3,14 @@
 use analysis::history::{PastRun, histories, joined, packed, past_runs};
 use analysis::study;
 use analysis::summary::{RunSummary, Study};
-use model::experiment::case::ServerSource;
+use model::experiment::case::{Case, ServerSource};
 use model::experiment::origin::Origin;
+use model::experiment::plan::RunSpec;
 use model::load::Turns;
 use model::run::ExperimentData;
 use model::run::server::Setting;
 
+use crate::comparison::{TABLE, compare_cases, pairs};
 use crate::quiet::{self, S, set_committed, tps};
 
 /// An experiment of three runs, so many days after the first one.
@@ -97,7 +99,7 @@ fn conditions_that_differ_around_a_change_are_named_and_those_of_single_runs_are
         "kernel: 6.1 before, 6.8 after",
         "rows of t: 10 before, 20 after",
         "version of pgdyno: 0.1.0 before, 0.2.0 after",
-        "setting work_mem: default before, 1GB after",
+        "setting work_mem: not set before, 1GB after",
         "size of the database: 1.46 GiB before, 2.93 GiB after",
     ];
     assert_eq!(words, expected);
@@ -113,6 +115,93 @@ fn conditions_that_differ_around_a_change_are_named_and_those_of_single_runs_are
     let text = packed(&experiments);
     let Packed(read) = serde_json::from_str(&text).unwrap();
     assert_eq!(joined(read)[0].changes, found[0].changes);
+}
+
+#[test]
+fn a_history_names_whatever_a_comparison_of_the_same_runs_names() {
+    let mut n_seen = 0;
+    for (finding, _, words, disturb) in TABLE.iter().filter(|row| row.0 == "undeclared-difference") {
+        let mut data = pairs(10, 0.5);
+        disturb(&mut data);
+        let compared: Vec<String> =
+            compare_cases(&data).undeclared.into_iter().map(|difference| difference.what).collect();
+        // The same case, by the same server, on two days.
+        let first = data.plan.cases[0].clone();
+        let is_one_server = data.plan.cases[1].server.source == first.server.source;
+        data.plan.cases[1] = Case { id: 2, ..first };
+        let explained = study(&data);
+        data.runs.iter_mut().for_each(|run| {
+            let RunSpec { run: number, case, .. } = run.record.spec;
+            let later_s = u64::from(number) * 60 + u64::from(case) * 86_400;
+            run.record.go_unix_ns = run.record.go_unix_ns.map(|go| go + later_s * S);
+        });
+        let found = histories(&[("day".to_string(), data, explained)]);
+        // Another load, and another machine, have another history; one run is not most of them.
+        let is_of_one_run = words.contains("jit in sessions");
+        let ([history], true, false) = (found.as_slice(), is_one_server, is_of_one_run) else { continue };
+        let [change] = history.changes.as_slice() else { continue };
+        let named: Vec<&str> = change.conditions.iter().map(|condition| condition.what.as_str()).collect();
+        for what in compared.iter().filter(|what| !OF_COMPARISONS.contains(&what.as_str())) {
+            assert!(named.contains(&what.as_str()), "{finding} {words}: {what} is not in {named:?}");
+            n_seen += 1;
+        }
+    }
+    assert!(n_seen > 8, "{n_seen}");
+}
+
+/// What a comparison calls otherwise, or what belongs to what a history is of.
+const OF_COMPARISONS: [&str; 2] = ["release", "host"];
+
+#[test]
+fn settings_that_were_changed_between_experiments_are_named_also_for_a_role_without_rights() {
+    fn set(data: &mut ExperimentData, change: fn(&mut std::collections::BTreeMap<String, Setting>)) {
+        data.runs.iter_mut().for_each(|run| change(&mut run.record.server.as_mut().unwrap().settings));
+    }
+    fn setting(value: &str, source: &str) -> Setting {
+        Setting { value: value.to_string(), source: source.to_string() }
+    }
+    // Without `data_directory`, which a role without rights does not see.
+    fn before(data: &mut ExperimentData) {
+        set(data, |settings| {
+            settings.insert("commit_delay".to_string(), setting("0", "default"));
+            settings.insert("synchronous_standby_names".to_string(), setting("", "default"));
+            settings.insert("block_size".to_string(), setting("8192", "default"));
+        });
+    }
+    fn after(data: &mut ExperimentData) {
+        set(data, |settings| {
+            settings.insert("commit_delay".to_string(), setting("100", "configuration file"));
+            settings.insert("synchronous_standby_names".to_string(), setting("*", "configuration file"));
+            settings.insert("block_size".to_string(), setting("16384", "default"));
+            settings.insert("auto_explain.log_timing".to_string(), setting("on", "configuration file"));
+        });
+    }
+    let of = |changed: fn(&mut ExperimentData)| {
+        // Of one release: eight days of three runs, with so many days that the version stays.
+        let day = |day: u64| {
+            let change = if day < 4 { before } else { changed };
+            let (name, mut data, explained) = experiment(day, if day < 4 { 1000 } else { 900 }, change);
+            data.runs.iter_mut().for_each(|run| run.record.server.as_mut().unwrap().version_num = 180_001);
+            (name, data, explained)
+        };
+        let experiments: Vec<_> = (0..8).map(day).collect();
+        histories(&experiments)[0].changes[0].clone()
+    };
+    let words: Vec<String> = of(after).conditions.iter().map(|condition| condition.words()).collect();
+    let expected = [
+        "setting auto_explain.log_timing: not set before, on after",
+        "setting block_size: 8192 before, 16384 after",
+        "setting commit_delay: 0 before, 100 after",
+        "setting synchronous_standby_names: '' before, * after",
+    ];
+    assert_eq!(words, expected);
+    let same = of(before);
+    assert_eq!(same.conditions, []);
+    let said = same.no_condition();
+    assert!(
+        said.contains("not recorded: ") && said.contains("settings that pgdyno's role cannot see"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -34,6 +34,27 @@ fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
     assert_eq!(few.verdict(), None);
     let expected = "6 runs of A and 3 of B count, and a verdict needs 4 of each";
     assert!(few.findings.iter().any(|f| f.evidence == expected), "{:?}", few.findings);
+    let advised = |found: &CaseComparison| -> Vec<String> {
+        let advice = found
+            .findings
+            .iter()
+            .filter(|finding| ["too-few-pairs", "not-interleaved"].contains(&finding.id));
+        advice.map(|finding| finding.advice.clone()).collect()
+    };
+    // Stored results are no comparison that could go on.
+    let advice = advised(&few);
+    assert_eq!(advice.len(), 2, "{advice:?}");
+    assert!(
+        advice.iter().all(|text| !text.contains("--resume") && text.contains("pgdyno compare")),
+        "{advice:?}"
+    );
+    let (of_a, of_b) = (study(&a), study(&b));
+    let sides = (Side { data: &a, study: &of_a, case: 1 }, Side { data: &b, study: &of_b, case: 1 });
+    let advice = advised(&compare_repeat(&[sides], MARGIN).remove(0));
+    assert!(
+        advice.len() == 2 && advice.iter().all(|text| text.to_lowercase().contains("repeat")),
+        "{advice:?}"
+    );
 }
 
 #[test]

@@ -1,10 +1,37 @@
-//! Rights that a workload's transactions need on tables that are used as they are. Loading them needs more, see `clearance`.
+//! Rights on tables that are used as they are: those that a workload's transactions need, and that to tend them. Loading them needs
+//! more, see `clearance`.
 
 use anyhow::{Context, Result};
 use model::experiment::case::WorkloadKind;
 use wire::session::{Session, quote_literal};
 
 use super::Home;
+
+/// The privilege MAINTAIN came with 17.
+const MAINTAIN_VERSION_NUM: u32 = 170_000;
+
+/// How many of the tables the user cannot VACUUM and ANALYZE, which the server then skips, and how many there are
+/// (`vacuum_is_permitted_for_relation` of PostgreSQL 18).
+///
+/// # Errors
+/// When the server fails.
+pub fn untended(session: &mut Session, home: &Home) -> Result<[u64; 2]> {
+    let maintain = match session.server_version_num() >= MAINTAIN_VERSION_NUM {
+        true => " or pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')",
+        false => "",
+    };
+    let names: Vec<String> = home.dataset.tables().into_iter().map(quote_literal).collect();
+    let sql = format!(
+        "select pg_catalog.pg_has_role(c.relowner, 'USAGE') or pg_catalog.pg_has_role(d.datdba, 'USAGE'){maintain} as may \
+           from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+           join pg_catalog.pg_database d on d.datname = pg_catalog.current_database() \
+          where n.nspname = {} and c.relname in ({})",
+        quote_literal(home.schema.name()),
+        names.join(", ")
+    );
+    let may = session.query(&sql).context("look for rights to tend the tables")?.into_first_column();
+    Ok([may.iter().filter(|may| *may == "f").count() as u64, may.len() as u64])
+}
 
 /// The problem that the user lacks rights that the workload needs, if so. A right on any column is enough to pass.
 ///

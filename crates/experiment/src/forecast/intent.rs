@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use dataset::clearance::is_loaded_routine;
 use dataset::session::{self, limit};
-use dataset::state::Home;
+use dataset::state::{Home, access};
 use model::experiment::RestoreBy;
 use model::experiment::case::setting;
 use model::experiment::case::{Case, ServerSource};
@@ -81,8 +81,8 @@ pub fn of_plan(
     Ok(intents)
 }
 
-/// What is done to tables all the same, and how to leave it out.
-fn tended(runs: &[&Case]) -> String {
+/// What is done to tables all the same, and how to leave it out; or that this role cannot do it.
+fn tended(session: &mut Session, runs: &[&Case]) -> Result<String> {
     let has =
         |step: fn(&Case) -> bool| runs.iter().any(|case| case.workload.data != CaseData::None && step(case));
     let done = [
@@ -92,11 +92,30 @@ fn tended(runs: &[&Case]) -> String {
     let done: Vec<(&str, &str)> =
         done.into_iter().filter(|(is_done, ..)| *is_done).map(|(_, what, key)| (what, key)).collect();
     if done.is_empty() {
-        return String::new();
+        return Ok(String::new());
     }
     let names: Vec<&str> = done.iter().map(|(what, _)| *what).collect();
+    let names = names.join(" and ");
+    let (mut n_untended, mut n_tables) = (0, 0);
+    for case in distinct(runs) {
+        // A schema that is not there is reported elsewhere.
+        let Some(home) = Home::of(session, &case.workload).ok().flatten() else { continue };
+        let [untended, all] = access::untended(session, &home)?;
+        (n_untended, n_tables) = (n_untended + untended, n_tables + all);
+    }
+    let role =
+        if n_untended > 0 { session.query("select current_user")?.into_first_column().pop() } else { None };
+    let role = role.unwrap_or_default();
+    if n_untended > 0 && n_untended == n_tables {
+        return Ok(format!("; not {names} of its tables either, which `{role}` cannot do"));
+    }
     let options: Vec<String> = done.iter().map(|(_, key)| format!("--set {key}=false")).collect();
-    format!("; {} of its tables before each run ({} leaves it out)", names.join(" and "), options.join(" "))
+    let of = if n_untended > 0 {
+        format!("those of its tables that `{role}` may tend")
+    } else {
+        "its tables".to_string()
+    };
+    Ok(format!("; {names} of {of} before each run ({} leaves it out)", options.join(" ")))
 }
 
 impl Intent {
@@ -110,7 +129,8 @@ impl Intent {
             .copied()
             .collect();
         if loading.is_empty() {
-            let line = format!("uses {place} as it is: nothing is loaded or restored{}", tended(runs));
+            let line =
+                format!("uses {place} as it is: nothing is loaded or restored{}", tended(session, runs)?);
             return Ok(Intent { line, others: Others::default(), changes: None, consents: Vec::new() });
         }
         let mut homes: Vec<Home> = Vec::new();

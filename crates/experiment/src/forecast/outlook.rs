@@ -78,8 +78,11 @@ impl Outlook {
         let runs: Vec<&Case> = plan.runs.iter().filter_map(|run| plan.case(run.case)).collect();
         let starts = starts(&runs);
         let stages = stages(plan);
-        let loading: u64 = stages.iter().map(|case| data_bytes(&case.workload)).sum();
         let embedded = |case: &&Case| case.server.source.is_embedded();
+        // Data of a server by URL that is not restored is measured as it is.
+        let is_loaded = |case: &&Case| case.server.source.is_embedded() || case.prepare.restore;
+        let loading: u64 =
+            stages.iter().copied().filter(is_loaded).map(|case| data_bytes(&case.workload)).sum();
         let n_clusters = stages.iter().copied().filter(embedded).count();
         let [runs_s, profiles_s, loading_s] = longest_lane(plan, memory_bytes, speed).unwrap_or([
             runs.iter().map(|case| run_s(case)).sum::<f64>() + starts.n_all as f64 * start_s,
@@ -98,7 +101,7 @@ impl Outlook {
             // A template exists together with its copy.
             url_bytes: 2 * stages
                 .iter()
-                .filter(|case| !case.server.source.is_embedded())
+                .filter(|case| !case.server.source.is_embedded() && case.prepare.restore)
                 .map(|case| data_bytes(&case.workload))
                 .sum::<u64>(),
             wal_bytes: plan.cases.iter().filter_map(wal_bytes).max().unwrap_or(0),
@@ -309,6 +312,20 @@ mod tests {
     fn starts_for_data() -> usize {
         let plan = sample::plan("[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n");
         plan.runs.windows(2).filter(|pair| pair[0].case == pair[1].case).count()
+    }
+
+    #[test]
+    fn data_that_is_measured_as_it_is_takes_no_time_to_load_and_no_disk() {
+        let mut plan = sample::plan("[workload]\nscale = 100\n[prepare]\nrestore = false\n");
+        let of_own = Outlook::of(&plan, MEMORY);
+        assert!(of_own.loading_s > 20.0 && of_own.url_bytes == 0, "{of_own:?}");
+        plan.cases.iter_mut().for_each(|case| case.server.source = ServerSource::Url(Default::default()));
+        let as_it_is = Outlook::of(&plan, MEMORY);
+        assert_eq!((as_it_is.loading_s, as_it_is.url_bytes), (0.0, 0));
+        assert!(!as_it_is.words().contains("to load data"), "{}", as_it_is.words());
+        plan.cases.iter_mut().for_each(|case| case.prepare.restore = true);
+        let loaded = Outlook::of(&plan, MEMORY);
+        assert!(loaded.loading_s > 20.0 && loaded.url_bytes > 0, "{loaded:?}");
     }
 
     #[test]

@@ -78,7 +78,6 @@ repeats = 3
 [workload]
 kind = "scripts"
 scale = "fit"
-protocol = "prepared"
 clients = {clients}
 
 [run]
@@ -99,7 +98,6 @@ repeats = 3
 [workload]
 kind = "tpcb"
 scale = "fit"
-protocol = "prepared"
 clients = {clients}
 
 [run]

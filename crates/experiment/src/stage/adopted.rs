@@ -116,6 +116,20 @@ impl Facts {
             rewrites_statement_names: pools_transactions && rewrites_statement_names(other)?,
         })
     }
+
+    fn loses_prepared(&self) -> bool {
+        self.pools_transactions && !self.rewrites_statement_names
+    }
+}
+
+/// Whether a pooler in front of the server loses statements that a client has prepared.
+///
+/// # Errors
+/// When it cannot be reached.
+pub(crate) fn loses_prepared(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<bool> {
+    let mut session = session::open(conninfo, stop)?;
+    let mut other = session::open(conninfo, stop)?;
+    Ok(Facts::of(conninfo, &mut session, &mut other)?.loses_prepared())
 }
 
 impl Adopted {
@@ -225,7 +239,8 @@ fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Res
     ensure!(
         found.scale == workload.scale,
         "the experiment asks for scale {}, but the data that was loaded before has scale {}; give --scale {1}, or \
-         --replace to load it again",
+         --replace to load it again (complete data of another scale is never dropped without that: it may be what \
+         somebody measures next)",
         workload.scale,
         found.scale
     );
@@ -382,9 +397,7 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
         );
     }
     ensure!(
-        !facts.pools_transactions
-            || facts.rewrites_statement_names
-            || case.workload.protocol != Protocol::Prepared,
+        !facts.loses_prepared() || case.workload.protocol != Protocol::Prepared,
         "a pooler at `{place}` assigns server connections per transaction, and prepared statements are lost \
          between them; use --protocol simple or extended, use session pooling, or connect to the server itself"
     );

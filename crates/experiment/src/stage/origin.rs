@@ -5,7 +5,7 @@ use std::env;
 
 use anyhow::{Context, Result};
 use model::experiment::Experiment;
-use model::experiment::case::{Build, REPOSITORY, ServerSource};
+use model::experiment::case::{Build, Case, REPOSITORY, ServerSource};
 use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use model::text::units::PgVersion;
@@ -118,6 +118,37 @@ pub fn make_alike(plans: [&mut Plan; 2]) {
     }
 }
 
+/// Says that versions are fetched although they are installed, because another one of these cases is not: all get builds of one kind.
+/// `None` where that is not so, or where somebody asked for the kind.
+pub fn fetched_though_installed(cases: &[Case]) -> Option<String> {
+    if by_environment().ok().flatten().is_some() {
+        return None;
+    }
+    let fetched = cases.iter().filter_map(|case| match &case.server.source {
+        ServerSource::Version(version) => Some(version),
+        _ => None,
+    });
+    let mut fetched: Vec<&PgVersion> = fetched.collect();
+    fetched.sort_by_key(|version| server::binaries::version_num(version.as_str()));
+    fetched.dedup();
+    let here = |version: &&PgVersion| installed::server(version).ok();
+    let missing: Vec<&str> =
+        fetched.iter().filter(|version| here(version).is_none()).map(|version| version.as_str()).collect();
+    let though = fetched.iter().filter_map(|version| {
+        let release = here(version)?.version.split_whitespace().next()?.to_string();
+        Some(format!("{version}: fetched although {release} is installed"))
+    });
+    let though: Vec<String> = though.collect();
+    let is = if missing.len() == 1 { "is" } else { "are" };
+    (!though.is_empty() && !missing.is_empty()).then(|| {
+        format!(
+            "{}, because {} {is} not: all get builds of one kind (server.build chooses the kind)",
+            though.join(", "),
+            missing.join(" and ")
+        )
+    })
+}
+
 /// Lets versions be fetched that were installed where a plan was made and are not here; returns them.
 ///
 /// # Errors
@@ -175,6 +206,21 @@ mod tests {
         let none = (10..19).map(|n| n.to_string()).find(|v| installed::server(&v.parse().unwrap()).is_err());
         let none = none.expect("not all releases are installed");
         assert_eq!(of(&[&none, &here], None), ["fetched", "fetched"]);
+        let cases = |asked: &[&str]| -> Vec<Case> {
+            let source = |version: &&str| ServerSource::of_version(version.parse().unwrap());
+            let of = |source| {
+                let mut case = sample::case("");
+                case.server.source = source;
+                case
+            };
+            asked.iter().map(source).map(of).collect()
+        };
+        let said = fetched_though_installed(&cases(&[&none, &here, &here])).unwrap();
+        let expected =
+            [format!("{here}: fetched although {here}."), format!("because {none} is not: all get")];
+        assert!(expected.iter().all(|words| said.contains(words)), "{said}");
+        assert_eq!(fetched_though_installed(&cases(&[&here])), None, "somebody asked for it");
+        assert_eq!(fetched_though_installed(&cases(&[&none])), None);
         let refused = versions_of(vec![none.parse().unwrap()], Some(Build::Installed)).unwrap_err();
         let words = format!("{refused:#}");
         assert!(

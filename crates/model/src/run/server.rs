@@ -144,6 +144,11 @@ impl ServerRecord {
             && SUPERUSER_ONLY.contains(&name.to_lowercase().as_str())
     }
 
+    /// Names of the settings that it cannot see; see [`ServerRecord::hides`].
+    pub fn hidden(&self) -> impl Iterator<Item = &'static str> {
+        SUPERUSER_ONLY.into_iter().filter(|name| self.hides(name))
+    }
+
     /// Whether sessions have loaded a library of this name: a setting names it, or it has settings of its own, which those without
     /// the right to read the names of libraries see, too.
     pub fn has_loaded(&self, library: &str) -> bool {
@@ -181,6 +186,7 @@ mod tests {
         let plain = with(&["fsync", "pg_stat_statements.max"]);
         assert!(plain.hides("shared_preload_libraries") && plain.hides("HBA_file"));
         assert!(!plain.hides("io_method"), "an old release does not have it");
+        assert_eq!((plain.hidden().count(), with(&["data_directory"]).hidden().count()), (22, 0));
         assert!(!with(&["data_directory"]).hides("extension_control_path"));
         assert!(!ServerRecord::default().hides("hba_file"), "nothing was recorded");
         assert!(plain.has_loaded("pg_stat_statements") && !plain.has_loaded("pg_stat"));

@@ -1,14 +1,15 @@
 //! Enums whose variants are words in files and on the command line.
 
-/// Defines such an enum: its words, `FromStr`, `Display`, and serde by the same words.
+/// Defines such an enum: its words, `FromStr`, `Display`, and serde by the same words. Further words of a variant, which other programs
+/// use, are read and never written.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident, $what:literal {
-        $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
+        $($(#[$variant_doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*,)+
     }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)+
+            $($(#[$variant_doc])* #[serde(rename = $word $(, alias = $alias)*)] $variant,)+
         }
 
         impl $name {
@@ -36,7 +37,9 @@ macro_rules! words {
             type Err = String;
 
             fn from_str(text: &str) -> Result<$name, String> {
-                $name::ALL.into_iter().find(|word| word.as_str() == text).ok_or_else(|| {
+                const ALIASES: &[(&str, $name)] = &[$($(($alias, $name::$variant),)*)+];
+                let by_alias = || ALIASES.iter().find(|(alias, _)| *alias == text).map(|(_, of)| *of);
+                $name::ALL.into_iter().find(|word| word.as_str() == text).or_else(by_alias).ok_or_else(|| {
                     format!("`{text}` is not {}; use one of: {}", $what, [$($word),+].join(", "))
                 })
             }

@@ -31,39 +31,58 @@ use workload::Program;
 
 use self::sum::Sum;
 use crate::commands::report::for_terminal;
-use crate::front::announce::{Consent, intents};
-use crate::front::cli::PlanArgs;
+use crate::commands::run;
+use crate::front::announce::{Consent, expect_named, intents};
+use crate::front::cli::RunArgs;
+use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::stored::RESULTS;
-use crate::front::setup;
+use crate::front::{setup, shell};
 use crate::job::preview::{builds, duration, look, order, outlook, size, with_cases};
 use crate::{Exit, print, print_exact, say};
 
-/// Prints the ordered runs, what they need, and what would make them fail.
-pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
+/// Prints the ordered runs, what they need, and what would make them fail. Takes the options of `run`; those for what is shown while
+/// measuring and afterwards have no effect.
+pub(crate) fn plan(args: &RunArgs) -> Result<Exit> {
+    if args.list {
+        return run::list();
+    }
+    if let Some(dir) = &args.resume {
+        return stored(dir, args.form.json);
+    }
+    run::expect_new(args.output.as_deref())?;
     let asked = setup::ask(&args.experiment)?;
-    let consent = Consent {
-        yes: true,
-        replace: args.leave.replace,
-        replace_databases: &args.leave.replace_databases,
-        risks: args.leave.risks.risks(),
-        allowed: Allowed::Everything,
+    let consent = args.leave.consent(&args.changes, true);
+    let consent = match consent.allowed {
+        // What it would change is shown with the options that allow it.
+        Allowed::Nothing => Consent { allowed: Allowed::Everything, ..consent },
+        _ => consent,
     };
-    let look = look((&asked.plan, 1), &asked.servers, consent, Path::new(RESULTS))?;
+    expect_named(&asked.plan, consent.allowed)?;
+    let results = args.output.as_deref().unwrap_or(Path::new(RESULTS));
+    let look = look((&asked.plan, 1), &asked.servers, consent, results)?;
     let obstacles = look.obstacles;
-    if args.json {
+    if args.form.json {
         print_exact(&format!("{}\n", sum::json(&asked.plan, look.peak.as_ref())?))?;
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
     } else {
         print(&for_terminal(&text(&asked.plan, look.peak.as_ref())?))?;
+        let outlook = outlook(&asked.plan);
+        if let Some(why) = outlook.asks_consent(asked.plan.runs.len()).filter(|_| !args.yes) {
+            print(&format!("note    {why}: `pgdyno run` asks for --yes\n"))?;
+        }
+        for note in &asked.notes {
+            print(&format!("note    {note}\n"))?;
+        }
         // Only where nothing else has to be said first: a server that fails has been reported as a problem.
         if obstacles.is_empty() {
             for intent in intents(&asked.plan, &asked.servers, consent)? {
                 print(&format!("does    {}\n", intent.line))?;
                 if let Some(line) = intent.changes {
-                    print(&format!(
-                        "does    {line}\nnote    `pgdyno run` asks for {}\n",
-                        intent.consents.join(" ")
-                    ))?;
+                    print(&format!("does    {line}\n"))?;
+                    let missing = missing(&intent.consents, &args.changes);
+                    if !missing.is_empty() {
+                        print(&format!("note    `pgdyno run` asks for {}\n", missing.join(" ")))?;
+                    }
                 }
             }
         }
@@ -72,6 +91,30 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
         }
     }
     Ok(if obstacles.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// The options, each with its reason if it has one, that were not given.
+fn missing<'a>(consents: &'a [String], given: &ChangeArgs) -> Vec<&'a str> {
+    let words = |consent: &str| consent.split(" (").next().unwrap_or_default().to_string();
+    let is_given = |consent: &str| match words(consent).strip_prefix("--allow-setting ") {
+        Some(name) => given.allow_settings.iter().any(|allowed| allowed.eq_ignore_ascii_case(name)),
+        None => given.allow_changes,
+    };
+    consents.iter().map(String::as_str).filter(|consent| !is_given(consent)).collect()
+}
+
+/// Prints the plan of results that would be resumed. Nothing is done for it: whoever made it may have named any server.
+fn stored(dir: &Path, as_json: bool) -> Result<Exit> {
+    let plan = store::read_sealed(dir)?.plan;
+    match as_json {
+        true => print_exact(&format!("{}\n", sum::json(&plan, None)?))?,
+        false => print(&for_terminal(&text(&plan, None)?))?,
+    }
+    say(&format!(
+        "this is the stored plan; `pgdyno run --resume {}` makes those of its runs that are missing",
+        shell::quoted(&dir.display().to_string())
+    ));
+    Ok(Exit::Done)
 }
 
 fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
@@ -219,9 +262,6 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
         )?;
     }
     writeln!(out, "sum     {}", Sum::new(plan, &outlook, peak).words())?;
-    if let Some(why) = outlook.asks_consent(plan.runs.len()) {
-        writeln!(out, "note    {why}: `pgdyno run` asks for --yes")?;
-    }
     Ok(())
 }
 
@@ -421,6 +461,20 @@ mod tests {
     use crate::commands::data::check::embedded_case;
     use crate::front::cli::ServerArgs;
     use model::experiment::case::WorkloadKind;
+
+    #[test]
+    fn of_the_consents_that_a_run_asks_for_those_are_named_that_were_not_given() {
+        let consents = ["--allow-changes", "--allow-setting log_statement (logs)", "--allow-setting x.y"];
+        let consents = consents.map(String::from);
+        let check = |allow_changes: bool, names: &[&str], expected: &[&str]| {
+            let allow_settings = names.iter().map(ToString::to_string).collect();
+            let given = ChangeArgs { allow_changes, allow_settings };
+            assert_eq!(missing(&consents, &given), expected);
+        };
+        check(false, &[], &consents.each_ref().map(String::as_str));
+        check(true, &["Log_statement"], &["--allow-setting x.y"]);
+        check(true, &["log_statement", "x.y"], &[]);
+    }
 
     #[test]
     fn the_space_of_the_wal_is_reported_with_its_quarter() {

@@ -45,10 +45,7 @@ fn go_on(dir: &Path, args: &RunArgs) -> String {
 /// Runs the experiment that `args` ask for. Returns the directory of its results, if it has one.
 pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     if args.list {
-        for builtin in experiment::plan::builtin::BUILTINS {
-            print(&format!("{:<12} {}\n", builtin.name, builtin.about))?;
-        }
-        return Ok((Exit::Done, None));
+        return Ok((list()?, None));
     }
     // From here on a signal asks for an orderly stop.
     signals::stop_flag();
@@ -86,6 +83,24 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     Ok((exit.unless_values_are_left(is_restored), Some(path)))
 }
 
+/// Prints the built-in experiments.
+pub(crate) fn list() -> Result<Exit> {
+    for builtin in experiment::plan::builtin::BUILTINS {
+        print(&format!("{:<12} {}\n", builtin.name, builtin.about))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Fails if an experiment is in this directory, which is to take the results of another one.
+pub(crate) fn expect_new(output: Option<&Path>) -> Result<()> {
+    let Some(dir) = output.filter(|dir| store::is_experiment_dir(dir)) else { return Ok(()) };
+    let dir = dir.display();
+    bail!(
+        "`{dir}` already contains an experiment; go on with it by `pgdyno run --resume {dir}`, or choose a new or empty \
+         directory for another one"
+    );
+}
+
 /// Directories that targets name and `pgdyno server list` does not list: they may be in memory (tmpfs).
 fn kept_by_targets(plan: &Plan) -> Vec<String> {
     let directories = plan.cases.iter().filter_map(|case| case.server.target.as_ref()?.directory.as_ref());
@@ -98,13 +113,7 @@ fn consent(args: &RunArgs) -> Consent<'_> {
 }
 
 fn begun(args: &RunArgs) -> Result<Job> {
-    if let Some(dir) = args.output.as_deref().filter(|dir| store::is_experiment_dir(dir)) {
-        let dir = dir.display();
-        bail!(
-            "`{dir}` already contains an experiment; go on with it by `pgdyno run --resume {dir}`, or choose a new or empty \
-             directory for another one"
-        );
-    }
+    expect_new(args.output.as_deref())?;
     let asked = setup::ask(&args.experiment)?;
     let consent = consent(args);
     // What an earlier one has left is not taken for the servers' own.
@@ -116,6 +125,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
         bail!("{why}. Check with `pgdyno plan`, confirm with --yes.");
     }
     announce(&asked.plan, &asked.servers, consent)?;
+    asked.notes.iter().for_each(|note| say(note));
     Job::begin(asked.plan, (&asked.experiment_toml, asked.author), asked.servers, args.output.as_deref())
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
 }
 
 /// Fails if a setting is allowed by a name that no case asks for: it may be misspelled.
-fn expect_named(plan: &Plan, allowed: Allowed) -> Result<()> {
+pub(crate) fn expect_named(plan: &Plan, allowed: Allowed) -> Result<()> {
     let Allowed::Changes(names) = allowed else { return Ok(()) };
     let is_asked = |name: &str| {
         let by_url = plan.cases.iter().filter(|case| !case.server.source.is_embedded());

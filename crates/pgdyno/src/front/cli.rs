@@ -55,9 +55,9 @@ pub(crate) enum Command {
     #[command(disable_version_flag = true)]
     Run(RunArgs),
     /// Show what `run` would do with the same options, without doing it; only a PostgreSQL that has to check settings is
-    /// fetched.
+    /// fetched. Options for what is shown while measuring and afterwards have no effect.
     #[command(disable_version_flag = true)]
-    Plan(PlanArgs),
+    Plan(RunArgs),
     /// Print a commented experiment file to start from: pgdyno new versions > exp.toml.
     New {
         /// Question that the new experiment asks.
@@ -246,7 +246,7 @@ pub(crate) struct ExperimentArgs {
     /// How statements are sent: simple, extended, prepared.
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
-    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too.
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
     /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
@@ -328,7 +328,7 @@ const WHAT_IS_ASKED: [&str; 26] = [
     "perf",
 ];
 
-/// Options of `run`.
+/// Options of `run`, and of `plan`, which shows what it would do.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -373,18 +373,6 @@ pub(crate) struct RunArgs {
     /// List the built-in experiments.
     #[arg(long)]
     pub(crate) list: bool,
-}
-
-/// Options of `plan`.
-#[derive(Debug, Args)]
-pub(crate) struct PlanArgs {
-    #[command(flatten)]
-    pub(crate) experiment: ExperimentArgs,
-    #[command(flatten)]
-    pub(crate) leave: LeaveArgs,
-    /// Print the plan as JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 fn exit_codes() -> String {
@@ -451,6 +439,28 @@ mod tests {
             .filter(|option| !of_compare.contains(option) && !OF_RUN_ALONE.contains(&option.as_str()))
             .collect();
         assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn every_option_of_run_is_one_of_plan() {
+        let command = <Cli as clap::CommandFactory>::command();
+        let options = |name: &str| -> Vec<(Option<char>, String)> {
+            let command = command.find_subcommand(name).expect("it is a command");
+            let named = |one: &clap::Arg| Some((one.get_short(), one.get_long()?.to_string()));
+            command.get_arguments().filter_map(named).collect()
+        };
+        assert_eq!(options("plan"), options("run"));
+        assert!(options("plan").len() > 50);
+        for given in [
+            "-q -y -v -o out --csv",
+            "--live --open --metrics 127.0.0.1:9187 --json",
+            "--why --strict --list --spot-notice http://h/p",
+            "--replace --allow-changes --allow-setting log_statement",
+            "--resume out --target a=postgres://h",
+        ] {
+            let words = "pgdyno plan".split(' ').chain(given.split(' '));
+            assert!(Cli::try_parse_from(words).is_ok(), "{given}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use experiment::forecast::protocol;
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::{self, Origin};
@@ -45,6 +46,8 @@ pub(crate) struct Asked {
     pub(crate) is_build_asked: bool,
     /// The author of the text.
     pub(crate) author: Author,
+    /// What was decided for the user, to be said before anything is done.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Fails if a case asks for values of the operating system that cannot be set here; lists them all.
@@ -121,6 +124,15 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         plan.name = made;
     }
     refuse_os(&plan, server_place)?;
+    let is_build_asked = experiment.server.build.is_some();
+    let mut notes: Vec<String> = Vec::new();
+    if !file::is_given("workload.protocol", &text, &changes) {
+        let note = protocol::fall_back(&mut plan, &mut experiment, &servers, signals::stop_flag());
+        // So that the results say it, too.
+        note.iter().for_each(|note| say_more(&mut plan.description, note));
+        notes.extend(note);
+    }
+    notes.extend(origin::fetched_though_installed(&plan.cases).filter(|_| !is_build_asked));
     experiment.experiment.seed = Some(plan.seed);
     let mut texts = servers.iter().map(secrets::keyword_text);
     let urls = experiment.target.iter_mut().map(|target| &mut target.url);
@@ -129,7 +141,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     }
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    Ok(Asked { plan, experiment_toml, servers, is_build_asked: experiment.server.build.is_some(), author })
+    Ok(Asked { plan, experiment_toml, servers, is_build_asked, author, notes })
 }
 
 /// Refuses hosts of a built-in study that the user has not replaced.

@@ -75,6 +75,12 @@ fn all_versions_of_an_experiment_are_builds_of_one_kind() {
         [ServerSource::Version(of(&here)), ServerSource::Version(of("12"))],
         "only one of them is installed"
     );
+    let said = run(&place, &["plan", "-c", "1", "--version", &format!("{here},12")]).expect(0).stdout;
+    let words = format!("note    {here}: fetched although {here}.");
+    assert!(
+        said.contains(&words) && said.contains("because 12 is not: all get builds of one kind"),
+        "{said}"
+    );
     assert_eq!(
         sources(&["--version", &here, "--set", "server.build=fetched"]),
         [ServerSource::Version(of(&here))]

@@ -379,6 +379,39 @@ fn poolers_and_proxies_are_named_also_on_one_side() {
     place.expect_clean();
 }
 
+#[test]
+fn a_pooler_that_loses_prepared_statements_gets_the_extended_protocol_unless_one_was_chosen() {
+    if !Path::new(PGBOUNCER).exists() {
+        return tell("skipped: PgBouncer is not installed");
+    }
+    let place = Place::new();
+    let server = Server::start(&Options { has_tcp: true, ..Options::default() });
+    let database = server.database_of("postgres");
+    let script = place.write("one.sql", "SELECT 1;\n");
+    let port = unused_port();
+    let pooler = pgbouncer(&server, "transaction", port);
+    wait_until("pgbouncer", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let url = format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable");
+    let with = |command: &'static str, more: &[&'static str]| {
+        let given = [command, "--repeats", "1", "--server", &url, "-f", script.to_str().unwrap()];
+        let options = as_is();
+        place.run(&[&given[..], more, &options[..options.len() - 2]].concat())
+    };
+    let said = "Protocol: extended instead of prepared, as nobody chose one: the pooler at `";
+    let planned = with("plan", &[]).expect(0);
+    assert!(planned.stdout.contains(said), "{planned:?}");
+    let ended = with("run", &["-o", "out", "-q"]).expect(0);
+    assert!(ended.stderr.contains(said), "{ended:?}");
+    let record = place.first_run("out").record;
+    assert_eq!(record.case.workload.protocol.as_str(), "extended");
+    let page = std::fs::read_to_string(place.path("out/report.md")).unwrap();
+    assert!(page.contains("Protocol: extended instead of prepared"), "{page}");
+    let chosen = with("plan", &["-M", "prepared"]).expect(1);
+    assert!(chosen.stdout.contains("use --protocol simple or extended"), "{chosen:?}");
+    drop(pooler);
+    place.expect_clean();
+}
+
 /// A program that ends with the test.
 pub(crate) struct Ending(Child);
 

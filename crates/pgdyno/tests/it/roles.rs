@@ -104,6 +104,27 @@ fn what_a_role_lacks_is_reported_at_once_and_nothing_changes() {
 }
 
 #[test]
+fn what_a_role_cannot_do_to_tables_that_are_measured_as_they_are_is_not_announced() {
+    let server = Server::new("postgres");
+    server.load();
+    server.execute("grant select on all tables in schema public to bench");
+    let plan = "plan -c 1 --measure 2s --ramp-up 0s --repeats 1 --no-restore -w select-only --server";
+    let target = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    let expect = |words: &str| {
+        let args: Vec<&str> = plan.split_whitespace().chain([target.as_str()]).collect();
+        let said = server.place.run(&args).expect(0).stdout;
+        assert!(said.contains("nothing is loaded or restored; ") && said.contains(words), "{words}\n{said}");
+        assert!(!said.contains("to load data that is missing"), "{said}");
+    };
+    expect("; not VACUUM and ANALYZE of its tables either, which `bench` cannot do");
+    server.execute("alter table pgbench_accounts owner to bench");
+    expect("; VACUUM and ANALYZE of those of its tables that `bench` may tend before each run (");
+    server.execute("alter database DATABASE owner to bench");
+    expect("; VACUUM and ANALYZE of its tables before each run (");
+    server.place.expect_clean();
+}
+
+#[test]
 fn an_owner_without_pg_monitor_and_pg_checkpoint_measures_and_the_report_says_what_is_missing() {
     let server = Server::new("bench");
     server.pgdyno("run").expect(0);

@@ -139,8 +139,7 @@ fn words(change: &Change) -> String {
 /// The conditions that differ around a change, one a line.
 fn conditions(change: &Change) -> String {
     if change.conditions.is_empty() {
-        return "<br>No recorded condition differs: server, settings, data, machine and pgdyno are the same."
-            .to_string();
+        return format!("<br>{}.", text(&change.no_condition()));
     }
     let shown = change.conditions.iter().take(CONDITIONS_MAX);
     let mut items: String = shown.map(|condition| format!("<li>{}</li>", text(&condition.words()))).collect();
@@ -224,10 +223,11 @@ mod tests {
             after: 900.0,
             p: 1e-5,
             conditions,
+            unrecorded: Vec::new(),
         };
         let one = conditions(&change(vec![condition.clone()]));
         assert_eq!(one, "<ul><li>table &lt;t&gt;: heap before, UNLOGGED after (in 7 of 8 runs)</li></ul>");
-        assert!(conditions(&change(Vec::new())).contains("No recorded condition differs"));
+        assert!(conditions(&change(Vec::new())).contains("<br>no recorded condition differs"));
         assert!(conditions(&change(vec![condition; 22])).contains("and 2 more"));
     }
 

@@ -14,7 +14,7 @@ pub(in crate::findings) const ARCHIVING_FAILED: Rule = Rule {
     advice: "Run archive_command by hand as the server's user, mend it and repeat; pg_stat_archiver has the last segment that failed.",
     evidence: "pg_stat_archiver before and after each second: archived_count and failed_count.",
     why: "Where archiving fails, its reads and its copies are missing from the load, and WAL fills the disk instead.",
-    tested: "archive_command = /bin/false on a server that pgdyno runs, with transactions that switch segments of WAL.",
+    tested: "On a server that pgdyno runs, /bin/false as what archives, with transactions that switch segments of WAL.",
     check: Check::Run(archiving_failed),
 };
 

@@ -17,7 +17,7 @@ section! {
     /// `[workload]`: the load.
     #[serde(deny_unknown_fields, default)]
     workload: WorkloadSection {
-        /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, or `scripts` for your own (see *Your own scripts*)
+        /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, or `scripts` for your own (see *Your own scripts*). pgbench's names are known, too: `tpcb-like`, `simple-update`, `select-only`
         KIND = kind: Levels<WorkloadKind> = Levels::one(WorkloadKind::default()),
             row(Kind::Words(&WorkloadKind::WORDS), "`tpcb`");
 

@@ -283,6 +283,8 @@ fn what_is_no_secret_stays() {
         "aws s3api get-object --bucket b --key results.tar out",
         "x --set KEY=VALUE --where KEY=LEVEL",
         "KEY=VALUE,...[*COUNT]",
+        "in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
+        "x --set KEY=VALUE; x [--set KEY=VALUE]",
         "SORT_KEY=id PRIMARY_KEY=order_id KEY_FILE=/etc/key SSH_KEY=/root/.ssh/id KEY=5 x",
         "KEY=\"$KEY\" x",
         "x 'the password: it is in the file'",

@@ -100,7 +100,10 @@ fn key_of(value: &str) -> Option<Range<usize>> {
     let is_file = text.starts_with(['/', '.', '~', '@']) || has_ending;
     let lower = text.to_ascii_lowercase();
     let is_column = text.len() <= 3 || lower.ends_with("_id") || lower.ends_with("_key");
-    let is_placeholder = text.split([',', '[', ')']).next().is_some_and(|word| has(PLACEHOLDERS, word));
+    // A sentence may end with it.
+    let word =
+        text.split([',', '[', ')']).next().map(|word| word.trim_end_matches(['.', ';', ':', '?', ']']));
+    let is_placeholder = word.is_some_and(|word| has(PLACEHOLDERS, word));
     // A script's `:okey`, a shell's `$KEY`, a call.
     let is_expression = text.starts_with([':', '$']) || text.contains('(');
     let is_harmless = is_number || is_file || is_column || is_placeholder || is_expression || is_option(text);

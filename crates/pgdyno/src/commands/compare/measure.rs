@@ -106,6 +106,16 @@ pub(super) fn prepare(
     let b_changes = changes(&args.b)?;
     let mut a_changes = changes(&args.a)?;
     a_changes.extend(levels_of_a(&a_changes, &b_changes, &a));
+    let mut notes: Vec<String> = Vec::new();
+    if !(a.is_build_asked || b.is_build_asked) {
+        let cases = [a.plan.cases.as_slice(), b.plan.cases.as_slice()].concat();
+        notes.extend(origin::fetched_though_installed(&cases));
+    }
+    for note in a.notes.iter().chain(&b.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
     let experiment_toml = both_tomls(&a, &b);
     let author = if a.author.is_us() { b.author } else { a.author };
     let servers = [a.servers, b.servers].concat();
@@ -120,6 +130,7 @@ pub(super) fn prepare(
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers), &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
+    notes.iter().for_each(|note| say(note));
     say_what_is_compared(&plan, args)?;
     let request = page::request(args, plan.seed);
     let job = Job::begin(plan, (&experiment_toml, author), servers, args.output.as_deref())?;

@@ -140,9 +140,7 @@ fn conditions(change: &Change) -> String {
         text.push_str(&format!("     {}\n", condition.words()));
     }
     match change.conditions.len() {
-        0 => text.push_str(
-            "     no recorded condition differs: server, settings, data, machine and pgdyno are the same\n",
-        ),
+        0 => text.push_str(&format!("     {}\n", change.no_condition())),
         n if n > CONDITIONS_MAX => {
             text.push_str(&format!("     and {} more, which --json lists\n", n - CONDITIONS_MAX));
         }
@@ -172,6 +170,7 @@ mod tests {
             after,
             p: 1e-5,
             conditions: Vec::new(),
+            unrecorded: Vec::new(),
         };
         let of = |changes: &[f64], pending: Option<Pending>| History {
             label: "8 clients".to_string(),
@@ -221,9 +220,16 @@ mod tests {
             after: 900.0,
             p: 1e-5,
             conditions: (0..n).map(condition).collect(),
+            unrecorded: Vec::new(),
         };
         assert_eq!(conditions(&change(1)), "     setting s0: 1 before (in 4 of 5 runs), 2 after\n");
-        assert!(conditions(&change(0)).starts_with("     no recorded condition differs"));
+        assert!(conditions(&change(0)).starts_with("     no recorded condition differs: server, settings"));
+        let blind =
+            Change { unrecorded: ["the server's machine", "settings"].map(String::from).into(), ..change(0) };
+        assert_eq!(
+            conditions(&blind),
+            "     no recorded condition differs; not recorded: the server's machine, settings\n"
+        );
         assert!(conditions(&change(23)).ends_with("     and 3 more, which --json lists\n"));
     }
 

@@ -119,7 +119,7 @@ pub(crate) struct CompareArgs {
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME", conflicts_with = "results")]
     pub(crate) schema: Option<String>,
-    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too.
     #[arg(short, long, value_name = "NAME", conflicts_with = "results")]
     pub(crate) workload: Option<String>,
     /// A pgbench script of your own and its weight. Repeatable.
@@ -185,14 +185,14 @@ pub(crate) struct CompareArgs {
     /// Exactly this many pairs, 6 to 500, whatever they show [default: as many as --precision needs within --time].
     #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results", allow_hyphen_values = true)]
     pub(crate) pairs: Option<u32>,
-    /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
+    /// Stop when the interval of the throughput ratio is this narrow, plus or minus: 1%, 1, or 0.01.
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) precision: f64,
     /// Stop after this time at the latest.
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) time: model::text::units::Span,
-    /// The largest difference that does not matter. B is slower, or faster, if the interval of the ratio excludes no difference and does
-    /// not fit into the margin: -8 to -1 % is slower also with a margin of 5 %.
+    /// The largest difference that does not matter: 5%, 5, or 0.05. B is slower, or faster, if the interval of the ratio
+    /// excludes no difference and does not fit into the margin: -8 to -1 % is slower also with a margin of 5 %.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
     /// Exit with 4 if B is slower, or if it differs either way.
@@ -258,10 +258,35 @@ pub(crate) enum FailOn {
     Different,
 }
 
-/// A share below 100 %: `2%`, `0.5 %` or `0.02`.
+/// A share below 100 %: `2%`, `0.5 %`, `2` or `0.02`. Nobody means 100 % and more by a number of 1 and more.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let is_percent = text.trim().parse::<f64>().is_ok_and(|number| number >= 1.0);
+    let text = if is_percent { format!("{}%", text.trim()) } else { text.to_string() };
     match text.parse::<Share>()?.value() {
         share if share < 1.0 => Ok(share),
         _ => Err(format!("`{text}` is not below 100 % (example: 2%)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_one_or_more_is_a_percentage_and_a_smaller_one_a_share() {
+        for (text, value) in [
+            ("5", 0.05),
+            ("1", 0.01),
+            ("1.5", 0.015),
+            ("5%", 0.05),
+            ("0.5 %", 0.005),
+            ("0.05", 0.05),
+            ("99", 0.99),
+        ] {
+            assert!((share(text).unwrap() - value).abs() < 1e-12, "{text}");
+        }
+        for text in ["0", "-1", "100", "100%", "150", "five", "NaN", "inf"] {
+            assert!(share(text).is_err(), "{text}");
+        }
     }
 }

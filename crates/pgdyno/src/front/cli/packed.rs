@@ -100,7 +100,7 @@ pub(crate) struct RepeatArgs {
     pub(crate) changes: ChangeArgs,
     #[command(flatten)]
     pub(crate) leave: LeaveArgs,
-    /// The largest difference that does not matter.
+    /// The largest difference that does not matter: 5%, 5, or 0.05.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) margin: f64,
     /// Exit with 4 if it is slower here, or if it differs either way.

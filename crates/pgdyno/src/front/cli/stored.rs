@@ -12,7 +12,7 @@ pub(crate) const RESULTS: &str = "results";
 /// Options that choose how results are printed.
 #[derive(Debug, Args)]
 pub(crate) struct FormArgs {
-    /// Print the whole study as JSON instead of a table.
+    /// Print the whole study (`plan`: the plan) as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
     /// Print the cases as CSV instead of a table.

@@ -14,15 +14,15 @@ use crate::load::Profiles;
 use crate::text::word_enum::words;
 
 words! {
-    /// A workload: built in, or the user's own scripts.
+    /// A workload: built in, also by pgbench's name, or the user's own scripts.
     WorkloadKind, "a workload" {
         /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
         #[default]
-        Tpcb = "tpcb",
+        Tpcb = "tpcb" | "tpcb-like",
         /// TPC-B-like without the contended updates of tellers and branches.
-        TpcbSimple = "tpcb-simple",
+        TpcbSimple = "tpcb-simple" | "simple-update",
         /// The select alone.
-        TpcbSelect = "tpcb-select",
+        TpcbSelect = "tpcb-select" | "select-only",
         /// The user's own scripts.
         Scripts = "scripts",
         /// TPC-C-like: five transactions of a wholesale supplier.
@@ -193,6 +193,21 @@ mod tests {
             assert_eq!(row.access.is_empty(), kind.is_own(), "{kind}");
             assert_eq!(row.only_reads(), kind == WorkloadKind::TpcbSelect, "{kind}");
         }
+    }
+
+    #[test]
+    fn workloads_are_known_by_the_names_of_pgbench_and_written_by_their_own() {
+        for (name, kind) in [
+            ("tpcb-like", WorkloadKind::Tpcb),
+            ("simple-update", WorkloadKind::TpcbSimple),
+            ("select-only", WorkloadKind::TpcbSelect),
+        ] {
+            assert_eq!(name.parse(), Ok(kind));
+            let read: WorkloadKind = serde_json::from_str(&format!("\"{name}\"")).unwrap();
+            assert_eq!((read, serde_json::to_string(&read).unwrap()), (kind, format!("\"{kind}\"")));
+        }
+        let unknown = "select".parse::<WorkloadKind>().unwrap_err();
+        assert!(unknown.contains("use one of: tpcb, tpcb-simple, tpcb-select"), "{unknown}");
     }
 
     #[test]
