@@ -381,17 +381,12 @@ fn poolers_and_proxies_are_named_also_on_one_side() {
 
 #[test]
 fn a_pooler_that_loses_prepared_statements_gets_the_extended_protocol_unless_one_was_chosen() {
-    if !Path::new(PGBOUNCER).exists() {
-        return tell("skipped: PgBouncer is not installed");
-    }
     let place = Place::new();
     let server = Server::start(&Options { has_tcp: true, ..Options::default() });
+    let Some(pooler) = Pooler::start(&server, "transaction") else { return tell(poolers::SKIPPED) };
     let database = server.database_of("postgres");
     let script = place.write("one.sql", "SELECT 1;\n");
-    let port = unused_port();
-    let pooler = pgbouncer(&server, "transaction", port);
-    wait_until("pgbouncer", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-    let url = format!("postgres://postgres@127.0.0.1:{port}/{database}?sslmode=disable");
+    let url = format!("postgres://postgres@127.0.0.1:{}/{database}?sslmode=disable", pooler.port);
     let with = |command: &'static str, more: &[&'static str]| {
         let given = [command, "--repeats", "1", "--server", &url, "-f", script.to_str().unwrap()];
         let options = as_is();
