@@ -91,8 +91,7 @@ impl Condition {
 
 impl Conditions {
     pub(super) fn of(record: &RunRecord) -> Conditions {
-        let mut of = Conditions::default();
-        of.unrecorded = unrecorded(record);
+        let mut of = Conditions { unrecorded: unrecorded(record), ..Conditions::default() };
         of.fact("version of pgdyno", &record.tool_version);
         of.fact("build profile of the driver", wording::build_profile(record).unwrap_or_default());
         if let Some(ready) = &record.ready {

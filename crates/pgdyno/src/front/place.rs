@@ -1,4 +1,4 @@
-//! What a plan needs to know about the machine with the data, before it is made.
+//! What a plan needs to know about the machine with the data, before it is made, and what cannot be set there.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 use experiment::plan::expand::Resources;
 use experiment::stage::adopted::{self, Glance};
 use experiment::stage::kept_clusters;
+use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
+use model::experiment::plan::Plan;
 use model::text::units::Scale;
 use model::workload::Dataset;
 use wire::Conninfo;
@@ -57,4 +59,16 @@ fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> 
         return Ok(None);
     }
     adopted::glance(conninfo, experiment.workload.schema.as_deref(), signals::stop_flag()).map(Some)
+}
+
+/// Fails if a case asks for values of the operating system that cannot be set here; lists them all.
+pub(crate) fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
+    let clusters = server::Cache::default_location()?.clusters_dir();
+    let refused = os::refusals(&plan.cases, place, &clusters);
+    let lines: Vec<String> = refused
+        .iter()
+        .map(|refusal| format!("{} = {}: {}", refusal.key, refusal.level, refusal.reason))
+        .collect();
+    anyhow::ensure!(lines.is_empty(), "this cannot be set here, so remove it: {}", lines.join("; "));
+    Ok(())
 }

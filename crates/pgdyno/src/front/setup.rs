@@ -12,7 +12,7 @@ use experiment::plan::targets::lanes;
 use experiment::plan::{inventory, question};
 use experiment::site::lanes::server_host::ServerHost;
 use experiment::stage::origin;
-use experiment::stage::os::{self, ServerPlace};
+use experiment::stage::os::ServerPlace;
 use model::experiment::Experiment;
 use model::experiment::case::WorkloadKind;
 use model::experiment::driver::DriverSpec;
@@ -28,7 +28,7 @@ use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
-use crate::front::place::{memory_of, place};
+use crate::front::place::{memory_of, place, refuse_os};
 use crate::front::{agents, fitting, foreign, hiding, secrets};
 use crate::{say, signals};
 
@@ -48,18 +48,6 @@ pub(crate) struct Asked {
     pub(crate) author: Author,
     /// What was decided for the user, to be said before anything is done.
     pub(crate) notes: Vec<String>,
-}
-
-/// Fails if a case asks for values of the operating system that cannot be set here; lists them all.
-fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
-    let clusters = server::Cache::default_location()?.clusters_dir();
-    let refused = os::refusals(&plan.cases, place, &clusters);
-    let lines: Vec<String> = refused
-        .iter()
-        .map(|refusal| format!("{} = {}: {}", refusal.key, refusal.level, refusal.reason))
-        .collect();
-    anyhow::ensure!(lines.is_empty(), "this cannot be set here, so remove it: {}", lines.join("; "));
-    Ok(())
 }
 
 /// Reads the experiment, applies the options, and makes the plan.
@@ -125,23 +113,36 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     }
     refuse_os(&plan, server_place)?;
     let is_build_asked = experiment.server.build.is_some();
-    let mut notes: Vec<String> = Vec::new();
-    if !file::is_given("workload.protocol", &text, &changes) {
-        let note = protocol::fall_back(&mut plan, &mut experiment, &servers, signals::stop_flag());
-        // So that the results say it, too.
-        note.iter().for_each(|note| say_more(&mut plan.description, note));
-        notes.extend(note);
-    }
-    notes.extend(origin::fetched_though_installed(&plan.cases).filter(|_| !is_build_asked));
+    let is_protocol_asked = file::is_given("workload.protocol", &text, &changes);
+    let notes = decided((&mut plan, &mut experiment), &servers, (is_protocol_asked, is_build_asked));
     experiment.experiment.seed = Some(plan.seed);
+    take_passwords_out(&mut experiment, &servers);
+    let experiment_toml =
+        toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
+    Ok(Asked { plan, experiment_toml, servers, is_build_asked, author, notes })
+}
+
+/// Names the servers by keywords without passwords.
+fn take_passwords_out(experiment: &mut Experiment, servers: &[Conninfo]) {
     let mut texts = servers.iter().map(secrets::keyword_text);
     let urls = experiment.target.iter_mut().map(|target| &mut target.url);
     for url in std::iter::once(&mut experiment.server.url).chain(urls).filter(|url| url.is_some()) {
         *url = texts.next();
     }
-    let experiment_toml =
-        toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    Ok(Asked { plan, experiment_toml, servers, is_build_asked, author, notes })
+}
+
+/// Decides what the user has left open, and returns what to say about that.
+fn decided(
+    (plan, experiment): (&mut Plan, &mut Experiment),
+    servers: &[Conninfo],
+    (is_protocol_asked, is_build_asked): (bool, bool),
+) -> Vec<String> {
+    let fall_back = || protocol::fall_back(plan, experiment, servers, signals::stop_flag());
+    let of_protocol = (!is_protocol_asked).then(fall_back).flatten();
+    // So that the results say it, too.
+    of_protocol.iter().for_each(|note| say_more(&mut plan.description, note));
+    let of_build = origin::fetched_though_installed(&plan.cases).filter(|_| !is_build_asked);
+    of_protocol.into_iter().chain(of_build).collect()
 }
 
 /// Refuses hosts of a built-in study that the user has not replaced.
