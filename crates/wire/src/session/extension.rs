@@ -83,7 +83,7 @@ fn sql(name: &str) -> String {
              join pg_catalog.pg_class c on c.oid = d.objid and d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass), \
          true_owners as (select case when r.rolname = 'pg_database_owner' then b.datdba else o.oid end as oid, o.n \
            from owners o join pg_catalog.pg_roles r on r.oid = o.oid, pg_catalog.pg_database b \
-           where b.datname = pg_catalog.current_database()) \
+           where b.datname = pg_catalog.current_database()), \
          first_of_others as (select pg_catalog.pg_get_userbyid(t.oid) as name, t.n = 2 as by_schema from true_owners t \
            where not exists (select 1 from pg_catalog.pg_roles r where r.oid = t.oid and (r.rolsuper or r.rolname = session_user)) \
            order by t.n limit 1) \
