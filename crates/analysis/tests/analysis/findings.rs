@@ -364,7 +364,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         route(data, "b:2", Some("session"))
     }),
     ("in-between", Severity::Note, "the server accepts at b:2", |data| route(data, "b:2", None)),
-    ("spread-load", Severity::Note, "(a:1, b:2); prepared and observed was a:1 alone", spread),
+    ("spread-load", Severity::Note, "(a:1, b:2); observed was a:1 alone", spread),
     ("no-statements", Severity::Void, "no statement in `tpcb`", |data| {
         data.record.ready.as_mut().unwrap().statements = vec![Vec::new()];
     }),
