@@ -272,7 +272,7 @@ fn web_server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
-        if let Ok((mut visitor, _)) = listener.accept() {
+        for mut visitor in listener.incoming().flatten() {
             let _ = visitor.read(&mut [0; 8]);
             let _ = visitor.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
