@@ -206,7 +206,8 @@ fn an_address_with_a_token_is_neither_in_the_log_nor_in_arguments() {
     // curl takes brackets for a pattern, and quotes an address in its errors.
     for sign in ["{", "["] {
         let package = format!("https://{host}/x/pgdyno-x.tar.gz?private_token={sign}{TOKEN}");
-        let more = [("PGDYNO_PACKAGE", package.as_str()), ("PGDYNO_SHA256", &hash), ("PGDYNO_SOURCE", &source)];
+        let more =
+            [("PGDYNO_PACKAGE", package.as_str()), ("PGDYNO_SHA256", &hash), ("PGDYNO_SOURCE", &source)];
         let ended = job(&place, &["builds", "REL_18_0", "REL_18_1"], &more).expect(1);
         assert!(ended.stderr.contains("curl ended with exit code"), "{}", ended.stderr);
         expect_quiet("its words", &(ended.stdout + &ended.stderr));

@@ -49,12 +49,15 @@ fn own_settings_are_no_facts(server: &Server, plain: &ServerRecord) {
 /// Whoever owns the schema of an extension can put a function of their own in its place at any moment.
 fn only_extensions_that_nobody_could_replace_are_called(admin: &mut Session) {
     let kept = ask(admin, "select extnamespace::regnamespace from pg_extension where extname = 'pg_prewarm'");
-    for (statement, who) in [
+    for (statement, what) in [
         (
             "create role bob; create schema bobs authorization bob; alter extension pg_prewarm set schema bobs",
-            "bob",
+            "their schema `bobs`",
         ),
-        ("alter schema bobs owner to current_user; alter function bobs.pg_prewarm owner to bob", "bob"),
+        (
+            "alter schema bobs owner to current_user; alter function bobs.pg_prewarm owner to bob",
+            "the extension, or functions or views of it",
+        ),
     ] {
         // Before 10, a function is named with its arguments.
         let statement =
@@ -62,7 +65,7 @@ fn only_extensions_that_nobody_could_replace_are_called(admin: &mut Session) {
         admin.execute(&statement).unwrap();
         let warmed = prewarm(admin, &["T"]).unwrap();
         let expected = format!(
-            "scans (the functions of extension pg_prewarm are not called, because role `{who}` could"
+            "scans (the functions of extension pg_prewarm are not called, because role `bob` owns {what} and could"
         );
         assert!(warmed["method"].starts_with(&expected), "{warmed:?}");
     }
