@@ -29,6 +29,16 @@ fn kept(workspace: &Workspace, statements: &[&str]) -> Cluster {
     cluster
 }
 
+/// The same with its table in a tablespace below `place`, and the location of that.
+fn kept_with_tablespace(place: &Path, workspace: &Workspace) -> (PathBuf, Cluster) {
+    let location = place.join("space");
+    fs::create_dir(&location).unwrap();
+    server::Account::choose().unwrap().own(&location).unwrap();
+    let make_space = format!("create tablespace s location '{}'", location.display());
+    let cluster = kept(workspace, &[&make_space, "set default_tablespace = s", FILL]);
+    (location, cluster)
+}
+
 /// What pgdyno says about the cluster, which it neither uses, restores, nor removes.
 #[track_caller]
 fn expect_left(workspace: &Workspace, cluster: &mut Cluster, reason: &str) {
@@ -84,11 +94,7 @@ fn a_cluster_whose_server_somebody_has_started_is_left() {
 fn a_tablespace_that_a_copy_of_the_data_uses_is_neither_overwritten_nor_removed() {
     let place = place();
     let workspace = Workspace::open(&place.path().join("clusters")).unwrap();
-    let location = place.path().join("space");
-    fs::create_dir(&location).unwrap();
-    server::Account::choose().unwrap().own(&location).unwrap();
-    let make_space = format!("create tablespace s location '{}'", location.display());
-    let mut cluster = kept(&workspace, &[&make_space, "set default_tablespace = s", FILL]);
+    let (location, mut cluster) = kept_with_tablespace(place.path(), &workspace);
     in_ordinary_use(&workspace, &mut cluster);
     let dir = only_entry(&location);
     assert!(dir.ends_with("PG_15_202209061"), "{}", dir.display());
@@ -114,11 +120,7 @@ fn a_tablespace_that_a_copy_of_the_data_uses_is_neither_overwritten_nor_removed(
 fn a_tablespace_with_the_mark_of_a_copy_is_another_clusters() {
     let place = place();
     let workspace = Workspace::open(&place.path().join("clusters")).unwrap();
-    let location = place.path().join("space");
-    fs::create_dir(&location).unwrap();
-    server::Account::choose().unwrap().own(&location).unwrap();
-    let make_space = format!("create tablespace s location '{}'", location.display());
-    let cluster = kept(&workspace, &[&make_space, "set default_tablespace = s", FILL]);
+    let (_, cluster) = kept_with_tablespace(place.path(), &workspace);
     // Its data go elsewhere, and a copy takes their place.
     let data = cluster.data_dir();
     fs::rename(&data, cluster.root.join("aside")).unwrap();
