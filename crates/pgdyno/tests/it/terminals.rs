@@ -25,11 +25,16 @@ use crate::tool::{Place, Running, wait_until};
 
 const WORK_MEM: &str = "select setting from pg_settings where name = 'work_mem'";
 
-/// A run that has changed `work_mem` of `server`, in its load.
-fn begun(place: &Place, server: &Server, command: impl FnOnce(Command) -> Running) -> Running {
+/// A run that changes `work_mem` of `server`.
+fn changing(place: &Place, server: &Server) -> Command {
     place.write("one.sql", "select 1;\n");
     let more = ["--set", "server.settings.work_mem=64MB", "--measure", "30s", "--allow-changes", "-o", "out"];
-    let running = command(place.command(&args(("run", ONE), &server.admin_target("postgres"), &more)));
+    place.command(&args(("run", ONE), &server.admin_target("postgres"), &more))
+}
+
+/// The same, which has changed it, in its load.
+fn begun(place: &Place, server: &Server, command: impl FnOnce(Command) -> Running) -> Running {
+    let running = command(changing(place, server));
     place.wait_for_load("out", 1);
     assert_eq!(server.ask("postgres", WORK_MEM), "65536");
     running
@@ -166,10 +171,7 @@ fn keys_of_a_terminal_neither_pause_nor_kill_a_run_that_has_changed_settings() {
     let server = Server::start(&Options::default());
     for keys in [&[CTRL_Z, CTRL_BACKSLASH][..], &[CTRL_Z, CTRL_C], &[CTRL_C, CTRL_BACKSLASH, CTRL_Z]] {
         let place = Place::new();
-        place.write("one.sql", "select 1;\n");
-        let more =
-            ["--set", "server.settings.work_mem=64MB", "--measure", "30s", "--allow-changes", "-o", "out"];
-        let command = place.command(&args(("run", ONE), &server.admin_target("postgres"), &more));
+        let command = changing(&place, &server);
         let code = place.path("code");
         let (mut terminal, mut shell) = Terminal::start(as_job(&command, &code), [true; 3]);
         let said = terminal.text();
@@ -193,10 +195,7 @@ fn keys_of_a_terminal_neither_pause_nor_kill_a_run_that_has_changed_settings() {
 #[test]
 fn a_terminal_that_hangs_up_ends_a_run_in_order() {
     let (place, server) = (Place::new(), Server::start(&Options::default()));
-    place.write("one.sql", "select 1;\n");
-    let more = ["--set", "server.settings.work_mem=64MB", "--measure", "30s", "--allow-changes", "-o", "out"];
-    let command = place.command(&args(("run", ONE), &server.admin_target("postgres"), &more));
-    let (terminal, mut child) = Terminal::start(command, [true; 3]);
+    let (terminal, mut child) = Terminal::start(changing(&place, &server), [true; 3]);
     place.wait_for_load("out", 1);
     // From now on all that it writes fails.
     drop(terminal);
@@ -210,12 +209,9 @@ fn a_terminal_that_hangs_up_ends_a_run_in_order() {
 #[test]
 fn a_terminal_that_hangs_up_ends_a_run_in_order_though_the_leader_of_its_session_keeps_the_signal() {
     let (place, server) = (Place::new(), Server::start(&Options::default()));
-    place.write("one.sql", "select 1;\n");
-    let more = ["--set", "server.settings.work_mem=64MB", "--measure", "60s", "--allow-changes", "-o", "out"];
-    let command = place.command(&args(("run", ONE), &server.admin_target("postgres"), &more));
     let (code, mut leader) = (place.path("code"), Command::new("sh"));
     leader.args(["-c", "trap : HUP; \"$@\"; echo $? > \"$0\""]).arg(&code);
-    let (terminal, mut shell) = Terminal::start(led_by(leader, &command), [true; 3]);
+    let (terminal, mut shell) = Terminal::start(led_by(leader, &changing(&place, &server)), [true; 3]);
     place.wait_for_load("out", 1);
     drop(terminal);
     wait(&mut shell, Duration::from_secs(40));
