@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use model::workload::Dataset;
+use model::workload::{Dataset, WorkloadKind};
 use wire::Conninfo;
 use wire::session::Session;
 use workload::tpcc::{Constants, Order};
@@ -218,7 +218,7 @@ fn consistency(
         Ok((limit::database_bytes(&mut session)?, session))
     };
     let (bytes, mut session) = limit::within("connect", limit::QUESTIONS, open)?;
-    let check = || crate::tpcc::check::check(&mut session, (Dataset::Tpcc, None), schema);
+    let check = || crate::check::run(&mut session, WorkloadKind::Tpcc, schema);
     let CheckReport { results, .. } = limit::within("consistency", limit::for_bytes(bytes), check)?;
     let n = results.len();
     let broken = results.into_iter().filter_map(|result| {

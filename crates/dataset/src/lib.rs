@@ -16,5 +16,4 @@ pub mod session;
 pub mod state;
 pub mod streams;
 pub mod tpcb;
-pub mod tpcc;
 pub mod verify;

@@ -1,5 +1,4 @@
-//! The TPC-B-like tables: loading and verifying them.
+//! The TPC-B-like tables: loading them.
 
-pub mod check;
 pub mod copy;
 pub mod load;

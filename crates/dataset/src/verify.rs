@@ -7,13 +7,11 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use model::experiment::case::WorkloadKind;
 use wire::session::Session;
-use workload::Builtin;
-use workload::catalogue::{self, Checks};
+use workload::catalogue::maker;
 
-use crate::check::CheckReport;
+use crate::check::{self, CheckReport};
 use crate::schema;
 use crate::state::{Home, is_filtered, quoted_name};
-use crate::{tpcb, tpcc};
 
 /// Checks that a workload has invariants to verify.
 ///
@@ -35,11 +33,7 @@ pub fn require_invariants(kind: WorkloadKind) -> Result<()> {
 pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> Result<CheckReport> {
     require_invariants(kind)?;
     let schema = &schema::find(session, asked)?;
-    let dataset = kind.row().data;
-    match catalogue::maker(dataset).checks {
-        Checks::Consistency(kept) => tpcc::check::check(session, (dataset, kept), schema),
-        Checks::Balances => tpcb::check::check(session, Builtin::parse(kind.as_str())?, schema),
-    }
+    check::run(session, kind, schema)
 }
 
 /// Cheap consistency conditions that are violated, each with an example; none if policies of row security show the user
@@ -49,15 +43,13 @@ pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> 
 /// When the server fails.
 pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMap<String, String>> {
     let Some(Home { dataset, schema }) = home else { return Ok(BTreeMap::new()) };
-    match catalogue::maker(*dataset).checks {
-        Checks::Consistency(_) => {
-            let names = dataset.tables().into_iter();
-            let names: Vec<String> = names.map(|table| quoted_name(schema.name(), table)).collect();
-            match is_filtered(session, &names)? {
-                true => Ok(BTreeMap::new()),
-                false => tpcc::check::quick_check(session, schema),
-            }
-        }
-        Checks::Balances => Ok(BTreeMap::new()),
+    if maker(*dataset).checks.quick.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let names = dataset.tables().into_iter();
+    let names: Vec<String> = names.map(|table| quoted_name(schema.name(), table)).collect();
+    match is_filtered(session, &names)? {
+        true => Ok(BTreeMap::new()),
+        false => check::run_quick(session, *dataset, schema),
     }
 }

@@ -2,6 +2,7 @@
 
 use model::workload::{Dataset, WorkloadKind};
 
+use crate::objects::check::{Check, Checks};
 use crate::objects::filling::{Batch, ByTable};
 use crate::objects::schema::Schema;
 use crate::objects::signature::Signature;
@@ -32,6 +33,22 @@ pub fn scripts(kind: WorkloadKind) -> &'static [BuiltinScript] {
     }
 }
 
+/// What holds in the tables of a workload after any number of its transactions.
+pub fn checks(kind: WorkloadKind) -> Vec<&'static Check> {
+    let is_kept = |check: &&Check| kept(kind).is_none_or(|names| names.contains(&check.id));
+    maker(kind.row().data).checks.always.iter().filter(is_kept).collect()
+}
+
+/// Names of the checks that hold although this workload ran; `None` if all of its tables' do.
+fn kept(kind: WorkloadKind) -> Option<&'static [&'static str]> {
+    match kind {
+        WorkloadKind::TpcbSimple => Some(tpcb::KEPT_BY_SIMPLE),
+        WorkloadKind::TpcbSelect => Some(tpcb::KEPT_BY_SELECT),
+        WorkloadKind::TprocC => Some(tprocc::KEPT),
+        WorkloadKind::Tpcb | WorkloadKind::Tpcc | WorkloadKind::Scripts => None,
+    }
+}
+
 /// How a set of tables is made.
 pub struct Maker {
     /// The statements by which loads of any scale define tables and indexes, without a schema.
@@ -40,19 +57,10 @@ pub struct Maker {
     pub routines: fn(&Schema, u32) -> Vec<(Signature, String)>,
     /// How they are filled.
     pub filling: Filling,
-    /// What must hold after any number of transactions.
+    /// What must hold in them.
     pub checks: Checks,
     /// A table whose rows another table counts: exact, and cheap at any size.
     pub counted: Option<Counted>,
-}
-
-/// What must hold in tables after any number of transactions.
-pub enum Checks {
-    /// Balances are the sums of what was recorded: [`tpcb::balance_checks`], as far as the workload keeps them.
-    Balances,
-    /// The consistency conditions of TPC-C, or only those of these names, if its transactions preserve no others. Where all
-    /// hold, those of a fresh population do until the first transaction.
-    Consistency(Option<&'static [&'static str]>),
 }
 
 /// How tables are filled.
@@ -86,7 +94,7 @@ const TPCB: Maker = Maker {
     definitions: tpcb::definitions,
     routines: |_, _| Vec::new(),
     filling: Filling::Pgbench,
-    checks: Checks::Balances,
+    checks: tpcb::CHECKS,
     counted: None,
 };
 
@@ -94,7 +102,7 @@ const TPCC: Maker = Maker {
     definitions: || of_tables(&tpcc::FILLING),
     routines: tpcc::create_routines,
     filling: Filling::ByTable(&tpcc::FILLING),
-    checks: Checks::Consistency(None),
+    checks: tpcc::CHECKS,
     // Each district counts its own orders.
     counted: Some(Counted {
         table: "orders",
@@ -107,25 +115,10 @@ const TPROC_C: Maker = Maker {
     definitions: || of_tables(&tprocc::FILLING),
     routines: tprocc::create_routines,
     filling: Filling::ByTable(&tprocc::FILLING),
-    checks: Checks::Consistency(Some(&KEPT_BY_HAMMERDB)),
+    // HammerDB loads other values than the specification's.
+    checks: Checks { fresh: None, ..tpcc::CHECKS },
     ..TPCC
 };
-
-/// Conditions that HammerDB's transactions preserve.
-const KEPT_BY_HAMMERDB: [&str; 12] = [
-    "row-counts",
-    "3.3.2.1",
-    "3.3.2.2",
-    "3.3.2.3",
-    "3.3.2.4",
-    "3.3.2.5",
-    "3.3.2.6",
-    "3.3.2.7",
-    "3.3.2.8",
-    "3.3.2.9",
-    "3.3.2.11",
-    "lines",
-];
 
 fn of_tables(tables: &ByTable) -> Vec<String> {
     let schema = Schema::searched();

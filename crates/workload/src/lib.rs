@@ -19,7 +19,7 @@ pub use action::{Action, Next};
 pub use emulator::Emulator;
 pub use emulator::builtins::Builtins;
 pub use emulator::bundle::{Bundle, insert_automatic_variables};
-pub use objects::check::Check;
+pub use objects::check::{Check, Checks};
 pub use objects::marker::{Marker, MarkerState};
 pub use objects::schema::Schema;
 pub use objects::signature::Signature;

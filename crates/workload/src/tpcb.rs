@@ -8,7 +8,7 @@ mod partition;
 mod rows;
 mod schema;
 
-pub use checks::{balance_checks, history_rows, is_untouched_but_for_accounts};
+pub use checks::{CHECKS, KEPT_BY_SELECT, KEPT_BY_SIMPLE};
 pub use partition::{Partition, partitions};
 pub use rows::Rows;
 pub(crate) use schema::definitions;

@@ -20,7 +20,7 @@ mod terminal;
 mod transaction;
 mod trial;
 
-pub use checks::{QUICK, checks, fresh_checks, is_fresh};
+pub use checks::CHECKS;
 pub use config::{Calls, Config, ConfigError, Think};
 pub use filling::{C_LOAD, fill};
 pub(crate) use filling::{FILLING, facts, population, tables};

@@ -29,6 +29,22 @@ pub(crate) const FILLING: ByTable = ByTable {
     ..tpcc::FILLING
 };
 
+/// The conditions of TPC-C that HammerDB's transactions preserve.
+pub const KEPT: &[&str] = &[
+    "row-counts",
+    "3.3.2.1",
+    "3.3.2.2",
+    "3.3.2.3",
+    "3.3.2.4",
+    "3.3.2.5",
+    "3.3.2.6",
+    "3.3.2.7",
+    "3.3.2.8",
+    "3.3.2.9",
+    "3.3.2.11",
+    "lines",
+];
+
 /// The tables with their rows and keys.
 pub fn fill(schema: &Schema, population: &Population) -> Vec<TableLoad> {
     let keys = [primary_keys(schema), indexes(schema)].concat();

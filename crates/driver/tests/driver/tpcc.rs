@@ -104,8 +104,10 @@ impl Supplier {
     #[track_caller]
     fn expect_consistent(&self, database: &str) {
         let mut session = self.session(database);
-        for check in tpcc::checks(&Schema::searched(), 1) {
-            let rows = session.query(&check.sql).unwrap_or_else(|error| panic!("{}: {error}", check.id));
+        for check in tpcc::CHECKS.always {
+            let rows = session
+                .query(&check.query(&Schema::searched(), 1))
+                .unwrap_or_else(|error| panic!("{}: {error}", check.id));
             assert!(rows.is_empty(), "{database}, {}: {:?} {:?}", check.id, rows.columns, rows.rows[0]);
         }
     }
@@ -307,7 +309,7 @@ fn every_damage_to_a_database_is_found_and_named() {
     let supplier = Supplier::shared();
     supplier.copy("damaged");
     let mut session = supplier.session("damaged");
-    let checks = tpcc::checks(&Schema::searched(), 1);
+    let checks = tpcc::CHECKS.always;
     let mut finding: BTreeMap<&str, u32> = BTreeMap::new();
     for (damage, expected) in DAMAGES {
         session.execute("begin").unwrap();
@@ -315,7 +317,7 @@ fn every_damage_to_a_database_is_found_and_named() {
         for id in *expected {
             let check =
                 checks.iter().find(|check| check.id == *id).unwrap_or_else(|| panic!("no check `{id}`"));
-            let rows = session.query(&check.sql).unwrap();
+            let rows = session.query(&check.query(&Schema::searched(), 1)).unwrap();
             assert!(!rows.is_empty(), "{damage}: not found by {id}");
             *finding.entry(id).or_default() += 1;
         }
@@ -331,20 +333,24 @@ fn loading_leaves_the_population_of_the_specification() {
     let supplier = Supplier::shared();
     supplier.copy("fresh");
     let mut session = supplier.session("fresh");
-    assert!(session.query(&tpcc::is_fresh(&Schema::searched())).unwrap().is_empty());
-    for check in tpcc::fresh_checks(&Schema::searched(), 1) {
-        let rows = session.query(&check.sql).unwrap_or_else(|error| panic!("{}: {error}", check.id));
+    let fresh = tpcc::CHECKS.fresh.unwrap();
+    let is_changed = Schema::searched().fill(fresh.is_changed);
+    assert!(session.query(&is_changed).unwrap().is_empty());
+    for check in fresh.checks {
+        let rows = session
+            .query(&check.query(&Schema::searched(), 1))
+            .unwrap_or_else(|error| panic!("{}: {error}", check.id));
         assert!(rows.is_empty(), "{}: {:?}", check.id, rows.rows);
     }
     session.execute("update customer set c_credit = 'GC' where c_d_id = 1").unwrap();
     session.execute("update district set d_ytd = 1 where d_id = 1").unwrap();
     session.execute("delete from new_order where no_o_id = 2101").unwrap();
     session.execute("update orders set o_c_id = 1 where o_id = 5").unwrap();
-    for check in tpcc::fresh_checks(&Schema::searched(), 1) {
-        assert!(!session.query(&check.sql).unwrap().is_empty(), "{}", check.id);
+    for check in fresh.checks {
+        assert!(!session.query(&check.query(&Schema::searched(), 1)).unwrap().is_empty(), "{}", check.id);
     }
     session.execute("update customer set c_payment_cnt = 2 where c_id = 1 and c_d_id = 1").unwrap();
-    assert!(!session.query(&tpcc::is_fresh(&Schema::searched())).unwrap().is_empty());
+    assert!(!session.query(&is_changed).unwrap().is_empty());
 }
 
 #[test]

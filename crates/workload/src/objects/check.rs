@@ -1,12 +1,64 @@
-//! A rule that the rows of a workload keep.
+//! The rules that the rows of a workload keep: files of SQL that select what violates them.
+
+use crate::objects::schema::Schema;
 
 /// One invariant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// A short name.
+    /// The name of its file.
     pub id: &'static str,
     /// The invariant.
     pub title: &'static str,
-    /// Returns at most 100 rows that violate it; none if all is well.
-    pub sql: String,
+    /// Selects at most 100 rows that violate it, none if all is well; with `@.` for the schema and `:scale`.
+    pub sql: &'static str,
 }
+
+impl Check {
+    /// The statement for the tables of a schema at a scale.
+    pub fn query(&self, schema: &Schema, scale: u32) -> String {
+        schema.fill(&self.sql.replace(":scale", &scale.to_string()))
+    }
+}
+
+/// What must hold in a set of tables. All of it is read in one snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Checks {
+    /// After any number of transactions.
+    pub always: &'static [Check],
+    /// Until the first one.
+    pub fresh: Option<Fresh>,
+    /// Names of those that are cheap enough to be made before and after each run.
+    pub quick: &'static [&'static str],
+    /// The largest tables that these read.
+    pub quick_reads: &'static [&'static str],
+    /// The table with a row for each transaction that is recorded.
+    pub history: &'static str,
+    /// Another possible explanation of what is found.
+    pub hint: Option<Hint>,
+}
+
+/// What holds until the first transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct Fresh {
+    /// Selects a row if a transaction has run.
+    pub is_changed: &'static str,
+    /// What holds if none has.
+    pub checks: &'static [Check],
+}
+
+/// An explanation of violations.
+#[derive(Clone, Copy, Debug)]
+pub struct Hint {
+    /// Selects whether it applies.
+    pub sql: &'static str,
+    /// The explanation.
+    pub text: &'static str,
+}
+
+/// Rows of checks: the name of each file and what it says.
+macro_rules! checks {
+    ($folder:literal: $($id:literal, $title:literal;)+) => {
+        &[$(Check { id: $id, title: $title, sql: include_str!(concat!($folder, $id, ".sql")) }),+]
+    };
+}
+pub(crate) use checks;

@@ -4,6 +4,7 @@ use crate::cluster::Cluster;
 use crate::language::{our_statements, sent};
 use model::workload::Dataset;
 use std::collections::BTreeMap;
+use workload::catalogue;
 use workload::tpcb::{self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions};
 use workload::{Marker, MarkerState, Schema};
 
@@ -92,8 +93,8 @@ pub(crate) fn builtin_scripts_send_the_same(cluster: &Cluster) {
 
 /// The identifiers of the checks that find something.
 fn violated(cluster: &Cluster, builtin: Builtin, scale: u32) -> Vec<&'static str> {
-    let mut checks = tpcb::balance_checks(&Schema::searched(), builtin, scale);
-    checks.retain(|check| !cluster.query("ours", &check.sql).trim().is_empty());
+    let mut checks = catalogue::checks(builtin.kind());
+    checks.retain(|check| !cluster.query("ours", &check.query(&Schema::searched(), scale)).trim().is_empty());
     checks.iter().map(|check| check.id).collect()
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn checks_pass_after_a_run_and_find_what_is_broken(cluster: &Cluster)
     let nothing: [&str; 0] = [];
     assert_eq!(violated(cluster, Builtin::Tpcb, 2), nothing);
     cluster.pgbench(&["-n", "-c", "4", "-t", "100", "ours"]);
-    assert_eq!(cluster.query("ours", &tpcb::history_rows(&Schema::searched())).trim(), "400");
+    assert_eq!(cluster.query("ours", "select count(*) from pgbench_history").trim(), "400");
     assert_eq!(violated(cluster, Builtin::Tpcb, 2), nothing);
     let check = |change: &str, builtin: Builtin, wanted: &[&str]| {
         // A copy of the database, changed and dropped again, keeps the cases apart.

@@ -1,0 +1,4 @@
+select balances, deltas
+from (select coalesce(sum(abalance), 0) as balances from @.pgbench_accounts) b,
+    (select coalesce(sum(delta), 0) as deltas from @.pgbench_history) h
+where balances <> deltas
