@@ -251,11 +251,6 @@ impl Observer {
         move || control.backends().clone()
     }
 
-    /// Aligns the ends of ticks with this time: the start of the load, once it is known.
-    pub fn set_align_unix_ns(&self, align_unix_ns: u64) {
-        self.control.change(|wishes| wishes.align_unix_ns = align_unix_ns);
-    }
-
     /// Ends the observation with a last, shorter tick per source. Returns within two seconds; nothing reaches the sink
     /// afterwards.
     pub fn stop(mut self) {

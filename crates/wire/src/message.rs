@@ -49,16 +49,6 @@ pub fn execute(out: &mut Vec<u8>, portal: &str, n_rows_max: u32) {
     });
 }
 
-/// `Close` of a prepared statement.
-pub fn close_statement(out: &mut Vec<u8>, statement: &str) {
-    named(out, b'C', b'S', statement);
-}
-
-/// `Close` of a portal.
-pub fn close_portal(out: &mut Vec<u8>, portal: &str) {
-    named(out, b'C', b'P', portal);
-}
-
 /// `Sync`: ends a sequence of extended-protocol messages; the server answers with ReadyForQuery.
 pub fn sync(out: &mut Vec<u8>) {
     out.extend_from_slice(b"S\0\0\0\x04");
@@ -292,8 +282,6 @@ mod tests {
         check(&|o| describe_portal(o, ""), b"D\0\0\0\x06P\0");
         check(&|o| execute(o, "", 0), b"E\0\0\0\x09\0\0\0\0\0");
         check(&|o| execute(o, "", 7), b"E\0\0\0\x09\0\0\0\0\x07");
-        check(&|o| close_statement(o, "s"), b"C\0\0\0\x07Ss\0");
-        check(&|o| close_portal(o, ""), b"C\0\0\0\x06P\0");
         check(&sync, b"S\0\0\0\x04");
         check(&flush, b"H\0\0\0\x04");
         check(&terminate, b"X\0\0\0\x04");

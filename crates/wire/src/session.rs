@@ -22,7 +22,7 @@ use crate::dial::{ConnectError, Connection, Dialing, Progress, connect};
 use crate::link::Want;
 use crate::message::{self, BindBuilder};
 use crate::reply::{ServerError, tag_rows};
-use crate::scan::{ProtocolError, Scanner, TransactionStatus};
+use crate::scan::{ProtocolError, Scanner};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +61,6 @@ pub struct Session {
     vigil: Option<Box<Vigil>>,
     /// What the session began with, once [`Session::empty_search_path`] has replaced it.
     search_path: Option<SearchPath>,
-    status: TransactionStatus,
     is_lost: bool,
 }
 
@@ -169,7 +168,6 @@ impl Session {
             stop: None,
             vigil: None,
             search_path: None,
-            status: TransactionStatus::Idle,
             is_lost: false,
         }
     }
@@ -323,11 +321,6 @@ impl Session {
     /// TLS version and cipher, if TLS is used.
     pub fn tls(&self) -> Option<&str> {
         self.connection.tls.as_deref()
-    }
-
-    /// Transaction status after the last call.
-    pub fn transaction_status(&self) -> TransactionStatus {
-        self.status
     }
 
     /// Whether the session can no longer be used.

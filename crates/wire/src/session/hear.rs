@@ -62,7 +62,7 @@ impl Session {
     /// Scans the bytes received so far.
     fn scan(&mut self) -> std::result::Result<(), ProtocolError> {
         let Session { scanner, inbox, n_scanned, events, notices, notice_bytes, .. } = self;
-        let Session { status, connection, answer_bytes, n_awaited, .. } = self;
+        let Session { connection, answer_bytes, n_awaited, .. } = self;
         let mut fault = None;
         scanner.feed(&inbox[*n_scanned..], |reply| {
             match reply {
@@ -86,8 +86,7 @@ impl Session {
                     }
                 }
                 reply if *n_awaited == 0 => fault = Some(ProtocolError::Unasked(reply.tag())),
-                Reply::ReadyForQuery(now) => {
-                    *status = now;
+                Reply::ReadyForQuery(_) => {
                     *n_awaited -= 1;
                     events.push_back(AnswerEvent::Ready);
                 }

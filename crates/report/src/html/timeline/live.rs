@@ -115,11 +115,6 @@ impl LiveCharts {
         }
     }
 
-    /// Gives the run another end, which may be moved while it runs.
-    pub fn set_load(&mut self, (ramp_up_s, measure_s): (f64, f64)) {
-        (self.window[0], self.window[1]) = (ramp_up_s, ramp_up_s + measure_s);
-    }
-
     /// The place of a reader that has everything.
     pub fn reached(&self) -> Reached {
         Reached { generation: self.generation, step: self.step }
