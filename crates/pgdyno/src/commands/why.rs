@@ -303,7 +303,7 @@ fn more_data_s(plan: &Plan) -> f64 {
     let mut unchanged = plan.clone();
     unchanged.cases.truncate(1);
     unchanged.runs.retain(|run| run.case == unchanged.cases[0].id);
-    (preview::outlook(plan).loading_s - preview::outlook(&unchanged).loading_s).max(0.0)
+    (preview::outlook(plan).all_loading_s() - preview::outlook(&unchanged).all_loading_s()).max(0.0)
 }
 
 /// How many blocks fit into `time_s`, within [`BLOCKS`], if the fewest take `least_s`.

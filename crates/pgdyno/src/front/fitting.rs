@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
+use experiment::forecast::present::Present;
 use experiment::stage::origin;
 use model::experiment::Experiment;
 use model::experiment::keys::levels::Levels;
@@ -24,6 +25,7 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
         speed: Speed::known(&cache.dir),
+        present: Present::with(&cache),
         versions: origin::versions(experiment)?,
         here: cache.fetched().iter().map(|release| series(release)).collect(),
     };

@@ -14,6 +14,7 @@ pub(super) fn here() -> Limits {
         wal_free_bytes: None,
         budget_s: 900.0,
         speed: Speed::default(),
+        present: Present::default(),
         versions: Versions::default(),
         here: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
     }

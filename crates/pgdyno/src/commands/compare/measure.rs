@@ -146,7 +146,7 @@ const ASK_S: f64 = 300.0;
 fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
     let [a, b] = plan.cases.as_slice() else { return Ok(()) };
     let outlook = preview::outlook(plan);
-    let (n_pairs, around_s) = (plan.runs.len() / 2, outlook.profiles_s + outlook.loading_s);
+    let (n_pairs, around_s) = (plan.runs.len() / 2, outlook.profiles_s + outlook.all_loading_s());
     let is_timed = plan.precision.is_some();
     let limit_s = if is_timed { args.time.ms as f64 / 1000.0 } else { f64::INFINITY };
     let length_s = outlook.runs_s.min(limit_s) + around_s;
