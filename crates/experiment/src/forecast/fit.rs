@@ -135,11 +135,12 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]
     share = longest_first.next().unwrap_or(Share { length: 0, ..share });
     *experiment = share.part(&whole, &needs);
     lengthen(experiment, measured, &|longer| fits(longer, limits));
-    let repeating = Experiment {
-        run: RunSection { repeat_disturbed: whole.run.repeat_disturbed, ..experiment.run.clone() },
+    let repeating = |repeat_disturbed: u32| Experiment {
+        run: RunSection { repeat_disturbed, ..experiment.run.clone() },
         ..experiment.clone()
     };
-    if fits(&repeating, limits) {
+    let mut most_first = (1..=whole.run.repeat_disturbed).rev().map(repeating);
+    if let Some(repeating) = most_first.find(|repeating| fits(repeating, limits)) {
         *experiment = repeating;
     }
     changes.extend(before.changes(experiment));

@@ -71,13 +71,16 @@ impl Axis {
 const TRANSACTIONS: [u64; 4] = [100, 500, 1000, u64::MAX];
 
 /// What is kept if time allows, in descending order: numbers of clients, versions, targets, levels of others, transactions, settings,
-/// repeats. Fewer than three runs of a case have no spread, and one side of a comparison compares nothing.
-pub(super) const LEAST: [[usize; Axis::ALL.len()]; 5] = [
+/// repeats. Fewer than three runs of a case have no spread, and one side of a comparison compares nothing: single levels are for budgets
+/// that leave time for a number and nothing else.
+pub(super) const LEAST: [[usize; Axis::ALL.len()]; 7] = [
     [3, 2, 2, 2, 2, 2, 3],
     [3, 2, 2, 2, 1, 2, 2],
     [3, 2, 2, 2, 1, 1, 2],
     [2, 2, 2, 2, 1, 1, 2],
     [2, 2, 2, 1, 1, 1, 2],
+    [1, 1, 1, 1, 1, 1, 2],
+    [1, 1, 1, 1, 1, 1, 1],
 ];
 
 impl Share {
