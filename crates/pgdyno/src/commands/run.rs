@@ -129,7 +129,8 @@ fn begun(args: &RunArgs) -> Result<Job> {
     // What an earlier one has left is not taken for the servers' own.
     job::undo_settings(&asked.servers)?;
     // Impossible plans are refused first, before anybody is asked for consent.
-    job::expect_possible((&asked.plan, 1), &asked.servers, consent, args.output.as_deref())?;
+    let servers = (asked.servers.as_slice(), asked.failed.as_slice());
+    job::expect_possible((&asked.plan, 1), servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
     {
         bail!("{why}. Check with `pgdyno plan`, confirm with --yes.");

@@ -327,7 +327,7 @@ fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Me
     let (risks, allowed) = (args.risks.risks(), args.changes.allowed());
     let consent = Consent { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
+    job::expect_possible((&plan, 1), (&servers, &[]), consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     let mut job = match place {
         Some(place) => go_on::take_up(&place, plan, servers)?,

@@ -9,7 +9,7 @@ use dataset::session::STOPPED;
 use experiment::forecast::builds::Builds;
 use experiment::forecast::fit::Speed;
 use experiment::forecast::outlook::{Machine, Outlook};
-use experiment::forecast::preflight::{self, Look, Obstacle};
+use experiment::forecast::preflight::{self, Failed, Look, Obstacle};
 use experiment::forecast::present::Present;
 use experiment::site::Site;
 use experiment::site::hands::HostHands;
@@ -29,10 +29,10 @@ use crate::undone::SETTINGS;
 use crate::{say, signals};
 
 /// What would make runs of `plan` on so many servers at once fail, and the disk space they need; results go to
-/// `results`.
+/// `results`. Servers that have failed before are not asked again.
 pub(crate) fn look(
     (plan, n_servers): (&Plan, u64),
-    servers: &[Conninfo],
+    (servers, failed): (&[Conninfo], &[Failed]),
     consent: Consent,
     results: &Path,
 ) -> Result<Look> {
@@ -62,7 +62,7 @@ pub(crate) fn look(
         in_turn: None,
         seat: None,
     };
-    let mut found = preflight::find(plan, &site, results, &mut |progress| screen.show(progress));
+    let mut found = preflight::find(plan, &site, results, failed, &mut |progress| screen.show(progress));
     screen.close();
     found.obstacles.extend(open_files(plan));
     go_on()?;

@@ -144,11 +144,7 @@ impl Share {
         let with = (self, needs);
         let (workload, run) = (&mut part.workload, &mut part.run);
         each(with, "workload.scale", &mut workload.scale);
-        thin(
-            &mut workload.protocol,
-            self.most(Axis::Others).max(needs.least("workload.protocol")),
-            |level| needs.wants("workload.protocol", level.as_str()),
-        );
+        workload.protocol.iter_mut().for_each(|levels| each(with, "workload.protocol", levels));
         each(with, "workload.pace", &mut workload.pace);
         each(with, "workload.partitions", &mut workload.partitions);
         workload.unlogged.iter_mut().for_each(|levels| each(with, "workload.unlogged", levels));
