@@ -137,8 +137,8 @@ fn old_versions_and_given_binaries_run_too() {
     let has_checksums = check(&["--version", "9.6"], "out96", 90_600..90_700);
     assert!(!has_checksums, "the default before 18");
     let page = std::fs::read_to_string(place.path("out96/report.html")).unwrap();
-    let unknown =
-        "Unknown: full-page images of run 1: the server counts them since PostgreSQL 14 (pg_stat_wal).";
+    let unknown = "Unknown: full-page images of run 1: the server counts them since PostgreSQL 14 (pg_stat_wal), and `pg_xlogdump` is \
+                   not in `";
     assert!(page.contains(unknown), "the page says why there is no figure");
     let asked = ["--version", "12", "-M", "simple", "--set", "server.data_checksums=true"];
     assert!(check(&asked, "out12", 120_000..130_000));
