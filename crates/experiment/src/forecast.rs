@@ -5,4 +5,5 @@ pub mod fit;
 pub mod intent;
 pub mod outlook;
 pub mod preflight;
+pub mod present;
 pub mod protocol;

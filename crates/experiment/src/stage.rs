@@ -88,10 +88,10 @@ pub enum Stage {
 }
 
 /// Label of a cluster, and fact of a restore: the settings that its data was made under.
-const MADE_UNDER: &str = "made_under";
+pub(crate) const MADE_UNDER: &str = "made_under";
 
 /// Name of the snapshot of freshly loaded data.
-const LOADED: &str = "loaded";
+pub(crate) const LOADED: &str = "loaded";
 
 impl Stage {
     /// Prepares the server and the data, ready to be restored.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use experiment::forecast::fit::Speed;
+use experiment::forecast::preflight::Failed;
 use experiment::schedule::conduct::{Order, Outcome};
 use experiment::schedule::replaced;
 use experiment::site::Site;
@@ -283,7 +284,7 @@ pub(crate) fn own_program() -> Result<PathBuf> {
 /// Lists all known problems, with what to do.
 pub(crate) fn expect_possible(
     (plan, n_servers): (&Plan, u64),
-    servers: &[Conninfo],
+    servers: (&[Conninfo], &[Failed]),
     consent: Consent,
     output: Option<&Path>,
 ) -> Result<()> {

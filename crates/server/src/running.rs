@@ -8,3 +8,4 @@ pub mod launch;
 pub mod listen;
 pub mod numa;
 pub mod restorer;
+pub mod wal_images;

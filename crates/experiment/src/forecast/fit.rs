@@ -34,11 +34,12 @@ use self::share::{Axis, LEAST, Share};
 pub use self::speed::Speed;
 use crate::forecast::fit::changes::LevelsBefore;
 use crate::forecast::outlook::{self, Outlook};
+use crate::forecast::present::Present;
 use crate::plan::expand::Versions;
 use crate::stage::os::Refusal;
 
 /// The machine, and the time budget.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     /// Processors.
     pub n_cpus: u32,
@@ -52,6 +53,8 @@ pub struct Limits {
     pub budget_s: f64,
     /// How fast the machine is.
     pub speed: Speed,
+    /// Data that need not be loaded.
+    pub present: Present,
     /// What versions mean on this machine: an installed one is not fetched.
     pub versions: Versions,
     /// Version series (`9.6`, `18`) whose binaries were fetched before; others have to be.
@@ -106,7 +109,7 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Fitted {
     changes.extend(fit_without(experiment, limits, &refused));
     let figures = figures::table(&asked, experiment, limits.n_cpus);
     let plan = estimate::planned(experiment, limits);
-    let outlook = plan.as_ref().map(|plan| Outlook::at_speed(plan, limits.memory_bytes, limits.speed));
+    let outlook = plan.as_ref().map(|plan| estimate::outlook(plan, limits));
     let fetch_s = plan.map_or(0.0, |plan| estimate::fetch_s(&plan, limits));
     Fitted { changes, figures, outlook, fetch_s }
 }
@@ -117,8 +120,9 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]
     let before = LevelsBefore::of(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
     fit_machine(experiment, limits);
-    // What is kept is the budget's and the machine's size's: a slow machine shortens runs, and drops no figure.
-    let usual = Limits { speed: Speed::default(), ..limits.clone() };
+    // What is kept is the budget's and the machine's size's: a slow machine shortens runs, and drops no figure, and data that is here
+    // lengthens them.
+    let usual = Limits { speed: Speed::default(), present: Present::default(), ..limits.clone() };
     let fits =
         |part: &Experiment, limits: &Limits| estimated_s(part, limits) <= limits.budget_s * PLANNED_SHARE;
     let whole = experiment.clone();
@@ -131,11 +135,12 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]
     share = longest_first.next().unwrap_or(Share { length: 0, ..share });
     *experiment = share.part(&whole, &needs);
     lengthen(experiment, measured, &|longer| fits(longer, limits));
-    let repeating = Experiment {
-        run: RunSection { repeat_disturbed: whole.run.repeat_disturbed, ..experiment.run.clone() },
+    let repeating = |repeat_disturbed: u32| Experiment {
+        run: RunSection { repeat_disturbed, ..experiment.run.clone() },
         ..experiment.clone()
     };
-    if fits(&repeating, limits) {
+    let mut most_first = (1..=whole.run.repeat_disturbed).rev().map(repeating);
+    if let Some(repeating) = most_first.find(|repeating| fits(repeating, limits)) {
         *experiment = repeating;
     }
     changes.extend(before.changes(experiment));

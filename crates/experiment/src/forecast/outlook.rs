@@ -1,6 +1,7 @@
 //! What a plan will take: time, disk, memory, and how often servers are started.
 //!
-//! Pure: `preflight.rs` asks servers and binaries what would make a run fail.
+//! Pure but for one question: which data is here already (`present.rs`). `preflight.rs` asks servers and binaries what would make a run
+//! fail.
 
 use dataset::kind::data_bytes;
 use model::experiment::case::Case;
@@ -8,6 +9,7 @@ use model::experiment::plan::{Plan, RunSpec};
 use model::text::prose::{bytes, duration};
 
 use crate::forecast::fit::Speed;
+use crate::forecast::present::Present;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, is_same_server, needs_restart};
 
@@ -34,6 +36,17 @@ pub const RUNS_MAX: usize = 100;
 /// Plans that take longer need consent, seconds.
 pub const LENGTH_S_MAX: f64 = 86_400.0;
 
+/// The machine that a plan runs on.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine<'a> {
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// How fast it is: the one on which durations were observed has 1. Only what has no given length depends on it.
+    pub speed: Speed,
+    /// Data that need not be loaded.
+    pub present: &'a Present,
+}
+
 /// Time, memory and disk space that a plan will need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
@@ -43,8 +56,10 @@ pub struct Outlook {
     pub profiles_s: f64,
     /// Maximum of seconds that repeats of disturbed runs may add.
     pub repeats_s: f64,
-    /// Seconds for loading data that does not exist yet.
+    /// Seconds for loading data that our own servers do not have yet.
     pub loading_s: f64,
+    /// Seconds for loading data into servers by URL. Whether they have it unchanged, and it is not loaded, is not known here.
+    pub url_loading_s: f64,
     /// Number of starts of our own servers for runs.
     pub n_starts: usize,
     /// Seconds for them.
@@ -62,48 +77,44 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// The outlook of `plan` on a machine with `memory_bytes`.
-    pub fn of(plan: &Plan, memory_bytes: u64) -> Outlook {
-        Outlook::at_speed(plan, memory_bytes, Speed::default())
-    }
-
-    /// The same on a machine of this speed: the one on which durations were observed has 1. Only what has no given length depends on it.
-    pub fn at_speed(plan: &Plan, memory_bytes: u64, speed: Speed) -> Outlook {
-        Outlook::at(plan, memory_bytes, speed.relative())
-    }
-
-    fn at(plan: &Plan, memory_bytes: u64, speed: f64) -> Outlook {
+    /// The outlook of `plan` on a machine.
+    pub fn on(plan: &Plan, machine: Machine) -> Outlook {
+        let (memory_bytes, speed) = (machine.memory_bytes, machine.speed.relative());
         let run_s = |case: &Case| run_s(case, speed);
         let start_s = START_S / speed;
         let runs: Vec<&Case> = plan.runs.iter().filter_map(|run| plan.case(run.case)).collect();
         let starts = starts(&runs);
         let stages = stages(plan);
         let embedded = |case: &&Case| case.server.source.is_embedded();
+        let takes_turns = plan.servers_at_a_time.is_some();
+        let missing: Vec<&Case> = stages
+            .iter()
+            .copied()
+            .filter(|case| embedded(case) && !machine.present.has(case, takes_turns))
+            .collect();
         // Data of a server by URL that is not restored is measured as it is.
-        let is_loaded = |case: &&Case| case.server.source.is_embedded() || case.prepare.restore;
-        let loading: u64 =
-            stages.iter().copied().filter(is_loaded).map(|case| data_bytes(&case.workload)).sum();
-        let n_clusters = stages.iter().copied().filter(embedded).count();
-        let [runs_s, profiles_s, loading_s] = longest_lane(plan, memory_bytes, speed).unwrap_or([
+        let by_url: Vec<&Case> =
+            stages.iter().copied().filter(|case| !embedded(case) && case.prepare.restore).collect();
+        let bytes =
+            |cases: &[&Case]| -> u64 { cases.iter().map(|case| data_bytes(&case.workload)).sum::<u64>() };
+        let [runs_s, profiles_s, loading_s, url_loading_s] = longest_lane(plan, machine).unwrap_or([
             runs.iter().map(|case| run_s(case)).sum::<f64>() + starts.n_all as f64 * start_s,
             plan.profiled().map(|case| run_s(case) + start_s).sum(),
-            (loading as f64 / LOADED_BYTES_PER_S + n_clusters as f64 * FIRST_S) / speed,
+            (bytes(&missing) as f64 / LOADED_BYTES_PER_S + missing.len() as f64 * FIRST_S) / speed,
+            bytes(&by_url) as f64 / LOADED_BYTES_PER_S / speed,
         ]);
         Outlook {
             runs_s,
             profiles_s,
             repeats_s: repeats_s(plan, speed),
             loading_s,
+            url_loading_s,
             n_starts: starts.n_all,
             starts_s: starts.n_all as f64 * start_s,
             n_starts_for_data: starts.n_for_data,
             n_stages: stages.len(),
             // A template exists together with its copy.
-            url_bytes: 2 * stages
-                .iter()
-                .filter(|case| !case.server.source.is_embedded() && case.prepare.restore)
-                .map(|case| data_bytes(&case.workload))
-                .sum::<u64>(),
+            url_bytes: 2 * bytes(&by_url),
             wal_bytes: plan.cases.iter().filter_map(wal_bytes).max().unwrap_or(0),
             memory_bytes: plan.cases.iter().filter(embedded).map(|case| memory_of(case, memory_bytes)).max(),
         }
@@ -111,7 +122,12 @@ impl Outlook {
 
     /// Seconds for everything but repeats, which nobody knows before.
     pub fn planned_s(&self) -> f64 {
-        self.runs_s + self.profiles_s + self.loading_s
+        self.runs_s + self.profiles_s + self.all_loading_s()
+    }
+
+    /// Seconds for all data that may have to be loaded.
+    pub fn all_loading_s(&self) -> f64 {
+        self.loading_s + self.url_loading_s
     }
 
     /// The one estimate of how long all takes, and of what: `about 1 min 07 s: 19 s to load data that is missing, 48 s for runs with ramp-up
@@ -119,6 +135,7 @@ impl Outlook {
     pub fn words(&self) -> String {
         let parts = [
             (self.loading_s, "to load data that is missing"),
+            (self.url_loading_s, "to load data into servers by URL, unless they have it unchanged"),
             (self.runs_s, "for runs with ramp-up and restores"),
             (self.profiles_s, "for profiles"),
         ];
@@ -143,10 +160,11 @@ impl Outlook {
 }
 
 /// Seconds for all runs, for profiles and for loading, of the lanes that take the longest; none if there is nothing side by side.
-fn longest_lane(plan: &Plan, memory_bytes: u64, speed: f64) -> Option<[f64; 3]> {
+fn longest_lane(plan: &Plan, machine: Machine) -> Option<[f64; 4]> {
     let lanes = plan.lanes.iter().filter(|_| plan.is_side_by_side());
-    let of_lanes = lanes.map(|lane| Outlook::at(&plan.of_lane(lane), memory_bytes, speed));
-    let times = of_lanes.map(|outlook| [outlook.runs_s, outlook.profiles_s, outlook.loading_s]);
+    let of_lanes = lanes.map(|lane| Outlook::on(&plan.of_lane(lane), machine));
+    let times = of_lanes
+        .map(|outlook| [outlook.runs_s, outlook.profiles_s, outlook.loading_s, outlook.url_loading_s]);
     times.reduce(|one, other| std::array::from_fn(|part| one[part].max(other[part])))
 }
 
@@ -283,10 +301,16 @@ mod tests {
 
     const MEMORY: u64 = 24 << 30;
 
+    /// The outlook where nothing is present.
+    fn outlook(plan: &Plan, speed: f64) -> Outlook {
+        let present = Present::default();
+        Outlook::on(plan, Machine { memory_bytes: MEMORY, speed: Speed::of(speed), present: &present })
+    }
+
     #[test]
     fn servers_are_started_when_a_factor_or_the_data_demands_it() {
         let check = |text: &str, (n_starts, n_for_data, n_stages): (usize, usize, usize)| {
-            let outlook = Outlook::of(&sample::plan(text), MEMORY);
+            let outlook = outlook(&sample::plan(text), 1.0);
             assert_eq!(
                 (outlook.n_starts, outlook.n_starts_for_data, outlook.n_stages),
                 (n_starts, n_for_data, n_stages),
@@ -317,15 +341,18 @@ mod tests {
     #[test]
     fn data_that_is_measured_as_it_is_takes_no_time_to_load_and_no_disk() {
         let mut plan = sample::plan("[workload]\nscale = 100\n[prepare]\nrestore = false\n");
-        let of_own = Outlook::of(&plan, MEMORY);
+        let of_own = outlook(&plan, 1.0);
         assert!(of_own.loading_s > 20.0 && of_own.url_bytes == 0, "{of_own:?}");
         plan.cases.iter_mut().for_each(|case| case.server.source = ServerSource::Url(Default::default()));
-        let as_it_is = Outlook::of(&plan, MEMORY);
-        assert_eq!((as_it_is.loading_s, as_it_is.url_bytes), (0.0, 0));
+        let as_it_is = outlook(&plan, 1.0);
+        assert_eq!((as_it_is.all_loading_s(), as_it_is.url_bytes), (0.0, 0));
         assert!(!as_it_is.words().contains("to load data"), "{}", as_it_is.words());
         plan.cases.iter_mut().for_each(|case| case.prepare.restore = true);
-        let loaded = Outlook::of(&plan, MEMORY);
-        assert!(loaded.loading_s > 20.0 && loaded.url_bytes > 0, "{loaded:?}");
+        let loaded = outlook(&plan, 1.0);
+        assert!(loaded.url_loading_s > 20.0 && loaded.url_bytes > 0, "{loaded:?}");
+        assert_eq!(loaded.loading_s, 0.0);
+        let words = loaded.words();
+        assert!(words.contains("to load data into servers by URL, unless they have it unchanged"), "{words}");
     }
 
     #[test]
@@ -339,16 +366,16 @@ mod tests {
         }
         let lane = |name: &str| Lane { targets: vec![name.to_string()], ..Lane::default() };
         let one_s = 10.0 + AROUND_LOAD_S;
-        assert_eq!(Outlook::of(&plan, MEMORY).runs_s, 9.0 * one_s);
+        assert_eq!(outlook(&plan, 1.0).runs_s, 9.0 * one_s);
         plan.lanes = vec![lane("b"), lane("a")];
-        assert_eq!(Outlook::of(&plan, MEMORY).runs_s, 6.0 * one_s, "two cases, three times");
+        assert_eq!(outlook(&plan, 1.0).runs_s, 6.0 * one_s, "two cases, three times");
         plan.lanes = vec![Lane { targets: vec!["a".to_string(), "b".to_string()], ..Lane::default() }];
-        assert_eq!(Outlook::of(&plan, MEMORY).runs_s, 9.0 * one_s, "all on one host");
+        assert_eq!(outlook(&plan, 1.0).runs_s, 9.0 * one_s, "all on one host");
     }
 
     #[test]
     fn a_profile_takes_one_more_run_of_its_case() {
-        let of = |text: &str| Outlook::of(&sample::plan(text), MEMORY);
+        let of = |text: &str| outlook(&sample::plan(text), 1.0);
         let load = "[workload]\nscale = 1\nclients = [1, 2]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n";
         let (without, with) = (of(load), of(&format!("{load}perf = true\n")));
         let one_s = 10.0 + AROUND_LOAD_S + START_S;
@@ -356,13 +383,12 @@ mod tests {
         assert!((with.planned_s() - without.planned_s() - 2.0 * one_s).abs() < 1e-6);
         let mut plan = sample::plan(&format!("{load}perf = true\n"));
         plan.runs.retain(|run| run.case == 1);
-        assert_eq!(Outlook::of(&plan, MEMORY).profiles_s, one_s, "a case without runs has no profile");
+        assert_eq!(outlook(&plan, 1.0).profiles_s, one_s, "a case without runs has no profile");
     }
 
     #[test]
     fn the_estimate_says_what_it_contains() {
-        let of =
-            |text: &str, speed: f64| Outlook::at_speed(&sample::plan(text), MEMORY, Speed::of(speed)).words();
+        let of = |text: &str, speed: f64| outlook(&sample::plan(text), speed).words();
         let load = "repeats = 1\n[workload]\nscale = 1\nclients = [1, 2]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n";
         assert_eq!(
             of(load, 1.0),
@@ -378,7 +404,7 @@ mod tests {
 
     #[test]
     fn repeats_take_a_quarter_more_at_most() {
-        let of = |text: &str| Outlook::of(&sample::plan(text), MEMORY).repeats_s;
+        let of = |text: &str| outlook(&sample::plan(text), 1.0).repeats_s;
         let load = "[workload]\nscale = 1\nclients = [1, 2]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n";
         let of_run_s = 10.0 + AROUND_LOAD_S + START_S;
         assert_eq!(of(load), 2.0 * of_run_s, "six runs: as many as one run may have");
@@ -388,7 +414,7 @@ mod tests {
 
     #[test]
     fn memory_and_space_follow_the_settings() {
-        let of = |text: &str| Outlook::of(&sample::plan(text), MEMORY);
+        let of = |text: &str| outlook(&sample::plan(text), 1.0);
         assert_eq!(of("[workload]\nclients = 100\n").memory_bytes, Some((6 << 30) + 100 * CLIENT_BYTES));
         let small = of(
             "[server]\nsettings.shared_buffers = \"1GB\"\nsettings.max_wal_size = \"2GB\"\n[workload]\nscale = 10",
@@ -421,7 +447,7 @@ mod tests {
     fn long_plans_ask_for_consent() {
         let asks = |text: &str| {
             let plan = sample::plan(text);
-            Outlook::of(&plan, MEMORY).asks_consent(plan.runs.len())
+            outlook(&plan, 1.0).asks_consent(plan.runs.len())
         };
         assert_eq!(asks("repeats = 100\n"), None);
         assert_eq!(asks("repeats = 101\n").unwrap(), "This would make 101 runs, more than 100");

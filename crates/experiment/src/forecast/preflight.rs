@@ -35,6 +35,15 @@ pub struct Obstacle {
     pub reason: String,
 }
 
+/// A server by URL that could not be examined.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failed {
+    /// The server.
+    pub source: ServerSource,
+    /// The error.
+    pub reason: String,
+}
+
 /// Result of examining a plan's servers and disks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
@@ -45,8 +54,8 @@ pub struct Look {
 }
 
 /// Looks for obstacles to a plan whose results go to `results`. Fetches binaries if they have to be queried and the
-/// plan fits on disk; examines servers by URL without changing them.
-pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look {
+/// plan fits on disk; examines servers by URL without changing them, but for those that have `failed` before.
+pub fn find(plan: &Plan, site: &Site, results: &Path, failed: &[Failed], watch: &mut Watch) -> Look {
     let mut found = Found::default();
     let mut peak = space(plan, site, results, &mut found);
     let can_fetch = found.obstacles.is_empty();
@@ -64,6 +73,10 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
     }
     for (source, cases) in &by_source {
         match source {
+            ServerSource::Url(_) if failed.iter().any(|known| known.source == **source) => {
+                let known = failed.iter().filter(|known| known.source == **source);
+                found.take(cases, Ok(known.map(|known| known.reason.clone()).collect()));
+            }
             ServerSource::Url(keywords) => {
                 let problems = site.conninfo(keywords).and_then(|conninfo| {
                     let look = || adopted::problems(&conninfo, cases, site);

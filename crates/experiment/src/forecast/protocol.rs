@@ -3,29 +3,33 @@
 use std::sync::atomic::AtomicBool;
 
 use dataset::session::limit;
-use model::experiment::Experiment;
 use model::experiment::case::ServerSource;
-use model::experiment::keys::levels::Levels;
 use model::experiment::plan::Plan;
 use model::load::Protocol;
 use wire::Conninfo;
 
+use crate::forecast::preflight::Failed;
 use crate::site::{conninfo, phase_limit};
 use crate::stage::adopted;
 
-/// Gives the loads on servers behind such a pooler the extended protocol. Returns what to say about it, if there is one. Servers that
-/// cannot be examined are left alone: why, is reported where the plan is looked at.
-pub fn fall_back(
-    plan: &mut Plan,
-    experiment: &mut Experiment,
-    servers: &[Conninfo],
-    stop: &'static AtomicBool,
-) -> Option<String> {
+/// What was found out about the servers of a plan.
+#[derive(Debug, Clone, Default)]
+pub struct FellBack {
+    /// What to say about the protocol, if it is another one than usual.
+    pub note: Option<String>,
+    /// Servers that could not be examined. They are not asked again: one that never answers would be waited for twice.
+    pub failed: Vec<Failed>,
+}
+
+/// Gives the loads on servers behind such a pooler the extended protocol.
+pub fn fall_back(plan: &mut Plan, servers: &[Conninfo], stop: &'static AtomicBool) -> FellBack {
     let mut seen: Vec<(ServerSource, bool)> = Vec::new();
     let mut places: Vec<String> = Vec::new();
+    let mut failed: Vec<Failed> = Vec::new();
     for case in plan.cases.iter_mut().filter(|case| case.workload.protocol == Protocol::Prepared) {
-        let ServerSource::Url(keywords) = &case.server.source else { continue };
-        let known = seen.iter().find(|(source, _)| *source == case.server.source).map(|(_, loses)| *loses);
+        let source = &case.server.source;
+        let ServerSource::Url(keywords) = source else { continue };
+        let known = seen.iter().find(|(seen, _)| seen == source).map(|(_, loses)| *loses);
         let loses = known.unwrap_or_else(|| {
             let examined = conninfo(servers, keywords).and_then(|conninfo| {
                 let look = || adopted::loses_prepared(&conninfo, stop);
@@ -33,19 +37,18 @@ pub fn fall_back(
                 places.extend(loses.then(|| format!("`{conninfo}`")));
                 Ok(loses)
             });
-            let loses = examined.unwrap_or(false);
-            seen.push((case.server.source.clone(), loses));
+            let loses = examined.unwrap_or_else(|error| {
+                failed.push(Failed { source: source.clone(), reason: format!("{error:#}") });
+                false
+            });
+            seen.push((source.clone(), loses));
             loses
         });
         if loses {
             case.workload.protocol = Protocol::Extended;
         }
     }
-    // One file asks for all servers alike.
-    if !places.is_empty() && plan.cases.iter().all(|case| case.workload.protocol == Protocol::Extended) {
-        experiment.workload.protocol = Levels::one(Protocol::Extended);
-    }
-    (!places.is_empty()).then(|| words(&places.join(", ")))
+    FellBack { note: (!places.is_empty()).then(|| words(&places.join(", "))), failed }
 }
 
 fn words(places: &str) -> String {

@@ -104,19 +104,6 @@ fn parse_value(text: &str) -> Value {
     }
 }
 
-/// Whether the text of a file or an option gives a value to this key, also one that is the default.
-pub fn is_given(key: &str, text: &str, overrides: &[Override]) -> bool {
-    let parts = path(key);
-    let has = |start: usize, place: &Value| {
-        parts[start..].iter().try_fold(place, |place, part| place.get(part)).is_some()
-    };
-    let by_option = |change: &Override| {
-        let given = path(&change.key);
-        parts.starts_with(&given) && has(given.len(), &change.value)
-    };
-    overrides.iter().any(by_option) || text.parse::<Table>().is_ok_and(|file| has(0, &Value::Table(file)))
-}
-
 /// What is wrong with an experiment file or an option, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileError {
@@ -249,19 +236,6 @@ mod tests {
     use super::*;
 
     const FILE: &str = "[experiment]\nname = \"x\"\n\n[workload]\nclients = [1, 8]\n";
-
-    #[test]
-    fn a_key_is_given_by_the_file_or_by_an_option_whatever_its_value() {
-        let is_given = |text: &str, options: &[&str]| {
-            let overrides: Vec<Override> =
-                options.iter().map(|option| Override::parse(option).unwrap()).collect();
-            super::is_given("workload.protocol", text, &overrides)
-        };
-        assert!(!is_given("[workload]\nscale = 1\n", &["workload.scale=2", "workload={scale = 1}"]));
-        assert!(is_given("[workload]\nprotocol = \"prepared\"\n", &[]));
-        assert!(is_given("", &["workload.protocol=[\"simple\", \"prepared\"]"]));
-        assert!(is_given("", &["workload={protocol = \"prepared\"}"]));
-    }
 
     #[test]
     fn mistakes_in_a_file_are_reported_with_their_position() {

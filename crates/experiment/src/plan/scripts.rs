@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use model::experiment::case::WorkloadSpec;
+use model::experiment::keys::levels::Levels;
 use model::experiment::script::{
     CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile,
 };
@@ -165,7 +166,9 @@ fn compile(workload: &WorkloadSection, entry: &ScriptEntry) -> Result<(), String
     // It begins with the script's name.
     let located = |error: ScriptError| with_column(&error, source);
     let program = Program::compile(name, source).map_err(located)?;
-    if workload.protocol.all().iter().any(|protocol| *protocol != Protocol::Simple) {
+    let is_simple =
+        |levels: &Levels<Protocol>| levels.all().iter().all(|protocol| *protocol == Protocol::Simple);
+    if !workload.protocol.as_ref().is_some_and(is_simple) {
         program.check_parameter_counts().map_err(located)?;
     }
     Ok(())

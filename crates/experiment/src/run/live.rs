@@ -33,8 +33,9 @@ use crate::run::load::profile::Profiler;
 use crate::run::meeting::Side;
 use crate::run::phases::{self, Detail, Ground};
 use crate::run::place::{ServerPlace, c_load, tables};
-use crate::run::telemetry::import;
+use crate::run::telemetry::{images, import};
 use crate::site::progress::Watch;
+use crate::site::wal::OfTick;
 use crate::site::{Site, ceilings, phase_limit};
 use crate::stage::{Stage, connections};
 use crate::survey;
@@ -70,7 +71,8 @@ impl OneRun<'_> {
         let mut record = if hooks::failure(&record.hooks).is_some() {
             self.refused(record)
         } else {
-            let mut ground = Live { run: self, stage, writer, session: None, found: None, eyes: None };
+            let (session, found, eyes, wal_ticks) = (None, None, None, Vec::new());
+            let mut ground = Live { run: self, stage, writer, session, found, eyes, wal_ticks };
             phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
         };
         record.hooks.extend(occasion.put_back(Hook::AfterRun, watch));
@@ -123,6 +125,8 @@ pub(crate) struct Live<'a> {
     pub(crate) found: Option<Found>,
     /// Open from the description of the host until the end of the load.
     pub(crate) eyes: Option<Eyes>,
+    /// The WAL that the load wrote.
+    pub(crate) wal_ticks: Vec<OfTick>,
 }
 
 /// The server before the load.
@@ -326,9 +330,13 @@ impl Ground for Live<'_> {
     fn load(&mut self, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
         let tables = self.tables(record);
         let names: Vec<&str> = tables.iter().map(String::as_str).collect();
+        let cluster = self.stage.cluster().cloned();
+        let position = images::position_before(self.session()?, cluster.as_ref());
         let before = self.touched_before(&names);
         self.session = None;
         self.run.load(self, record, watch)?;
+        let wal = (position, self.wal_ticks.as_slice());
+        images::add(record, wal, cluster.as_ref(), self.writer, self.run.site.stop)?;
         self.run.site.hands.expect_there()?;
         if record.residency.before.is_some() {
             record.residency.after = self.residency_after(&names).ok();

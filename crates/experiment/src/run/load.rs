@@ -37,7 +37,7 @@ use crate::site::exporter;
 use crate::site::lanes::target_of;
 use crate::site::progress::{Progress, Watch};
 use crate::site::reach;
-use crate::site::wal::Sizing;
+use crate::site::wal::{Meter, Sizing};
 use crate::stage::Stage;
 
 /// Limit for clients to connect and have their statements parsed.
@@ -102,7 +102,9 @@ impl OneRun<'_> {
         eyes.into_iter().for_each(|eyes| eyes::close(eyes, record));
         record.drivers = fleet.records();
         record.course = follow.judge.course();
-        let (detail, full) = (keep.detail, lock(&telemetry.wal).full.take());
+        let detail = keep.detail;
+        let Meter { ticks, full } = std::mem::take(&mut *lock(&telemetry.wal));
+        ground.wal_ticks = ticks;
         record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
         self.conclude(record, done?, go, detail);

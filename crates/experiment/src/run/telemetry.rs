@@ -1,5 +1,6 @@
 //! Passes samples of the observer to the files of a run.
 
+pub(crate) mod images;
 pub(crate) mod import;
 
 use std::collections::BTreeMap;

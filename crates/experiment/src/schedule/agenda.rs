@@ -133,6 +133,11 @@ impl<'a> Agenda<'a> {
         self.left.iter().filter(|next| next.repeat.is_some()).count() as u32
     }
 
+    /// Number of runs of the current turn, planned or repeated.
+    pub(crate) fn n_runs_of_turn(&self) -> u32 {
+        self.turn.len() as u32
+    }
+
     /// Records the end of the run taken last. Calls `may_repeat` if there is something to repeat.
     pub(crate) fn made(
         &mut self,

@@ -24,7 +24,7 @@ use crate::site::Site;
 use crate::site::keys::needs_restart;
 use crate::site::lanes::Seat;
 use crate::site::progress::{Progress, Watch};
-use crate::site::referee::{Judged, Referee};
+use crate::site::referee::Judged;
 use crate::stage::{Stage, os};
 
 /// Consecutive failures after which continuing is pointless.
@@ -185,7 +185,10 @@ impl<'a> Sequence<'a> {
         self.hooks.made(&record);
         let judged = judge(site, self.order.dir, &record, watch);
         let is_stopped = self.is_stopped();
-        let has_time = || !is_stopped && site.referee.is_some_and(Referee::has_time);
+        let of_run_s = (self.spent_s + begun.elapsed().as_secs_f64()) / f64::from(self.n_made + 1);
+        let n_planned = self.missing - u32::from(repeat.is_none());
+        let needed_s = of_run_s * f64::from(n_planned + self.agenda.n_runs_of_turn());
+        let has_time = || !is_stopped && site.referee.is_some_and(|referee| referee.has_time(needed_s));
         let after = self.agenda.made(&record, judged, has_time);
         // Reported below: a server that does not stop does not invalidate its run.
         let left = self.clear_away(&record, case, watch);

@@ -24,8 +24,8 @@ pub trait Referee {
     /// When its files cannot be read.
     fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged>;
 
-    /// Whether there is time to repeat a turn.
-    fn has_time(&self) -> bool {
+    /// Whether there is time to repeat a turn, if that and all planned runs that are left take so many seconds.
+    fn has_time(&self, _needed_s: f64) -> bool {
         true
     }
 }

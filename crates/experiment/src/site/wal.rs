@@ -89,11 +89,26 @@ pub(crate) fn settings(policy: WalPolicy, window: Window) -> Vec<(String, String
     timeout.into_iter().collect()
 }
 
+/// The WAL of one tick.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct OfTick {
+    /// End of the tick, nanoseconds since the Unix epoch.
+    pub(crate) end_unix_ns: u64,
+    /// Length of the tick, nanoseconds.
+    pub(crate) length_ns: u64,
+    pub(crate) wal_bytes: f64,
+}
+
+impl OfTick {
+    fn length_s(&self) -> f64 {
+        self.length_ns as f64 / 1e9
+    }
+}
+
 /// WAL measurements while a load runs.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Ends of ticks (nanoseconds since the Unix epoch), their durations in seconds, and WAL bytes.
-    ticks: Vec<(u64, f64, f64)>,
+    pub(crate) ticks: Vec<OfTick>,
     /// Why the load has to end.
     pub(crate) full: Option<String>,
 }
@@ -101,13 +116,14 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn take(&mut self, tick: &Tick) {
         if let Some(bytes) = tick.values.get("server.wal_bytes") {
-            self.ticks.push((tick.end_unix_ns, tick.length_ns as f64 / 1e9, bytes));
+            let Tick { end_unix_ns, length_ns, .. } = *tick;
+            self.ticks.push(OfTick { end_unix_ns, length_ns, wal_bytes: bytes });
         }
         // Without its own device, the WAL is with the data.
         let of = |role: &str| tick.values.get(&model::telemetry::reading::key("disk.free_bytes", role));
         let Some(free_bytes) = of("wal").or_else(|| of("data")) else { return };
-        let recent_rate =
-            self.ticks.iter().rev().take(5).map(|(_, s, bytes)| bytes / s.max(0.001)).fold(0.0, f64::max);
+        let rate = |tick: &OfTick| tick.wal_bytes / tick.length_s().max(0.001);
+        let recent_rate = self.ticks.iter().rev().take(5).map(rate).fold(0.0, f64::max);
         let least = FREE_BYTES_MIN.max(STOP_S * recent_rate);
         if free_bytes < least && self.full.is_none() {
             self.full = Some(format!(
@@ -120,10 +136,12 @@ impl Meter {
 
     /// WAL bytes per second between two moments.
     pub(crate) fn rate(&self, from_unix_ns: u64, to_unix_ns: u64) -> Option<f64> {
-        let within = self.ticks.iter().filter(|(end, s, _)| {
-            *end <= to_unix_ns && end.saturating_sub((*s * 1e9) as u64) + 500_000_000 >= from_unix_ns
+        let within = self.ticks.iter().filter(|tick| {
+            let begin = tick.end_unix_ns.saturating_sub(tick.length_ns);
+            tick.end_unix_ns <= to_unix_ns && begin + 500_000_000 >= from_unix_ns
         });
-        let (s, bytes) = within.fold((0.0, 0.0), |(s, bytes), (_, tick_s, tick)| (s + tick_s, bytes + tick));
+        let (s, bytes) =
+            within.fold((0.0, 0.0), |(s, bytes), tick| (s + tick.length_s(), bytes + tick.wal_bytes));
         (s > 0.0).then(|| bytes / s)
     }
 }

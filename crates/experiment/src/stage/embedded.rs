@@ -25,7 +25,7 @@ use crate::stage::own_data::Whose;
 use crate::stage::{os, own_data};
 
 /// Label of a cluster whose data was loaded completely.
-pub(super) const IS_LOADED: &str = "loaded";
+pub(crate) const IS_LOADED: &str = "loaded";
 
 /// Label with the experiment that used the cluster last, if its servers take turns on disk ([`Site::in_turn`]).
 const IN_TURN: &str = "experiment";

@@ -59,7 +59,7 @@ pub(crate) fn plan(args: &RunArgs) -> Result<Exit> {
     };
     expect_named(&asked.plan, consent.allowed)?;
     let results = args.output.as_deref().unwrap_or(Path::new(RESULTS));
-    let look = look((&asked.plan, 1), &asked.servers, consent, results)?;
+    let look = look((&asked.plan, 1), (&asked.servers, &asked.failed), consent, results)?;
     let obstacles = look.obstacles;
     if args.form.json {
         print_exact(&format!("{}\n", sum::json(&asked.plan, look.peak.as_ref())?))?;

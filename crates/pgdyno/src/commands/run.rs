@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use experiment::schedule::conduct::{self, Outcome};
@@ -16,9 +17,9 @@ use crate::commands::why;
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::RunArgs;
 use crate::front::cli::why::WhyArgs;
-use crate::front::{foreign, hiding, moved, setup, shell};
+use crate::front::{fitting, foreign, hiding, moved, setup, shell};
 use crate::job::metrics::Metrics;
-use crate::job::referee::ByFindings;
+use crate::job::referee::{ByFindings, InTime};
 use crate::job::{self, Conducted, Job, Terms};
 use crate::job::{preview, spot};
 use crate::{Exit, print, say, signals};
@@ -52,6 +53,8 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
     if let Some(url) = &args.spot_notice {
         spot::watch(url)?;
     }
+    let budget = args.experiment.fit.as_deref().map(fitting::budget).transpose()?;
+    let in_time = budget.map(|budget| InTime::from_now(Duration::from_millis(budget.ms)));
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let mut job = match &args.resume {
         Some(dir) => resumed(dir, args, consent(args))?,
@@ -66,12 +69,19 @@ pub(crate) fn measured(args: &RunArgs) -> Result<(Exit, Option<PathBuf>)> {
         live: &args.live,
         spot: args.spot_notice.as_deref(),
         metrics: metrics.as_ref(),
-        referee: Some(&ByFindings),
+        referee: Some(in_time.as_ref().map_or(&ByFindings, |in_time| in_time as _)),
     };
     let Conducted { result: (outcome, result), is_restored, page } = job.conduct(terms, conduct::conduct)?;
     let kept = kept_by_targets(&job.plan);
     let path = job.dir.path().to_path_buf();
     let exit = finish(args, job.dir, outcome, result)?;
+    if let Some((took_s, asked_s)) = in_time.map(|in_time| in_time.spent_s()) {
+        say(&format!(
+            "fit: took {}; asked for were {}",
+            preview::duration(took_s),
+            preview::duration(asked_s)
+        ));
+    }
     // Its readers get the report that was just written.
     drop(page);
     if !kept.is_empty() {
@@ -119,7 +129,8 @@ fn begun(args: &RunArgs) -> Result<Job> {
     // What an earlier one has left is not taken for the servers' own.
     job::undo_settings(&asked.servers)?;
     // Impossible plans are refused first, before anybody is asked for consent.
-    job::expect_possible((&asked.plan, 1), &asked.servers, consent, args.output.as_deref())?;
+    let servers = (asked.servers.as_slice(), asked.failed.as_slice());
+    job::expect_possible((&asked.plan, 1), servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
     {
         bail!("{why}. Check with `pgdyno plan`, confirm with --yes.");

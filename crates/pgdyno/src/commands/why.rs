@@ -303,7 +303,7 @@ fn more_data_s(plan: &Plan) -> f64 {
     let mut unchanged = plan.clone();
     unchanged.cases.truncate(1);
     unchanged.runs.retain(|run| run.case == unchanged.cases[0].id);
-    (preview::outlook(plan).loading_s - preview::outlook(&unchanged).loading_s).max(0.0)
+    (preview::outlook(plan).all_loading_s() - preview::outlook(&unchanged).all_loading_s()).max(0.0)
 }
 
 /// How many blocks fit into `time_s`, within [`BLOCKS`], if the fewest take `least_s`.
@@ -327,7 +327,7 @@ fn conducted(wanted: Wanted, of: &Explained, args: &WhyArgs) -> Result<Option<Me
     let (risks, allowed) = (args.risks.risks(), args.changes.allowed());
     let consent = Consent { yes: args.yes, replace: false, replace_databases: &[], risks, allowed };
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, 1), &servers, consent, args.output.as_deref())?;
+    job::expect_possible((&plan, 1), (&servers, &[]), consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     let mut job = match place {
         Some(place) => go_on::take_up(&place, plan, servers)?,

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use experiment::forecast::fit::{Fitted, Limits, Row, Speed};
+use experiment::forecast::present::Present;
 use experiment::stage::origin;
 use model::experiment::Experiment;
 use model::experiment::keys::levels::Levels;
@@ -13,7 +14,7 @@ use crate::say;
 
 /// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.
 pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
-    let budget: Span = budget.parse().map_err(|message| anyhow::anyhow!("--fit: {message}"))?;
+    let budget = self::budget(budget)?;
     let cache = server::Cache::default_location()?;
     let wal_directories = experiment.server.wal_directory.iter().flat_map(Levels::all);
     let of_wal = wal_directories.map(|dir| server::cluster::space::free_bytes(dir));
@@ -24,10 +25,14 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         wal_free_bytes: of_wal.collect::<Result<Vec<u64>>>()?.into_iter().min(),
         budget_s: budget.ms as f64 / 1000.0,
         speed: Speed::known(&cache.dir),
+        present: Present::with(&cache),
         versions: origin::versions(experiment)?,
         here: cache.fetched().iter().map(|release| series(release)).collect(),
     };
     let fitted = experiment::forecast::fit::fit(experiment, &limits);
+    let too_long = too_long(&fitted, &limits);
+    // First, because it is what the user has to decide about.
+    too_long.iter().for_each(|line| say(&format!("fit: {line}")));
     let changes = &fitted.changes;
     let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();
     for (change, told) in changes.iter().zip(&told) {
@@ -43,8 +48,15 @@ pub(crate) fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Res
         figures.iter().for_each(|line| say(&format!("fit:   {line}")));
         say_more(&mut experiment.experiment.description, &format!("Figures:\n- {}", figures.join("\n- ")));
     }
-    say(&format!("fit: {}", length(&fitted, &limits)));
+    if too_long.is_none() {
+        say(&format!("fit: {}", length(&fitted, &limits)));
+    }
     Ok(())
+}
+
+/// The time of `--fit`.
+pub(crate) fn budget(text: &str) -> Result<Span> {
+    text.parse().map_err(|message| anyhow::anyhow!("--fit: {message}"))
 }
 
 /// The table of figures.
@@ -53,19 +65,32 @@ fn figures(fitted: &Fitted) -> Vec<String> {
     fitted.figures.iter().map(line).collect()
 }
 
+/// That even the least takes longer than was asked for, and how long; `None` if it does not.
+fn too_long(fitted: &Fitted, limits: &Limits) -> Option<String> {
+    let outlook = fitted.outlook.as_ref()?;
+    let is_too_long = outlook.planned_s() + fitted.fetch_s > limits.budget_s;
+    is_too_long.then(|| {
+        format!(
+            "the least that is left of this experiment takes {}{}, not {}",
+            outlook.words(),
+            fetching(fitted),
+            duration(limits.budget_s)
+        )
+    })
+}
+
 /// How long the fitted experiment takes, against what was asked for.
 fn length(fitted: &Fitted, limits: &Limits) -> String {
     let Some(outlook) = &fitted.outlook else { return "it contradicts itself".to_string() };
     let asked = duration(limits.budget_s);
-    let fetching = match fitted.fetch_s >= 0.5 {
+    format!("takes {}{}; asked for were {asked}", outlook.words(), fetching(fitted))
+}
+
+fn fetching(fitted: &Fitted) -> String {
+    match fitted.fetch_s >= 0.5 {
         true => format!(", after {} to fetch servers", duration(fitted.fetch_s)),
         false => String::new(),
-    };
-    let words = outlook.words();
-    if outlook.planned_s() + fitted.fetch_s <= limits.budget_s {
-        return format!("takes {words}{fetching}; asked for were {asked}");
     }
-    format!("the least that is left of this experiment takes {words}{fetching}, not {asked}")
 }
 
 /// `15` of `15.4`, `9.6` of `9.6.24`.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::forecast::protocol;
+use experiment::forecast::preflight::Failed;
+use experiment::forecast::protocol::{self, FellBack};
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::{self, Origin};
@@ -48,6 +49,8 @@ pub(crate) struct Asked {
     pub(crate) author: Author,
     /// What was decided for the user, to be said before anything is done.
     pub(crate) notes: Vec<String>,
+    /// Servers that could not be examined.
+    pub(crate) failed: Vec<Failed>,
 }
 
 /// Reads the experiment, applies the options, and makes the plan.
@@ -113,13 +116,13 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     }
     refuse_os(&plan, server_place)?;
     let is_build_asked = experiment.server.build.is_some();
-    let is_protocol_asked = file::is_given("workload.protocol", &text, &changes);
-    let notes = decided((&mut plan, &mut experiment), &servers, (is_protocol_asked, is_build_asked));
+    let is_protocol_asked = experiment.workload.protocol.is_some();
+    let (notes, failed) = decided(&mut plan, &servers, (is_protocol_asked, is_build_asked));
     experiment.experiment.seed = Some(plan.seed);
     take_passwords_out(&mut experiment, &servers);
     let experiment_toml =
         toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
-    Ok(Asked { plan, experiment_toml, servers, is_build_asked, author, notes })
+    Ok(Asked { plan, experiment_toml, servers, is_build_asked, author, notes, failed })
 }
 
 /// Names the servers by keywords without passwords.
@@ -131,18 +134,21 @@ fn take_passwords_out(experiment: &mut Experiment, servers: &[Conninfo]) {
     }
 }
 
-/// Decides what the user has left open, and returns what to say about that.
+/// Decides in the plan what the user has left open; the experiment stays as it was written. Returns what to say about that, and the
+/// servers that could not be asked.
 fn decided(
-    (plan, experiment): (&mut Plan, &mut Experiment),
+    plan: &mut Plan,
     servers: &[Conninfo],
     (is_protocol_asked, is_build_asked): (bool, bool),
-) -> Vec<String> {
-    let fall_back = || protocol::fall_back(plan, experiment, servers, signals::stop_flag());
-    let of_protocol = (!is_protocol_asked).then(fall_back).flatten();
+) -> (Vec<String>, Vec<Failed>) {
+    let FellBack { note, failed } = match is_protocol_asked {
+        true => FellBack::default(),
+        false => protocol::fall_back(plan, servers, signals::stop_flag()),
+    };
     // So that the results say it, too.
-    of_protocol.iter().for_each(|note| say_more(&mut plan.description, note));
+    note.iter().for_each(|note| say_more(&mut plan.description, note));
     let of_build = origin::fetched_though_installed(&plan.cases).filter(|_| !is_build_asked);
-    of_protocol.into_iter().chain(of_build).collect()
+    (note.into_iter().chain(of_build).collect(), failed)
 }
 
 /// Refuses hosts of a built-in study that the user has not replaced.

@@ -8,8 +8,9 @@ use anyhow::{Result, ensure};
 use dataset::session::STOPPED;
 use experiment::forecast::builds::Builds;
 use experiment::forecast::fit::Speed;
-use experiment::forecast::outlook::Outlook;
-use experiment::forecast::preflight::{self, Look, Obstacle};
+use experiment::forecast::outlook::{Machine, Outlook};
+use experiment::forecast::preflight::{self, Failed, Look, Obstacle};
+use experiment::forecast::present::Present;
 use experiment::site::Site;
 use experiment::site::hands::HostHands;
 use experiment::site::lanes::Lanes;
@@ -28,10 +29,10 @@ use crate::undone::SETTINGS;
 use crate::{say, signals};
 
 /// What would make runs of `plan` on so many servers at once fail, and the disk space they need; results go to
-/// `results`.
+/// `results`. Servers that have failed before are not asked again.
 pub(crate) fn look(
     (plan, n_servers): (&Plan, u64),
-    servers: &[Conninfo],
+    (servers, failed): (&[Conninfo], &[Failed]),
     consent: Consent,
     results: &Path,
 ) -> Result<Look> {
@@ -61,7 +62,7 @@ pub(crate) fn look(
         in_turn: None,
         seat: None,
     };
-    let mut found = preflight::find(plan, &site, results, &mut |progress| screen.show(progress));
+    let mut found = preflight::find(plan, &site, results, failed, &mut |progress| screen.show(progress));
     screen.close();
     found.obstacles.extend(open_files(plan));
     go_on()?;
@@ -221,12 +222,11 @@ pub(crate) fn with_cases(plan: &Plan, obstacle: &Obstacle) -> String {
 
 /// What the plan will need on this machine.
 pub(crate) fn outlook(plan: &Plan) -> Outlook {
-    Outlook::at_speed(plan, server::settings::defaults::memory_bytes(), speed())
-}
-
-/// How fast this machine is, as its earlier experiments have shown.
-fn speed() -> Speed {
-    Cache::default_location().map_or(Speed::default(), |cache| Speed::known(&cache.dir))
+    let memory_bytes = server::settings::defaults::memory_bytes();
+    // Without a cache, nothing is known of this machine.
+    let known = Cache::default_location().map(|cache| (Speed::known(&cache.dir), Present::with(&cache)));
+    let (speed, present) = known.unwrap_or_default();
+    Outlook::on(plan, Machine { memory_bytes, speed, present: &present })
 }
 
 /// What is built from source before its first run, with the time: `3 servers from source, in about 15 min 00 s`.

@@ -137,13 +137,34 @@ fn old_versions_and_given_binaries_run_too() {
     let has_checksums = check(&["--version", "9.6"], "out96", 90_600..90_700);
     assert!(!has_checksums, "the default before 18");
     let page = std::fs::read_to_string(place.path("out96/report.html")).unwrap();
-    let unknown =
-        "Unknown: full-page images of run 1: the server counts them since PostgreSQL 14 (pg_stat_wal).";
+    let unknown = "Unknown: full-page images of run 1: the server counts them since PostgreSQL 14 (pg_stat_wal), and `pg_xlogdump` is \
+                   not in `";
     assert!(page.contains(unknown), "the page says why there is no figure");
     let asked = ["--version", "12", "-M", "simple", "--set", "server.data_checksums=true"];
     assert!(check(&asked, "out12", 120_000..130_000));
     check(&["--bin-dir", debian.to_str().unwrap(), "-M", "extended"], "own", 130_000..200_000);
     place.run(&["check", "--version", "9.6"]).expect(0);
     place.run(&["check", "--bin-dir", debian.to_str().unwrap()]).expect(0);
+    place.expect_clean();
+}
+
+/// What a plan says of loading is what would be loaded: data that is kept is not, and neither is data that is measured as it is.
+#[test]
+fn data_that_is_kept_is_not_announced_as_missing() {
+    let place = Place::new();
+    let bin_dir = bin_dir();
+    let with = ["--bin-dir", bin_dir.to_str().unwrap(), "-c", "1"];
+    let planned = |more: &[&str]| {
+        let ended = place.run(&[&["plan"], &with[..], &SHORT[..], more].concat()).expect(0);
+        ended.stdout.contains("to load data that is missing")
+    };
+    assert!(planned(&[]) && planned(&["--no-restore"]));
+    place.run(&[&["run", "-o", "out"], &with[..], &SHORT[..]].concat()).expect(0);
+    assert!(!planned(&[]), "it is restored from its snapshot");
+    assert!(!planned(&["--no-restore"]));
+    assert!(planned(&["--set", "workload.scale=2"]), "of another scale");
+    assert!(planned(&["--set", "workload.partitions=2"]), "of another layout");
+    let of_fit = place.run(&[&["plan", "--fit=1min"], &with[..], &SHORT[..]].concat()).expect(0);
+    assert!(!of_fit.stderr.contains("to load data that is missing"), "{}", of_fit.stderr);
     place.expect_clean();
 }

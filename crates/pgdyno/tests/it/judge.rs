@@ -405,6 +405,11 @@ fn a_pooler_that_loses_prepared_statements_gets_the_extended_protocol_unless_one
     assert_eq!(record.case.workload.protocol.as_str(), "extended");
     let page = std::fs::read_to_string(place.path("out/report.md")).unwrap();
     assert!(page.contains("Protocol: extended instead of prepared"), "{page}");
+    // It is not the user's choice, and is made again for whoever repeats it, also where another pooler answers.
+    let stored = std::fs::read_to_string(place.path("out/experiment.toml")).unwrap();
+    assert!(!stored.contains("protocol = "), "{stored}");
+    let again = place.run(&["plan", "out/experiment.toml"]).expect(0);
+    assert!(again.stdout.contains(said), "{again:?}");
     let chosen = with("plan", &["-M", "prepared"]).expect(1);
     assert!(chosen.stdout.contains("use --protocol simple or extended"), "{chosen:?}");
     drop(pooler);

@@ -1,6 +1,11 @@
 //! What is found before a server by URL is touched: every problem at once, the same by `plan` as by `run`, and data
 //! that needs no load.
 
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use testbed::Pg;
 
 use crate::tool::{Ended, PACE, Place};
@@ -9,7 +14,7 @@ const SHORT: &str = "-s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepa
 
 struct Server {
     place: Place,
-    pg: std::sync::Arc<Pg>,
+    pg: Arc<Pg>,
     database: String,
 }
 
@@ -150,4 +155,34 @@ fn a_setting_with_a_typing_error_is_named_with_what_was_meant() {
         .expect(1);
     assert!(planned.stdout.contains("did you mean `shared_buffers`?"), "{}", planned.stdout);
     place.expect_clean();
+}
+
+/// The protocol that nobody chose is asked about before the plan is looked at, and its answer is that of both.
+#[test]
+fn a_server_that_never_answers_is_waited_for_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let n_accepted = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&n_accepted);
+    thread::spawn(move || {
+        let mut silent = Vec::new();
+        for client in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::Relaxed);
+            silent.push(client);
+        }
+    });
+    let place = Place::new();
+    let server = format!("postgres://bench@127.0.0.1:{port}/bench?sslmode=disable");
+    let limit = ["--set", "run.phase_timeout=2s", "--server", &server];
+    let asked = |command: &str| {
+        n_accepted.store(0, Ordering::Relaxed);
+        let short = SHORT.split(' ').filter(|word| *word != "--yes");
+        let all: Vec<&str> = [command].into_iter().chain(short).chain(limit).collect();
+        let ended = place.run(&all).expect(1);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(said.matches("has not ended after 2 s").count(), 1, "{said}");
+        n_accepted.load(Ordering::Relaxed)
+    };
+    assert_eq!(asked("plan"), 1);
+    assert_eq!(asked("run"), 1);
 }

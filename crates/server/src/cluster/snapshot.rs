@@ -42,6 +42,13 @@ pub struct SnapshotFacts {
     pub outside: Vec<(String, PathBuf)>,
 }
 
+impl ClusterFacts {
+    /// Whether the cluster in `root` has this snapshot.
+    pub fn has_snapshot(&self, root: &Path, name: &str) -> bool {
+        read_facts(&snapshots_dir(root, self).join(name)).is_ok()
+    }
+}
+
 impl Cluster {
     /// Copies the cluster's files to a snapshot of this name. The server must have been stopped with a fast shutdown.
     pub fn snapshot(&self, name: &str) -> Result<CopyReport> {

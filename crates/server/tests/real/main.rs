@@ -17,6 +17,7 @@ mod rights;
 mod support;
 mod templates;
 mod tending;
+mod wal_images;
 
 /// A line for those who run a test with `--nocapture`.
 fn tell(line: &str) {

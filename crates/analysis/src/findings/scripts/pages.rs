@@ -27,7 +27,7 @@ pub(in crate::findings) const FEW_PAGES: Rule = Rule {
     advice: "Check the ranges of random keys against the data (-D scale, workload.scale); if the preference is meant, state it with the number.",
     evidence: "Rows updated and deleted by table (pg_stat_get_tuples_updated(), pg_stat_get_tuples_deleted()), sizes of the tables, and \
                full-page images of the whole server since the checkpoint before the load: at least as many as pages changed. Needs 14 or \
-               later, a checkpoint before the load, full_page_writes, logged tables, and a load of 10 s or more.",
+               later, or pg_waldump with the binaries of a server that pgdyno runs, a checkpoint before the load, full_page_writes, logged tables, and a load of 10 s or more.",
     why: "Pages that change again and again stay in memory and are logged whole only once: the number is that of a much smaller database.",
     tested: "By hand: an UPDATE of the first hundredth of pgbench_accounts, and of all of it, by URL and on one \
              side of a comparison.",

@@ -8,7 +8,7 @@ use model::experiment::plan::Plan;
 use model::experiment::target::TargetSection;
 
 use super::{Limits, changes};
-use crate::forecast::outlook::Outlook;
+use crate::forecast::outlook::{Machine, Outlook};
 use crate::plan::expand::{self, Resources};
 use crate::site::keys::StageKey;
 
@@ -19,8 +19,14 @@ const FETCH_S: f64 = 20.0;
 /// Builds from source are kept, and not part of it (`builds.rs`).
 pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let Some(plan) = planned(experiment, limits) else { return 0.0 };
-    let outlook = Outlook::at_speed(&plan, limits.memory_bytes, limits.speed);
+    let outlook = outlook(&plan, limits);
     outlook.planned_s() + outlook.repeats_s + fetch_s(&plan, limits)
+}
+
+/// The outlook of a plan.
+pub(super) fn outlook(plan: &Plan, limits: &Limits) -> Outlook {
+    let Limits { memory_bytes, speed, present, .. } = limits;
+    Outlook::on(plan, Machine { memory_bytes: *memory_bytes, speed: *speed, present })
 }
 
 /// Seconds to fetch the binaries that are missing.

@@ -71,13 +71,16 @@ impl Axis {
 const TRANSACTIONS: [u64; 4] = [100, 500, 1000, u64::MAX];
 
 /// What is kept if time allows, in descending order: numbers of clients, versions, targets, levels of others, transactions, settings,
-/// repeats. Fewer than three runs of a case have no spread, and one side of a comparison compares nothing.
-pub(super) const LEAST: [[usize; Axis::ALL.len()]; 5] = [
+/// repeats. Fewer than three runs of a case have no spread, and one side of a comparison compares nothing: single levels are for budgets
+/// that leave time for a number and nothing else.
+pub(super) const LEAST: [[usize; Axis::ALL.len()]; 7] = [
     [3, 2, 2, 2, 2, 2, 3],
     [3, 2, 2, 2, 1, 2, 2],
     [3, 2, 2, 2, 1, 1, 2],
     [2, 2, 2, 2, 1, 1, 2],
     [2, 2, 2, 1, 1, 1, 2],
+    [1, 1, 1, 1, 1, 1, 2],
+    [1, 1, 1, 1, 1, 1, 1],
 ];
 
 impl Share {
@@ -141,11 +144,7 @@ impl Share {
         let with = (self, needs);
         let (workload, run) = (&mut part.workload, &mut part.run);
         each(with, "workload.scale", &mut workload.scale);
-        thin(
-            &mut workload.protocol,
-            self.most(Axis::Others).max(needs.least("workload.protocol")),
-            |level| needs.wants("workload.protocol", level.as_str()),
-        );
+        workload.protocol.iter_mut().for_each(|levels| each(with, "workload.protocol", levels));
         each(with, "workload.pace", &mut workload.pace);
         each(with, "workload.partitions", &mut workload.partitions);
         workload.unlogged.iter_mut().for_each(|levels| each(with, "workload.unlogged", levels));

@@ -14,6 +14,7 @@ pub(super) fn here() -> Limits {
         wal_free_bytes: None,
         budget_s: 900.0,
         speed: Speed::default(),
+        present: Present::default(),
         versions: Versions::default(),
         here: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
     }
@@ -126,11 +127,32 @@ fn what_cannot_be_made_shorter_is_longer_than_asked() {
     for name in STUDIES.into_iter().chain(["quick"]) {
         let text = crate::plan::builtin::text(name, 2).unwrap();
         let mut experiment = crate::plan::file::parse(name, &text, &[]).unwrap();
-        let fitted = fit(&mut experiment, &Limits { budget_s: 20.0, ..here() });
+        let fitted = fit(&mut experiment, &Limits { budget_s: 10.0, ..here() });
         let outlook = fitted.outlook.clone().expect("it can be planned");
-        assert!(outlook.planned_s() > 20.0, "{name}: {fitted:?}");
+        assert!(outlook.planned_s() > 10.0, "{name}: {fitted:?}");
         assert!(experiment.workload.clients.all().len() <= 2 || !experiment.target.is_empty(), "{name}");
     }
+}
+
+/// The first number of a new user: of the clients that keep the processors busy, in less time than was asked for.
+#[test]
+fn half_a_minute_is_enough_for_a_number() {
+    for (budget_s, n_clients, repeats) in [(24.0, 1, 1), (30.0, 1, 1), (36.0, 1, 2), (60.0, 2, 2)] {
+        for speed in [Speed::default(), Speed::of(0.8)] {
+            let mut experiment = study("quick");
+            let limits = Limits { budget_s, speed, ..here() };
+            let fitted = fit(&mut experiment, &limits);
+            let outlook = fitted.outlook.expect("it can be planned");
+            let all_s = outlook.planned_s() + outlook.repeats_s;
+            assert!(all_s <= budget_s || speed != Speed::default(), "{budget_s} s: {experiment:?}");
+            let clients = experiment.workload.clients.all();
+            assert_eq!((clients.len(), experiment.experiment.repeats), (n_clients, repeats), "{budget_s} s");
+            assert!(n_clients > 1 || clients == [4], "{clients:?}");
+        }
+    }
+    let mut experiment = study("quick");
+    fit(&mut experiment, &Limits { budget_s: 30.0, ..here() });
+    assert_eq!(experiment.run.measure.all(), [Span::from_s(8)], "what is left goes into the length");
 }
 
 #[test]

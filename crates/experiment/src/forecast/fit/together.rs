@@ -48,12 +48,18 @@ pub(super) fn keep_threads(experiment: &mut Experiment, n_max: u32) {
     replace(levels, fewer);
 }
 
-/// At most `n` numbers of clients with those that are wanted, unless each belongs to a target.
+/// At most `n` numbers of clients with those that are wanted, unless each belongs to a target. A single one is that in the middle: the
+/// first is usually one client, which says little of a server.
 pub(super) fn thin_clients(experiment: &mut Experiment, n: usize, is_wanted: impl Fn(u32) -> bool) {
-    if !has(experiment, CLIENTS, TARGET) {
-        let places = thinned_places(experiment.workload.clients.all(), n, |n| is_wanted(*n));
-        choose(experiment, CLIENTS, &places);
+    if has(experiment, CLIENTS, TARGET) {
+        return;
     }
+    let all = experiment.workload.clients.all();
+    let places = match n == 1 && !all.iter().any(|n| is_wanted(*n)) {
+        true => vec![all.len() / 2],
+        false => thinned_places(all, n, |n| is_wanted(*n)),
+    };
+    choose(experiment, CLIENTS, &places);
 }
 
 /// At most `n` targets, or as many as figures need.

@@ -10,7 +10,7 @@ use model::experiment::driver::DriverSpec;
 use model::experiment::script::CaseData;
 use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, WorkloadSection};
-use model::load::Pace;
+use model::load::{Pace, Protocol};
 use model::text::prose::bytes;
 use model::text::units::Scale;
 use model::workload::data::FitScale;
@@ -59,7 +59,9 @@ pub(super) fn workload_spec(
     if busy_poll_us.is_some_and(|us: u32| us > BUSY_POLL_US_MAX) {
         problems.say(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
     }
-    let protocol = problems.take(values["workload.protocol"].parse());
+    // Where nobody chose one, `forecast/protocol.rs` may choose another.
+    let protocol = values.get("workload.protocol").map_or(Ok(Protocol::Prepared), |text| text.parse());
+    let protocol = problems.take(protocol);
     let transactions = problems.take(number(values, "workload.transactions"));
     let poller = problems.take(values["workload.poller"].parse());
     let layout = problems.take(layout(values));

@@ -26,8 +26,9 @@ section! {
             row(Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]), "`\"fit\"`");
 
         /// `simple`, `extended`, `prepared`
-        PROTOCOL = protocol: Levels<Protocol> = Levels::one(Protocol::Prepared),
-            row(Kind::Words(&["simple", "extended", "prepared"]), "`prepared`");
+        #[serde(skip_serializing_if = "Option::is_none")]
+        PROTOCOL = protocol: Option<Levels<Protocol>>,
+            row(Kind::Words(&["simple", "extended", "prepared"]), "`prepared`, or `extended` behind a pooler that loses prepared statements");
 
         /// number of clients, 1 to 100000
         CLIENTS = clients: Levels<u32> = Levels::one(1),

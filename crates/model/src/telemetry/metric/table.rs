@@ -242,7 +242,7 @@ pub const METRICS: &[Metric] = &[
         "server.wal_full_page_images",
         "",
         "1",
-        "full-page images in the WAL (pg_stat_wal, 14 and later)",
+        "full-page images in the WAL (pg_stat_wal; before 14, of a server that pgdyno runs, by its pg_waldump)",
     ),
     counter(
         "server.wal_buffers_full",

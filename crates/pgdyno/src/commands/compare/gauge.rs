@@ -87,7 +87,7 @@ impl Referee for Gauge {
         Ok(judged)
     }
 
-    fn has_time(&self) -> bool {
+    fn has_time(&self, _needed_s: f64) -> bool {
         let mut made = self.made();
         // The disturbed pair counts if it is not repeated: the pairs of a verdict come first.
         let has_time = self.precision.is_none()

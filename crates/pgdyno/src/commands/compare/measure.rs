@@ -1,6 +1,6 @@
 //! The measuring form of `pgdyno compare`: two cases in pairs of runs, until the interval is narrow or the time is up.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use experiment::forecast::outlook::AROUND_LOAD_S;
 use experiment::plan::file::{self, Override};
 use experiment::plan::pairs::{self, Changes, Pairs};
@@ -99,6 +99,9 @@ pub(super) fn prepare(
     check: impl Fn(&Plan) -> Result<()>,
 ) -> Result<Job> {
     let mut a = setup::ask(&experiment_args(args, "--a", &args.a))?;
+    // B's server is usually the same, and would be waited for again.
+    let failed: Vec<&str> = a.failed.iter().map(|failed| failed.reason.as_str()).collect();
+    ensure!(failed.is_empty(), "A: {}", failed.join("\npgdyno: error: A: "));
     let mut b = setup::ask(&experiment_args(args, "--b", &args.b))?;
     if !(a.is_build_asked || b.is_build_asked) {
         origin::make_alike([&mut a.plan, &mut b.plan]);
@@ -128,7 +131,7 @@ pub(super) fn prepare(
     let consent = args.consent();
     let n_servers = if args.duet { 2 } else { 1 };
     job::undo_settings(&servers)?;
-    job::expect_possible((&plan, n_servers), &servers, consent, args.output.as_deref())?;
+    job::expect_possible((&plan, n_servers), (&servers, &b.failed), consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     notes.iter().for_each(|note| say(note));
     say_what_is_compared(&plan, args)?;
@@ -146,7 +149,7 @@ const ASK_S: f64 = 300.0;
 fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
     let [a, b] = plan.cases.as_slice() else { return Ok(()) };
     let outlook = preview::outlook(plan);
-    let (n_pairs, around_s) = (plan.runs.len() / 2, outlook.profiles_s + outlook.loading_s);
+    let (n_pairs, around_s) = (plan.runs.len() / 2, outlook.profiles_s + outlook.all_loading_s());
     let is_timed = plan.precision.is_some();
     let limit_s = if is_timed { args.time.ms as f64 / 1000.0 } else { f64::INFINITY };
     let length_s = outlook.runs_s.min(limit_s) + around_s;
@@ -245,11 +248,13 @@ fn levels_of_a(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
             other => Some(other.to_string()),
         }
     };
-    let source = a.plan.cases.first().map(|case| &case.server.source);
+    let case = a.plan.cases.first();
+    let source = case.map(|case| &case.server.source);
     let level_or_default = |key: &str| match (level_of(key), source) {
         (Some(level), _) => Some(level),
         (None, _) if key.starts_with("server.settings.") => Some("not set".to_string()),
         (None, Some(source)) if key == "server.version" => source.version().map(ToString::to_string),
+        (None, _) if key == "workload.protocol" => case.map(|case| case.workload.protocol.to_string()),
         (None, _) => None,
     };
     let only_b =
