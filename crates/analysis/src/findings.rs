@@ -103,7 +103,9 @@ impl Rule {
     fn rows(&self) -> Option<String> {
         let rows = DOCTOR_ROWS.iter().filter(|(finding, _)| *finding == self.id);
         let rows: Vec<&str> = rows.map(|(_, row)| *row).collect();
-        (!rows.is_empty()).then(|| format!("`pgdyno doctor` shows it before a run ({}).", rows.join(", ")))
+        (!rows.is_empty()).then(|| {
+            format!("For a server by URL, `pgdyno doctor URL` shows it before a run ({}).", rows.join(", "))
+        })
     }
 }
 

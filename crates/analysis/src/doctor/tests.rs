@@ -460,7 +460,12 @@ fn rows_findings_and_limiters_know_each_other() {
         assert!(texts.iter().all(|text| !text.is_empty()), "{}", row.id);
     }
     let page = crate::findings::rule("not-durable").unwrap().page();
-    assert!(page.contains("`pgdyno doctor` shows it before a run (fsync, full-page-writes"), "{page}");
+    assert!(
+        page.contains(
+            "For a server by URL, `pgdyno doctor URL` shows it before a run (fsync, full-page-writes"
+        ),
+        "{page}"
+    );
     assert!(!crate::findings::rule("stall").unwrap().page().contains("doctor"));
 }
 

@@ -300,7 +300,8 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
         }
         DataState::Absent => {
             bail!(
-                "the database has no such tables; load them with pgdyno init, or run without --no-restore (prepare.restore = false)"
+                "the database has no such tables; load them with pgdyno init, as a role that may create tables (of a standby: on its primary), or run \
+                 without --no-restore (prepare.restore = false)"
             )
         }
     };
@@ -369,7 +370,11 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
         writers.into_iter().filter(|(is_on, _)| *is_on).map(|(_, option)| option).collect();
     if facts.in_recovery {
         let is_standby = is_standby(place);
-        ensure!(only_reads, "{is_standby}; use the primary, or tpcb-select");
+        ensure!(
+            only_reads,
+            "{is_standby}; use the primary, or load the data there with pgdyno init, and only read here: {}",
+            [&["-w tpcb-select"], &lacking[..]].concat().join(" ")
+        );
         ensure!(
             is_as_it_is || lacking.is_empty(),
             "{is_standby}: load the data on the primary with pgdyno init, and measure it here with {}",

@@ -77,16 +77,16 @@ fn of_server(session: &mut Session, conninfo: &Conninfo, wish: Wish) -> Result<V
     if is_so(session, "select pg_catalog.current_setting('allow_alter_system', true) = 'off'") {
         found.push(format!("{conninfo} does not allow ALTER SYSTEM: allow_alter_system is off"));
     }
-    found.extend(rights(session, target.version_num, wish)?);
+    found.extend(rights(session, &target, wish)?);
     Ok(found)
 }
 
 /// What our user cannot do, with the statements that allow it.
-fn rights(session: &mut Session, version_num: u32, wish: Wish) -> Result<Option<String>> {
+fn rights(session: &mut Session, target: &Target, wish: Wish) -> Result<Option<String>> {
     if is_superuser(session) {
         return Ok(None);
     }
-    if version_num < GRANTS_SINCE {
+    if target.version_num < GRANTS_SINCE {
         return Ok(Some("ALTER SYSTEM needs a superuser".to_string()));
     }
     let mut grants = Vec::new();
@@ -99,30 +99,45 @@ fn rights(session: &mut Session, version_num: u32, wish: Wish) -> Result<Option<
             grants.push(format!("grant alter system on parameter {name}"));
         }
     }
-    let functions = [
-        ("pg_catalog.pg_reload_conf()", "pg_reload_conf()"),
-        ("pg_catalog.pg_show_all_file_settings()", "pg_show_all_file_settings()"),
-    ];
-    for (function, name) in functions {
-        let sql = format!("select pg_catalog.has_function_privilege('{function}', 'execute')");
-        if !is_so(session, &sql) {
-            grants.push(format!("grant execute on function {name}"));
-        }
-    }
-    let view = "select pg_catalog.has_table_privilege('pg_catalog.pg_file_settings', 'select')";
-    if !is_so(session, view) {
-        grants.push("grant select on pg_file_settings".to_string());
-    }
+    let here = rights_in_a_database(session)?;
+    // Settings are changed from another database, if it lets us in.
+    let there = match state::open_aside(&target.conninfo) {
+        Ok(mut aside) => rights_in_a_database(&mut aside)?,
+        Err(_) => Vec::new(),
+    };
+    grants.extend(there.into_iter().filter(|grant| !here.contains(grant)));
+    grants.extend(here);
     if !is_so(session, "select pg_catalog.pg_has_role('pg_read_all_settings', 'usage')") {
         grants.push("grant pg_read_all_settings".to_string());
     }
     let user = session.query("select current_user::text")?.scalar().unwrap_or_default().to_string();
     Ok((!grants.is_empty()).then(|| {
         format!(
-            "`{user}` cannot change these settings: it needs a superuser, or each of: {} (to `{user}`)",
-            grants.join("; ")
+            "`{user}` cannot change these settings: it needs a superuser, or each of: {} (to `{user}`{})",
+            grants.join("; "),
+            if target.in_recovery { ", on the primary" } else { "" }
         )
     }))
+}
+
+/// What must be granted in the database of the session.
+fn rights_in_a_database(session: &mut Session) -> Result<Vec<String>> {
+    let database = session.query("select pg_catalog.current_database()::text")?;
+    let database = database.scalar().unwrap_or_default().to_string();
+    let rights = [
+        (
+            "has_function_privilege('pg_catalog.pg_reload_conf()', 'execute')",
+            "execute on function pg_reload_conf()",
+        ),
+        (
+            "has_function_privilege('pg_catalog.pg_show_all_file_settings()', 'execute')",
+            "execute on function pg_show_all_file_settings()",
+        ),
+        ("has_table_privilege('pg_catalog.pg_file_settings', 'select')", "select on pg_file_settings"),
+    ];
+    let is_missing = |(asked, _): &(&str, &str)| !is_so(session, &format!("select pg_catalog.{asked}"));
+    let missing = rights.into_iter().filter(is_missing);
+    Ok(missing.map(|(_, right)| format!("in database `{database}`: grant {right}")).collect())
 }
 
 /// Reasons that concern the settings, and the state in which the server is.

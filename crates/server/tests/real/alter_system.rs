@@ -63,7 +63,8 @@ fn what_cannot_be_changed_or_put_back_is_refused_all_at_once() {
     server.execute("postgres", "create role plain login");
     let plain = Conninfo { user: "plain".to_string(), ..admin.clone() };
     expect(&found(&plain, true), &["`plain` cannot change these settings: it needs a superuser"]);
-    granted(&server, &plain);
+    server.execute("postgres", "create database own owner plain");
+    granted(&server, &Conninfo { dbname: "own".to_string(), ..plain.clone() });
 
     let asked = wanted(&[("work_mem", "8MB")]);
     let found = || problems(&admin, Wish { cases: &[&asked], may_restart: true }).unwrap();
@@ -126,8 +127,15 @@ fn granted(server: &Server, plain: &Conninfo) {
     let wish = Wish { cases: &[&asked], may_restart: false };
     let [refusal] = &problems(plain, wish).unwrap()[..] else { panic!("one reason") };
     let grants = refusal.split_once("each of: ").unwrap().1.split_once(" (to").unwrap().0;
-    assert_eq!(grants.split("; ").count(), 6, "{refusal}");
-    grants.split("; ").for_each(|grant| server.execute("postgres", &format!("{grant} to plain")));
+    assert_eq!(grants.split("; ").count(), 9, "{refusal}");
+    for grant in grants.split("; ") {
+        let (database, grant) =
+            match grant.strip_prefix("in database `").and_then(|rest| rest.split_once("`: ")) {
+                Some((database, grant)) => (database, grant),
+                None => ("postgres", grant),
+            };
+        server.execute(database, &format!("{grant} to plain"));
+    }
     assert_eq!(problems(plain, wish).unwrap(), Vec::<String>::new());
     let place = tempfile::tempdir().unwrap();
     let (mut altering, _) = Altering::begin(plain, &[], place.path()).unwrap();

@@ -4,15 +4,17 @@ use anyhow::{Result, bail, ensure};
 use experiment::forecast::outlook::AROUND_LOAD_S;
 use experiment::plan::file::{self, Override};
 use experiment::plan::pairs::{self, Changes, Pairs};
-use experiment::schedule::conduct;
+use experiment::schedule::{conduct, duet};
 use experiment::stage::origin;
 use model::experiment::plan::Plan;
+use model::load::duet::Slicing;
 use model::run::RunRecord;
 use model::text::prose::plural;
 use server::Cache;
 
 use super::ending::Ending;
 use super::gauge::Gauge;
+use super::next::Ways;
 use super::{finish, floor, next, page, resumed};
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
@@ -78,7 +80,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     say(&format!("report: {}", html.display()));
     drop(page);
     let has_verdict = comparisons.iter().all(|case| case.verdict().is_some());
-    for words in comparisons.iter().filter_map(|case| next::words(case, &path, has_pairs_left)) {
+    let ways = Ways { has_pairs_left, may_be_duet: duet::check(&job.plan, Slicing::default()).is_ok() };
+    for words in comparisons.iter().filter_map(|case| next::words(case, &path, ways)) {
         say(&words);
     }
     let ending = match result {

@@ -9,45 +9,55 @@ use crate::front::shell;
 /// Most pairs that `--pairs` takes.
 const PAIRS_MAX: usize = 500;
 
-/// What to do now; `None` where there is a verdict. `has_pairs_left`: whether the plan has pairs that were not measured.
-pub(super) fn words(case: &CaseComparison, dir: &Path, has_pairs_left: bool) -> Option<String> {
+/// The ways on that a comparison has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ways {
+    /// The plan has pairs that were not measured.
+    pub(super) has_pairs_left: bool,
+    /// The same cases could be a duet.
+    pub(super) may_be_duet: bool,
+}
+
+/// What to do now; `None` where there is a verdict.
+pub(super) fn words(case: &CaseComparison, dir: &Path, ways: Ways) -> Option<String> {
     match case.verdict() {
-        None if has_pairs_left => Some(too_few(case, dir)),
+        None if ways.has_pairs_left => Some(too_few(case, dir, ways.may_be_duet)),
         None => Some(format!(
             "no verdict, although all pairs were measured: too few of them count; remove what voids them, and measure again with \
              --pairs {} or more",
             2 * stats::PAIRS_MIN
         )),
-        Some(Verdict::Unsure) => Some(undecided(case)),
+        Some(Verdict::Unsure) => Some(undecided(case, ways.may_be_duet)),
         Some(_) => None,
     }
 }
 
-fn too_few(case: &CaseComparison, dir: &Path) -> String {
+fn too_few(case: &CaseComparison, dir: &Path, may_be_duet: bool) -> String {
     let n_missing = stats::PAIRS_MIN.saturating_sub(case.n_pairs).max(1);
     let words = ["pgdyno", "compare", "--resume"].map(str::to_string);
     let command = shell::command(&[&words[..], &[dir.display().to_string()]].concat());
     format!(
-        "no verdict: {} missing; to go on in the same directory: {command} (or begin again with --pairs {}, or with --duet, which needs less time where others disturb)",
+        "no verdict: {} missing; to go on in the same directory: {command} (or begin again with --pairs {}{})",
         match n_missing {
             1 => "1 pair is".to_string(),
             n => format!("{n} pairs are"),
         },
-        stats::PAIRS_MIN
+        stats::PAIRS_MIN,
+        if may_be_duet { ", or with --duet, which needs less time where others disturb" } else { "" }
     )
 }
 
 /// More pairs in the same directory would test twice, which finds differences that are none.
-fn undecided(case: &CaseComparison) -> String {
+fn undecided(case: &CaseComparison, may_be_duet: bool) -> String {
     let wanted = case.leading().and_then(|ratio| ratio.more_pairs).map(|more| case.n_pairs + more);
-    let duet = "--duet cancels what disturbs both sides";
+    let duet = if may_be_duet { "; or --duet cancels what disturbs both sides" } else { "" };
     match wanted {
         Some(n) if n <= PAIRS_MAX => format!(
             "undecided: by its spread, about {n} pairs would settle it: the same command with --pairs {n}, in another directory because the \
-             verdict was looked at; or {duet}"
+             verdict was looked at{duet}"
         ),
         _ => format!(
-            "undecided: by their spread, more than {PAIRS_MAX} pairs would be needed: use a longer --measure; or {duet}"
+            "undecided: by their spread, more than {PAIRS_MAX} pairs would be needed: use a longer --measure{duet}"
         ),
     }
 }
@@ -58,7 +68,7 @@ mod tests {
 
     fn said(n_pairs: usize, ratio: Option<(Verdict, Option<usize>)>, has_pairs_left: bool) -> Option<String> {
         let case = super::super::tests::case_of(n_pairs, ratio);
-        words(&case, Path::new("results/a b"), has_pairs_left)
+        words(&case, Path::new("results/a b"), Ways { has_pairs_left, may_be_duet: true })
     }
 
     #[test]
@@ -78,6 +88,9 @@ mod tests {
             let hopeless = said(12, Some((Verdict::Unsure, more)), false).unwrap();
             assert!(hopeless.contains("more than 500 pairs") && hopeless.contains("--measure"), "{hopeless}");
         }
+        let case = super::super::tests::case_of(12, Some((Verdict::Unsure, Some(24))));
+        let alone = words(&case, Path::new("x"), Ways { has_pairs_left: false, may_be_duet: false }).unwrap();
+        assert!(alone.contains("--pairs 36") && !alone.contains("--duet"), "{alone}");
         for verdict in [Verdict::Faster, Verdict::Slower, Verdict::Same] {
             assert_eq!(said(12, Some((verdict, None)), true), None);
         }
