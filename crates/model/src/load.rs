@@ -295,6 +295,13 @@ pub enum Pace {
         /// Mean transactions per second offered by all clients together.
         rate_per_s: f64,
     },
+    /// As `Poisson`, with a latency target that the load is to keep. It changes nothing of the load, and is judged in the end.
+    Kept {
+        /// Mean transactions per second offered by all clients together.
+        rate_per_s: f64,
+        /// The target: of a percentile that reports have ([`Pace::PERCENTILES`]).
+        target: LatencyTarget,
+    },
     /// The highest rate that meets a latency target: a closed loop in the ramp-up, then open loops with exponential
     /// gaps at the rates that the parent orders ([`crate::load::drive::DriveCommand::Rate`]).
     Highest {
@@ -304,6 +311,19 @@ pub enum Pace {
 }
 
 impl Pace {
+    /// Percentiles of latency that reports have.
+    pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
+
+    /// Transactions per second that are due, if they are the same all the time.
+    pub fn rate_per_s(self) -> Option<f64> {
+        match self {
+            Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s } | Pace::Kept { rate_per_s, .. } => {
+                Some(rate_per_s)
+            }
+            Pace::Closed | Pace::Highest { .. } => None,
+        }
+    }
+
     /// Whether a schedule, not the server, decides when transactions are due.
     pub fn is_open(self) -> bool {
         self != Pace::Closed
@@ -313,7 +333,7 @@ impl Pace {
     pub fn target(self) -> Option<LatencyTarget> {
         match self {
             Pace::Highest { target } => Some(target),
-            Pace::Closed | Pace::Constant { .. } | Pace::Poisson { .. } => None,
+            Pace::Closed | Pace::Constant { .. } | Pace::Poisson { .. } | Pace::Kept { .. } => None,
         }
     }
 }
@@ -336,6 +356,21 @@ impl FromStr for Pace {
             let target = target.parse().map_err(|error| format!("pace `{text}`: {error}"))?;
             return Ok(Pace::Highest { target });
         }
+        if let Some((rate, target)) = text.split_once(" with ") {
+            let target: LatencyTarget = target.parse().map_err(|error| format!("pace `{text}`: {error}"))?;
+            if !Pace::PERCENTILES.contains(&target.percentile) {
+                return Err(format!(
+                    "pace `{text}`: a rate is judged by p50, p90, p95, p99 or p99.9, and not by p{}",
+                    target.percentile
+                ));
+            }
+            return match rate.parse()? {
+                Pace::Poisson { rate_per_s } => Ok(Pace::Kept { rate_per_s, target }),
+                _ => Err(format!(
+                    "pace `{text}`: a latency is kept at a rate with random gaps; example: 500/s with p99 <= 20ms"
+                )),
+            };
+        }
         let (constant, rest) = match text.strip_prefix("constant") {
             Some(rest) => (true, rest.trim()),
             None => (false, text.strip_prefix("poisson").unwrap_or(text).trim()),
@@ -350,7 +385,7 @@ impl FromStr for Pace {
             }
             Some(_) => Err(format!("the rate in pace `{text}` must be above 0 and at most 1e8")),
             None => Err(format!(
-                "`{text}` is not a pace; examples: closed, 2000/s, constant 2000/s, max with p99 <= 10ms"
+                "`{text}` is not a pace; examples: closed, 2000/s, constant 2000/s, 2000/s with p99 <= 10ms, max with p99 <= 10ms"
             )),
         }
     }
@@ -362,6 +397,7 @@ impl fmt::Display for Pace {
             Pace::Closed => f.write_str("closed"),
             Pace::Constant { rate_per_s } => write!(f, "constant {rate_per_s}/s"),
             Pace::Poisson { rate_per_s } => write!(f, "{rate_per_s}/s"),
+            Pace::Kept { rate_per_s, target } => write!(f, "{rate_per_s}/s with {target}"),
             Pace::Highest { target } => write!(f, "max with {target}"),
         }
     }

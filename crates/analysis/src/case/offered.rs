@@ -1,9 +1,10 @@
 //! Whether a rate that was asked for was sustained: the verdict of an open loop.
 
 use model::load::Pace;
+use model::load::capacity::LatencyTarget;
 use serde::Serialize;
 
-use crate::summary::{CaseSummary, RunSummary, Study};
+use crate::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
 /// How much the latency of the last third of a measurement exceeds that of the first where it grows. Our convention.
 const GROWS: f64 = 1.2;
@@ -21,15 +22,27 @@ pub struct Offered {
     pub n_missed: usize,
     /// 99th percentile of latency, nanoseconds.
     pub p99_ns: Option<u64>,
+    /// The latency that the pace asks to keep, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// Whether latency grew within a run that did not sustain it: it then says how long the run was.
     pub is_growing: bool,
 }
 
+/// A latency that was to be kept, nanoseconds, and what was measured over all runs.
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Kept {
+    pub percentile: f64,
+    pub limit_ns: u64,
+    pub measured_ns: u64,
+    pub is_kept: bool,
+}
+
 /// What became of a case's rate; `None` for a closed loop, a search, or without a run that counts.
 pub fn of(study: &Study, case: &CaseSummary) -> Option<Offered> {
-    let (Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s }) = case.case.workload.pace else {
-        return None;
-    };
+    let pace = case.case.workload.pace;
+    let rate_per_s = pace.rate_per_s()?;
     let runs: Vec<&RunSummary> = study
         .runs
         .iter()
@@ -43,8 +56,18 @@ pub fn of(study: &Study, case: &CaseSummary) -> Option<Offered> {
         n_runs: runs.len(),
         n_missed: missed.len(),
         p99_ns: case.latency.map(|latency| latency.p99_ns),
+        kept: case.latency.and_then(|latency| kept(pace, &latency)),
         is_growing: missed.iter().any(|run| grows(run)),
     })
+}
+
+/// The target of the pace, and the latency of its percentile.
+fn kept(pace: Pace, latency: &LatencySummary) -> Option<Kept> {
+    let Pace::Kept { target: LatencyTarget { percentile, limit_ns }, .. } = pace else { return None };
+    let LatencySummary { p50_ns, p90_ns, p95_ns, p99_ns, p999_ns, .. } = *latency;
+    let measured = Pace::PERCENTILES.into_iter().zip([p50_ns, p90_ns, p95_ns, p99_ns, p999_ns]);
+    let (_, measured_ns) = measured.into_iter().find(|(of, _)| *of == percentile)?;
+    Some(Kept { percentile, limit_ns, measured_ns, is_kept: measured_ns <= limit_ns })
 }
 
 /// As the finding `offered-load-not-achieved` judges it.

@@ -157,7 +157,7 @@ pub(super) const OFFERED_NOT_ACHIEVED: Rule = Rule {
 };
 
 fn offered_not_achieved(context: &RunContext) -> Option<Finding> {
-    let (Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s }) = pace(context) else { return None };
+    let rate_per_s = pace(context).rate_per_s()?;
     let offered = rate_per_s * context.summary.measured_s;
     let ended = context.summary.counts.ended() as f64;
     if offered <= 0.0 || ended >= 0.99 * offered - 3.0 * offered.sqrt() {

@@ -45,7 +45,9 @@ impl Schedule {
                 let first = start + (gap_ns * share.thread as f64 / share.n_threads as f64) as u64;
                 (Gap::Constant { first, gap_ns, n: 0 }, first)
             }
-            Pace::Poisson { rate_per_s } => (Gap::Poisson { mean_ns: mean_gap_ns(rate_per_s) }, start),
+            Pace::Poisson { rate_per_s } | Pace::Kept { rate_per_s, .. } => {
+                (Gap::Poisson { mean_ns: mean_gap_ns(rate_per_s) }, start)
+            }
         };
         let mut schedule = Schedule { gap, prng, next_due: first, end };
         if matches!(gap, Gap::Poisson { .. }) {

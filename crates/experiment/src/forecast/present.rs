@@ -13,7 +13,7 @@ use crate::stage::disk::binaries_here;
 use crate::stage::embedded::IS_LOADED;
 use crate::stage::{LOADED, MADE_UNDER};
 
-/// What is here.
+/// Clusters that earlier experiments have left on this machine.
 #[derive(Debug, Clone, Default)]
 pub struct Present {
     cache: Option<Cache>,

@@ -266,6 +266,25 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_may_name_a_latency_to_keep() {
+        let pace: Pace = "poisson 500/s with p95 <= 20ms".parse().unwrap();
+        assert_eq!((pace.to_string().as_str(), pace.is_open()), ("500/s with p95 <= 20ms", true));
+        // It is no search.
+        assert_eq!((pace.rate_per_s(), pace.target()), (Some(500.0), None));
+        for (text, expected) in [
+            ("500/s with p98 <= 20ms", "p50, p90, p95, p99 or p99.9, and not by p98"),
+            ("500/s with p99", "not a latency target"),
+            ("closed with p99 <= 20ms", "at a rate with random gaps; example: 500/s with p99 <= 20ms"),
+            ("constant 500/s with p99 <= 20ms", "at a rate with random gaps"),
+            ("500/s with p99 <= 20ms with p99 <= 20ms", "pace `"),
+            ("fast with p99 <= 20ms", "`fast` is not a pace"),
+        ] {
+            let message = text.parse::<Pace>().unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
     fn more_time_makes_probes_longer_and_no_more_than_sixteen() {
         for measure_s in 30..=3600 {
             let window = Window { ramp_up_s: 5, measure_s, grace_s: 1 };

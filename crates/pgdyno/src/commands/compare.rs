@@ -34,6 +34,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
         );
     }
     match args.results.as_slice() {
+        [] if args.plan => measure::show(args),
         [] if args.duet => duet::compare(args),
         [] => measure::compare(args),
         results => stored(results, args),

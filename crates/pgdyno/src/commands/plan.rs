@@ -36,7 +36,8 @@ use crate::front::announce::{Consent, expect_named, intents};
 use crate::front::cli::RunArgs;
 use crate::front::cli::changes::ChangeArgs;
 use crate::front::cli::stored::RESULTS;
-use crate::front::{setup, shell};
+use crate::front::setup::{self, Asked};
+use crate::front::shell;
 use crate::job::preview::{builds, duration, look, order, outlook, size, with_cases};
 use crate::{Exit, print, print_exact, say};
 
@@ -51,23 +52,39 @@ pub(crate) fn plan(args: &RunArgs) -> Result<Exit> {
     }
     run::expect_new(args.output.as_deref())?;
     let asked = setup::ask(&args.experiment)?;
-    let consent = args.leave.consent(&args.changes, true);
-    let consent = match consent.allowed {
+    let consent = args.leave.consent(&args.changes, args.yes);
+    let offered = Offered { consent, changes: &args.changes, output: args.output.as_deref() };
+    show(&asked, 1, offered, args.form.json)
+}
+
+/// What the user offers for an experiment that is only planned.
+#[derive(Clone, Copy)]
+pub(crate) struct Offered<'a> {
+    pub(crate) consent: Consent<'a>,
+    pub(crate) changes: &'a ChangeArgs,
+    /// The directory for the results.
+    pub(crate) output: Option<&'a Path>,
+}
+
+/// Prints what is asked for on so many servers at once.
+pub(crate) fn show(asked: &Asked, n_servers: u64, offered: Offered, as_json: bool) -> Result<Exit> {
+    let Offered { consent: given, changes, output } = offered;
+    let consent = match given.allowed {
         // What it would change is shown with the options that allow it.
-        Allowed::Nothing => Consent { allowed: Allowed::Everything, ..consent },
-        _ => consent,
+        Allowed::Nothing => Consent { allowed: Allowed::Everything, ..given },
+        _ => given,
     };
     expect_named(&asked.plan, consent.allowed)?;
-    let results = args.output.as_deref().unwrap_or(Path::new(RESULTS));
-    let look = look((&asked.plan, 1), (&asked.servers, &asked.failed), consent, results)?;
+    let results = output.unwrap_or(Path::new(RESULTS));
+    let look = look((&asked.plan, n_servers), (&asked.servers, &asked.failed), consent, results)?;
     let obstacles = look.obstacles;
-    if args.form.json {
+    if as_json {
         print_exact(&format!("{}\n", sum::json(&asked.plan, look.peak.as_ref())?))?;
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
     } else {
         print(&for_terminal(&text(&asked.plan, look.peak.as_ref())?))?;
         let outlook = outlook(&asked.plan);
-        if let Some(why) = outlook.asks_consent(asked.plan.runs.len()).filter(|_| !args.yes) {
+        if let Some(why) = outlook.asks_consent(asked.plan.runs.len()).filter(|_| !given.yes) {
             print(&format!("note    {why}: `pgdyno run` asks for --yes\n"))?;
         }
         for note in &asked.notes {
@@ -79,7 +96,7 @@ pub(crate) fn plan(args: &RunArgs) -> Result<Exit> {
                 print(&format!("does    {}\n", intent.line))?;
                 if let Some(line) = intent.changes {
                     print(&format!("does    {line}\n"))?;
-                    let missing = missing(&intent.consents, &args.changes);
+                    let missing = missing(&intent.consents, changes);
                     if !missing.is_empty() {
                         print(&format!("note    `pgdyno run` asks for {}\n", missing.join(" ")))?;
                     }

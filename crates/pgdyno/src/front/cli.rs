@@ -255,7 +255,8 @@ pub(crate) struct ExperimentArgs {
     /// A variable of the scripts. Repeatable.
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
     pub(crate) defines: Vec<String>,
-    /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s", "max with p99 <= 10ms" (a search).
+    /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s", "500/s with p99 <= 20ms" (which the report judges),
+    /// "max with p99 <= 10ms" (a search).
     #[arg(long, value_name = "PACE,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) pace: Vec<String>,
     /// Any key of the experiment file; a list makes it a factor. Repeatable.

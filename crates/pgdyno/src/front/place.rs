@@ -1,8 +1,8 @@
-//! What a plan needs to know about the machine with the data, before it is made, and what cannot be set there.
+//! What a plan needs to know about the machine with the data, before it is made, and what cannot be done there.
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use experiment::plan::expand::Resources;
 use experiment::stage::adopted::{self, Glance};
 use experiment::stage::kept_clusters;
@@ -69,6 +69,18 @@ pub(crate) fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
         .iter()
         .map(|refusal| format!("{} = {}: {}", refusal.key, refusal.level, refusal.reason))
         .collect();
-    anyhow::ensure!(lines.is_empty(), "this cannot be set here, so remove it: {}", lines.join("; "));
+    ensure!(lines.is_empty(), "this cannot be set here, so remove it: {}", lines.join("; "));
+    Ok(())
+}
+
+/// Refuses hosts of a built-in study that the user has not replaced.
+pub(crate) fn expect_machines(name: &str, experiment: &Experiment) -> Result<()> {
+    let placeholders = experiment::forecast::fit::placeholders(experiment);
+    ensure!(
+        placeholders.is_empty(),
+        "{name}: {} {} no machine; put your hosts into a copy of the file, or add --fit, which runs all of it on this machine",
+        placeholders.join(", "),
+        if placeholders.len() == 1 { "names" } else { "name" }
+    );
     Ok(())
 }

@@ -29,7 +29,7 @@ use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
-use crate::front::place::{memory_of, place, refuse_os};
+use crate::front::place::{expect_machines, memory_of, place, refuse_os};
 use crate::front::{agents, fitting, foreign, hiding, secrets};
 use crate::{say, signals};
 
@@ -149,18 +149,6 @@ fn decided(
     note.iter().for_each(|note| say_more(&mut plan.description, note));
     let of_build = origin::fetched_though_installed(&plan.cases).filter(|_| !is_build_asked);
     (note.into_iter().chain(of_build).collect(), failed)
-}
-
-/// Refuses hosts of a built-in study that the user has not replaced.
-fn expect_machines(name: &str, experiment: &Experiment) -> Result<()> {
-    let placeholders = experiment::forecast::fit::placeholders(experiment);
-    ensure!(
-        placeholders.is_empty(),
-        "{name}: {} {} no machine; put your hosts into a copy of the file, or add --fit, which runs all of it on this machine",
-        placeholders.join(", "),
-        if placeholders.len() == 1 { "names" } else { "name" }
-    );
-    Ok(())
 }
 
 /// Has a copy of this program put on all other machines of the experiment.

@@ -245,3 +245,27 @@ fn sides_that_are_not_comparable_are_reported() {
     check(&["--b", "server.settings.no_such=1", "-o", "out"], "B: PostgreSQL 18");
     assert!(!place.path("out").exists());
 }
+
+#[test]
+fn a_comparison_can_be_planned_without_measuring_anything() {
+    let place = Place::new();
+    let planned = |more: &str| {
+        let all = ["compare", "--plan", "--scale", "1", "--bin-dir", "/usr/lib/postgresql/15/bin"];
+        place.run(&[&all[..], &SHORT, &more.split(' ').collect::<Vec<_>>()].concat())
+    };
+    let ended = planned("--b server.settings.jit=off --pairs 7").expect(0);
+    for words in ["2 cases, 14 runs", "\nrun   14 ", "\ntime    about ", "\nsum     about "] {
+        assert!(ended.stdout.contains(words), "{words}\n{}", ended.stdout);
+    }
+    assert!(
+        ended.stderr.contains("compares jit not set (A) with jit off (B) in 7 pairs, about "),
+        "{ended:?}"
+    );
+    let duet = planned("--aa --duet --rounds 3 --slice 100 --guard 20").expect(0);
+    assert!(duet.stderr.contains("compares the server with itself in 3 pairs"), "{duet:?}");
+    let refused = planned("--b server.settings.jit=fast").expect(1);
+    assert!(refused.stdout.contains("\nproblem B: "), "{refused:?}");
+    assert!(planned("--yes").expect(1).stderr.contains("nothing to compare: "));
+    assert!(!place.path("results").exists() && !place.path("cache/clusters").exists());
+    place.expect_clean();
+}

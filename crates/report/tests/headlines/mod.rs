@@ -306,6 +306,13 @@ fn the_verdict_on_a_rate_is_the_headline() {
     );
     assert_eq!(offer(400.0, [2000, 2100, 2050]), "8 clients: 500/s was not sustained: 400/s; p99 2,050 ms");
     assert_eq!(offer(500.0, [4, 9, 8]), "8 clients: 500/s was sustained; p99 8.00 ms");
+    let kept = |pace: &str| {
+        one.cases[0].case.workload.pace = pace.parse().unwrap();
+        headline(&one).trim_end_matches(" - valid").trim_start_matches("8 clients: ").to_string()
+    };
+    let [within, beyond] = ["500/s with p99 <= 20ms", "500/s with p99 <= 7ms"].map(kept);
+    assert_eq!(within, "500/s was sustained; p99 8.00 ms, within 20.0 ms");
+    assert_eq!(beyond, "500/s was sustained; p99 8.00 ms, not within 7.00 ms");
 }
 
 #[test]

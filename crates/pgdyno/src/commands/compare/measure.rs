@@ -6,6 +6,7 @@ use experiment::plan::file::{self, Override};
 use experiment::plan::pairs::{self, Changes, Pairs};
 use experiment::schedule::{conduct, duet};
 use experiment::stage::origin;
+use model::experiment::case::Case;
 use model::experiment::plan::Plan;
 use model::load::duet::Slicing;
 use model::run::RunRecord;
@@ -16,6 +17,7 @@ use super::ending::Ending;
 use super::gauge::Gauge;
 use super::next::Ways;
 use super::{finish, floor, next, page, resumed};
+use crate::commands::plan::{self, Offered};
 use crate::commands::report;
 use crate::commands::stored::explained::{Explained, Series};
 use crate::front::announce::{announce, ask};
@@ -34,11 +36,7 @@ const PAIRS_MAX: u32 = 500;
 
 /// Measures A and B and compares them.
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
-    if args.resume.is_none() && !args.aa && args.a.is_empty() && args.b.is_empty() {
-        bail!(
-            "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
-        );
-    }
+    expect_sides(args)?;
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let (mut job, earlier) = match &args.resume {
         Some(dir) => resumed::take_up(dir, args)?,
@@ -94,6 +92,42 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     Ok(ending.exit(exit)?.unless_values_are_left(is_restored))
 }
 
+/// Fails where nothing says what is compared.
+fn expect_sides(args: &CompareArgs) -> Result<()> {
+    if args.resume.is_none() && !args.aa && args.a.is_empty() && args.b.is_empty() {
+        bail!(
+            "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
+        );
+    }
+    Ok(())
+}
+
+/// Both sides in one plan.
+struct Planned {
+    asked: Asked,
+    /// Servers that run at once.
+    n_servers: u64,
+}
+
+/// Prints what would be measured, as `pgdyno plan` does, and measures nothing.
+pub(super) fn show(args: &CompareArgs) -> Result<Exit> {
+    expect_sides(args)?;
+    let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
+    let pairs = |load_s| match args.duet {
+        true => Pairs { n_max: args.rounds, precision: None },
+        false => wanted(args, load_s),
+    };
+    let Planned { asked, n_servers } = planned(args, pairs)?;
+    if args.duet {
+        experiment::schedule::duet::check(&asked.plan, slicing)?;
+    }
+    let (what, _) = what_is_compared(&asked.plan, args);
+    let offered = Offered { consent: args.consent(), changes: &args.changes, output: args.output.as_deref() };
+    let exit = plan::show(&asked, n_servers, offered, args.json)?;
+    say(&what);
+    Ok(exit)
+}
+
 /// Plans both sides, and creates the results directory if `check` accepts the plan. `pairs` returns the number of
 /// pairs, given the seconds of a run's load.
 pub(super) fn prepare(
@@ -101,6 +135,23 @@ pub(super) fn prepare(
     pairs: impl Fn(u32) -> Pairs,
     check: impl Fn(&Plan) -> Result<()>,
 ) -> Result<Job> {
+    let Planned { asked, n_servers } = planned(args, pairs)?;
+    let Asked { plan, experiment_toml, servers, author, notes, failed, .. } = asked;
+    check(&plan)?;
+    let consent = args.consent();
+    job::undo_settings(&servers)?;
+    job::expect_possible((&plan, n_servers), (&servers, &failed), consent, args.output.as_deref())?;
+    announce(&plan, &servers, consent)?;
+    notes.iter().for_each(|note| say(note));
+    say_what_is_compared(&plan, args)?;
+    let request = page::request(args, plan.seed);
+    let job = Job::begin(plan, (&experiment_toml, author), servers, args.output.as_deref())?;
+    job.dir.write_comparison(&request)?;
+    job::end_in_time(format!("the results are in {}", job.dir.path().display()));
+    Ok(job)
+}
+
+fn planned(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Result<Planned> {
     let mut a = setup::ask(&experiment_args(args, "--a", &args.a))?;
     // B's server is usually the same, and would be waited for again.
     let failed: Vec<&str> = a.failed.iter().map(|failed| failed.reason.as_str()).collect();
@@ -130,27 +181,26 @@ pub(super) fn prepare(
     let mut plan = plan.map_err(anyhow::Error::msg)?;
     plan.name = args.labels.name.clone().unwrap_or(plan.name);
     plan.title = args.labels.title.clone().unwrap_or(plan.title);
-    check(&plan)?;
-    let consent = args.consent();
-    let n_servers = if args.duet { 2 } else { 1 };
-    job::undo_settings(&servers)?;
-    job::expect_possible((&plan, n_servers), (&servers, &b.failed), consent, args.output.as_deref())?;
-    announce(&plan, &servers, consent)?;
-    notes.iter().for_each(|note| say(note));
-    say_what_is_compared(&plan, args)?;
-    let request = page::request(args, plan.seed);
-    let job = Job::begin(plan, (&experiment_toml, author), servers, args.output.as_deref())?;
-    job.dir.write_comparison(&request)?;
-    job::end_in_time(format!("the results are in {}", job.dir.path().display()));
-    Ok(job)
+    let is_build_asked = a.is_build_asked || b.is_build_asked;
+    let asked = Asked { plan, experiment_toml, servers, is_build_asked, author, notes, failed: b.failed };
+    Ok(Planned { asked, n_servers: if args.duet { 2 } else { 1 } })
 }
 
 /// Comparisons that take longer ask on a terminal, seconds.
 const ASK_S: f64 = 300.0;
 
-/// Says what is compared, in how many pairs and how long that takes, and asks if it is long.
+/// Says what is compared, and asks if it is long.
 fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
-    let [a, b] = plan.cases.as_slice() else { return Ok(()) };
+    let (what, length_s) = what_is_compared(plan, args);
+    say(&what);
+    if length_s > ASK_S && !args.yes {
+        ask("go on?")?;
+    }
+    Ok(())
+}
+
+/// What is compared, in how many pairs and how long that takes, in words; and the seconds.
+fn what_is_compared(plan: &Plan, args: &CompareArgs) -> (String, f64) {
     let outlook = preview::outlook(plan);
     let (n_pairs, around_s) = (plan.runs.len() / 2, outlook.profiles_s + outlook.all_loading_s());
     let is_timed = plan.precision.is_some();
@@ -163,18 +213,14 @@ fn say_what_is_compared(plan: &Plan, args: &CompareArgs) -> Result<()> {
     };
     let what = match args.aa {
         true => "compares the server with itself".to_string(),
-        false => format!("compares {} (A) with {} (B)", a.label(), b.label()),
+        false => {
+            let labels: Vec<String> = plan.cases.iter().map(Case::label).collect();
+            format!("compares {} (B)", labels.join(" (A) with "))
+        }
     };
-    say(&format!(
-        "{what} in {}{}, about {}{again}",
-        if is_timed { "up to " } else { "" },
-        plural(n_pairs, "pair"),
-        preview::duration(length_s)
-    ));
-    if length_s > ASK_S && !args.yes {
-        ask("go on?")?;
-    }
-    Ok(())
+    let up_to = if is_timed { "up to " } else { "" };
+    let (pairs, length) = (plural(n_pairs, "pair"), preview::duration(length_s));
+    (format!("{what} in {up_to}{pairs}, about {length}{again}"), length_s)
 }
 
 /// The options of one side's experiment.

@@ -17,7 +17,7 @@ use crate::front::cli::numbers::{clients, pairs, some_time};
 use crate::front::cli::{Labels, ServerArgs};
 
 /// Options that a comparison which goes on takes from its beginning.
-const ASKED: [&str; 37] = [
+const ASKED: [&str; 38] = [
     "results",
     "a",
     "b",
@@ -54,6 +54,7 @@ const ASKED: [&str; 37] = [
     "ramp_up",
     "perf",
     "pairs",
+    "plan",
     "output",
 ];
 
@@ -92,6 +93,9 @@ pub(crate) struct CompareArgs {
     /// Measure A against itself, to learn the smallest difference this host can show; it is kept for later comparisons.
     #[arg(long, conflicts_with = "results")]
     pub(crate) aa: bool,
+    /// Print what would be measured, as `pgdyno plan` does: pairs, time, disk and memory, and what would make it fail.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) plan: bool,
     /// Run both servers at once, their loads taking turns in short slices: cancels disturbances longer than a slice.
     #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
     pub(crate) duet: bool,
@@ -164,7 +168,7 @@ pub(crate) struct CompareArgs {
     /// A variable of your scripts, for both sides. Repeatable.
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", conflicts_with = "results")]
     pub(crate) defines: Vec<String>,
-    /// When transactions are due, as for `run`: "500/s", "constant 500/s", "max with p99 <= 10ms" [default: closed].
+    /// When transactions are due, as for `run`: "500/s", "constant 500/s", "500/s with p99 <= 20ms", "max with p99 <= 10ms" [default: closed].
     #[arg(long, value_name = "PACE", conflicts_with = "results")]
     pub(crate) pace: Option<String>,
     /// Measure ceilings that are not known before the first run, as for `run`.

@@ -1,6 +1,6 @@
 //! Whether a rate that was asked for was sustained, as text.
 
-use analysis::case::offered::{self, Offered};
+use analysis::case::offered::{self, Kept, Offered};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::{format, phrases};
@@ -35,7 +35,10 @@ fn sentence(offered: &Offered) -> String {
         1 => String::new(),
         n => format!(" (median of {n} runs)"),
     };
-    let p99 = offered.p99_ns.map_or(String::new(), |ns| format!("; p99 {} ms", format::ms(ns as f64)));
+    let p99 = match &offered.kept {
+        Some(of_pace) => kept(of_pace),
+        None => offered.p99_ns.map_or(String::new(), |ns| format!("; p99 {} ms", format::ms(ns as f64))),
+    };
     if offered.n_missed == 0 {
         return format!("{rate} was sustained{of}{p99}");
     }
@@ -45,4 +48,11 @@ fn sentence(offered: &Offered) -> String {
     };
     let growing = if offered.is_growing { " and growing" } else { "" };
     format!("{rate} was not sustained{which}: {}/s{of}{p99}{growing}", format::tps(offered.achieved_per_s))
+}
+
+/// `; p99 12.3 ms, within 20.0 ms`, or `; p99 31.2 ms, not within 20.0 ms`.
+fn kept(kept: &Kept) -> String {
+    let not = if kept.is_kept { "" } else { "not " };
+    let (measured, limit) = (format::ms(kept.measured_ns as f64), format::ms(kept.limit_ns as f64));
+    format!("; p{} {measured} ms, {not}within {limit} ms", kept.percentile)
 }
