@@ -318,6 +318,12 @@ impl<'a> Examined<'a> {
         }
     }
 
+    /// A setting that is a number.
+    fn number_setting(&self, name: &str) -> Result<f64, Judged> {
+        let text = self.setting(name)?;
+        text.parse().map_err(|_| Judged::unseen(format!("`{text}` is no number")))
+    }
+
     /// A setting that is a size, as the server writes it and in bytes.
     fn size(&self, name: &str) -> Result<(&'a str, f64), Judged> {
         let text = self.setting(name)?;

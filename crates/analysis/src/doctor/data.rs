@@ -75,14 +75,24 @@ pub(super) const DISK_SPACE: Row = Row {
     why: "File systems slow down when nearly full, and a full WAL disk ends the server.",
     source: "fault study (finding disk-nearly-full)",
     fix: "free space on the device",
-    judge: |e| {
-        either(each(e, Verdict::Doubt, |mount| {
-            let word = format!("{} of {} free", mib(mount.free_bytes as f64), mib(mount.total_bytes as f64));
-            (mount.free_bytes >= free_min(mount), word)
-        }))
-    },
+    judge: |e| either(disk_space(e)),
     ..DATA
 };
+
+fn disk_space(e: &Examined) -> Look {
+    // A file system that does not say how large it is has 0 bytes in the record.
+    let is_said = |mount: &MountRecord| mount.total_bytes > 0;
+    if !e.mounts()?.iter().any(|(_, mount)| is_said(mount)) {
+        return Ok(Judged::unseen("the file system does not say how much is free"));
+    }
+    each(e, Verdict::Doubt, |mount| match is_said(mount) {
+        true => {
+            let word = format!("{} of {} free", mib(mount.free_bytes as f64), mib(mount.total_bytes as f64));
+            (mount.free_bytes >= free_min(mount), word)
+        }
+        false => (true, "not said".to_string()),
+    })
+}
 
 pub(super) const ATIME: Row = Row {
     id: "atime",
@@ -111,7 +121,7 @@ pub(super) const READ_AHEAD: Row = Row {
     judge: |e| {
         either(on_devices(e).and_then(|()| {
             each(e, Verdict::Advice, |mount| match mount.facts.get("read_ahead_kb") {
-                None => (true, "no block device".to_string()),
+                None => (true, without(mount)),
                 Some(kb) => (is_read_ahead_enough(kb), format!("{kb} kB ({})", mount.device)),
             })
         }))
@@ -127,6 +137,14 @@ pub(super) fn is_read_ahead_enough(kb: &str) -> bool {
 fn on_devices(e: &Examined) -> Result<(), Judged> {
     let has_any = e.mounts()?.iter().any(|(_, mount)| !mount.device.is_empty());
     if has_any { Ok(()) } else { Err(Judged::unseen("data and WAL are on no block device")) }
+}
+
+/// Why a file system has no facts of a device.
+fn without(mount: &MountRecord) -> String {
+    match mount.device.as_str() {
+        "" => "no block device".to_string(),
+        device => format!("{device} does not show it"),
+    }
 }
 
 const SCHEDULERS: &[&str] = &["none", "mq-deadline"];
@@ -149,7 +167,7 @@ fn scheduler(mount: &MountRecord) -> (bool, String) {
     let is_fine = all.iter().all(|name| SCHEDULERS.contains(name));
     let cache = mount.facts.get("write_cache").map_or(String::new(), |cache| format!(", {cache}"));
     match all.as_slice() {
-        [] => (true, "no block device".to_string()),
+        [] => (true, without(mount)),
         all => (is_fine, format!("{} ({}{cache})", all.join(" "), mount.device)),
     }
 }

@@ -209,11 +209,10 @@ fn open_files(e: &Examined) -> Look {
         return Ok(Judged::unseen("no server was named"));
     }
     let limit = e.fact("server_open_files")?;
-    let number = |name: &str| e.setting(name).ok().and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
     let is_ring = e.setting("io_method") == Ok("io_uring");
-    let needed = number("max_files_per_process")
+    let needed = e.number_setting("max_files_per_process")?
         + OPEN_FILES_MORE
-        + if is_ring { number("max_connections") } else { 0.0 };
+        + if is_ring { e.number_setting("max_connections")? } else { 0.0 };
     let is_enough = limit.parse::<f64>().map_or(limit == "unlimited", |limit| limit >= needed);
     Ok(Judged::unless(is_enough, Verdict::Advice, format!("{limit}, of which {needed:.0} are needed")))
 }

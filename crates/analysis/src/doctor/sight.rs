@@ -109,9 +109,10 @@ pub const SIGHTS: &[Sight] = &[
         lost: "whose sessions are whose; in transaction mode nothing keeps another pgdyno away",
         silent: &["foreign-sessions"],
         fix: "connect to the server directly",
-        has: |_, server| match server.route.as_ref().and_then(|route| route.pooler.as_ref()) {
-            Some(mode) => Err(format!("a pooler in {mode} mode is in between")),
-            None => Ok("no pooler is in between".to_string()),
+        has: |_, server| match server.route.as_ref().map(|route| route.pooler.as_ref()) {
+            Some(Some(mode)) => Err(format!("a pooler in {mode} mode is in between")),
+            Some(None) => Ok("no pooler is in between".to_string()),
+            None => Err("not known: the server does not say where it accepts connections".to_string()),
         },
     },
     Sight {

@@ -332,6 +332,8 @@ fn settings_are_judged() {
             Case::new().with_settings(&[("max_connections", "100"), ("superuser_reserved_connections", "3")]);
         Case { n_sessions: Some(used), ..case }
     };
+    let unknown = [("max_connections", "100"), ("superuser_reserved_connections", "?")];
+    Case::new().with_settings(&unknown).check("free-sessions", Unseen, "`?` is no number");
     sessions(1).check("free-sessions", Fine, "96 of 100 are free");
     sessions(90).check("free-sessions", Advice, "7 of 100");
     sessions(97).check("free-sessions", Void, "0 of 100");
@@ -393,6 +395,24 @@ fn the_server_and_the_way_to_it_are_judged() {
             .iter()
             .any(|sight| sight.id == "direct" && !sight.has && sight.found.contains("transaction mode"))
     );
+}
+
+#[test]
+fn what_nobody_said_is_not_seen_and_no_value() {
+    let files = Case::new().with_facts(&[("server_open_files", "1024")]);
+    files.with_settings(&[("max_files_per_process", "")]).check("open-files", Unseen, "`` is no number");
+    let silent = |mount: &mut MountRecord| (mount.free_bytes, mount.total_bytes) = (0, 0);
+    let half = Case::new().with_mount("wal", silent);
+    half.check("disk-space", Fine, "wal: not said");
+    let none = Case::new().with_mount("wal", silent).with_mount("data", silent);
+    none.check("disk-space", Unseen, "does not say how much is free");
+    Case::new().check("io-scheduler", Fine, "data: nvme0n1 does not show it");
+    let no_device = |mount: &mut MountRecord| mount.device.clear();
+    Case::new().with_mount("data", no_device).check("read-ahead", Fine, "data: no block device");
+    // Neither is it said that no pooler is in between.
+    let diagnosis = Case::new().diagnose();
+    let direct = diagnosis.sights.iter().find(|sight| sight.id == "direct").unwrap();
+    assert!(!direct.has && direct.found.contains("not known"), "{direct:?}");
 }
 
 #[test]

@@ -34,9 +34,10 @@ pub(super) const FREE_SESSIONS: Row = Row {
 };
 
 fn free_sessions(e: &Examined) -> Look {
-    let number = |name: &str| Ok(e.setting(name)?.parse::<f64>().unwrap_or(0.0));
-    let most = number("max_connections")?;
-    let reserved = number("superuser_reserved_connections")? + number("reserved_connections").unwrap_or(0.0);
+    let most = e.number_setting("max_connections")?;
+    // Older releases do not have the second one.
+    let reserved = e.number_setting("superuser_reserved_connections")?
+        + e.number_setting("reserved_connections").unwrap_or(0.0);
     let used = f64::from(e.n_sessions.ok_or_else(|| Judged::unseen("sessions are not visible"))?);
     let free = most - reserved - used;
     let found = format!("{:.0} of {most:.0} are free", free.max(0.0));

@@ -7,12 +7,14 @@ use model::experiment::case::Think;
 use model::experiment::plan::RunState;
 use model::load::Pace;
 use model::load::drive::Ending;
+use model::telemetry::event::EventKind;
 use model::text::share::Share;
+use model::workload::Tries;
 
 use super::format::{chance, excerpt, figure, list, percent, plural};
 use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::summary::ScriptSummary;
+use crate::summary::{ErrorSummary, ScriptSummary};
 
 pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
     id: crate::summary::TOO_FEW_TRANSACTIONS,
@@ -76,15 +78,34 @@ fn transactions_failed(context: &RunContext) -> Option<Finding> {
         format!("; most often {} {}", error.sqlstate, excerpt(&error.message))
     });
     let evidence = format!("{n} ({}) failed{}", percent(share), example.trim_end());
-    Some(match never_committed(context) {
+    let mut finding = match never_committed(context) {
         Some(of) => TRANSACTIONS_FAILED.finds(Severity::Void, format!("{evidence}; {of}")),
         None if share > (FAILED_VOID * max_failed).min(1.0) => {
             TRANSACTIONS_FAILED.finds(Severity::Void, evidence)
         }
         None if share > max_failed => TRANSACTIONS_FAILED.finds(Severity::Doubt, evidence),
         None => TRANSACTIONS_FAILED.finds(Severity::Note, evidence),
-    })
+    };
+    finding.advice.push_str(if is_worth_another_try(context) { TRY_AGAIN } else { "" });
+    Some(finding)
 }
+
+/// The advice for transactions that stood in each other's way.
+const TRY_AGAIN: &str = " Serialization failures and deadlocks are the load's own: --max-tries 0 tries such transactions again, as an \
+                         application would.";
+
+/// Whether most failures are of the kind that another try mends, and there was none because nobody asked for it.
+fn is_worth_another_try(context: &RunContext) -> bool {
+    let workload = &context.data.record.case.workload;
+    let is_mended =
+        |error: &ErrorSummary| matches!(error.sqlstate.as_str(), SERIALIZATION_FAILURE | DEADLOCK_DETECTED);
+    context.summary.errors.first().is_some_and(is_mended)
+        && workload.max_tries.unwrap_or(1) == 1
+        && workload.kind.row().options.tries == Tries::AsAsked
+}
+
+const SERIALIZATION_FAILURE: &str = "40001";
+const DEADLOCK_DETECTED: &str = "40P01";
 
 /// Fewest failed transactions of a script, in a load with other scripts, for which it is no chance that all failed:
 /// with one that fails every other time, five in a row fail once in 32.
@@ -118,8 +139,17 @@ pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {
 fn outcomes_unknown(context: &RunContext) -> Option<Finding> {
     let n = context.summary.total.unknown;
     let evidence = || format!("{} ended without an answer", plural(n, "transaction"));
-    (n > 0).then(|| OUTCOMES_UNKNOWN.finds(Severity::Doubt, evidence()))
+    let mut finding = (n > 0).then(|| OUTCOMES_UNKNOWN.finds(Severity::Doubt, evidence()))?;
+    // No connection broke: pgdyno ended those that brought more than it reads.
+    let n_limited = context.data.events.iter().filter(|event| event.kind == EventKind::LimitExceeded).count();
+    if n_limited as u64 >= n {
+        finding.advice = ABOVE_LIMIT.to_string();
+    }
+    Some(finding)
 }
+
+const ABOVE_LIMIT: &str =
+    "Raise the limit that message-limit names: their answers came, and pgdyno did not read them to the end.";
 
 pub(super) const CUT_OFF_AT_END: Rule = Rule {
     id: "cut-off-at-end",

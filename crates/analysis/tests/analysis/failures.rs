@@ -89,3 +89,20 @@ fn an_error_is_reported_without_the_code_next_to_it() {
         [("22012", "division by zero"), ("lost", "server closed the connection: 57P01: going down")]
     );
 }
+
+#[test]
+fn transactions_that_stood_in_each_others_way_can_be_tried_again_and_others_cannot() {
+    let advice = |sqlstate: &str, max_tries: Option<u32>| {
+        let mut data = two_scripts(ended(1, 2));
+        let done = data.record.done.as_mut().unwrap();
+        done.errors = [(sqlstate.to_string(), 10)].into();
+        done.messages = [(sqlstate.to_string(), "could not serialize".to_string())].into();
+        data.record.case.workload.max_tries = max_tries;
+        let (_, findings) = findings_of(data);
+        findings.into_iter().find(|finding| finding.id == "transactions-failed").unwrap().advice
+    };
+    assert!(advice("40001", None).contains("--max-tries 0"));
+    assert!(advice("40P01", Some(1)).contains("--max-tries 0"));
+    assert!(!advice("40001", Some(3)).contains("--max-tries"), "they were tried again");
+    assert!(!advice("22012", None).contains("--max-tries"));
+}

@@ -1,22 +1,35 @@
 //! Runs a file of SQL that creates a user's own data, statement by statement.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow, bail};
+use model::experiment::script::archive::SET_BY_DUMPS;
 use wire::session::{Session, SessionError};
 use workload::script::sqlfile::{self, SqlStep, line_and_column};
 
 use crate::session::STOPPED;
 
+/// SQLSTATE of a setting that the server does not have.
+const UNDEFINED_OBJECT: &str = "42704";
 /// Size of one piece of COPY data.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Runs the statements of a file; returns how many there were.
+/// What became of a file's statements.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Executed {
+    /// Number of statements.
+    pub n_statements: u64,
+    /// Settings at the head of a newer dump that the server does not have.
+    pub unknown: BTreeSet<&'static str>,
+}
+
+/// Runs the statements of a file.
 ///
 /// # Errors
 /// With file, line and column of the failed statement; those before it have been executed.
-pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> Result<u64> {
-    let mut n_statements = 0;
+pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> Result<Executed> {
+    let mut executed = Executed::default();
     for step in sqlfile::steps(text) {
         if stop.load(Ordering::Relaxed) {
             bail!(STOPPED);
@@ -25,13 +38,29 @@ pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> 
             let (line, column) = line_and_column(text, error.start);
             anyhow!("{name}:{line}:{column}: {}", error.message)
         })?;
-        if let Err(error) = run_step(session, &step) {
-            let (line, column) = line_and_column(text, step.start + offset(&step, &error));
-            return Err(anyhow::Error::new(error).context(format!("{name}:{line}:{column}")));
+        executed.n_statements += 1;
+        let Err(error) = run_step(session, &step) else { continue };
+        match unknown_setting(&step.text, &error) {
+            Some(setting) => {
+                executed.unknown.insert(setting);
+            }
+            None => {
+                let (line, column) = line_and_column(text, step.start + offset(&step, &error));
+                let place = format!("{name}:{line}:{column}");
+                return Err(anyhow::Error::new(error).context(place));
+            }
         }
-        n_statements += 1;
     }
-    Ok(n_statements)
+    Ok(executed)
+}
+
+/// The setting that this statement of a dump sets, if the server does not have it.
+fn unknown_setting(statement: &str, error: &SessionError) -> Option<&'static str> {
+    let SessionError::Server(error) = error else { return None };
+    let mut words = statement.lines().last()?.split_ascii_whitespace();
+    let is_set = words.next().is_some_and(|word| word.eq_ignore_ascii_case("set"));
+    let name = words.next().filter(|_| is_set && error.sqlstate == UNDEFINED_OBJECT)?;
+    SET_BY_DUMPS.into_iter().find(|known| *known == name)
 }
 
 /// Position of the error in the statement according to the server, in bytes.

@@ -16,7 +16,7 @@ use crate::site::dues::{Dues, Owed};
 
 /// The refusal without consent.
 const NO_CONSENT: &str = "settings of a server by URL (server.settings) are changed by ALTER SYSTEM, and put back at the end, only \
-                          with `pgdyno run --allow-changes`";
+                          with --allow-changes";
 
 /// Servers by URL whose settings are changed, each with the right to do so.
 #[derive(Debug)]

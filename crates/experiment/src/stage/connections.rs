@@ -2,17 +2,28 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use dataset::session;
 use wire::Conninfo;
 use wire::session::Session;
 
 /// Connections of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Room {
     max: i64,
     /// Reserved for superusers, which our user is not.
     reserved: i64,
+    in_use: i64,
+    /// Limits of our role and of the database, which a superuser does not have.
+    limits: Vec<Limit>,
+}
+
+/// A limit of connections that a role or a database has for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Limit {
+    /// `role "app"`.
+    of: String,
+    max: i64,
     in_use: i64,
 }
 
@@ -25,6 +36,17 @@ const SQL: &str = "select current_setting('max_connections')::bigint, \
              + coalesce(current_setting('reserved_connections', true), '0')::bigint end, \
      (select count(*) from pg_catalog.pg_stat_activity \
        where datid is not null and pid <> pg_catalog.pg_backend_pid())";
+
+/// Limits are checked for ordinary roles only, and autovacuum workers, which have no user, do not count (`InitPostgres`, `CountDBConnections`).
+const LIMITS: &str = "with me as (select r.oid, rolname, rolconnlimit from pg_catalog.pg_roles r \
+       where rolname = session_user and not rolsuper), \
+     others as (select datid, usesysid from pg_catalog.pg_stat_activity \
+       where usesysid is not null and pid <> pg_catalog.pg_backend_pid()) \
+     select 'role ' || pg_catalog.quote_ident(rolname), rolconnlimit, \
+            (select count(*) from others where usesysid = me.oid) from me where rolconnlimit >= 0 \
+     union all select 'database ' || pg_catalog.quote_ident(datname), datconnlimit, \
+            (select count(*) from others where datid = d.oid) from me, pg_catalog.pg_database d \
+       where datname = current_database() and datconnlimit >= 0";
 
 /// Connections that a restore leaves to the sessions that look after it.
 const SPARED: i64 = 2;
@@ -62,7 +84,7 @@ pub(crate) fn check(
 }
 
 fn check_one(session: &mut Session, n_clients: u32) -> Result<()> {
-    room(session)?.map_or(Ok(()), |room| judge(room, i64::from(n_clients)))
+    room(session)?.map_or(Ok(()), |room| judge(&room, i64::from(n_clients)))
 }
 
 /// Clients that may come to one of so many hosts, each of which every client chooses with the same chance: the mean of a binomial
@@ -78,11 +100,11 @@ fn at_one_of(n_hosts: usize, n_clients: u32) -> u32 {
 /// # Errors
 /// When the server does not answer.
 pub(crate) fn jobs(session: &mut Session, n_wanted: usize) -> Result<usize> {
-    Ok(room(session)?.map_or(n_wanted, |room| fitting(room, n_wanted)))
+    Ok(room(session)?.map_or(n_wanted, |room| fitting(&room, n_wanted)))
 }
 
-fn fitting(room: Room, n_wanted: usize) -> usize {
-    usize::try_from(room.free() - SPARED).unwrap_or(0).min(n_wanted).max(1)
+fn fitting(room: &Room, n_wanted: usize) -> usize {
+    usize::try_from(room.least_free() - SPARED).unwrap_or(0).min(n_wanted).max(1)
 }
 
 fn room(session: &mut Session) -> Result<Option<Room>> {
@@ -95,31 +117,56 @@ fn room(session: &mut Session) -> Result<Option<Room>> {
     let (Some(max), Some(reserved), Some(in_use)) = (number(0), number(1), number(2)) else {
         return Ok(None);
     };
-    Ok(Some(Room { max, reserved, in_use }))
+    let limits = session.query(LIMITS).map(|rows| rows.rows).unwrap_or_default();
+    let limits = limits.iter().filter_map(|row| limit(row)).collect();
+    Ok(Some(Room { max, reserved, in_use, limits }))
+}
+
+fn limit(row: &[Option<String>]) -> Option<Limit> {
+    let [Some(of), Some(max), Some(in_use)] = row else { return None };
+    Some(Limit { of: of.clone(), max: max.parse().ok()?, in_use: in_use.parse().ok()? })
 }
 
 impl Room {
-    fn free(self) -> i64 {
+    fn free(&self) -> i64 {
         (self.max - self.reserved - self.in_use).max(0)
+    }
+
+    fn least_free(&self) -> i64 {
+        self.limits.iter().map(Limit::free).fold(self.free(), i64::min)
     }
 }
 
-fn judge(room: Room, n_clients: i64) -> Result<()> {
-    let Room { max, reserved, in_use } = room;
-    let free = room.free();
+impl Limit {
+    fn free(&self) -> i64 {
+        (self.max - self.in_use).max(0)
+    }
+}
+
+fn judge(room: &Room, n_clients: i64) -> Result<()> {
     let needed = n_clients + WATCHERS;
-    let fitting = match free - WATCHERS {
-        n if n >= 1 => {
-            format!("at most {n} fit: lower workload.clients (--clients), or raise max_connections")
-        }
-        _ => "none fits: end other sessions, or raise max_connections".to_string(),
+    let least = room.least_free();
+    if needed <= least {
+        return Ok(());
+    }
+    let Room { max, reserved, in_use, .. } = room;
+    let (whose, raise) = match room.limits.iter().find(|limit| limit.free() == least) {
+        Some(Limit { of, max, in_use }) => (
+            format!("{of} has {least} free (connection limit {max}, {in_use} in use)"),
+            format!("raise its limit (alter {of} connection limit ...)"),
+        ),
+        None => (
+            format!(
+                "the server has {least} free (max_connections {max}, {reserved} reserved, {in_use} in use)"
+            ),
+            "raise max_connections".to_string(),
+        ),
     };
-    ensure!(
-        needed <= free,
-        "{n_clients} clients need {needed} connections; the server has {free} free (max_connections {max}, \
-         {reserved} reserved, {in_use} in use); {fitting}"
-    );
-    Ok(())
+    let fitting = match least - WATCHERS {
+        n if n >= 1 => format!("at most {n} fit: lower workload.clients (--clients), or {raise}"),
+        _ => format!("none fits: end other sessions, or {raise}"),
+    };
+    bail!("{n_clients} clients need {needed} connections; {whose}; {fitting}")
 }
 
 #[cfg(test)]
@@ -128,10 +175,10 @@ mod tests {
 
     #[test]
     fn clients_that_do_not_fit_are_refused_with_the_figures_and_jobs_are_fewer() {
-        let room = Room { max: 20, reserved: 3, in_use: 2 };
-        judge(room, 14).unwrap();
+        let room = Room { max: 20, reserved: 3, in_use: 2, limits: Vec::new() };
+        judge(&room, 14).unwrap();
         assert_eq!(
-            judge(room, 15).unwrap_err().to_string(),
+            judge(&room, 15).unwrap_err().to_string(),
             "15 clients need 16 connections; the server has 15 free (max_connections 20, 3 reserved, 2 in use); at most 14 fit: \
              lower workload.clients (--clients), or raise max_connections"
         );
@@ -141,11 +188,28 @@ mod tests {
             assert_eq!(at_one_of(n_hosts, n_clients), expected, "{n_hosts} {n_clients}");
         }
         for (n_wanted, expected) in [(4, 4), (128, 13), (0, 1)] {
-            assert_eq!(fitting(room, n_wanted), expected);
+            assert_eq!(fitting(&room, n_wanted), expected);
         }
-        assert_eq!(fitting(Room { in_use: 40, ..room }, 8), 1);
+        let full = Room { in_use: 40, ..room };
+        assert_eq!(fitting(&full, 8), 1);
+        assert!(judge(&full, 1).unwrap_err().to_string().contains("none fits: end other"));
+    }
+
+    #[test]
+    fn the_tightest_limit_counts_and_is_named() {
+        let limit = |of: &str, max, in_use| Limit { of: of.to_string(), max, in_use };
+        let limits = vec![limit("role low", 30, 1), limit("database \"Shop\"", 12, 2)];
+        let room = Room { max: 100, reserved: 3, in_use: 2, limits };
+        judge(&room, 9).unwrap();
+        assert_eq!(
+            judge(&room, 10).unwrap_err().to_string(),
+            "10 clients need 11 connections; database \"Shop\" has 10 free (connection limit 12, 2 in use); at most 9 fit: lower \
+             workload.clients (--clients), or raise its limit (alter database \"Shop\" connection limit ...)"
+        );
+        assert_eq!(fitting(&room, 64), 8);
+        let none = Room { limits: vec![limit("role low", 1, 1)], ..room };
         assert!(
-            judge(Room { in_use: 40, ..room }, 1).unwrap_err().to_string().contains("none fits: end other")
+            judge(&none, 1).unwrap_err().to_string().contains("none fits: end other sessions, or raise its")
         );
     }
 }

@@ -49,24 +49,27 @@ pub(crate) fn run_files(
     session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
     // Their statements are the user's, and name tables as the user's sessions would.
     session.restore_for_user()?;
-    let (mut n_statements, mut made) = (0, Vec::new());
+    let (mut n_statements, mut made, mut unknown) = (0, Vec::new(), BTreeSet::new());
     for file in files {
         watch(Progress::Step(format!("running `{}`", file.name)));
         let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
         if whose == Whose::Ours {
             made.extend(roles::make_missing(session, &needed(&text))?);
         }
-        n_statements += sql_files::run(session, &file.name, &text, stop)?;
+        let executed = sql_files::run(session, &file.name, &text, stop)?;
+        n_statements += executed.n_statements;
+        unknown.extend(executed.unknown);
     }
     // The files' settings are theirs and must not persist: `pg_dump` empties the search path.
     session.execute("reset all")?;
     session.administer()?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     Ok(format!(
-        "{}: {n_statements} statements in {:.3} s{}",
+        "{}: {n_statements} statements in {:.3} s{}{}",
         names.join(", "),
         begun.elapsed().as_secs_f64(),
-        roles::in_words(&made)
+        roles::in_words(&made),
+        passed_over(unknown)
     ))
 }
 
@@ -86,10 +89,10 @@ pub(crate) fn restore_archive(
     let begun = Instant::now();
     archive::expect_same(archive).map_err(|message| anyhow!(message))?;
     let n_jobs = connections::jobs(session, available_parallelism().map_or(1, usize::from))?;
-    let restore =
-        Restore { restorer, archive: &archive.file, n_jobs, deadline: begun + longest, stop: site.stop };
-    let (name, size) = (&archive.name, bytes(archive.bytes as f64));
     let server_num = session.server_version_num();
+    let (archive_file, deadline) = (&archive.file, begun + longest);
+    let restore = Restore { restorer, archive: archive_file, server_num, n_jobs, deadline, stop: site.stop };
+    let (name, size) = (&archive.name, bytes(archive.bytes as f64));
     let about = || format!("cannot restore `{name}`{}", if_other(archive, restorer, server_num));
     let list = restore.list().with_context(about)?;
     expect_extensions(session, &extensions(&list)).with_context(about)?;
@@ -98,7 +101,7 @@ pub(crate) fn restore_archive(
         made = roles::make_missing(session, &needed(&restore.schema().with_context(about)?))?;
     }
     watch(Progress::Step(format!("restoring `{name}` ({size}) with pg_restore --jobs={n_jobs}")));
-    restore.restore().with_context(about)?;
+    let unknown = passed_over(restore.restore().with_context(about)?);
     let restored_s = begun.elapsed().as_secs_f64();
     restore.vacuum()?;
     let vacuumed_s = begun.elapsed().as_secs_f64() - restored_s;
@@ -113,9 +116,18 @@ pub(crate) fn restore_archive(
     };
     let made = roles::in_words(&made);
     Ok(format!(
-        "{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s{made}{left_out}",
+        "{}: {restored_s:.3} s, vacuumed and analyzed in {vacuumed_s:.3} s{made}{left_out}{unknown}",
         archive.words()
     ))
+}
+
+/// The settings of a newer dump that the server does not have, in words: empty if there are none.
+fn passed_over(settings: impl IntoIterator<Item = &'static str>) -> String {
+    let settings: Vec<&str> = settings.into_iter().collect();
+    match &settings[..] {
+        [] => String::new(),
+        all => format!("; passed over, as this server does not have it: SET {}", all.join(", SET ")),
+    }
 }
 
 /// Advice if the archive was written by a `pg_dump` that is newer than the `pg_restore`, or the latter is not the server's: they may

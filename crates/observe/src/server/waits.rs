@@ -79,6 +79,10 @@ pub(crate) struct Tally {
     processes: BTreeMap<String, f64>,
     /// Processes without a wait event by where the kernel had them, summed over samples.
     places: BTreeMap<Place, f64>,
+    /// Processes without a wait event that the kernel was not asked about, summed over samples, on a server without events for I/O.
+    n_unseen: f64,
+    /// Whether the server has no wait events for I/O and for standbys: before 10.
+    lacks_events: bool,
     /// Samples with at least one process in it, by wait.
     instants: BTreeMap<String, u32>,
     /// The same by stage.
@@ -130,6 +134,7 @@ impl Tally {
         if names.is_some() {
             self.statements.count_sample();
         }
+        self.lacks_events = !kernel.has_io_events;
         let (mut seen, mut waits, mut stages) = (Seen::default(), BTreeSet::new(), BTreeSet::new());
         for row in rows {
             let Some((class, what, n)) = process(row) else { continue };
@@ -166,6 +171,8 @@ impl Tally {
             *by.entry(kernel.what(Some(place)).to_string()).or_default() += 1;
         }
         if n > n_looked {
+            let is_unseen = what == wait::CPU && !kernel.has_io_events;
+            self.n_unseen += if is_unseen { f64::from(n - n_looked) } else { 0.0 };
             *by.entry(what.to_string()).or_default() += n - n_looked;
         }
         by
@@ -182,8 +189,12 @@ impl Tally {
 
     /// Hands over the tick's readings, and starts the next tick.
     pub(crate) fn put(&mut self, gather: &mut Gather) {
-        let Tally { n_samples, processes, places, instants, stages, roots, n_queries, took, statements } =
-            std::mem::take(self);
+        // Whose I/O has no event and was not seen in the kernel may be in any stage but that of locks.
+        let is_blind = self.n_unseen > self.places.values().sum::<f64>();
+        let lacks_events = self.lacks_events;
+        let Tally {
+            n_samples, processes, places, instants, stages, roots, n_queries, took, statements, ..
+        } = std::mem::take(self);
         if n_samples == 0 {
             return;
         }
@@ -193,10 +204,17 @@ impl Tally {
         processes.iter().for_each(|(key, n)| gather.put_said("waits.processes", key, *n));
         places.iter().for_each(|(place, n)| gather.put("waits.kernel", place.as_str(), *n));
         instants.iter().for_each(|(key, n)| gather.put_said("waits.instants", key, f64::from(*n)));
-        // A stage that nobody was in was observed all the same.
+        // A stage that nobody was in was observed all the same, unless nobody could have been seen in it.
+        let is_seen = |stage: &Stage| match stage {
+            Stage::Lock => true,
+            Stage::Standby => !lacks_events,
+            _ => !is_blind,
+        };
         for stage in Stage::ALL {
-            let n = stages.get(&stage).copied().unwrap_or(0);
-            gather.put("waits.stages", stage.as_str(), f64::from(n));
+            let n = stages.get(&stage).copied();
+            if let Some(n) = n.or(is_seen(&stage).then_some(0)) {
+                gather.put("waits.stages", stage.as_str(), f64::from(n));
+            }
         }
         roots.iter().for_each(|(key, n)| gather.put_said("waits.roots", key, *n));
         statements.put(gather);
@@ -365,6 +383,23 @@ mod tests {
         assert_eq!(new["waits.processes[client/CPU]"], 4.0);
         assert_eq!(new["waits.processes[client/Kernel:PageFault]"], 1.0);
         assert_eq!(new["waits.kernel[wal-flush]"], 1.0);
+    }
+
+    #[test]
+    fn a_stage_that_nobody_could_be_seen_in_is_unknown() {
+        let stages = |kernel: &Kernel| {
+            let mut tally = Tally::default();
+            let rows =
+                [row(["client", "active", "", "", "3"]), row(["client", "active", "Lock", "tuple", "1"])];
+            tally.add(&rows, kernel, Duration::from_millis(1), None);
+            let mut gather = Gather::new(Backwards::Reset);
+            tally.put(&mut gather);
+            let readings = gather.take().0;
+            let of = |key: &str| readings.get(key).copied();
+            (of("waits.stages[lock]"), of("waits.stages[data-read]"))
+        };
+        assert_eq!(stages(&Kernel { look: &|_| None, has_io_events: false }), (Some(1.0), None));
+        assert_eq!(stages(&Kernel { look: &|_| None, has_io_events: true }), (Some(1.0), Some(0.0)));
     }
 
     #[test]

@@ -216,7 +216,7 @@ fn unreachable_servers_are_reported() {
     for (set, expected) in [
         ("server.data_checksums=true", "a server given by URL keeps its own"),
         ("server.settings.port=1", "clients reach the server by it"),
-        ("server.settings.work_mem=1MB", "only with `pgdyno run --allow-changes`"),
+        ("server.settings.work_mem=1MB", "put back at the end, only with --allow-changes"),
     ] {
         check(&format!("{socket} --set {set}"), &[expected]);
     }

@@ -71,7 +71,7 @@ fn settings_of_a_server_by_url_are_compared_with_consent() {
         "compare --b server.settings.work_mem=8MB -w tpcb-select -s 1 --time 1s --yes -q -o out --server";
     let args: Vec<&str> = sides.split(' ').chain([server.as_str()]).chain(SHORT).collect();
     let refused = place.run(&args).expect(1);
-    assert!(refused.stderr.contains("--allow-changes"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("put back at the end, only with --allow-changes"), "{}", refused.stderr);
     let args: Vec<&str> = args.into_iter().chain(["--allow-changes"]).collect();
     place.run(&args).expect(0);
     for run in place.results("out").runs {

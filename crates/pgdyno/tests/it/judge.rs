@@ -122,6 +122,8 @@ fn a_row_above_our_limit_is_our_limit() {
     let args = ["--server", &target, "-f", script.to_str().unwrap(), "--set", "workload.max_message_mib=1"];
     let found = run_of(&place, "long", &args);
     expect(&found, "message-limit void", "limit of 1048576");
+    let said = place.run(&["report", "long"]).stdout;
+    assert!(!said.contains("why connections broke"), "none broke: {said}");
     place.expect_clean();
 }
 

@@ -141,6 +141,40 @@ fn an_owner_without_pg_monitor_and_pg_checkpoint_measures_and_the_report_says_wh
     server.place.expect_clean();
 }
 
+#[test]
+fn more_clients_than_a_role_or_a_database_may_have_are_refused_with_the_number_that_fits() {
+    let server = Server::new("bench");
+    let target = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    let run = |clients: &str| {
+        let options =
+            "run -s 1 --measure 2s --ramp-up 0s --repeats 1 --yes -o out --set prepare.settle=false";
+        let last = ["-c", clients, "--server", &target, PACE];
+        server.place.run(&options.split_whitespace().chain(last).collect::<Vec<&str>>())
+    };
+    let refused = |whose: &str| {
+        let said = run("12").expect(1).stderr;
+        let name = whose.split(' ').next().unwrap();
+        // A session of the command before may still be about to end.
+        for words in [
+            format!("12 clients need 13 connections; {whose} has "),
+            " free (connection limit 8, ".to_string(),
+            format!(" fit: lower workload.clients (--clients), or raise its limit (alter {name} "),
+        ] {
+            assert!(said.contains(&words), "{words}\n{said}");
+        }
+        assert!(!server.place.path("out/runs").exists(), "no run was begun");
+        std::fs::remove_dir_all(server.place.path("out")).ok();
+    };
+    server.execute("alter role bench connection limit 8");
+    refused("role bench");
+    server.execute("alter role bench connection limit 20; alter database DATABASE connection limit 8");
+    refused(&format!("database {}", server.database));
+    // So many do fit.
+    run("5").expect(0);
+    assert!(server.place.first_run("out").record.done.unwrap().counts.committed > 0);
+    server.place.expect_clean();
+}
+
 /// What a run, and all that reads it, says of other people's work, which a superuser sees and the role of the load cannot.
 #[test]
 fn what_is_hidden_from_the_role_of_a_run_is_absent_and_not_zero() {

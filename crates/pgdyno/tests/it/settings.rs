@@ -104,7 +104,7 @@ fn settings_of_a_server_by_url_are_a_factor_and_put_back_however_it_ends() {
         let more = [&levels[..], &["--set", &restart, "--measure", "2s", "-o", "out"]].concat();
         let run = args(("run", RUN), &target, &more);
         let refused = place.run(&run).expect(1).stderr;
-        assert!(refused.contains("only with `pgdyno run --allow-changes`"), "{refused}");
+        assert!(refused.contains("put back at the end, only with --allow-changes"), "{refused}");
         assert!(!place.path("out").exists() && state(&server) == before);
         let ended = place.run(&[&run[..], &["--allow-changes"]].concat()).expect(0);
         assert!(ended.stderr.contains("put back setting `work_mem` to 5MB"), "{}", ended.stderr);

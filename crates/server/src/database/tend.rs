@@ -123,6 +123,7 @@ fn look(session: &mut Session, version_num: u32) -> Result<Look> {
     let kinds = if version_num < 100_000 {
         format!(
             "case when query like 'autovacuum: %' then 'autovacuum' when state = 'active' then 'sessions' \
+                  when state = 'disabled' then '{HIDDEN}sessions without track_activities' \
                   when query = '<insufficient privilege>' then '{HIDDEN}sessions of other roles' end"
         )
     } else {
@@ -130,6 +131,8 @@ fn look(session: &mut Session, version_num: u32) -> Result<Look> {
             "case when backend_type = 'autovacuum worker' then 'autovacuum' \
                   when backend_type = 'checkpointer' and wait_event is distinct from 'CheckpointerMain' then 'checkpoint' \
                   when backend_type in ('client backend', 'parallel worker') and state = 'active' then 'sessions' \
+                  when backend_type in ('client backend', 'parallel worker') and state = 'disabled' \
+                    then '{HIDDEN}sessions without track_activities' \
                   when backend_type is not null then null \
                   when datid is null then '{HIDDEN}background processes' \
                   when usesysid is null and not pg_is_in_recovery() then 'autovacuum' \

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use model::experiment::script::archive::SET_BY_DUMPS;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -38,6 +39,8 @@ pub struct Restore<'a> {
     pub restorer: &'a Restorer,
     /// File or directory, by its absolute path.
     pub archive: &'a Path,
+    /// The server's version as `server_version_num`.
+    pub server_num: u32,
     /// Sessions.
     pub n_jobs: usize,
     /// The end of the time that each program has.
@@ -73,18 +76,28 @@ impl Restore<'_> {
         self.run(command, self.deadline.min(Instant::now() + LIST_DEADLINE))
     }
 
-    /// Creates all objects and rows of the archive in the database. All belong to the user of the session.
+    /// Creates all objects and rows of the archive in the database. All belong to the user of the session. Returns the settings of a
+    /// newer `pg_restore` that the server does not have.
     ///
     /// # Errors
     /// With the last lines of `pg_restore`; what it did before stays.
-    pub fn restore(&self) -> Result<()> {
+    pub fn restore(&self) -> Result<Vec<&'static str>> {
         let mut command = self.restorer.connected("pg_restore")?;
         command.args(LEFT_OUT);
         if self.restorer.version_num >= NO_REPLICATION {
             command.args(["--no-publications", "--no-subscriptions"]);
         }
-        command.args(["--exit-on-error", &self.jobs()]).arg(self.archive);
-        self.run(command, self.deadline).map(drop)
+        command.arg(self.jobs());
+        // A newer one sets what the server does not know, and would end at that.
+        let is_newer = series(self.restorer.version_num) > series(self.server_num);
+        if !is_newer {
+            command.arg("--exit-on-error").arg(self.archive);
+            return self.run(command, self.deadline).map(|_| Vec::new());
+        }
+        command.arg(self.archive);
+        let (status, said) = self.run_to_end(command, self.deadline)?;
+        let unknown = if status.success() { Some(Vec::new()) } else { only_unknown(&said) };
+        unknown.with_context(|| format!("`pg_restore` failed ({}): {}", ending(status), first_error(&said)))
     }
 
     /// Vacuums, freezes and analyzes the database, so that no run does it first.
@@ -104,9 +117,16 @@ impl Restore<'_> {
         format!("--jobs={}", self.n_jobs)
     }
 
-    fn run(&self, mut command: Command, deadline: Instant) -> Result<String> {
-        let program = Path::new(command.get_program()).file_name().unwrap_or_default();
-        let name = program.to_string_lossy().into_owned();
+    fn run(&self, command: Command, deadline: Instant) -> Result<String> {
+        let name = name_of(&command);
+        let (status, said) = self.run_to_end(command, deadline)?;
+        ensure!(status.success(), "`{name}` failed ({}): {}", ending(status), last_lines(&said));
+        Ok(said)
+    }
+
+    /// Runs a program that may fail. Returns how it ended and the end of what it said.
+    fn run_to_end(&self, mut command: Command, deadline: Instant) -> Result<(ExitStatus, String)> {
+        let name = name_of(&command);
         let log_path: &PathBuf = &self.restorer.log;
         let log = untrusted::create(log_path).with_context(|| format!("create `{}`", log_path.display()))?;
         let reader = untrusted::open(log_path)?;
@@ -120,8 +140,7 @@ impl Restore<'_> {
             let what = if last.is_empty() { String::new() } else { format!("; it said: {last}") };
             bail!("`{name}` did not end in time (run.phase_timeout){what}");
         };
-        ensure!(status.success(), "`{name}` failed ({}): {}", ending(status), last_lines(&said));
-        Ok(said)
+        Ok((status, said))
     }
 
     /// Waits for a program's end; `None` if its time is over, and it was ended.
@@ -135,6 +154,45 @@ impl Restore<'_> {
         }
         Ok(ended)
     }
+}
+
+fn name_of(command: &Command) -> String {
+    Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A version without its last number, so that 9.6 is between 9.5 and 10.
+fn series(version_num: u32) -> u32 {
+    version_num / 100
+}
+
+/// The settings of dumps that the server does not have, if `pg_restore` came to its end and complained of nothing else.
+fn only_unknown(said: &str) -> Option<Vec<&'static str>> {
+    let mut errors = errors(said).peekable();
+    errors.peek()?;
+    let mut unknown = errors.map(|(_, setting)| setting).collect::<Option<Vec<&'static str>>>()?;
+    unknown.sort_unstable();
+    unknown.dedup();
+    let is_whole = (said.len() as u64) < untrusted::OUTPUT_BYTES_MAX;
+    (is_whole && said.contains("errors ignored on restore")).then_some(unknown)
+}
+
+/// Errors of `pg_restore` by their line, with the setting of dumps that they are about.
+fn errors(said: &str) -> impl Iterator<Item = (usize, Option<&'static str>)> {
+    let all = said.lines().enumerate().filter(|(_, line)| line.starts_with("pg_restore: error:"));
+    all.map(|(at, line)| {
+        let is_of =
+            |name: &&str| line.contains("unrecognized configuration parameter") && line.contains(*name);
+        (at, SET_BY_DUMPS.into_iter().find(is_of))
+    })
+}
+
+/// The lines from the first error on that is about anything else.
+fn first_error(said: &str) -> String {
+    let Some((first, _)) = errors(said).find(|(_, setting)| setting.is_none()) else {
+        return last_lines(said);
+    };
+    let lines = said.lines().skip(first).filter(|line| !line.trim().is_empty());
+    lines.take(LINES_MAX).collect::<Vec<&str>>().join("; ")
 }
 
 /// Ends a program and all processes that it started. They are in a session of their own.
@@ -196,5 +254,31 @@ mod tests {
         let brief = last_lines(&said);
         assert!(brief.starts_with("line 88; ") && brief.ends_with("line 99"), "{brief}");
         assert_eq!(last_lines(""), "");
+    }
+
+    #[test]
+    fn what_an_older_server_does_not_know_is_no_failure_and_anything_else_is() {
+        let unknown = "pg_restore: error: could not execute query: ERROR:  unrecognized configuration parameter \
+                       \"transaction_timeout\"\nCommand was: SET transaction_timeout = 0;\n";
+        let method = "pg_restore: error: could not set \"default_table_access_method\": ERROR:  unrecognized configuration parameter \
+                      \"default_table_access_method\"\n";
+        let other = "pg_restore: from TOC entry 5; 1259 1 TABLE t app\npg_restore: error: could not execute query: ERROR:  type \
+                     \"vector\" does not exist\nCommand was: CREATE TABLE t (v vector);\n";
+        let end = "pg_restore: warning: errors ignored on restore: 2\n";
+        let check = |said: &str, expected: Option<&[&str]>| {
+            assert_eq!(only_unknown(said).as_deref(), expected, "{said}");
+        };
+        check(&[unknown, unknown, end].concat(), Some(&["transaction_timeout"]));
+        check(
+            &[unknown, method, end].concat(),
+            Some(&["default_table_access_method", "transaction_timeout"]),
+        );
+        check(&[unknown, other, end].concat(), None);
+        check(unknown, None);
+        check(end, None);
+        check("pg_restore: error: could not open input file", None);
+        let said = first_error(&[unknown, other, end].concat());
+        assert!(said.starts_with("pg_restore: error: could not execute query: ERROR:  type"), "{said}");
+        assert_eq!(first_error("killed\n"), "killed");
     }
 }

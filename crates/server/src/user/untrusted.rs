@@ -14,7 +14,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Most bytes that are read of a program's output.
-const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 
 /// The output of a program, or its end if it is very long: its writer can make it as long as it likes.
 ///

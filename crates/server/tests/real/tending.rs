@@ -235,6 +235,21 @@ fn a_busy_server_is_reported_as_busy_at_the_deadline() {
 }
 
 #[test]
+fn whether_a_server_is_quiet_is_unknown_while_it_does_not_track_what_sessions_do() {
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    let server = Server::start(&cluster, &settings(&[("track_activities", "off")])).unwrap();
+    let mut admin = session(&server.conninfo());
+    let mut other = session(&server.conninfo());
+    let sleeper = std::thread::spawn(move || other.execute("select pg_sleep(3)"));
+    std::thread::sleep(Duration::from_millis(300));
+    let settled = settle(&mut admin, Duration::from_secs(20)).unwrap();
+    let found = (&*settled["quiet"], settled.get("unseen").map(String::as_str));
+    assert_eq!(found, ("unknown", Some("sessions without track_activities")), "{settled:?}");
+    sleeper.join().unwrap().unwrap();
+}
+
+#[test]
 fn the_huge_pages_of_a_server_are_enough_for_its_shared_memory() {
     const PAGE_BYTES: u64 = 2 << 20;
     for binaries in [fetched("12"), installed()] {

@@ -34,7 +34,7 @@ pub(crate) struct Facts {
     pub(crate) hidden: f64,
     /// Autovacuum workers, likewise.
     pub(crate) vacuums: Vec<(String, f64)>,
-    /// Share of instants with anyone in each stage.
+    /// Share of instants with anyone in each stage. It lacks stages that nobody could be seen in.
     pub(crate) occupancy: Vec<(Stage, f64)>,
     /// Shares of what roots of lock queues do.
     pub(crate) roots: Vec<(String, f64)>,
@@ -122,14 +122,14 @@ impl Facts {
         };
         let (hidden, sessions): (Vec<_>, Vec<_>) =
             processes("client").into_iter().partition(|(what, _)| what == wait::HIDDEN);
-        let occupancy = Stage::ALL
-            .map(|stage| (stage, sums.get(&("waits.stages", stage.as_str())).copied().unwrap_or(0.0) / n));
+        let occupied = |stage: Stage| Some((stage, sums.get(&("waits.stages", stage.as_str()))? / n));
+        let occupancy: Vec<(Stage, f64)> = Stage::ALL.into_iter().filter_map(occupied).collect();
         Some(Facts {
             is_sure: n >= SAMPLES_SURE,
             sessions,
             hidden: hidden.first().map_or(0.0, |(_, n)| *n),
             vacuums: processes("autovacuum worker"),
-            occupancy: occupancy.to_vec(),
+            occupancy,
             roots: of("waits.roots").map(|((_, what), sum)| (what.to_string(), sum / n_roots)).collect(),
             ..Facts::default()
         })
@@ -179,8 +179,9 @@ impl Facts {
         let part = if known > 0.0 { 1.0 } else { hidden / seen.max(f64::MIN_POSITIVE) };
         move_part(&mut self.sessions, from, part);
         move_part(&mut self.roots, from, part);
-        for (_, share) in self.occupancy.iter_mut().filter(|(stage, _)| *stage == Stage::WalFlush) {
-            *share = share.max(n.min(1.0));
+        match self.occupancy.iter_mut().find(|(stage, _)| *stage == Stage::WalFlush) {
+            Some((_, share)) => *share = share.max(n.min(1.0)),
+            None => self.occupancy.push((Stage::WalFlush, n.min(1.0))),
         }
         self
     }
@@ -277,6 +278,11 @@ impl Facts {
         let is_for_buffers = matches!(what, "LWLock:WALInsert" | "LWLock:WALBufMapping");
         let is_flush = is_for_buffers && self.occupied(Stage::WalFlush) >= AT_LIMIT;
         what.starts_with("LWLock:") && Stage::of(what, true).is_none() && !is_flush
+    }
+
+    /// Whether anyone in a stage would have been seen.
+    pub(super) fn sees(&self, stage: Stage) -> bool {
+        self.occupancy.iter().any(|(of, _)| *of == stage)
     }
 
     pub(super) fn occupied(&self, stage: Stage) -> f64 {

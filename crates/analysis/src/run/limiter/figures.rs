@@ -97,6 +97,9 @@ fn ceilings(facts: &Facts) -> impl Iterator<Item = (Bottleneck, Figure)> {
 }
 
 fn stage(facts: &Facts, stage: Stage, words: &str) -> Vec<Figure> {
+    if !facts.sees(stage) {
+        return Vec::new();
+    }
     let roots = facts.roots_in(stage);
     let mut figures = vec![
         figure(format!("somebody {words}"), facts.occupied(stage), "instants"),

@@ -8,6 +8,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::experiment::case::WorkloadKind;
 use crate::experiment::script::either::text_or_table;
 
+/// Settings that `pg_dump` and `pg_restore` set for themselves and that an older server does not have (`_doSetFixedOutputState` and
+/// `_selectTableAccessMethod` in pg_backup_archiver.c). psql and `pg_restore` say so and go on: no object and no row depends on them.
+pub const SET_BY_DUMPS: [&str; 4] = [
+    "transaction_timeout",
+    "idle_in_transaction_session_timeout",
+    "row_security",
+    "default_table_access_method",
+];
+
 /// `workload.restore_from` before and after the archive was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]

@@ -376,7 +376,8 @@ pub const METRICS: &[Metric] = &[
         "stage",
         "1",
         "samples with at least one process in this serial stage: `wal-flush`, `wal-init`, `data-read`, `data-write`, \
-         `spill`, `slru`, `lock`",
+         `spill`, `slru`, `standby`, `lock`; absent: nobody could have been seen in it, as before 10 where the kernel was not \
+         looked at",
     ),
     gauge(
         "waits.roots",

@@ -19,6 +19,7 @@ pub fn needed(source: &str) -> BTreeSet<String> {
             created.extend(made_in_body(&step.text));
         }
         named.extend(of_statement(&tokens));
+        named.extend(role_in_quotes(&step.text, &tokens));
     }
     named.retain(|name| !created.contains(name) && !name.starts_with("pg_"));
     named
@@ -43,6 +44,16 @@ fn made_by(tokens: &[Token]) -> Option<String> {
 fn made_in_body(statement: &str) -> Vec<String> {
     let tokens = tokens(&statement.replace(['\'', '$'], " "));
     (0..tokens.len()).filter_map(|at| made_by(&tokens[at..])).collect()
+}
+
+/// The role that a statement takes on and names by a text, as `pg_dump --use-set-session-authorization` does.
+fn role_in_quotes(statement: &str, tokens: &[Token]) -> Option<String> {
+    let is_first = |words: &[&str]| {
+        tokens.len() == words.len() && tokens.iter().zip(words).all(|(token, word)| token.is(word))
+    };
+    let takes_on = is_first(&["set", "session", "authorization"]) || is_first(&["set", "role"]);
+    let name = statement.split_once('\'').filter(|_| takes_on)?.1.rsplit_once('\'')?.0;
+    Some(name.replace("''", "'"))
 }
 
 /// A word, a quoted name or a sign.
@@ -139,6 +150,8 @@ fn of_statement(tokens: &[Token]) -> Vec<String> {
         "revoke" if is_membership => &[&["revoke"], &["from"], &["by"]],
         "revoke" => &[&["from"], &["by"]],
         "set" => &[&["authorization"], &["set", "role"]],
+        "reassign" => &[&["owned", "by"], &["to"]],
+        "drop" if second("owned") => &[&["owned", "by"]],
         "comment" => &[&["on", "role"]],
         _ => &[],
     };
@@ -191,6 +204,12 @@ mod tests {
             &["owner_a", "reader"],
         );
         check("create schema s authorization app; set session authorization boss;", &["app", "boss"]);
+        check(
+            "-- it's\nSET SESSION AUTHORIZATION 'Bob O''Neil'; set role 'web'; set x = 'y';",
+            &["Bob O'Neil", "web"],
+        );
+        check("SET SESSION AUTHORIZATION DEFAULT; reset session authorization;", &[]);
+        check("reassign owned by a, b to c; drop owned by d; drop table owned;", &["a", "b", "c", "d"]);
         check("create role app; alter table t owner to app; alter table t owner to other;", &["other"]);
         check("create function f() returns int as $$ grant a to b $$ language sql;", &[]);
         check("insert into t values ('grant x to y'); select 1 /* owner to x */; -- owner to y\n", &[]);
