@@ -55,6 +55,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         metrics: metrics.as_ref(),
         referee: Some(&gauge),
     };
+    let may_be_duet = duet::check(&job.plan, Slicing::default()).is_ok();
     let Conducted { result: (outcome, result), is_restored, page } = job.conduct(terms, conduct::conduct)?;
     let has_pairs_left = gauge.n_blocks() < job.plan.repeats as usize;
     if let Some(words) = gauge.of_disturbed() {
@@ -78,7 +79,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     say(&format!("report: {}", html.display()));
     drop(page);
     let has_verdict = comparisons.iter().all(|case| case.verdict().is_some());
-    let ways = Ways { has_pairs_left, may_be_duet: duet::check(&job.plan, Slicing::default()).is_ok() };
+    let ways = Ways { has_pairs_left, may_be_duet };
     for words in comparisons.iter().filter_map(|case| next::words(case, &path, ways)) {
         say(&words);
     }
