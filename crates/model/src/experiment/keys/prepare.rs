@@ -70,13 +70,13 @@ impl PrepareSection {
     /// The steps that are on or off, with their keys.
     pub fn steps_mut(&mut self) -> [(&'static str, &mut Levels<bool>); 7] {
         [
-            (RESTORE, &mut self.restore),
-            (CHECKSUMS, &mut self.checksums),
-            (VACUUM, &mut self.vacuum),
-            (ANALYZE, &mut self.analyze),
-            (PREWARM, &mut self.prewarm),
-            (CHECKPOINT, &mut self.checkpoint),
-            (SETTLE, &mut self.settle),
+            (RESTORE.name, &mut self.restore),
+            (CHECKSUMS.name, &mut self.checksums),
+            (VACUUM.name, &mut self.vacuum),
+            (ANALYZE.name, &mut self.analyze),
+            (PREWARM.name, &mut self.prewarm),
+            (CHECKPOINT.name, &mut self.checkpoint),
+            (SETTLE.name, &mut self.settle),
         ]
     }
 }

@@ -22,6 +22,8 @@ pub struct Row {
     pub dimensions: ReadDimensions,
     /// Keeps the levels whose text is one of those wanted; without any, the key is left out if it can be.
     pub keep: KeepLevels,
+    /// Writes a level as cases do, if they have a form of their own for it.
+    pub as_cases_write: fn(&str) -> Option<String>,
 }
 
 /// Reads what of a key varies or could, each name with its levels as text.
@@ -56,6 +58,7 @@ pub(super) const fn row(kind: Kind, default: &'static str) -> Row {
         is_of_place: false,
         dimensions: |_| Vec::new(),
         keep: |_, _| {},
+        as_cases_write: |_| None,
     }
 }
 
