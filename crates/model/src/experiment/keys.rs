@@ -9,6 +9,7 @@ pub mod hooks;
 pub mod key;
 pub mod levels;
 pub mod limits;
+pub mod option;
 pub mod os;
 pub mod prepare;
 pub mod row;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::option::KeyOption;
 use super::row::{Kind, of_place, row};
 use super::section;
 use crate::experiment::keys::levels::Levels;
@@ -15,7 +16,8 @@ section! {
     prepare: PrepareSection {
         /// restore the data to their initial state before each run
         RESTORE = restore: Levels<bool> = Levels::one(true),
-            row(Kind::Flag, "`true`");
+            row(Kind::Flag, "`true`")
+                .given_by(KeyOption::switch("no-restore", false, "Measure the data as it is: nothing is loaded, and nothing is restored between runs").both("Use the data as it is, as for `run`"));
 
         /// record checksums of all rows after the restore
         #[serde(skip_serializing_if = "Levels::are_off")]

@@ -1,6 +1,7 @@
 //! A row of the table of keys, and the kinds of values that a key may have.
 
 use crate::experiment::Experiment;
+use crate::experiment::keys::option::KeyOption;
 
 /// A row: what there is to know of a key of the experiment file. [`super::section`] fills in the rest from the key's type.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,8 @@ pub struct Row {
     /// Whether it executes something or names a file, an address or a value of one machine: then results of somebody
     /// else show it before it has any effect.
     pub is_of_place: bool,
+    /// The option of the command line that gives it.
+    pub option: Option<KeyOption>,
     /// What varies or could, each name with its levels as text.
     pub dimensions: ReadDimensions,
     /// Keeps the levels whose text is one of those wanted; without any, the key is left out if it can be.
@@ -41,6 +44,11 @@ impl Row {
         self.what.trim_start()
     }
 
+    /// The same, which an option of the command line gives, too.
+    pub(super) const fn given_by(self, option: KeyOption) -> Row {
+        Row { option: Some(option), ..self }
+    }
+
     /// Its section, and its name there; `None` for a section of its own.
     pub fn parts(&self) -> Option<(&'static str, &'static str)> {
         self.name.split_once('.')
@@ -56,6 +64,7 @@ pub(super) const fn row(kind: Kind, default: &'static str) -> Row {
         kind,
         may_vary: false,
         is_of_place: false,
+        option: None,
         dimensions: |_| Vec::new(),
         keep: |_, _| {},
         as_cases_write: |_| None,
