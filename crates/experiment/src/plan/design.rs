@@ -1,5 +1,7 @@
 //! Which combinations of levels become cases, and the order of their runs.
 
+pub(crate) mod choice;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::experiment::keys::levels::Levels;

@@ -8,11 +8,10 @@ mod tests;
 mod workload_spec;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
-use model::experiment::os::WalPolicy;
+use model::experiment::keys;
 use model::experiment::plan::condition::Condition;
 use model::experiment::plan::{Plan, RunOrder, RunSpec};
 use model::experiment::target::TargetSection;
@@ -24,9 +23,10 @@ use model::text::prose::plural;
 use model::text::units::PgVersion;
 use model::workload::Dataset;
 
-use self::grid::{FACTORS, Grid, OS, PREPARE, RESTORE_BY};
+use self::grid::Grid;
 use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
+use crate::plan::design::choice::Choice;
 use crate::plan::design::{self, Combination, Combine, Dimension};
 use crate::plan::problems::Problems;
 use crate::plan::targets::labels::Labels;
@@ -87,7 +87,7 @@ impl Versions {
 
 /// Version for an experiment that names no server, where none is installed.
 pub const DEFAULT_VERSION: &str = "18";
-const THREADS: &str = "workload.threads";
+const THREADS: &str = keys::workload::THREADS.name;
 
 /// Makes the plan.
 ///
@@ -180,7 +180,7 @@ fn combinations(experiment: &Experiment, grid: &Grid, problems: &mut Problems) -
 fn threads_follow_clients(cases: &[Case]) -> bool {
     let mut threads_by_clients: BTreeMap<&str, &str> = BTreeMap::new();
     cases.iter().all(|case| {
-        let levels = case.levels.get("workload.clients").zip(case.levels.get(THREADS));
+        let levels = case.levels.get(keys::workload::CLIENTS.name).zip(case.levels.get(THREADS));
         levels
             .is_some_and(|(clients, threads)| threads_by_clients.entry(clients).or_insert(threads) == threads)
     })
@@ -295,39 +295,34 @@ fn case(
     site: &Resources,
     problems: &mut Problems,
 ) -> Option<Case> {
-    let (values, levels) = grid.at(chosen);
-    let target = values.get("target").and_then(|name| experiment.target.iter().find(|t| t.name == **name));
+    let choice = Choice::new(experiment, &grid.dimensions, chosen);
+    let levels = grid.factors_at(chosen);
+    let target = choice.target();
     let site = target.and_then(|target| site.targets.get(&target.name)).unwrap_or(site);
-    let source = source(&values, site);
+    let source = source(&choice, &grid.default_version, site);
     let source = if is_sound { problems.take(source) } else { source.ok() };
-    let below = |prefix: &str| -> BTreeMap<String, String> {
-        let all = values.iter();
-        all.filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_string(), value.to_string())))
-            .collect()
-    };
-    let settings = below("server.settings.");
-    let workload = workload_spec(&values, experiment, target, site, problems);
-    let window = windows::window(&values, &experiment.run, problems);
-    let wal: Option<WalPolicy> = problems.take(values["run.wal"].parse());
+    let settings = choice.get(keys::server::SETTINGS);
+    let workload = workload_spec(&choice, experiment, target, site, problems);
+    let window = windows::window(&choice, &experiment.run, problems);
+    let wal = choice.get(keys::run::WAL);
     if let Some(workload) = &workload {
-        check_load(workload, window, levels.contains_key("run.ramp_up"), problems);
+        check_load(workload, window, levels.contains_key(keys::run::RAMP_UP.name), problems);
         // Unless these levels are combined as asked for, another combination may be meant.
         if is_sound {
             problems.take(check_threads(workload));
         }
     }
     let transactions = workload.as_ref().and_then(|workload| workload.transactions);
-    if let Some((wal, window)) = wal.zip(window)
+    if let Some(window) = window
         && let Some(reason) =
             wal::contradiction(wal, (window, transactions), &settings, site.url_keywords.is_none())
     {
         problems.say(reason);
     }
-    let (is_unobserved, counters) = observed(&values, wal, problems);
-    let adapt = workload.as_ref().zip(window.zip(wal));
+    let (is_unobserved, counters) = observed(&choice, problems);
+    let adapt = workload.as_ref().zip(window);
     let adapt = adapt
-        .and_then(|(workload, course)| windows::adapt(&values, &experiment.run, course, workload, problems));
-    let prepare = problems.take(prepare(&values));
+        .and_then(|(workload, window)| windows::adapt(&choice, &experiment.run, window, workload, problems));
     let space = problems.take(space_spec(&experiment.prepare, site.url_keywords.is_some()));
     let hooks = problems.take(experiment.hooks.spec());
     let is_own = site.url_keywords.is_none();
@@ -335,8 +330,7 @@ fn case(
         problems.take(check_condition(condition, &settings, is_own));
     }
     let phase_timeout_s = problems.take(windows::phase_timeout_s(&experiment.run));
-    let server =
-        source.and_then(|source| problems.take(server_spec(source, settings, &values, experiment, target)));
+    let server = source.map(|source| server_spec(source, settings, &choice, experiment, target));
     let (workload, window) = workload.zip(window)?;
     Some(Case {
         id,
@@ -345,12 +339,12 @@ fn case(
         // A load that ends by its number of transactions is measured from the first transaction on.
         window: if workload.transactions.is_some() { Window { ramp_up_s: 0, ..window } } else { window },
         workload,
-        prepare: prepare?,
+        prepare: prepare(&choice),
         space: space?,
-        os: below(OS),
-        factors: below(FACTORS),
+        os: choice.texts(keys::os::ROWS),
+        factors: choice.get(keys::FACTORS),
         hooks: hooks?,
-        wal: wal?,
+        wal,
         adapt: adapt?,
         phase_timeout_s: phase_timeout_s?,
         limits: target.map_or(experiment.limits, |target| target.limits.or(experiment.limits)),
@@ -366,12 +360,13 @@ fn case(
 }
 
 /// Whether host and server are left unobserved, and whether counters are read.
-fn observed(values: &BTreeMap<&str, &str>, wal: Option<WalPolicy>, problems: &mut Problems) -> (bool, bool) {
-    let is_unobserved = values["run.telemetry"] == "false";
-    if let Some(wal) = wal.filter(|wal| is_unobserved && !wal.is_as_is()) {
+fn observed(choice: &Choice, problems: &mut Problems) -> (bool, bool) {
+    let is_unobserved = !choice.get(keys::run::TELEMETRY);
+    let wal = choice.get(keys::run::WAL);
+    if is_unobserved && !wal.is_as_is() {
         problems.say(format!("run.wal = \"{wal}\" measures the WAL; leave run.telemetry on"));
     }
-    let counters = values["run.counters"] == "true";
+    let counters = choice.get(keys::run::COUNTERS);
     if counters && is_unobserved {
         problems.say("run.counters is part of what is observed; leave run.telemetry on".to_string());
     }
@@ -440,24 +435,24 @@ fn check_threads(workload: &WorkloadSpec) -> Result<(), String> {
 }
 
 /// Where the server of a case comes from.
-fn source(values: &BTreeMap<&str, &str>, site: &Resources) -> Result<ServerSource, String> {
-    let (tree, version) = (values.get("server.source"), values.get("server.version"));
-    let version = version.map(|version| version.parse::<PgVersion>()).transpose()?;
-    Ok(match (tree, version, values.get("server.bin_dir"), &site.url_keywords) {
+fn source(choice: &Choice, default: &PgVersion, site: &Resources) -> Result<ServerSource, String> {
+    let by_default = || choice.has(keys::server::VERSION).then(|| default.clone());
+    let version = choice.get(keys::server::VERSION).or_else(by_default);
+    let tree = choice.get(keys::server::SOURCE);
+    Ok(match (tree, version, choice.get(keys::server::BIN_DIR), &site.url_keywords) {
         (Some(tree), Some(version), _, _) => {
             let revision = version.source_tag().ok_or_else(|| {
                 format!(
                     "server.version: `{version}` with server.source names a series and no commit; name a release, such as `{version}.1`"
                 )
             })?;
-            ServerSource::Source { tree: tree.to_string(), revision: Some(revision) }
+            ServerSource::Source { tree, revision: Some(revision) }
         }
         (Some(tree), None, _, _) => {
-            let revision = values.get("server.revision").map(|revision| revision.to_string());
-            ServerSource::Source { tree: tree.to_string(), revision }
+            ServerSource::Source { tree, revision: choice.get(keys::server::REVISION) }
         }
         (_, Some(version), _, _) => site.versions.source(version),
-        (_, None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
+        (_, None, Some(dir), _) => ServerSource::BinDir(dir),
         (_, None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
         (_, None, None, None) => return Err("server: no version, bin_dir, source or url".to_string()),
     })
@@ -467,36 +462,35 @@ fn source(values: &BTreeMap<&str, &str>, site: &Resources) -> Result<ServerSourc
 fn server_spec(
     source: ServerSource,
     settings: BTreeMap<String, String>,
-    values: &BTreeMap<&str, &str>,
+    choice: &Choice,
     experiment: &Experiment,
     target: Option<&TargetSection>,
-) -> Result<ServerSpec, String> {
-    Ok(ServerSpec {
+) -> ServerSpec {
+    ServerSpec {
         source,
         settings,
         listen: experiment.server.listen.clone(),
-        tls: values.get("server.tls").map(|tls| tls.parse()).transpose()?.unwrap_or_default(),
-        wal_directory: values.get("server.wal_directory").map(PathBuf::from),
-        data_checksums: values.get("server.data_checksums").map(|value| *value == "true"),
+        tls: choice.get(keys::server::TLS).unwrap_or_default(),
+        wal_directory: choice.get(keys::server::WAL_DIRECTORY),
+        data_checksums: choice.get(keys::server::DATA_CHECKSUMS),
         host: target.map_or(&experiment.server.host, |t| &t.host).clone().map(DriverSpec::named),
         target: target.map(TargetSection::spec),
         restart: target.map_or(&experiment.server.restart, |t| &t.restart).clone(),
-    })
+    }
 }
 
 /// Steps before the run.
-fn prepare(values: &BTreeMap<&str, &str>) -> Result<Prepare, String> {
-    let is_on = |key: &str| values[format!("{PREPARE}{key}").as_str()] == "true";
-    Ok(Prepare {
-        restore: is_on("restore"),
-        restore_by: values[RESTORE_BY].parse()?,
-        checksums: is_on("checksums"),
-        vacuum: is_on("vacuum"),
-        analyze: is_on("analyze"),
-        prewarm: is_on("prewarm"),
-        checkpoint: is_on("checkpoint"),
-        settle: is_on("settle"),
-    })
+fn prepare(choice: &Choice) -> Prepare {
+    Prepare {
+        restore: choice.get(keys::prepare::RESTORE),
+        restore_by: choice.get(keys::prepare::RESTORE_BY),
+        checksums: choice.get(keys::prepare::CHECKSUMS),
+        vacuum: choice.get(keys::prepare::VACUUM),
+        analyze: choice.get(keys::prepare::ANALYZE),
+        prewarm: choice.get(keys::prepare::PREWARM),
+        checkpoint: choice.get(keys::prepare::CHECKPOINT),
+        settle: choice.get(keys::prepare::SETTLE),
+    }
 }
 
 /// Where the snapshot is stored.

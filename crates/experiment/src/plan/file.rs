@@ -190,7 +190,7 @@ fn is_unknown(message: &str, key: &str) -> bool {
 /// The key that a name without a section, or in the wrong one, probably means: the first one of that name, else a setting of the server.
 fn with_section(key: &str, name: &str) -> Option<String> {
     // The server has a setting of the same name, which is meant more often.
-    let is_setting = |row: &Row| row.name == keys::os::HUGE_PAGES;
+    let is_setting = |row: &Row| row.name == keys::os::HUGE_PAGES.name;
     let is_meant = |row: &&Row| !is_setting(row) && row.parts().is_some_and(|(_, known)| known == name);
     let meant = keys::all().find(is_meant).map(|row| row.name.to_string());
     meant.or_else(|| (name == key).then(|| format!("{SETTINGS}{name}")))

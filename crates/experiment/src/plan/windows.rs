@@ -1,41 +1,30 @@
 //! Durations of the parts of a load, and which of them are determined while it runs.
 
-use std::collections::BTreeMap;
-
 use model::experiment::RunSection;
 use model::experiment::case::WorkloadSpec;
-use model::experiment::os::WalPolicy;
+use model::experiment::keys;
 use model::load::Window;
 use model::load::course::{Adapt, RampUp};
 use model::text::units::Span;
 
+use crate::plan::design::choice::Choice;
 use crate::plan::problems::Problems;
 
 /// Window of a case, with the maximum of an automatic ramp-up.
-pub(crate) fn window(
-    values: &BTreeMap<&str, &str>,
-    run: &RunSection,
-    problems: &mut Problems,
-) -> Option<Window> {
-    let span = |key: &str| values[key].parse::<Span>().map_err(|error| format!("{key}: {error}"));
-    let whole = |key: &str, span: Span| {
-        span.whole_s().ok_or_else(|| format!("{key}: {span} is not a whole number of seconds"))
-    };
-    let measure = problems.take(span("run.measure"));
-    let grace_s = problems.take(span("run.grace").and_then(|grace| whole("run.grace", grace)));
-    let measure_s = measure.and_then(|measure| problems.take(whole("run.measure", measure)));
-    if let Some((measure, 0 | 1)) = measure.zip(measure_s) {
-        problems.say(format!("run.measure: {measure} is too short; measure at least 2s"));
+pub(crate) fn window(choice: &Choice, run: &RunSection, problems: &mut Problems) -> Option<Window> {
+    let (ramp_up, measure) = (choice.get(keys::run::RAMP_UP), choice.get(keys::run::MEASURE));
+    let grace_s = problems.take(whole(keys::run::GRACE.name, choice.get(keys::run::GRACE)));
+    let measure_s = problems.take(whole(keys::run::MEASURE.name, measure));
+    if let Some(0 | 1) = measure_s {
+        problems.say(format!("{}: {measure} is too short; measure at least 2s", keys::run::MEASURE));
     }
-    let ramp_up = problems.take(ramp_up(values)).zip(measure);
-    let ramp_up_s = ramp_up.and_then(|(ramp_up, measure)| {
-        problems.take(whole("run.ramp_up", run.ramp_up_longest(ramp_up, measure)))
-    });
+    let longest = run.ramp_up_longest(ramp_up, measure);
+    let ramp_up_s = problems.take(whole(keys::run::RAMP_UP.name, longest));
     Some(Window { ramp_up_s: ramp_up_s?, measure_s: measure_s?, grace_s: grace_s? })
 }
 
-fn ramp_up(values: &BTreeMap<&str, &str>) -> Result<RampUp, String> {
-    values["run.ramp_up"].parse().map_err(|error| format!("run.ramp_up: {error}"))
+fn whole(key: &str, span: Span) -> Result<u32, String> {
+    span.whole_s().ok_or_else(|| format!("{key}: {span} is not a whole number of seconds"))
 }
 
 /// Fewest seconds in which [`stats::is_warm`] can detect a steady load.
@@ -63,21 +52,17 @@ pub(crate) fn repeat_disturbed(run: &RunSection) -> Result<u32, String> {
 
 /// Which parts of the window are determined while the load runs.
 pub(crate) fn adapt(
-    values: &BTreeMap<&str, &str>,
+    choice: &Choice,
     run: &RunSection,
-    (window, wal): (Window, WalPolicy),
+    window: Window,
     workload: &WorkloadSpec,
     problems: &mut Problems,
 ) -> Option<Adapt> {
     if run.ramp_up_max.is_some() && !run.ramp_up.all().contains(&RampUp::Auto) {
         problems.say("run.ramp_up_max is for run.ramp_up = \"auto\"; remove one of the two".to_string());
     }
-    let extend_s = run
-        .extend
-        .whole_s()
-        .ok_or_else(|| format!("run.extend: {} is not a whole number of seconds", run.extend));
-    let (extend_s, ramp_up) = problems.take(extend_s).zip(problems.take(ramp_up(values)))?;
-    let adapt = Adapt { ramp_up: ramp_up == RampUp::Auto, extend_s };
+    let extend_s = problems.take(whole(keys::run::EXTEND.name, run.extend))?;
+    let adapt = Adapt { ramp_up: choice.get(keys::run::RAMP_UP) == RampUp::Auto, extend_s };
     if adapt.is_none() {
         return Some(adapt);
     }
@@ -101,6 +86,7 @@ pub(crate) fn adapt(
             "run.ramp_up_max: {given}s is too short to find a steady load in; give at least {RAMP_UP_AUTO_S_MIN}s"
         ));
     }
+    let wal = choice.get(keys::run::WAL);
     if extend_s > 0 && !wal.is_as_is() {
         problems
             .say(format!("run.wal = \"{wal}\" sizes the WAL by the length of the run; remove run.extend"));

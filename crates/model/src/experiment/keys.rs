@@ -6,8 +6,10 @@
 
 pub mod header;
 pub mod hooks;
+pub mod key;
 pub mod levels;
 pub mod limits;
+pub mod option;
 pub mod os;
 pub mod prepare;
 pub mod row;
@@ -16,8 +18,9 @@ pub mod server;
 pub mod value;
 pub mod workload;
 
+use crate::experiment::keys::key::Key;
 use crate::experiment::keys::row::{NAME, Row};
-use crate::experiment::keys::value::KeyValue;
+use crate::experiment::keys::value::{KeyValue, Named};
 
 /// Declares a section: its type, a name for each row, and the rows.
 macro_rules! section {
@@ -42,7 +45,10 @@ macro_rules! section {
 
         $(
             $(#[doc = $what])+
-            pub const $key: &str = concat!(stringify!($section), ".", stringify!($field));
+            pub const $key: super::key::Key<$type> = super::key::Key {
+                name: concat!(stringify!($section), ".", stringify!($field)),
+                read: |experiment| &experiment.$section.$field,
+            };
         )+
 
         /// The keys of the section.
@@ -53,10 +59,11 @@ macro_rules! section {
             ),
             what: concat!($($what),+),
             may_vary: <$type as super::value::KeyValue>::MAY_VARY,
-            dimensions: |experiment| super::value::KeyValue::dimensions(&experiment.$section.$field, $key),
+            dimensions: |experiment| super::value::KeyValue::dimensions($key.of(experiment), $key.name),
             keep: |experiment, is_kept| {
                 super::value::KeyValue::keep(&mut experiment.$section.$field, is_kept)
             },
+            as_cases_write: <$type as super::value::KeyValue>::as_cases_write,
             ..$row
         }),+];
     };
@@ -90,13 +97,13 @@ const TARGETS: &[Row] = &[Row {
 }];
 
 /// What only the user's hooks know, by name.
-pub const FACTORS: &str = "factors";
+pub const FACTORS: Key<Named> = Key { name: "factors", read: |experiment| &experiment.factors };
 
 const FREE: &[Row] = &[Row {
     name: "factors.NAME",
     what: "a value that pgdyno does not know and your hooks set (see *Hooks*)",
     may_vary: true,
-    dimensions: |experiment| experiment.factors.dimensions(FACTORS),
+    dimensions: |experiment| FACTORS.of(experiment).dimensions(FACTORS.name),
     ..row::row(row::SETTING, "")
 }];
 
@@ -165,7 +172,7 @@ mod tests {
             }
         }
         assert!(n > 20, "{n}");
-        assert_eq!(experiment.experiment.repeats.to_string(), find(header::REPEATS).unwrap().default);
+        assert_eq!(experiment.experiment.repeats.to_string(), find(header::REPEATS.name).unwrap().default);
         assert_eq!(
             experiment,
             Experiment { experiment: experiment.experiment.clone(), ..Experiment::default() }

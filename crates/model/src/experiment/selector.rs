@@ -1,15 +1,12 @@
 //! Selects cases by their levels: `{version = "9.6", clients = [256, 512]}`.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::experiment::keys;
 use crate::experiment::keys::levels::Levels;
-use crate::load::Pace;
-use crate::load::course::RampUp;
-use crate::text::units::{Scale, SettingValue, Span};
+use crate::text::units::SettingValue;
 
 /// Keys of factors, complete (`workload.clients`) or by their last part (`clients`), each with one or several levels. A
 /// case is selected if it has one of the levels for every key.
@@ -82,17 +79,7 @@ pub fn is_level(whole: &str, wanted: &str, level: &str) -> bool {
 
 /// A value of a key that cases write in a form of its own; `None` for other keys, and for what is no value of it.
 fn as_cases_write(whole: &str, text: &str) -> Option<String> {
-    fn of<T: FromStr + Display>(text: &str) -> Option<String> {
-        text.parse::<T>().ok().map(|value| value.to_string())
-    }
-    match whole {
-        "workload.scale" => of::<Scale>(text),
-        // A bare number is a rate.
-        "workload.pace" => of::<Pace>(text).or_else(|| of::<Pace>(&format!("{text}/s"))),
-        "run.measure" | "run.grace" => of::<Span>(text),
-        "run.ramp_up" => of::<RampUp>(text),
-        _ => None,
-    }
+    (keys::find(whole)?.as_cases_write)(text)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod data;
 pub(crate) mod doctor;
 mod kept;
+pub(crate) mod keys;
 pub(crate) mod live;
 mod numbers;
 pub(crate) mod packed;
@@ -21,7 +22,7 @@ use clap::{Args, Parser, Subcommand};
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
 
-use self::numbers::{clients, repeats};
+use self::keys::KeyOptions;
 use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentArgs, AgentsWanted, DialArgs, FarArgs, ListAgentsArgs, NatsArgs};
 use crate::front::cli::ceilings::CalibrateArgs;
@@ -198,18 +199,6 @@ pub(crate) struct ExperimentArgs {
     pub(crate) labels: Labels,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Numbers of clients; several make a factor: 1,8,32.
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = clients, allow_hyphen_values = true)]
-    pub(crate) clients: Vec<u32>,
-    /// Length of the measurement window of each run: 30s, 5min.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) measure: Option<String>,
-    /// Load before the measurement window, which does not count.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) ramp_up: Option<String>,
-    /// Driver threads [default: one for every 64 clients, at most half of the processors].
-    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clients, allow_hyphen_values = true)]
-    pub(crate) threads: Vec<u32>,
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
     /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST")]
@@ -225,55 +214,23 @@ pub(crate) struct ExperimentArgs {
     /// The host of the server by URL, to be observed there: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there.
     #[arg(long, value_name = "ssh:HOST")]
     pub(crate) host: Option<DriverSpec>,
-    /// How often each case is run.
-    #[arg(long, value_name = "N", value_parser = repeats, allow_hyphen_values = true)]
-    pub(crate) repeats: Option<u32>,
-    /// Scale units of data, `fit`, or a multiple of memory such as "3x RAM".
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',', allow_hyphen_values = true)]
-    pub(crate) scale: Vec<String>,
-    /// Schema to load the tables into [default: the first existing one of the search path].
-    #[arg(long, value_name = "NAME")]
-    pub(crate) schema: Option<String>,
-    /// Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1].
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(crate) max_tries: Option<u32>,
-    /// What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort].
-    #[arg(long, value_name = "WHAT", value_parser = ["abort", "reconnect"])]
-    pub(crate) on_disconnect: Option<String>,
-    /// Measure the data as it is: nothing is loaded, and nothing is restored between runs.
-    #[arg(long)]
-    pub(crate) no_restore: bool,
-    /// How statements are sent: simple, extended, prepared.
-    #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
-    pub(crate) protocol: Vec<String>,
-    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too.
-    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
-    pub(crate) workload: Vec<String>,
     /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
     #[arg(short = 'f', long = "script", visible_alias = "file", value_name = "FILE[@WEIGHT]")]
     pub(crate) scripts: Vec<String>,
     /// A variable of the scripts. Repeatable.
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
     pub(crate) defines: Vec<String>,
-    /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s", "500/s with p99 <= 20ms" (which the report judges),
-    /// "max with p99 <= 10ms" (a search).
-    #[arg(long, value_name = "PACE,...", value_delimiter = ',', allow_hyphen_values = true)]
-    pub(crate) pace: Vec<String>,
     /// Any key of the experiment file; a list makes it a factor. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Measure what devices, processors and network give at most before the first run, unless that is known.
-    #[arg(long)]
-    pub(crate) calibrate: bool,
-    /// Record where the server spends its processor time, in an extra run of each case that does not count; needs the program perf.
-    #[arg(long)]
-    pub(crate) perf: bool,
     /// What one side of a comparison changes.
     #[arg(skip)]
     pub(crate) side: SideChanges,
     /// Scale the experiment to this machine and to a time (--fit=30min; default: 15 min), and report what changed.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "15min")]
     pub(crate) fit: Option<String>,
+    #[command(flatten)]
+    pub(crate) keys: KeyOptions,
 }
 
 /// What one side of a comparison changes: keys and values, and the option that gives them.
@@ -300,37 +257,17 @@ pub(crate) struct ServerArgs {
 
 /// Options that a resumed experiment must not change, because it goes on as it was asked for. The remaining ones may
 /// hold values that were hidden in its results, or come from the environment.
-const WHAT_IS_ASKED: [&str; 26] = [
-    "name",
-    "title",
-    "note",
-    "threads",
-    "drivers",
-    "agents",
-    "upload",
-    "host",
-    "server",
-    "versions",
-    "bin_dir",
-    "clients",
-    "measure",
-    "ramp_up",
-    "repeats",
-    "scale",
-    "schema",
-    "max_tries",
-    "on_disconnect",
-    "no_restore",
-    "protocol",
-    "workload",
-    "pace",
-    "fit",
-    "calibrate",
-    "perf",
-];
+fn what_is_asked() -> Vec<&'static str> {
+    const OTHERS: [&str; 11] = [
+        "name", "title", "note", "drivers", "agents", "upload", "host", "server", "versions", "bin_dir",
+        "fit",
+    ];
+    OTHERS.into_iter().chain(keys::names()).collect()
+}
 
 /// Options of `run`, and of `plan`, which shows what it would do.
 #[derive(Debug, Args)]
+#[command(mut_args = keys::in_order(keys::OF_RUN))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
@@ -339,7 +276,7 @@ pub(crate) struct RunArgs {
     pub(crate) output: Option<PathBuf>,
     /// Continue an experiment that was stopped, killed or interrupted: completed runs are kept, the others are made.
     /// Passwords that its results do not hold come from EXPERIMENT, -f, -D and --set, given as the first time.
-    #[arg(long, value_name = "DIR", conflicts_with_all = WHAT_IS_ASKED)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = what_is_asked())]
     pub(crate) resume: Option<PathBuf>,
     /// The address that a target of the resumed experiment has now, for a server that was rebuilt or moved. Repeatable.
     #[arg(long = "target", value_name = "NAME=URL", requires = "resume")]
@@ -468,9 +405,10 @@ mod tests {
     fn a_resumed_experiment_refuses_what_it_would_ignore() {
         const REMAINING: [&str; 8] =
             ["experiment", "allow_commands", "scripts", "defines", "set", "nats", "creds", "ca"];
+        let asked = what_is_asked();
         let options = ExperimentArgs::augment_args(clap::Command::new("run"));
         for id in options.get_arguments().map(|option| option.get_id().as_str()) {
-            assert!(WHAT_IS_ASKED.contains(&id) != REMAINING.contains(&id), "{id}");
+            assert!(asked.contains(&id) != REMAINING.contains(&id), "{id}");
         }
         let parsed = |options: &str| {
             let words = "pgdyno run --resume out".split(' ').chain(options.split_whitespace());

@@ -18,6 +18,7 @@ use model::experiment::Experiment;
 use model::experiment::case::WorkloadKind;
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
+use model::experiment::keys;
 use model::experiment::plan::Plan;
 use model::experiment::script::{ScriptEntry, ScriptOrigin};
 use model::experiment::target::lane::Lane;
@@ -110,7 +111,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let mut plan =
         expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!(each_with(&name, &message)))?;
     let has_name = args.experiment.is_some() || changes.iter().any(|change| change.key == "experiment.name");
-    if let Some(made) = question::name(&plan, !args.clients.is_empty()).filter(|_| !has_name) {
+    if let Some(made) = question::name(&plan, args.keys.has(keys::workload::CLIENTS)).filter(|_| !has_name) {
         experiment.experiment.name.clone_from(&made);
         plan.name = made;
     }
@@ -252,21 +253,6 @@ pub(crate) fn toml_text(experiment: &Experiment) -> Result<String> {
     toml::to_string_pretty(experiment).context("cannot write the experiment as TOML")
 }
 
-/// The options that say what clients do after failures.
-fn after_failures(args: &ExperimentArgs) -> impl Iterator<Item = Override> {
-    let tries = args.max_tries.map(|n| Override {
-        key: "workload.max_tries".into(),
-        value: Value::Integer(n.into()),
-        origin: format!("--max-tries {n}"),
-    });
-    let lost = args.on_disconnect.as_ref().map(|what| Override {
-        key: "workload.on_disconnect".into(),
-        value: Value::String(what.clone()),
-        origin: format!("--on-disconnect {what}"),
-    });
-    tries.into_iter().chain(lost)
-}
-
 /// Resolves a target as libpq does, with the password that was taken out of it.
 pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "cannot parse the server given")?;
@@ -396,57 +382,13 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let value = value.iter().map(|text| Value::String(text.clone()));
         changes.extend(value.map(|value| Override { key: key.into(), value, origin: option.to_string() }));
     }
-    for (key, option, numbers) in
-        [("workload.clients", "--clients", &args.clients), ("workload.threads", "--threads", &args.threads)]
-    {
-        if !numbers.is_empty() {
-            let all = Value::Array(numbers.iter().map(|&n| Value::Integer(n.into())).collect());
-            changes.push(Override { key: key.into(), value: all, origin: option.to_string() });
-        }
-    }
     let mut problems: Vec<String> = Vec::new();
     let mut add = |found: Result<Vec<Override>>, changes: &mut Vec<Override>| match found {
         Ok(found) => changes.extend(found),
         Err(error) => problems.push(format!("{error:#}")),
     };
     add(elsewhere(args), &mut changes);
-    let texts = [
-        ("workload.scale", "--scale", &args.scale),
-        ("workload.protocol", "--protocol", &args.protocol),
-        ("workload.kind", "--workload", &args.workload),
-        ("workload.pace", "--pace", &args.pace),
-    ];
-    for (key, option, levels) in texts {
-        if !levels.is_empty() {
-            changes.push(Override::levels(key, levels, format!("{option} {}", levels.join(","))));
-        }
-    }
-    for (key, option, value) in
-        [("run.measure", "--measure", &args.measure), ("run.ramp_up", "--ramp-up", &args.ramp_up)]
-    {
-        if let Some(value) = value {
-            changes.push(Override::levels(key, std::slice::from_ref(value), format!("{option} {value}")));
-        }
-    }
-    if let Some(name) = &args.schema {
-        let origin = format!("--schema {name}");
-        changes.push(Override { key: "workload.schema".into(), value: Value::String(name.clone()), origin });
-    }
-    changes.extend(after_failures(args));
-    for (key, option, is_given, value) in [
-        ("prepare.restore", "--no-restore", args.no_restore, false),
-        ("run.calibrate", "--calibrate", args.calibrate, true),
-        ("run.perf", "--perf", args.perf, true),
-    ] {
-        if is_given {
-            let value = Value::Boolean(value);
-            changes.push(Override { key: key.into(), value, origin: option.to_string() });
-        }
-    }
-    if let Some(n) = args.repeats {
-        let origin = format!("--repeats {n}");
-        changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });
-    }
+    changes.extend(args.keys.overrides());
     add(script_overrides(args), &mut changes);
     let set = args.set.iter().map(|text| ("--set", text));
     let of_side = args.side.changes.iter().map(|text| (args.side.option, text));
@@ -477,7 +419,8 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     if args.scripts.is_empty() {
         return Ok(changes);
     }
-    if let Some(other) = args.workload.iter().find(|kind| !kind.parse().is_ok_and(WorkloadKind::is_own)) {
+    let kinds = args.keys.texts(keys::workload::KIND);
+    if let Some(other) = kinds.iter().find(|kind| !kind.parse().is_ok_and(WorkloadKind::is_own)) {
         bail!(
             "--workload {other} cannot be used with --script (-f): the scripts are the workload; omit --workload, and \
              use --set workload.data=... to say which tables they run on"

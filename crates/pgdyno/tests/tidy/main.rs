@@ -15,6 +15,7 @@ mod floors;
 mod folders;
 mod generated;
 mod glossary;
+mod keys;
 mod licences;
 mod packaging;
 mod promises;

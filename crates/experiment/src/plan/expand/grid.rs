@@ -4,27 +4,18 @@ use std::collections::BTreeMap;
 
 use model::experiment::case::Calls;
 use model::experiment::keys;
+use model::experiment::keys::key::Key;
 use model::experiment::keys::levels::Levels;
 use model::experiment::keys::row::Row;
+use model::experiment::keys::value::KeyValue;
 use model::experiment::{Experiment, ServerSection, WorkloadSection};
+use model::text::units::PgVersion;
 use model::workload::{Workload, WorkloadKind};
 
-use super::{Resources, Versions};
+use super::Resources;
 use crate::plan::design::Dimension;
 use crate::plan::problems::Problems;
 use crate::plan::targets;
-
-/// Prefix of operating system keys.
-pub(super) const OS: &str = "os.";
-/// Prefix of what only hooks know.
-pub(super) const FACTORS: &str = "factors.";
-/// Prefix of script variables.
-pub(super) const DEFINES: &str = "workload.defines.";
-
-/// Prefix of steps before a run.
-pub(super) const PREPARE: &str = "prepare.";
-/// The one step that is not boolean.
-pub(super) const RESTORE_BY: &str = keys::prepare::RESTORE_BY;
 
 const ONE_SOURCE: &str = "server: give one of version, bin_dir, source and url, not several; version with source names \
                           releases that are built from it";
@@ -32,21 +23,24 @@ const ONE_SOURCE: &str = "server: give one of version, bin_dir, source and url, 
 /// Keys that name the server: which of them are dimensions depends on each other and on targets.
 const NAMES_A_SERVER: [&str; 5] = [
     keys::TARGET,
-    keys::server::SOURCE,
-    keys::server::REVISION,
-    keys::server::VERSION,
-    keys::server::BIN_DIR,
+    keys::server::SOURCE.name,
+    keys::server::REVISION.name,
+    keys::server::VERSION.name,
+    keys::server::BIN_DIR.name,
 ];
 
 /// Keys of an experiment that may vary, each with its levels as text.
 pub(super) struct Grid {
     pub(super) dimensions: Vec<Dimension>,
+    /// The version where no server is named.
+    pub(super) default_version: PgVersion,
 }
 
 impl Grid {
     /// All keys of `experiment`, including those with one level, as far as they are sound.
     pub(super) fn of(experiment: &Experiment, site: &Resources, problems: &mut Problems) -> Grid {
-        let mut grid = Grid { dimensions: Vec::new() };
+        let default_version = site.versions.default_version();
+        let mut grid = Grid { dimensions: Vec::new(), default_version };
         let server = &experiment.server;
         let runs_servers = problems.take(targets::check(experiment)).unwrap_or(experiment.target.is_empty());
         for tree in server.source.iter().flat_map(Levels::all) {
@@ -56,7 +50,7 @@ impl Grid {
             let names: Vec<&str> = experiment.target.iter().map(|target| target.name.as_str()).collect();
             grid.add(keys::TARGET, &names);
         }
-        problems.take(grid.add_server(experiment, runs_servers, &site.versions));
+        problems.take(grid.add_server(experiment, runs_servers));
         problems.take(check_build(experiment));
         problems.take(expect_own_server(experiment, site.url_keywords.is_none() && runs_servers));
         let is_by_url = site.url_keywords.is_some() || !runs_servers;
@@ -77,26 +71,14 @@ impl Grid {
         grid
     }
 
-    /// The values of all keys in a combination, and the levels of those that vary.
-    pub(super) fn at(&self, chosen: &[usize]) -> (BTreeMap<&str, &str>, BTreeMap<String, String>) {
-        let (mut values, mut levels) = (BTreeMap::new(), BTreeMap::new());
-        for (dimension, &level) in self.dimensions.iter().zip(chosen) {
-            let text = &dimension.levels[level];
-            values.insert(dimension.key.as_str(), text.as_str());
-            if dimension.is_factor() {
-                levels.insert(dimension.key.clone(), text.clone());
-            }
-        }
-        (values, levels)
+    /// The levels of those that vary, in a combination.
+    pub(super) fn factors_at(&self, chosen: &[usize]) -> BTreeMap<String, String> {
+        let all = self.dimensions.iter().zip(chosen).filter(|(dimension, _)| dimension.is_factor());
+        all.map(|(dimension, &n)| (dimension.key.clone(), dimension.levels[n].clone())).collect()
     }
 
     /// Adds the server's source.
-    fn add_server(
-        &mut self,
-        experiment: &Experiment,
-        runs_servers: bool,
-        versions: &Versions,
-    ) -> Result<(), String> {
+    fn add_server(&mut self, experiment: &Experiment, runs_servers: bool) -> Result<(), String> {
         let server = &experiment.server;
         if server.source.is_none() && server.revision.is_some() {
             return Err("server.revision needs server.source: the repository".to_string());
@@ -107,23 +89,29 @@ impl Grid {
         if !runs_servers {
             return expect_no_servers(server);
         }
+        let (source, version) = (keys::server::SOURCE, keys::server::VERSION);
         match (&server.version, &server.bin_dir, &server.url) {
             (_, None, None) if server.source.is_some() => {
-                server.source.iter().for_each(|trees| self.add("server.source", trees.all()));
-                server.revision.iter().for_each(|all| self.add("server.revision", all.all()));
-                server.version.iter().for_each(|all| self.add("server.version", all.all()));
+                self.add_levels(source, experiment);
+                self.add_levels(keys::server::REVISION, experiment);
+                self.add_levels(version, experiment);
             }
             _ if server.source.is_some() => return Err(ONE_SOURCE.to_string()),
-            (Some(versions), None, None) => self.add("server.version", versions.all()),
-            (None, Some(dirs), None) => {
-                let dirs: Vec<String> = dirs.all().iter().map(|dir| dir.display().to_string()).collect();
-                self.add("server.bin_dir", &dirs);
-            }
+            (Some(_), None, None) => self.add_levels(version, experiment),
+            (None, Some(_), None) => self.add_levels(keys::server::BIN_DIR, experiment),
             (None, None, Some(_)) => {}
-            (None, None, None) => self.add("server.version", &[versions.default_version()]),
+            (None, None, None) => {
+                let default = self.default_version.clone();
+                self.add(version.name, std::slice::from_ref(&default));
+            }
             _ => return Err(ONE_SOURCE.to_string()),
         }
         Ok(())
+    }
+
+    fn add_levels<T: KeyValue>(&mut self, key: Key<T>, experiment: &Experiment) {
+        let all = key.of(experiment).dimensions(key.name);
+        self.dimensions.extend(all.into_iter().map(|(key, levels)| Dimension { key, levels }));
     }
 
     fn add(&mut self, key: &str, levels: &[impl ToString]) {
@@ -159,9 +147,11 @@ fn check_options(workload: &WorkloadSection) -> Result<(), String> {
     }
     type Has = fn(&Workload) -> bool;
     let only_of_some: [(&str, bool, Has); 3] = [
-        (keys::workload::THINK, workload.think.is_some(), |row| row.options.terminals),
-        (keys::workload::ISOLATION, workload.isolation.is_some(), |row| row.options.terminals),
-        (keys::workload::ALL_WAREHOUSES, workload.all_warehouses.is_some(), |row| row.options.all_warehouses),
+        (keys::workload::THINK.name, workload.think.is_some(), |row| row.options.terminals),
+        (keys::workload::ISOLATION.name, workload.isolation.is_some(), |row| row.options.terminals),
+        (keys::workload::ALL_WAREHOUSES.name, workload.all_warehouses.is_some(), |row| {
+            row.options.all_warehouses
+        }),
     ];
     for (key, is_given, has) in only_of_some {
         if is_given && !workload.kind.all().iter().all(|kind| has(kind.row())) {

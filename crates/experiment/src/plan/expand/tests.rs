@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use model::experiment::os::WalPolicy;
+
 use super::*;
 
 fn site() -> Resources {

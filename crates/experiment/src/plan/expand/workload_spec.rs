@@ -1,36 +1,37 @@
-//! The workload of a case: parses levels, checks values, and resolves scales.
+//! The workload of a case: checks values, and resolves scales.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use dataset::schema;
 use dataset::streams::tablespace;
 use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::driver::DriverSpec;
+use model::experiment::keys::prepare::RESTORE;
+use model::experiment::keys::workload as keys;
 use model::experiment::script::CaseData;
 use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, WorkloadSection};
-use model::load::{Pace, Protocol};
+use model::load::Protocol;
 use model::text::prose::bytes;
 use model::text::units::Scale;
 use model::workload::data::FitScale;
 use model::workload::{Dataset, Tries};
 
 use super::Resources;
-use super::grid::DEFINES;
+use crate::plan::design::choice::Choice;
 use crate::plan::problems::Problems;
 use crate::plan::{archive, inventory, scripts};
 
 /// The workload of a case, unless a value is out of range or contradicts another.
 pub(super) fn workload_spec(
-    values: &BTreeMap<&str, &str>,
+    choice: &Choice,
     experiment: &Experiment,
     target: Option<&TargetSection>,
     site: &Resources,
     problems: &mut Problems,
 ) -> Option<WorkloadSpec> {
     let section = &experiment.workload;
-    let kind: WorkloadKind = problems.take(values["workload.kind"].parse())?;
+    let kind = choice.get(keys::KIND);
     expect_in_range(section, problems);
     let (is_own, options) = (kind.is_own(), &kind.row().options);
     let data = if is_own {
@@ -39,47 +40,29 @@ pub(super) fn workload_spec(
         archive::data_of(section, Some(kind.row().data)).unwrap_or_else(|| kind.data())
     };
     expect_used(section, kind, &data, problems);
-    expect_tablespace(values.get("workload.tablespace").copied(), &data, site, problems);
-    let people = people(values, experiment, target, site, problems);
-    let pace: Option<Pace> = problems.take(values["workload.pace"].parse());
-    let tpcc = pace.filter(|_| options.terminals);
-    let tpcc = tpcc.map(|pace| problems.take(tpcc_spec(values, pace)));
-    let scale = problems.take(values["workload.scale"].parse());
-    let most_clients = section.clients.all().iter().copied().max().unwrap_or(1);
-    let scale = scale.and_then(|scale| {
-        problems.take(match Dataset::of(&data) {
-            Some(_) if matches!(data, CaseData::Archive(_)) => archive_scale(scale),
-            Some(dataset) => {
-                resolve_scale(scale, dataset, most_clients, values["prepare.restore"] == "false", site)
-            }
-            None => own_scale(scale, &data, site),
-        })
-    });
-    let busy_poll_us = problems.take(number(values, "workload.busy_poll_us")).map(Option::unwrap_or_default);
-    if busy_poll_us.is_some_and(|us: u32| us > BUSY_POLL_US_MAX) {
+    let tablespace = choice.get(keys::TABLESPACE);
+    expect_tablespace(tablespace.as_deref(), &data, site, problems);
+    let people = people(choice, experiment, target, site, problems);
+    let tpcc = options.terminals.then(|| problems.take(tpcc_spec(choice)));
+    let scale = problems.take(scale(choice, section, &data, site));
+    let busy_poll_us = choice.get(keys::BUSY_POLL_US);
+    if busy_poll_us > BUSY_POLL_US_MAX {
         problems.say(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
     }
-    // Where nobody chose one, `forecast/protocol.rs` may choose another.
-    let protocol = values.get("workload.protocol").map_or(Ok(Protocol::Prepared), |text| text.parse());
-    let protocol = problems.take(protocol);
-    let transactions = problems.take(number(values, "workload.transactions"));
-    let poller = problems.take(values["workload.poller"].parse());
-    let layout = problems.take(layout(values));
-    let defines = values.iter().filter_map(|(key, value)| {
-        Some((key.strip_prefix(DEFINES).filter(|_| is_own)?.to_string(), value.to_string()))
-    });
+    let layout = problems.take(layout(choice));
     let People { n_clients, n_threads, drivers } = people?;
     Some(WorkloadSpec {
         kind,
         scale: scale?,
-        protocol: protocol?,
+        // Where nobody chose one, `forecast/protocol.rs` may choose another.
+        protocol: choice.get(keys::PROTOCOL).unwrap_or(Protocol::Prepared),
         n_clients,
         n_threads,
         drivers,
-        pace: pace?,
-        transactions: transactions?,
-        poller: poller?,
-        busy_poll_us: busy_poll_us?,
+        pace: choice.get(keys::PACE),
+        transactions: choice.get(keys::TRANSACTIONS),
+        poller: choice.get(keys::POLLER),
+        busy_poll_us,
         session_settings: BTreeMap::new(),
         reply_delay_us: 0,
         layout: layout?,
@@ -88,17 +71,17 @@ pub(super) fn workload_spec(
         on_disconnect: section.on_disconnect.unwrap_or_default(),
         load_streams: section.load_streams,
         schema: section.schema.clone(),
-        tablespace: values.get("workload.tablespace").map(|name| name.to_string()),
+        tablespace,
         data,
         scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
-        defines: defines.collect(),
+        defines: if is_own { choice.get(keys::DEFINES) } else { BTreeMap::new() },
         tpcc: match tpcc {
             Some(tpcc) => Some(tpcc?),
             None => None,
         },
         // Terminals have their calls in `tpcc`.
-        procedures: !options.terminals && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
-        all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
+        procedures: !options.terminals && choice.get(keys::CALLS) == Some(Calls::Procedures),
+        all_warehouses: choice.get(keys::ALL_WAREHOUSES) == Some(true),
     })
 }
 
@@ -114,7 +97,8 @@ fn expect_used(section: &WorkloadSection, kind: WorkloadKind, data: &CaseData, p
     let asks = section.unlogged.as_ref().is_some_and(|levels| levels.all().contains(&true));
     if asks && Dataset::of(data).is_none() {
         problems.say(format!(
-            "{UNLOGGED} is for tables that pgdyno loads; your own SQL files say `create unlogged table` themselves"
+            "{} is for tables that pgdyno loads; your own SQL files say `create unlogged table` themselves",
+            keys::UNLOGGED
         ));
     }
     if section.max_tries.is_some() && kind.row().options.tries != Tries::AsAsked {
@@ -152,23 +136,24 @@ struct People {
 }
 
 fn people(
-    values: &BTreeMap<&str, &str>,
+    choice: &Choice,
     experiment: &Experiment,
     target: Option<&TargetSection>,
     site: &Resources,
     problems: &mut Problems,
 ) -> Option<People> {
-    let n_clients = values["workload.clients"].parse().map_err(|e| format!("workload.clients: {e}"));
-    let n_clients: Option<u32> = problems.take(n_clients);
-    if let Some(n) = n_clients.filter(|n| !(1..=100_000).contains(n)) {
-        problems.say(format!("workload.clients: {n} is not in 1..100000"));
+    let n_clients = choice.get(keys::CLIENTS);
+    if !(1..=100_000).contains(&n_clients) {
+        problems.say(format!("workload.clients: {n_clients} is not in 1..100000"));
     }
-    let n_threads: Option<Option<u32>> = problems.take(number(values, "workload.threads"));
-    if n_threads == Some(Some(0)) {
+    let n_threads = choice.get(keys::THREADS);
+    if n_threads == Some(0) {
         problems.say("workload.threads: 0 is not in 1..clients".to_string());
     }
-    let drivers = problems.take(drivers(values, experiment, target))?;
-    let n_clients = n_clients.filter(|n| *n > 0)?;
+    let drivers = problems.take(drivers(choice, experiment, target))?;
+    if n_clients == 0 {
+        return None;
+    }
     let n_clients_each = n_clients / (drivers.len() as u32).max(1);
     if n_clients_each == 0 {
         problems.say(format!(
@@ -177,13 +162,13 @@ fn people(
         ));
     }
     let default_threads = n_clients_each.div_ceil(64).min((site.n_cpus / 2).max(1));
-    let n_threads = n_threads?.unwrap_or(default_threads);
+    let n_threads = n_threads.unwrap_or(default_threads);
     Some(People { n_clients, n_threads, drivers })
 }
 
 /// The drivers that take part: the first ones of those that the target names, else of the experiment's.
 fn drivers(
-    values: &BTreeMap<&str, &str>,
+    choice: &Choice,
     experiment: &Experiment,
     target: Option<&TargetSection>,
 ) -> Result<Vec<DriverSpec>, String> {
@@ -192,7 +177,7 @@ fn drivers(
         None => (&experiment.driver, "driver".to_string()),
     };
     let all = inventory::drivers_of(entries).map_err(|message| format!("{of}: {message}"))?;
-    let n = number(values, "workload.drivers")?.unwrap_or(all.len());
+    let n = choice.get(keys::DRIVERS).map_or(all.len(), |n| n as usize);
     if n > 0 && all.is_empty() {
         return Err(match target {
             Some(target) => format!("workload.drivers: target `{}` has no [[driver]]", target.name),
@@ -221,12 +206,22 @@ fn expect_in_range(section: &WorkloadSection, problems: &mut Problems) {
     }
 }
 
-/// The number that a key has, if it was given.
-fn number<T: FromStr<Err = std::num::ParseIntError>>(
-    values: &BTreeMap<&str, &str>,
-    key: &str,
-) -> Result<Option<T>, String> {
-    values.get(key).map(|text| text.parse().map_err(|error| format!("{key}: {error}"))).transpose()
+/// The scale units of a case.
+fn scale(
+    choice: &Choice,
+    section: &WorkloadSection,
+    data: &CaseData,
+    site: &Resources,
+) -> Result<u32, String> {
+    let scale = choice.get(keys::SCALE);
+    match Dataset::of(data) {
+        Some(_) if matches!(data, CaseData::Archive(_)) => archive_scale(scale),
+        Some(dataset) => {
+            let most_clients = section.clients.all().iter().copied().max().unwrap_or(1);
+            resolve_scale(scale, dataset, most_clients, !choice.get(RESTORE), site)
+        }
+        None => own_scale(scale, data, site),
+    }
 }
 
 /// The value of `:scale` in scripts with their own data. `fit`: the scale of existing TPC-B-like tables, else 1, as in
@@ -262,35 +257,29 @@ pub const LOAD_STREAMS_MAX: u32 = 256;
 const BUSY_POLL_US_MAX: u32 = 1_000_000;
 /// PostgreSQL's own limit for a field.
 const MAX_MESSAGE_MIB_MAX: u32 = 1024;
-/// The key of tables that write no WAL.
-const UNLOGGED: &str = "workload.unlogged";
 /// Limit for partitions: PostgreSQL's documentation advises a few thousand at most.
 pub const PARTITIONS_MAX: u32 = 10_000;
 
-fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
-    let partitions: u32 =
-        values["workload.partitions"].parse().map_err(|e| format!("workload.partitions: {e}"))?;
+fn layout(choice: &Choice) -> Result<Layout, String> {
+    let partitions = choice.get(keys::PARTITIONS);
     if partitions > PARTITIONS_MAX {
         return Err(format!("workload.partitions: {partitions} is not in 0..{PARTITIONS_MAX}"));
     }
-    let partition_method = values["workload.partition_method"].parse()?;
-    Ok(Layout { partitions, partition_method, unlogged: values.get(UNLOGGED) == Some(&"true") })
+    Ok(Layout {
+        partitions,
+        partition_method: choice.get(keys::PARTITION_METHOD),
+        unlogged: choice.get(keys::UNLOGGED) == Some(true),
+    })
 }
 
 /// Values of the keys that only TPC-C has.
-fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, String> {
-    fn read<T: FromStr<Err = String> + Default>(
-        values: &BTreeMap<&str, &str>,
-        key: &str,
-    ) -> Result<T, String> {
-        values.get(key).map_or_else(|| Ok(T::default()), |text| text.parse())
-    }
+fn tpcc_spec(choice: &Choice) -> Result<TpccSpec, String> {
     let spec = TpccSpec {
-        calls: read(values, "workload.calls")?,
-        think: read(values, "workload.think")?,
-        isolation: read(values, "workload.isolation")?,
+        calls: choice.get(keys::CALLS).unwrap_or_default(),
+        think: choice.get(keys::THINK).unwrap_or_default(),
+        isolation: choice.get(keys::ISOLATION).unwrap_or_default(),
     };
-    if spec.think == Think::Spec && pace.is_open() {
+    if spec.think == Think::Spec && choice.get(keys::PACE).is_open() {
         return Err(
             "workload.think = \"spec\" needs workload.pace = \"closed\": terminals have their own pace"
                 .to_string(),

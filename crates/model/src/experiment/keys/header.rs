@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::option::KeyOption;
 use super::row::{Kind, row};
 use super::section;
 use crate::experiment::plan::condition::Condition;
@@ -34,7 +35,8 @@ section! {
         /// number of runs of each case, 1 to 1000
         #[serde(default = "three")]
         REPEATS = repeats: u32 = three(),
-            row(Kind::Whole(1, 1000), "3");
+            row(Kind::Whole(1, 1000), "3")
+                .given_by(KeyOption::number("repeats", ("N", "5"), "How often each case is run").not_of_both());
 
         /// `grid`: every combination of levels; `one-factor`: the first level of every factor, then each factor varied on
         /// its own

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::option::KeyOption;
 use super::row::{Kind, of_place, row};
 use super::section;
 use crate::experiment::keys::levels::Levels;
@@ -15,7 +16,8 @@ section! {
     prepare: PrepareSection {
         /// restore the data to their initial state before each run
         RESTORE = restore: Levels<bool> = Levels::one(true),
-            row(Kind::Flag, "`true`");
+            row(Kind::Flag, "`true`")
+                .given_by(KeyOption::switch("no-restore", false, "Measure the data as it is: nothing is loaded, and nothing is restored between runs").both("Use the data as it is, as for `run`"));
 
         /// record checksums of all rows after the restore
         #[serde(skip_serializing_if = "Levels::are_off")]
@@ -70,13 +72,13 @@ impl PrepareSection {
     /// The steps that are on or off, with their keys.
     pub fn steps_mut(&mut self) -> [(&'static str, &mut Levels<bool>); 7] {
         [
-            (RESTORE, &mut self.restore),
-            (CHECKSUMS, &mut self.checksums),
-            (VACUUM, &mut self.vacuum),
-            (ANALYZE, &mut self.analyze),
-            (PREWARM, &mut self.prewarm),
-            (CHECKPOINT, &mut self.checkpoint),
-            (SETTLE, &mut self.settle),
+            (RESTORE.name, &mut self.restore),
+            (CHECKSUMS.name, &mut self.checksums),
+            (VACUUM.name, &mut self.vacuum),
+            (ANALYZE.name, &mut self.analyze),
+            (PREWARM.name, &mut self.prewarm),
+            (CHECKPOINT.name, &mut self.checkpoint),
+            (SETTLE.name, &mut self.settle),
         ]
     }
 }

@@ -1,6 +1,7 @@
 //! A row of the table of keys, and the kinds of values that a key may have.
 
 use crate::experiment::Experiment;
+use crate::experiment::keys::option::KeyOption;
 
 /// A row: what there is to know of a key of the experiment file. [`super::section`] fills in the rest from the key's type.
 #[derive(Debug, Clone, Copy)]
@@ -18,10 +19,14 @@ pub struct Row {
     /// Whether it executes something or names a file, an address or a value of one machine: then results of somebody
     /// else show it before it has any effect.
     pub is_of_place: bool,
+    /// The option of the command line that gives it.
+    pub option: Option<KeyOption>,
     /// What varies or could, each name with its levels as text.
     pub dimensions: ReadDimensions,
     /// Keeps the levels whose text is one of those wanted; without any, the key is left out if it can be.
     pub keep: KeepLevels,
+    /// Writes a level as cases do, if they have a form of their own for it.
+    pub as_cases_write: fn(&str) -> Option<String>,
 }
 
 /// Reads what of a key varies or could, each name with its levels as text.
@@ -39,6 +44,11 @@ impl Row {
         self.what.trim_start()
     }
 
+    /// The same, which an option of the command line gives, too.
+    pub(super) const fn given_by(self, option: KeyOption) -> Row {
+        Row { option: Some(option), ..self }
+    }
+
     /// Its section, and its name there; `None` for a section of its own.
     pub fn parts(&self) -> Option<(&'static str, &'static str)> {
         self.name.split_once('.')
@@ -54,8 +64,10 @@ pub(super) const fn row(kind: Kind, default: &'static str) -> Row {
         kind,
         may_vary: false,
         is_of_place: false,
+        option: None,
         dimensions: |_| Vec::new(),
         keep: |_, _| {},
+        as_cases_write: |_| None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::option::KeyOption;
 use super::row::{Kind, row};
 use super::section;
 use crate::experiment::keys::levels::Levels;
@@ -17,7 +18,8 @@ section! {
         /// length of the load that does not count, in whole seconds; `auto` ends it when the load is steady
         /// ([METHODOLOGY](METHODOLOGY.md#statistics-and-their-sources)), but not in a search for the highest rate
         RAMP_UP = ramp_up: Levels<RampUp> = Levels::one(RampUp::For(Span::from_s(10))),
-            row(Kind::Or(&[Kind::Words(&["auto"]), Kind::Span]), "`10s`");
+            row(Kind::Or(&[Kind::Words(&["auto"]), Kind::Span]), "`10s`")
+                .given_by(KeyOption::quantity("ramp-up", "TIME", "Load before the measurement window, which does not count"));
 
         /// upper limit of an `auto` ramp-up, at least `20s`
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +28,8 @@ section! {
 
         /// length of the measurement window, in whole seconds, at least `2s`
         MEASURE = measure: Levels<Span> = Levels::one(Span::from_s(60)),
-            row(Kind::Span, "`60s`");
+            row(Kind::Span, "`60s`")
+                .given_by(KeyOption::quantity("measure", "TIME", "Length of the measurement window of each run: 30s, 5min").both("Length of the measurement window, per run, or per round of a duet"));
 
         /// by how much the measurement window may be extended while the load is not steady, in whole seconds; not with
         /// `run.wal`, `workload.transactions` or a search
@@ -78,12 +81,14 @@ section! {
         /// side alone, after its rounds
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         PERF = perf: bool,
-            row(Kind::Flag, "`false`");
+            row(Kind::Flag, "`false`")
+                .given_by(KeyOption::switch("perf", true, "Record where the server spends its processor time, in an extra run of each case that does not count; needs the program perf").both("Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf"));
 
         /// before the first run, measure the ceilings of the devices of data and WAL, the processors, the memory and the
         /// way to a server by URL, unless they are known and at most 30 days old ([METHODOLOGY](METHODOLOGY.md#ceilings))
         CALIBRATE = calibrate: bool,
-            row(Kind::Flag, "`false`");
+            row(Kind::Flag, "`false`")
+                .given_by(KeyOption::switch("calibrate", true, "Measure what devices, processors and network give at most before the first run, unless that is known").both("Measure ceilings that are not known before the first run, as for `run`"));
 
         /// `1`: only one embedded server has its data on disk at a time, and all of its runs come before those of the next,
         /// which is reported as a finding

@@ -30,6 +30,17 @@ pub trait KeyValue {
     /// Whether it has names of the user's.
     const IS_NAMED: bool = false;
 
+    /// The value that a combination has.
+    type Chosen;
+
+    /// The level that a combination has, given its number by key; `None` for a key that does not vary there.
+    fn chosen(&self, key: &str, level: &dyn Fn(&str) -> Option<usize>) -> Self::Chosen;
+
+    /// A level as cases write it, if they have a form of their own for it.
+    fn as_cases_write(_text: &str) -> Option<String> {
+        None
+    }
+
     /// What of it varies or could, each with its levels as text.
     fn dimensions(&self, _key: &str) -> Vec<(String, Vec<String>)> {
         Vec::new()
@@ -48,6 +59,11 @@ pub(super) const fn name<T: KeyValue>(key: &'static str, with_name: &'static str
 pub trait LevelText {
     /// The text.
     fn text(&self) -> String;
+
+    /// What somebody else may have written, in this form; `None` for a type with one form, and for what is no value of it.
+    fn rewritten(_text: &str) -> Option<String> {
+        None
+    }
 }
 
 fn kept<T: LevelText + Clone>(levels: &Levels<T>, is_kept: &dyn Fn(&str) -> bool) -> Option<Levels<T>> {
@@ -60,6 +76,16 @@ fn texts<T: LevelText>(levels: &Levels<T>) -> Vec<String> {
 
 impl<T: LevelText + Clone> KeyValue for Levels<T> {
     const MAY_VARY: bool = true;
+
+    type Chosen = T;
+
+    fn chosen(&self, key: &str, level: &dyn Fn(&str) -> Option<usize>) -> T {
+        self.all()[level(key).unwrap_or(0)].clone()
+    }
+
+    fn as_cases_write(text: &str) -> Option<String> {
+        T::rewritten(text)
+    }
 
     fn dimensions(&self, key: &str) -> Vec<(String, Vec<String>)> {
         vec![(key.to_string(), texts(self))]
@@ -75,6 +101,17 @@ impl<T: LevelText + Clone> KeyValue for Levels<T> {
 impl<T: LevelText + Clone> KeyValue for Option<Levels<T>> {
     const MAY_VARY: bool = true;
 
+    type Chosen = Option<T>;
+
+    fn chosen(&self, key: &str, level: &dyn Fn(&str) -> Option<usize>) -> Option<T> {
+        let (levels, n) = self.as_ref().zip(level(key))?;
+        Some(levels.all()[n].clone())
+    }
+
+    fn as_cases_write(text: &str) -> Option<String> {
+        T::rewritten(text)
+    }
+
     fn dimensions(&self, key: &str) -> Vec<(String, Vec<String>)> {
         self.iter().map(|levels| (key.to_string(), texts(levels))).collect()
     }
@@ -87,6 +124,16 @@ impl<T: LevelText + Clone> KeyValue for Option<Levels<T>> {
 impl KeyValue for Named {
     const MAY_VARY: bool = true;
     const IS_NAMED: bool = true;
+
+    type Chosen = BTreeMap<String, String>;
+
+    fn chosen(&self, key: &str, level: &dyn Fn(&str) -> Option<usize>) -> BTreeMap<String, String> {
+        let of = |(name, levels): (&String, &Levels<SettingValue>)| {
+            let n = level(&format!("{key}.{name}"))?;
+            Some((name.clone(), levels.all()[n].text()))
+        };
+        self.iter().filter_map(of).collect()
+    }
 
     fn dimensions(&self, key: &str) -> Vec<(String, Vec<String>)> {
         self.iter().map(|(name, levels)| (format!("{key}.{name}"), texts(levels))).collect()
@@ -110,14 +157,10 @@ displayed!(
     u64,
     f64,
     String,
-    Span,
-    Scale,
     PgVersion,
     SettingValue,
-    Pace,
     PollerChoice,
     Protocol,
-    RampUp,
     Tls,
     Calls,
     Think,
@@ -131,6 +174,35 @@ displayed!(
     Numa,
 );
 
+/// Types of levels that files may write in several forms.
+macro_rules! rewritten {
+    ($($level:ty),+ $(,)?) => {
+        $(impl LevelText for $level {
+            fn text(&self) -> String {
+                self.to_string()
+            }
+
+            fn rewritten(text: &str) -> Option<String> {
+                text.parse::<$level>().ok().map(|level| level.text())
+            }
+        })+
+    };
+}
+
+rewritten!(Span, Scale, RampUp);
+
+impl LevelText for Pace {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn rewritten(text: &str) -> Option<String> {
+        // A bare number is a rate.
+        let pace = text.parse::<Pace>().or_else(|_| format!("{text}/s").parse());
+        pace.ok().map(|pace| pace.text())
+    }
+}
+
 impl LevelText for PathBuf {
     fn text(&self) -> String {
         self.display().to_string()
@@ -141,8 +213,21 @@ impl LevelText for PathBuf {
 macro_rules! single {
     ($($value:ty),+ $(,)?) => {
         $(
-            impl KeyValue for $value {}
-            impl KeyValue for Option<$value> {}
+            impl KeyValue for $value {
+                type Chosen = $value;
+
+                fn chosen(&self, _key: &str, _level: &dyn Fn(&str) -> Option<usize>) -> $value {
+                    Clone::clone(self)
+                }
+            }
+
+            impl KeyValue for Option<$value> {
+                type Chosen = Option<$value>;
+
+                fn chosen(&self, _key: &str, _level: &dyn Fn(&str) -> Option<usize>) -> Option<$value> {
+                    Clone::clone(self)
+                }
+            }
         )+
     };
 }

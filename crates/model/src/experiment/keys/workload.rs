@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::option::KeyOption;
 use super::row::{Kind, SETTING, of_place, row};
 use super::section;
 use crate::experiment::case::{Calls, Isolation, OnLostConnection, PartitionMethod, Think, WorkloadKind};
@@ -19,25 +20,30 @@ section! {
     workload: WorkloadSection {
         /// `tpcb`, `tpcb-simple`, `tpcb-select`, `tpcc`, `tproc-c`, or `scripts` for your own (see *Your own scripts*). pgbench's names are known, too: `tpcb-like`, `simple-update`, `select-only`
         KIND = kind: Levels<WorkloadKind> = Levels::one(WorkloadKind::default()),
-            row(Kind::Words(&WorkloadKind::WORDS), "`tpcb`");
+            row(Kind::Words(&WorkloadKind::WORDS), "`tpcb`")
+                .given_by(KeyOption::text("workload", "NAME,...", "What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too").short('w'));
 
         /// 1 to 1000000 scale units, `"fit"`, or a multiple of memory such as `"3x RAM"` (see *Scale*)
         SCALE = scale: Levels<Scale> = Levels::one(Scale::Fit),
-            row(Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]), "`\"fit\"`");
+            row(Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]), "`\"fit\"`")
+                .given_by(KeyOption::quantity("scale", "N,...", "Scale units of data, `fit`, or a multiple of memory such as \"3x RAM\"").short('s').both("Scale units of data"));
 
         /// `simple`, `extended`, `prepared`
         #[serde(skip_serializing_if = "Option::is_none")]
         PROTOCOL = protocol: Option<Levels<Protocol>>,
-            row(Kind::Words(&["simple", "extended", "prepared"]), "`prepared`, or `extended` behind a pooler that loses prepared statements");
+            row(Kind::Words(&["simple", "extended", "prepared"]), "`prepared`, or `extended` behind a pooler that loses prepared statements")
+                .given_by(KeyOption::text("protocol", "MODE,...", "How statements are sent: simple, extended, prepared").short('M'));
 
         /// number of clients, 1 to 100000
         CLIENTS = clients: Levels<u32> = Levels::one(1),
-            row(Kind::Whole(1, 100_000), "1");
+            row(Kind::Whole(1, 100_000), "1")
+                .given_by(KeyOption::number("clients", ("N,...", "1,16,64"), "Numbers of clients; several make a factor: 1,8,32").short('c').both("Number of clients"));
 
         /// number of threads of each driver, at most one for each of its clients; a case with more is refused
         #[serde(skip_serializing_if = "Option::is_none")]
         THREADS = threads: Option<Levels<u32>>,
-            row(Kind::Whole(1, u32::MAX as u64), "one per 64 clients, at most half of the processors, at least 1");
+            row(Kind::Whole(1, 100_000), "one per 64 clients, at most half of the processors, at least 1")
+                .given_by(KeyOption::number("threads", ("N,...", "1,4"), "Driver threads [default: one for every 64 clients, at most half of the processors]").both("Driver threads"));
 
         /// how many of the drivers take part, the first ones of `[[driver]]`, or of the target's own
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +72,8 @@ section! {
         /// report says first whether that latency was kept (p50, p90, p95, p99, p99.9), or `"max with p99 <= 10ms"`, which [searches](METHODOLOGY.md#the-highest-rate) for the highest rate that meets a latency target
         /// (p50 to p99.9; us, ms, s) and needs `run.ramp_up` of at least 2s and `run.measure` of at least 26s
         PACE = pace: Levels<Pace> = Levels::one(Pace::Closed),
-            row(Kind::Text, "`closed`");
+            row(Kind::Text, "`closed`")
+                .given_by(KeyOption::quantity("pace", "PACE,...", "When transactions are due: closed, 2000/s (random gaps), \"constant 2000/s\", \"500/s with p99 <= 20ms\" (which the report judges), \"max with p99 <= 10ms\" (a search)").both("When transactions are due, as for `run`: \"500/s\", \"constant 500/s\", \"500/s with p99 <= 20ms\", \"max with p99 <= 10ms\" [default: closed]"));
 
         /// number of partitions of `pgbench_accounts`, 0 to 10000; 0 leaves the table unpartitioned. PostgreSQL 11 or newer
         PARTITIONS = partitions: Levels<u32> = Levels::one(0),
@@ -93,7 +100,8 @@ section! {
         /// Not for `tpcc` and `tproc-c`, which decide this themselves
         #[serde(skip_serializing_if = "Option::is_none")]
         MAX_TRIES = max_tries: Option<u32>,
-            row(Kind::Whole(0, u32::MAX as u64), "1");
+            row(Kind::Whole(0, u32::MAX as u64), "1")
+                .given_by(KeyOption::number("max-tries", ("N", "5"), "Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1]"));
 
         /// what a client does that loses its connection: `abort`, which voids the run, or `reconnect`, to any host of the
         /// URL: at once if its session had committed something, otherwise after 25 to 75 ms, drawn from the seed, until a
@@ -101,7 +109,8 @@ section! {
         /// connection
         #[serde(skip_serializing_if = "Option::is_none")]
         ON_DISCONNECT = on_disconnect: Option<OnLostConnection>,
-            row(Kind::Words(&OnLostConnection::WORDS), "`abort`");
+            row(Kind::Words(&OnLostConnection::WORDS), "`abort`")
+                .given_by(KeyOption::text("on-disconnect", "WHAT", "What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort]"));
 
         /// number of sessions that load data concurrently, 1 to 256; the data do not depend on it
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +120,8 @@ section! {
         /// schema of the tables that pgdyno loads; every statement names it. Not available for your own data
         #[serde(skip_serializing_if = "Option::is_none")]
         SCHEMA = schema: Option<String>,
-            row(Kind::Text, "the first schema of the search path that exists");
+            row(Kind::Text, "the first schema of the search path that exists")
+                .given_by(KeyOption::text("schema", "NAME", "Schema to load the tables into [default: the first existing one of the search path]"));
 
         /// tablespace of the tables and indexes that pgdyno loads, partitions included. It must exist on the server, which is one by
         /// URL, and the user needs CREATE on it. Each level has data of its own. Not available for your own data

@@ -7,6 +7,7 @@ use experiment::plan::pairs::{self, Changes, Pairs};
 use experiment::schedule::{conduct, duet};
 use experiment::stage::origin;
 use model::experiment::case::Case;
+use model::experiment::keys;
 use model::experiment::plan::Plan;
 use model::load::duet::Slicing;
 use model::run::RunRecord;
@@ -226,37 +227,28 @@ fn what_is_compared(plan: &Plan, args: &CompareArgs) -> (String, f64) {
 
 /// The options of one side's experiment.
 fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String]) -> ExperimentArgs {
-    let list = |value: &Option<String>| value.iter().cloned().collect::<Vec<String>>();
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     // Built-in experiments vary the number of clients: take the one that keeps the processors busy.
     let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
+    let of_duet = |time: &str| args.duet.then(|| time.to_string());
+    let keys = (args.keys.0.clone())
+        .or(keys::workload::CLIENTS, usual.map(|n| n.to_string()))
+        .or(keys::run::MEASURE, of_duet(DUET_MEASURE))
+        .or(keys::run::RAMP_UP, of_duet(DUET_RAMP_UP));
     ExperimentArgs {
         experiment: args.experiment.clone(),
         allow_commands: args.allow_commands.clone(),
         labels: args.labels.clone(),
-        clients: args.clients.or(usual).into_iter().collect(),
-        threads: args.threads.into_iter().collect(),
         drivers: args.drivers.clone(),
         upload: args.upload,
         agents: args.agents.clone(),
         nats: args.nats.clone(),
         host: args.host.clone(),
         server: args.server.clone(),
-        max_tries: args.max_tries,
-        on_disconnect: args.on_disconnect.clone(),
-        no_restore: args.no_restore,
-        protocol: list(&args.protocol),
         defines: args.defines.clone(),
-        pace: list(&args.pace),
-        calibrate: args.calibrate,
-        scale: list(&args.scale),
-        schema: args.schema.clone(),
-        workload: list(&args.workload),
         scripts: args.scripts.clone(),
-        measure: args.measure.clone().or_else(|| args.duet.then(|| DUET_MEASURE.to_string())),
-        ramp_up: args.ramp_up.clone().or_else(|| args.duet.then(|| DUET_RAMP_UP.to_string())),
         set: args.set.clone(),
-        perf: args.perf,
+        keys,
         side: SideChanges { option, changes: changes.to_vec() },
         ..ExperimentArgs::default()
     }

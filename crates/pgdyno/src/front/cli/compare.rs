@@ -12,55 +12,45 @@ use crate::front::announce::Consent;
 use crate::front::ask::Allowed;
 use crate::front::cli::agents::{AgentsWanted, NatsArgs};
 use crate::front::cli::changes::{ChangeArgs, RiskArgs};
+use crate::front::cli::keys::{self, OptionsOfBoth};
 use crate::front::cli::live::LiveArgs;
-use crate::front::cli::numbers::{clients, pairs, some_time};
+use crate::front::cli::numbers::{pairs, some_time};
 use crate::front::cli::{Labels, ServerArgs};
 
 /// Options that a comparison which goes on takes from its beginning.
-const ASKED: [&str; 38] = [
-    "results",
-    "a",
-    "b",
-    "aa",
-    "duet",
-    "rounds",
-    "slice",
-    "guard",
-    "experiment",
-    "name",
-    "title",
-    "note",
-    "server",
-    "versions",
-    "bin_dir",
-    "clients",
-    "scale",
-    "schema",
-    "workload",
-    "scripts",
-    "threads",
-    "drivers",
-    "agents",
-    "upload",
-    "host",
-    "max_tries",
-    "on_disconnect",
-    "no_restore",
-    "protocol",
-    "defines",
-    "pace",
-    "calibrate",
-    "measure",
-    "ramp_up",
-    "perf",
-    "pairs",
-    "plan",
-    "output",
-];
+fn asked() -> Vec<&'static str> {
+    const OTHERS: [&str; 24] = [
+        "results",
+        "a",
+        "b",
+        "aa",
+        "duet",
+        "rounds",
+        "slice",
+        "guard",
+        "experiment",
+        "name",
+        "title",
+        "note",
+        "server",
+        "versions",
+        "bin_dir",
+        "scripts",
+        "drivers",
+        "agents",
+        "upload",
+        "host",
+        "defines",
+        "pairs",
+        "plan",
+        "output",
+    ];
+    OTHERS.into_iter().chain(keys::names_of_both()).collect()
+}
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
-#[command(after_help = COMPARE_HELP)]
+#[command(after_help = COMPARE_HELP, mut_args = keys::in_order(keys::OF_COMPARE))]
 pub(crate) struct CompareArgs {
     /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any, measure now.
     #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
@@ -70,7 +60,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "TARGET", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) store: Option<String>,
     /// Go on with a comparison in this directory that was stopped, or had no time, before it had the pairs of a verdict.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ASKED)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = asked())]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) labels: Labels,
@@ -114,18 +104,6 @@ pub(crate) struct CompareArgs {
     /// Execute what the file of results brings with it that this pgdyno did not make, as for `run`.
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "results")]
     pub(crate) allow_commands: Option<Allowed>,
-    /// Number of clients.
-    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results", allow_hyphen_values = true)]
-    pub(crate) clients: Option<u32>,
-    /// Scale units of data.
-    #[arg(short, long, value_name = "N", conflicts_with = "results", allow_hyphen_values = true)]
-    pub(crate) scale: Option<String>,
-    /// Schema to load the tables into [default: the first existing one of the search path].
-    #[arg(long, value_name = "NAME", conflicts_with = "results")]
-    pub(crate) schema: Option<String>,
-    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts; pgbench's names (simple-update) are known, too.
-    #[arg(short, long, value_name = "NAME", conflicts_with = "results")]
-    pub(crate) workload: Option<String>,
     /// A pgbench script of your own and its weight. Repeatable.
     #[arg(
         short = 'f',
@@ -135,9 +113,6 @@ pub(crate) struct CompareArgs {
         conflicts_with = "results"
     )]
     pub(crate) scripts: Vec<String>,
-    /// Driver threads.
-    #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results", allow_hyphen_values = true)]
-    pub(crate) threads: Option<u32>,
     /// A driver on another machine: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there; or all hosts of a file
     /// (@FILE), or pods (kubectl:NAMESPACE/LABEL=VALUE). Repeatable.
     #[arg(long = "driver", value_name = "ssh:HOST", conflicts_with = "results")]
@@ -153,36 +128,9 @@ pub(crate) struct CompareArgs {
     /// The host of the servers by URL, to be observed there: ssh:HOST or ssh:USER@HOST:PORT, with =PATH of pgdyno there.
     #[arg(long, value_name = "ssh:HOST", conflicts_with = "results")]
     pub(crate) host: Option<DriverSpec>,
-    /// Most tries of a transaction that fails with a serialization failure or a deadlock; 0: no limit [default: 1].
-    #[arg(long, value_name = "N", conflicts_with = "results", allow_hyphen_values = true)]
-    pub(crate) max_tries: Option<u32>,
-    /// What a client does that loses its connection: abort, or reconnect to any host of the URL [default: abort].
-    #[arg(long, value_name = "WHAT", value_parser = ["abort", "reconnect"], conflicts_with = "results")]
-    pub(crate) on_disconnect: Option<String>,
-    /// Use the data as it is, as for `run`.
-    #[arg(long, conflicts_with = "results")]
-    pub(crate) no_restore: bool,
-    /// How statements are sent: simple, extended, prepared, pipelined.
-    #[arg(short = 'M', long, value_name = "MODE", conflicts_with = "results")]
-    pub(crate) protocol: Option<String>,
     /// A variable of your scripts, for both sides. Repeatable.
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", conflicts_with = "results")]
     pub(crate) defines: Vec<String>,
-    /// When transactions are due, as for `run`: "500/s", "constant 500/s", "500/s with p99 <= 20ms", "max with p99 <= 10ms" [default: closed].
-    #[arg(long, value_name = "PACE", conflicts_with = "results")]
-    pub(crate) pace: Option<String>,
-    /// Measure ceilings that are not known before the first run, as for `run`.
-    #[arg(long, conflicts_with = "results")]
-    pub(crate) calibrate: bool,
-    /// Length of the measurement window, per run, or per round of a duet.
-    #[arg(long, value_name = "TIME", conflicts_with = "results", allow_hyphen_values = true)]
-    pub(crate) measure: Option<String>,
-    /// Load before the measurement window, which does not count.
-    #[arg(long, value_name = "TIME", conflicts_with = "results", allow_hyphen_values = true)]
-    pub(crate) ramp_up: Option<String>,
-    /// Record where the servers spend their processor time, in an extra run of each side that does not count; needs the program perf.
-    #[arg(long, conflicts_with = "results")]
-    pub(crate) perf: bool,
     /// Any key of the experiment file, for both sides. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
     pub(crate) set: Vec<String>,
@@ -230,6 +178,8 @@ pub(crate) struct CompareArgs {
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) keys: OptionsOfBoth,
 }
 
 impl CompareArgs {

@@ -18,22 +18,6 @@ pub(super) fn pairs(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Clients or threads.
-///
-/// # Errors
-/// When it is no number or out of bounds.
-pub(super) fn clients(text: &str) -> Result<u32, String> {
-    in_range(text, 1..=100_000, "--clients 1,16,64")
-}
-
-/// Repetitions of each case.
-///
-/// # Errors
-/// When it is no number or out of bounds.
-pub(super) fn repeats(text: &str) -> Result<u32, String> {
-    in_range(text, 1..=1000, "--repeats 5")
-}
-
 /// A time that is not 0.
 ///
 /// # Errors
@@ -44,10 +28,13 @@ pub(super) fn some_time(text: &str) -> Result<Span, String> {
 }
 
 /// A whole number; below 0 it is out of range, like any other that is too small.
-fn in_range(text: &str, range: RangeInclusive<u32>, example: &str) -> Result<u32, String> {
+///
+/// # Errors
+/// When it is no number or out of bounds.
+pub(super) fn in_range(text: &str, range: RangeInclusive<u64>, example: &str) -> Result<u64, String> {
     expect_no_group(text)?;
     let n: i128 =
         text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: {example})"))?;
-    let fits = u32::try_from(n).ok().filter(|n| range.contains(n));
+    let fits = u64::try_from(n).ok().filter(|n| range.contains(n));
     fits.ok_or_else(|| format!("{n} is not in {}..{}", range.start(), range.end()))
 }
