@@ -1,7 +1,7 @@
 //! Requirements of a case that older PostgreSQL versions do not meet.
 
 use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
-use workload::tpcc::PROCEDURES_VERSION_NUM;
+use model::release::{Release, catalogs};
 
 use dataset::layout::{lacks_partitions, release_name};
 
@@ -14,7 +14,7 @@ pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
 pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
     let workload = &case.workload;
     let data = (workload.layout.partitions > 0).then(|| lacks_partitions(version_num)).flatten();
-    let calls = (calls_procedures(workload) && version_num < PROCEDURES_VERSION_NUM).then(|| {
+    let calls = (calls_procedures(workload) && !Release::new(version_num).has(catalogs::PROCEDURES)).then(|| {
         format!(
             "procedures need PostgreSQL 11; the server is version {}; choose workload.calls = \"functions\", or a later \
              version",
