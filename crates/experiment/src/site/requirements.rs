@@ -1,9 +1,11 @@
-//! Requirements of a case that older PostgreSQL versions do not meet.
+//! Requirements of a case that older PostgreSQL versions do not meet, and a word on newer ones.
 
 use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
 use model::release::{Release, catalogs};
 
 use dataset::layout::{lacks_partitions, release_name};
+
+use crate::site::progress::{Progress, Watch};
 
 /// `server_version_num` of a server that is known only by its version; for a series, its first version.
 pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
@@ -22,6 +24,13 @@ pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
         )
     });
     data.or(calls)
+}
+
+/// Says so if a server is newer than what this pgdyno knows: it is measured all the same.
+pub(crate) fn note_if_newer(version_num: u32, watch: &mut Watch) {
+    if let Some(note) = Release::new(version_num).note_if_newer() {
+        watch(Progress::Note(note));
+    }
 }
 
 fn calls_procedures(workload: &WorkloadSpec) -> bool {
