@@ -39,4 +39,8 @@ pub const EMBEDDED_SETTINGS: [Given<(&str, &str)>; 2] = [
 ];
 
 /// The settings that make the log show each automatic vacuum and analyze when they are 0.
-pub const VACUUM_LOGGING: [Given<&str>; 1] = [given(Feature::ALWAYS, "log_autovacuum_min_duration")];
+pub const VACUUM_LOGGING: [Given<&str>; 2] = [
+    given(Feature::ALWAYS, "log_autovacuum_min_duration"),
+    // 19: "`log_autovacuum_min_duration` now only controls logging of automatic vacuum operations".
+    given(since(190_000), "log_autoanalyze_min_duration"),
+];

@@ -93,9 +93,11 @@ pub const DATABASE_COLUMNS: [Given<Column>; 17] = [
 ];
 
 /// `pg_stat_wal w`. Since 18, writes and syncs are rows of `pg_stat_io` with the object `wal`.
-pub const WAL_COLUMNS: [Given<Column>; 7] = [
+pub const WAL_COLUMNS: [Given<Column>; 8] = [
     given(WAL, ("server.wal_records", "", "w.wal_records")),
     given(WAL, ("server.wal_full_page_images", "", "w.wal_fpi")),
+    // 19: "Add reporting of the bytes written to WAL for full page images".
+    given(since(190_000), ("server.wal_full_page_image_bytes", "", "w.wal_fpi_bytes")),
     given(WAL, ("server.wal_buffers_full", "", "w.wal_buffers_full")),
     given(WAL.until(180_000), ("server.wal_writes", "", "w.wal_write")),
     given(WAL.until(180_000), ("server.wal_syncs", "", "w.wal_sync")),

@@ -1,4 +1,4 @@
-//! SQL for the statistics of each tick, for versions 9.4 to 18. The SQL for versions before 9.6 follows the
+//! SQL for the statistics of each tick, for versions 9.4 to 18, and as far as it is known for 19. The SQL for versions before 9.6 follows the
 //! documentation and is untested.
 //!
 //! Pure. One statement per tick: a union of parts with the columns metric, instance, value. Statistics are never reset.
@@ -442,6 +442,8 @@ mod tests {
             (170_000, "num_timed", "checkpoints_req"),
             (180_006, "write_bytes", "op_bytes"),
             (180_006, "wal_fpi", "wal_sync"),
+            (180_006, "wal_fpi", "wal_fpi_bytes"),
+            (190_000, "wal_fpi_bytes", "wal_sync"),
             (90_426, "null::numeric", "pg_stat_file"),
             (90_624, "pg_stat_file('pg_xlog/' || f, true)", "pg_ls_waldir"),
             (100_023, "pg_ls_waldir()", "pg_stat_file"),
@@ -451,6 +453,10 @@ mod tests {
             assert!(!text.contains(has_not), "{version_num} {has_not}");
         }
         assert!(text(150_000).contains("datname = 'it''s'"));
+        assert!(
+            identity(180_006).ends_with("current_setting('log_autovacuum_min_duration') as log_autovacuum")
+        );
+        assert!(identity(190_000).contains("current_setting('log_autoanalyze_min_duration')"));
         assert!(!session_settings(90_624, 5000).contains("jit"));
         assert!(!session_settings(90_525, 5000).contains("parallel"));
         let ends = |version_num: u32| session_settings(version_num, 5000).matches("timeout = 0").count();

@@ -261,6 +261,8 @@ mod tests {
             (90_426, "max_wal_size", ""),
             (90_426, "checkpoint_segments", "176"),
             (90_426, "log_autovacuum_min_duration", "0"),
+            (180_006, "log_autoanalyze_min_duration", ""),
+            (190_000, "log_autoanalyze_min_duration", "0"),
             (90_426, "max_replication_slots", "10"),
         ] {
             let settings = embedded_defaults(version_num, 16 << 30, 1);

@@ -245,6 +245,12 @@ pub const METRICS: &[Metric] = &[
         "full-page images in the WAL (pg_stat_wal, 14 and later)",
     ),
     counter(
+        "server.wal_full_page_image_bytes",
+        "",
+        "bytes",
+        "their size in the WAL (pg_stat_wal, 19 and later)",
+    ),
+    counter(
         "server.wal_buffers_full",
         "",
         "1",
