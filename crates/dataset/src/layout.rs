@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::experiment::case::{Layout, PartitionMethod, WorkloadSpec};
+use model::release::{Release, catalogs};
 use model::workload::Dataset;
-use wire::session::since;
 use workload::Marker;
 use workload::tpcb::{self, Partitioning};
 
@@ -125,7 +125,7 @@ pub fn describe(workload: &WorkloadSpec) -> String {
 
 /// Why a server of this version cannot have partitioned data, and what to do.
 pub fn lacks_partitions(version_num: u32) -> Option<String> {
-    (version_num < since::PARTITION_KEYS).then(|| {
+    (!Release::new(version_num).has(catalogs::PARTITION_KEYS)).then(|| {
         format!(
             "partitions with a primary key need PostgreSQL 11; the server is version {}",
             release_name(version_num)

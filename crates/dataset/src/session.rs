@@ -6,7 +6,8 @@ pub mod lock;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use wire::session::{Session, since};
+use model::release::Release;
+use wire::session::Session;
 use wire::{ConnectError, Conninfo};
 
 /// Reason of whatever was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
@@ -45,7 +46,7 @@ pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
 /// Refuses a server that lacks what pgdyno relies on, by its version.
 fn expect_supported(version_num: u32) -> Result<()> {
     ensure!(
-        version_num >= since::OLDEST,
+        Release::new(version_num).is_supported(),
         "the server is PostgreSQL {}.{}.{}, older than 9.4, the oldest that pgdyno measures: it has neither ALTER SYSTEM nor \
          replication slots, and pg_stat_activity does not show which session keeps old rows (backend_xmin)",
         version_num / 10_000,

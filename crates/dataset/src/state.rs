@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow, bail};
 use model::experiment::case::WorkloadSpec;
+use model::release::{Release, catalogs};
 use model::workload::Dataset;
 use wire::ServerError;
-use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal, since};
+use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
@@ -192,7 +193,7 @@ pub(crate) fn quoted_name(schema: &str, table: &str) -> String {
 
 /// Whether policies of row security apply to the user in one of these tables, by their [`quoted_name`].
 pub(crate) fn is_filtered(session: &mut Session, tables: &[String]) -> Result<bool> {
-    if session.server_version_num() < since::ROW_SECURITY {
+    if !Release::new(session.server_version_num()).has(catalogs::ROW_SECURITY) {
         return Ok(false);
     }
     let active: Vec<String> = tables

@@ -6,6 +6,7 @@
 pub mod bounds;
 pub mod experiment;
 pub mod load;
+pub mod release;
 pub mod run;
 pub mod secret;
 pub mod telemetry;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use anyhow::{Context, Result, bail, ensure};
-use wire::session::since::OLDEST;
+use model::release::Release;
 
 use crate::process::command::server_command;
 use crate::process::spawn::output_of;
@@ -86,7 +86,7 @@ impl Binaries {
             bail!("`{} --version` says `{}`, which is not PostgreSQL", postgres.display(), said.trim());
         };
         ensure!(
-            version_num >= OLDEST,
+            Release::new(version_num).is_supported(),
             "`{}` is PostgreSQL {version}, older than 9.4, the oldest that can be run",
             postgres.display()
         );
@@ -96,11 +96,6 @@ impl Binaries {
     /// Path of one program.
     pub fn program(&self, name: &str) -> PathBuf {
         self.bin_dir.join(name)
-    }
-
-    /// Major version: 18, 10, or 9 for 9.6.
-    pub fn major(&self) -> u32 {
-        self.version_num / 10_000
     }
 
     /// Series: `18`, `9.6`.
@@ -173,10 +168,7 @@ fn check_owners(bin_dir: &Path, account: &Account) -> Result<()> {
 
 /// `180006` to `18`, `90624` to `9.6`.
 pub(crate) fn series(version_num: u32) -> String {
-    match version_num / 10_000 {
-        9 => format!("9.{}", version_num / 100 % 100),
-        major => major.to_string(),
-    }
+    Release::new(version_num).series()
 }
 
 /// `18.6` to 180006, `9.6.24` to 90624, `19beta1` and `19` to 190000.

@@ -38,6 +38,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use files::trust;
+use model::release::{Release, functions, programs};
 use serde::{Deserialize, Serialize};
 
 use crate::binaries::Binaries;
@@ -323,7 +324,9 @@ impl Cluster {
         command.arg("-N");
         match options.checksums {
             Some(true) => command.arg("-k"),
-            Some(false) if self.binaries.major() >= 18 => command.arg("--no-data-checksums"),
+            Some(false) if Release::new(self.binaries.version_num).has(programs::CHECKSUMS_BY_DEFAULT) => {
+                command.arg("--no-data-checksums")
+            }
             _ => &mut command,
         };
         if self.facts.wal_holder.is_some() {
@@ -566,7 +569,7 @@ fn check_holder(holder: &Path, marker: &str, root: &Path) -> Result<()> {
 
 /// Name of the WAL directory within a data directory.
 pub(crate) fn wal_name(version_num: u32) -> &'static str {
-    if version_num >= 100_000 { "pg_wal" } else { "pg_xlog" }
+    Release::new(version_num).name(functions::WAL_DIRECTORY)
 }
 
 /// Creates the directory; one that exists already may be somebody else's and is not touched.

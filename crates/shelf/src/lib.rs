@@ -13,6 +13,7 @@ mod traps;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, ensure};
+use model::release::{Release, catalogs};
 use wire::{Conninfo, Session};
 
 pub use fetch::Kept;
@@ -37,7 +38,7 @@ impl Shelf {
         let mut session =
             Session::connect_unless(conninfo, stop).with_context(within)?.context("stopped on request")?;
         ensure!(
-            session.server_version_num() >= 100_000,
+            Release::new(session.server_version_num()).has(catalogs::IDENTITY_COLUMNS),
             "the store `{conninfo}` is a PostgreSQL before 10, which has no identity columns"
         );
         // Our names are always qualified; nobody else's functions and operators are in the way.

@@ -8,6 +8,7 @@ use analysis::comparison::CaseComparison;
 use analysis::summary::Study;
 use anyhow::{Context, Result, ensure};
 use model::experiment::plan::RunState;
+use model::release::{Release, functions};
 use model::run::ExperimentData;
 use store::{Extent, PackedFile, Stored};
 use wire::Session;
@@ -77,7 +78,7 @@ fn store(session: &mut Session, source: &Source) -> Result<Pushed> {
     let key: Vec<Option<&str>> = key.iter().map(|part| Some(part.as_str())).collect();
     // Whoever pushes the same experiment at the same time waits.
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1 || '/' || $2 || '/' || $3, 0))";
-    let lock = if session.server_version_num() >= 110_000 {
+    let lock = if Release::new(session.server_version_num()).has(functions::HASHES_OF_64_BITS) {
         lock.to_string()
     } else {
         lock.replace("hashtextextended(", "hashtext(").replace(", 0))", "))")

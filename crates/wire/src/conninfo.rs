@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use crate::secret::Secret;
+pub use crate::secret::{Secret, Verifier};
 pub use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
 pub use tcp_limits::TcpLimits;

@@ -19,7 +19,7 @@ mod secret;
 pub mod session;
 pub mod tls;
 
-pub use conninfo::{Conninfo, ConninfoError, Host, Secret, TcpLimits};
+pub use conninfo::{Conninfo, ConninfoError, Host, Secret, TcpLimits, Verifier};
 pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, address_toward, connect};
 pub use libpq_text::Units;
 pub use link::{Link, Want};

@@ -4,8 +4,14 @@ use std::fmt;
 
 use postgres_protocol::password;
 
-/// `server_version_num` of the first release with SCRAM.
-const SCRAM_SINCE: u32 = 100_000;
+/// What a server stores of a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verifier {
+    /// Of SCRAM-SHA-256 (RFC 5802), for servers from 10 on.
+    Scram,
+    /// An MD5 digest, for older ones.
+    Md5,
+}
 
 /// Text that prints as `***`; only [`Secret::expose`] shows it.
 #[derive(Clone, PartialEq, Eq)]
@@ -23,11 +29,11 @@ impl Secret {
     }
 
     /// What a server stores of this password of `role`, and accepts in its place in `ALTER ROLE ... PASSWORD`: the
-    /// password itself stays here. SCRAM (RFC 5802) for servers from 10 on, MD5 for older ones.
-    pub fn verifier(&self, role: &str, version_num: u32) -> String {
-        match version_num >= SCRAM_SINCE {
-            true => password::scram_sha_256(self.0.as_bytes()),
-            false => password::md5(self.0.as_bytes(), role),
+    /// password itself stays here.
+    pub fn verifier(&self, role: &str, kind: Verifier) -> String {
+        match kind {
+            Verifier::Scram => password::scram_sha_256(self.0.as_bytes()),
+            Verifier::Md5 => password::md5(self.0.as_bytes(), role),
         }
     }
 }

@@ -6,7 +6,6 @@ mod hear;
 mod limit;
 mod own_role;
 mod search_path;
-pub mod since;
 mod vigil;
 
 pub use self::extension::Extension;

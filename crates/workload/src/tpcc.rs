@@ -27,7 +27,7 @@ pub(crate) use filling::{FILLING, facts, population, tables};
 pub use nurand::Constants;
 pub use population::{Population, Style};
 pub use programs::{Profile, programs};
-pub use routines::{PROCEDURES_VERSION_NUM, create_routines};
+pub use routines::create_routines;
 pub use rows::Rows;
 pub use schema::{copy_statement, create_tables, indexes, primary_keys};
 pub(crate) use strings::last_name;

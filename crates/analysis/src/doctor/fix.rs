@@ -2,6 +2,7 @@
 //! what was set for a database or a role, override; a role may lack the right to it; a standby takes no SQL that changes a catalog, and
 //! has to keep some settings as high as its primary; older releases have no roles to grant.
 
+use model::release::privileges;
 use model::run::server::ServerRecord;
 
 /// How a new value of ALTER SYSTEM takes effect, in the words of rows.
@@ -23,27 +24,27 @@ struct Here {
 const HERE: [Here; 7] = [
     Here {
         id: "all-stats",
-        is_so: |server| server.version_num < 100_000,
+        is_so: |server| !server.has(privileges::MONITORING_ROLES),
         fix: "be a superuser: before 10, nobody else sees what others' sessions do",
     },
     Here {
         id: "all-settings",
-        is_so: |server| server.version_num < 100_000,
+        is_so: |server| !server.has(privileges::MONITORING_ROLES),
         fix: "be a superuser: before 10, nobody else sees all settings",
     },
     Here {
         id: "checkpoint",
-        is_so: |server| server.version_num < 150_000,
+        is_so: |server| !server.has(privileges::CHECKPOINT_ROLE),
         fix: "be a superuser: before 15, nobody else may run CHECKPOINT",
     },
     Here {
         id: "superuser",
-        is_so: |server| server.version_num < 100_000,
+        is_so: |server| !server.has(privileges::MONITORING_ROLES),
         fix: "be a superuser on a server that is yours: before 10, there are no roles with a part of its rights",
     },
     Here {
         id: "superuser",
-        is_so: |server| server.version_num < 150_000,
+        is_so: |server| !server.has(privileges::CHECKPOINT_ROLE),
         fix: "usually not needed: pg_monitor is enough, except for CHECKPOINT before each run",
     },
     Here { id: "create-tables", is_so: |server| server.in_recovery, fix: TABLES_OF_PRIMARY },

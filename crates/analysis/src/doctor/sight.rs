@@ -1,5 +1,6 @@
 //! What pgdyno can see and do on a server, and what stays silent without it.
 
+use model::release::{Feature, privileges, statistics};
 use model::run::server::ServerRecord;
 use serde::Serialize;
 
@@ -98,7 +99,7 @@ pub const SIGHTS: &[Sight] = &[
         fix: "grant pg_monitor to ROLE, as a superuser does (10 and later)",
         has: |e, server| match server.unavailable.get("all_stats") {
             Some(reason) => Err(reason.clone()),
-            None if server.version_num < 100_000 => right(e, "superuser")
+            None if !server.has(privileges::MONITORING_ROLES) => right(e, "superuser")
                 .map_err(|_| "other users' activity is hidden: needs a superuser before 10".to_string()),
             None => Ok("visible".to_string()),
         },
@@ -121,7 +122,7 @@ pub const SIGHTS: &[Sight] = &[
         lost: "what sessions wait for while they read and write: it looks like work",
         silent: &["wal-volume", "data-read", "data-write", "memory", "standby", "waits-for-standby"],
         fix: "measure 10 or later",
-        has: |_, server| since(server, 100_000, "10"),
+        has: |_, server| since(server, statistics::IO_WAITS),
     },
     Sight {
         id: "wal-statistics",
@@ -129,7 +130,7 @@ pub const SIGHTS: &[Sight] = &[
         lost: "how many whole pages WAL holds",
         silent: &["checkpoint", "few-pages"],
         fix: "measure 14 or later",
-        has: |_, server| since(server, 140_000, "14"),
+        has: |_, server| since(server, statistics::WAL),
     },
     Sight {
         id: "io-statistics",
@@ -137,7 +138,7 @@ pub const SIGHTS: &[Sight] = &[
         lost: "reads and writes by kind of process (server.io)",
         silent: &[],
         fix: "measure 16 or later",
-        has: |_, server| since(server, 160_000, "16"),
+        has: |_, server| since(server, statistics::IO),
     },
     Sight {
         id: "io-timing",
@@ -209,11 +210,11 @@ pub const SIGHTS: &[Sight] = &[
     },
 ];
 
-fn since(server: &ServerRecord, version_num: u32, release: &str) -> Result<String, String> {
-    let is_there = server.version_num >= version_num;
+fn since(server: &ServerRecord, feature: Feature) -> Result<String, String> {
+    let is_there = server.has(feature);
     is_there
         .then(|| "there".to_string())
-        .ok_or(format!("exists since {release}; this is {}", server.release()))
+        .ok_or_else(|| format!("exists since {}; this is {}", feature.first(), server.release()))
 }
 
 fn right(e: &Examined, name: &str) -> Result<String, String> {

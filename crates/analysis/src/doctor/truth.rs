@@ -1,5 +1,7 @@
 //! Rows of what a number of this server is worth: durability, builds, the way to it.
 
+use model::release::{programs, statistics};
+
 use super::host::HOST;
 use super::{Examined, Judged, Look, Row, Scope, Verdict, either};
 use crate::findings::level;
@@ -110,10 +112,10 @@ pub(super) const CHECKSUMS: Row = Row {
     source: "PostgreSQL documentation, data checksums: the default since 18",
     fix: "stop the server and run pg_checksums --enable",
     judge: |e| {
-        let (sums, version) =
-            e.server.map_or((true, 0), |server| (server.data_checksums, server.version_num));
+        let sums = e.server.is_none_or(|server| server.data_checksums);
+        let has_them = e.server.is_some_and(|server| server.has(programs::CHECKSUMS_BY_DEFAULT));
         let found = if sums { "on" } else { "off" };
-        Judged::unless(sums || version < 180_000, Verdict::Advice, found)
+        Judged::unless(sums || !has_them, Verdict::Advice, found)
     },
     ..SERVER
 };
@@ -143,7 +145,7 @@ pub(super) const BUILD: Row = Row {
 };
 
 fn build(e: &Examined) -> Judged {
-    if e.server.is_some_and(|server| server.version_num < 90_600) {
+    if e.server.is_some_and(|server| !server.has(statistics::BUILD)) {
         return Judged::unseen("the view pg_config exists since 9.6");
     }
     let flags = e.server.and_then(|server| server.build.get("CFLAGS"));

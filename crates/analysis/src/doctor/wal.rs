@@ -1,5 +1,6 @@
 //! Rows of WAL and checkpoints.
 
+use model::release::settings;
 use model::run::server::ServerRecord;
 
 use super::truth::SERVER;
@@ -90,6 +91,6 @@ pub(super) const WAL_COMPRESSION: Row = Row {
 fn method(server: Option<&ServerRecord>) -> &'static str {
     let configured = server.and_then(|server| server.build.get("CONFIGURE"));
     let has_lz4 = configured.is_some_and(|flags| flags.contains("--with-lz4"));
-    let is_since_15 = server.is_some_and(|server| server.version_num >= 150_000);
-    if is_since_15 && has_lz4 { "lz4" } else { "on" }
+    let names_methods = server.is_some_and(|server| server.has(settings::WAL_COMPRESSION_METHODS));
+    if names_methods && has_lz4 { "lz4" } else { "on" }
 }

@@ -1,5 +1,6 @@
 //! Findings about the machine and the driver: whether something else affected the measurement.
 
+use model::release::privileges;
 use model::run::RunRecord;
 use model::telemetry::event::EventKind;
 use model::telemetry::metric::OPTIONAL;
@@ -336,7 +337,7 @@ fn missing_advice(record: &RunRecord) -> String {
     let server = record.server.as_ref();
     let is_embedded = record.case.server.source.is_embedded();
     let is_limited = server.is_some_and(|server| server.unavailable.contains_key("all_stats"));
-    let is_old = server.is_some_and(|server| server.version_num < 100_000);
+    let is_old = server.is_some_and(|server| !server.has(privileges::MONITORING_ROLES));
     let is_by_name = !is_embedded && is_limited;
     let is_elsewhere = !is_embedded && record.server_host().is_none();
     let right = match server.is_some_and(|server| server.in_recovery) {

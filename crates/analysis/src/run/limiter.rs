@@ -14,6 +14,7 @@ mod figures;
 pub(crate) mod rows;
 pub(crate) mod utilisation;
 
+use model::release::privileges;
 use model::run::RunRecord;
 
 use crate::run::usage::Usage;
@@ -264,11 +265,12 @@ pub(crate) fn of_run(
 fn seeing_more(record: &RunRecord) -> Option<&'static str> {
     let server = record.server.as_ref()?;
     let is_tracked = server.setting("track_activities") != Some("off");
-    let is_all_seen = server.version_num >= 100_000 && !server.unavailable.contains_key("all_stats");
+    let has_roles = server.has(privileges::MONITORING_ROLES);
+    let is_all_seen = has_roles && !server.unavailable.contains_key("all_stats");
     match (is_tracked, is_all_seen) {
         (false, _) => Some(TRACKED),
         (true, true) => Some(LONGER),
-        (true, false) if server.version_num < 100_000 => Some("Measure longer, or as a superuser."),
+        (true, false) if !has_roles => Some("Measure longer, or as a superuser."),
         (true, false) => None,
     }
 }

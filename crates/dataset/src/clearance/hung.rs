@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use wire::session::{Session, since};
+use model::release::{Release, catalogs};
+use wire::session::Session;
 use workload::Schema;
 
 /// Limit per kind, because the message has one line.
@@ -42,6 +43,7 @@ pub(super) fn refuse(mut found: Vec<String>, schema: &Schema) -> Result<()> {
 }
 
 fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
+    let release = Release::new(version_num);
     let oids = tables.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let mut kinds = vec![
         ("tgrelid", "'trigger `' || x.tgname || '`'", "pg_catalog.pg_trigger t where not t.tgisinternal"),
@@ -55,13 +57,13 @@ fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
         ("oid", "'privileges of ' || x.who", GRANTED),
         ("attrelid", "'privileges on column `' || x.attname || '`'", GRANTED_COLUMNS),
     ];
-    if version_num >= since::ROW_SECURITY {
+    if release.has(catalogs::ROW_SECURITY) {
         kinds.extend([
             ("polrelid", "'policy `' || x.polname || '`'", "pg_catalog.pg_policy"),
             ("oid", "'row-level security'", SECURED),
         ]);
     }
-    if version_num >= since::PARTITIONS {
+    if release.has(catalogs::PARTITIONS) {
         kinds.extend([
             ("stxrelid", "'statistics `' || x.stxname || '`'", "pg_catalog.pg_statistic_ext"),
             ("prrelid", "'publication `' || x.pubname || '`'", PUBLISHED),

@@ -2,7 +2,8 @@
 //! rows with what it replicates of the user's own, and its slot keeps WAL on the server. Publications that name a table are not here.
 
 use anyhow::{Context, Result, bail};
-use wire::session::{Session, quote_literal, since};
+use model::release::{Release, catalogs};
+use wire::session::{Session, quote_literal};
 use workload::Schema;
 
 /// What creates tables that a publication would publish.
@@ -48,12 +49,12 @@ pub fn expect_none(session: &mut Session, schema: Option<&Schema>, creator: Crea
 /// # Errors
 /// When the server fails.
 pub fn problem(session: &mut Session, schema: Option<&Schema>, creator: Creator) -> Result<Option<String>> {
-    let version_num = session.server_version_num();
-    if version_num < since::PARTITIONS {
+    let release = Release::new(session.server_version_num());
+    if !release.has(catalogs::PARTITIONS) {
         return Ok(None);
     }
     let mut sql = "select '`' || pubname || '` (FOR ALL TABLES)', true from pg_catalog.pg_publication where puballtables".to_string();
-    if version_num >= since::PUBLISHED_SCHEMAS {
+    if release.has(catalogs::PUBLISHED_SCHEMAS) {
         let of_schema = schema.map(|schema| format!(" where n.nspname = {}", quote_literal(schema.name())));
         sql += &format!(
             " union all select '`' || p.pubname || '` (FOR TABLES IN SCHEMA ' || n.nspname || ')', false \

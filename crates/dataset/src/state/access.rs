@@ -3,12 +3,10 @@
 
 use anyhow::{Context, Result};
 use model::experiment::case::WorkloadKind;
+use model::release::{Release, privileges};
 use wire::session::{Session, quote_literal};
 
 use super::Home;
-
-/// The privilege MAINTAIN came with 17.
-const MAINTAIN_VERSION_NUM: u32 = 170_000;
 
 /// How many of the tables the user cannot VACUUM and ANALYZE, which the server then skips, and how many there are
 /// (`vacuum_is_permitted_for_relation` of PostgreSQL 18).
@@ -16,7 +14,7 @@ const MAINTAIN_VERSION_NUM: u32 = 170_000;
 /// # Errors
 /// When the server fails.
 pub fn untended(session: &mut Session, home: &Home) -> Result<[u64; 2]> {
-    let maintain = match session.server_version_num() >= MAINTAIN_VERSION_NUM {
+    let maintain = match Release::new(session.server_version_num()).has(privileges::MAINTAIN) {
         true => " or pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')",
         false => "",
     };

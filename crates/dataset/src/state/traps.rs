@@ -6,7 +6,8 @@
 //! instead of calling them.
 
 use anyhow::{Context, Result, ensure};
-use wire::session::{Session, quote_literal, since};
+use model::release::{Release, catalogs};
+use wire::session::{Session, quote_literal};
 use workload::Schema;
 
 use model::workload::Dataset;
@@ -20,7 +21,8 @@ const NAMED_MAX: usize = 5;
 /// Names what it is and whose, or when the server fails.
 pub(super) fn expect_none(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<()> {
     let names: Vec<String> = dataset.tables().into_iter().map(quote_literal).collect();
-    let newer = if session.server_version_num() >= since::PARTITIONS { NEWER } else { "" };
+    let release = Release::new(session.server_version_num());
+    let newer = if release.has(catalogs::PARTITIONS) { NEWER } else { "" };
     let sql = TRAPS.replace("{newer}", newer).replace("{schema}", &quote_literal(schema.name()));
     let sql = sql.replace("{tables}", &names.join(", "));
     let rows = session.query(&sql).context("look for code of others in the tables")?;

@@ -3,6 +3,7 @@
 //! Whatever the number of streams, each part has the same rows in the same order, and the result is what `pgbench -i`
 //! produces: names, constraints, pages. One thing differs: pgbench cannot load partitions frozen.
 
+use model::release::{Release, catalogs};
 use model::workload::Dataset;
 use workload::Schema;
 use workload::tpcb::{self, Partition, Partitioning, TABLES, Table, TpcbOptions, partitions, primary_key_of};
@@ -11,8 +12,6 @@ use crate::session::LIMIT_LOCK_WAITS;
 use crate::streams::marked;
 use crate::streams::{Copy, Job, Part, Step};
 
-/// Since this version, ANALYZE ONLY skips the partitions of a partitioned table.
-const ANALYZE_ONLY_VERSION_NUM: u32 = 180_000;
 /// Hash partitioning requires a scan over all rows for each partition: 4 ns per row, where a server needs 300 to store
 /// it. Beyond this number, one stream fills the partitioned table as a whole, as pgbench does.
 const HASH_PARTITIONS_MAX: u32 = 32;
@@ -64,7 +63,7 @@ impl TpcbLoad {
         let job = Table::Accounts.name();
         let schema = &self.options.schema;
         let name = &schema.sql_name(job);
-        let analyze = if self.version_num >= ANALYZE_ONLY_VERSION_NUM { "analyze only" } else { "analyze" };
+        let analyze = if self.analyzes_only() { "analyze only" } else { "analyze" };
         let key = primary_key_of(Table::Accounts, name, self.index_tablespace.as_deref());
         vec![Job::of(
             job,
@@ -73,6 +72,11 @@ impl TpcbLoad {
                 Step::Alone(format!("{analyze} {name}")),
             ],
         )]
+    }
+
+    /// Whether the server can analyze a partitioned table without its partitions.
+    fn analyzes_only(&self) -> bool {
+        Release::new(self.version_num).has(catalogs::ANALYZE_ONLY)
     }
 
     /// Partitions that are filled one by one.
@@ -127,7 +131,7 @@ impl TpcbLoad {
 
     fn vacuumed(&self, unit: &Unit) -> Step {
         // Before 18, ANALYZE on the partitioned table includes its partitions.
-        let is_analyzed_later = unit.partition.is_some() && self.version_num < ANALYZE_ONLY_VERSION_NUM;
+        let is_analyzed_later = unit.partition.is_some() && !self.analyzes_only();
         let vacuum = if is_analyzed_later { "vacuum" } else { "vacuum analyze" };
         Step::Alone(format!("{vacuum} {}", self.options.schema.sql_name(&unit.name)))
     }

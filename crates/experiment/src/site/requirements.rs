@@ -1,9 +1,11 @@
-//! Requirements of a case that older PostgreSQL versions do not meet.
+//! Requirements of a case that older PostgreSQL versions do not meet, and a word on newer ones.
 
 use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
-use workload::tpcc::PROCEDURES_VERSION_NUM;
+use model::release::{Release, catalogs};
 
 use dataset::layout::{lacks_partitions, release_name};
+
+use crate::site::progress::{Progress, Watch};
 
 /// `server_version_num` of a server that is known only by its version; for a series, its first version.
 pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
@@ -14,7 +16,7 @@ pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
 pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
     let workload = &case.workload;
     let data = (workload.layout.partitions > 0).then(|| lacks_partitions(version_num)).flatten();
-    let calls = (calls_procedures(workload) && version_num < PROCEDURES_VERSION_NUM).then(|| {
+    let calls = (calls_procedures(workload) && !Release::new(version_num).has(catalogs::PROCEDURES)).then(|| {
         format!(
             "procedures need PostgreSQL 11; the server is version {}; choose workload.calls = \"functions\", or a later \
              version",
@@ -22,6 +24,13 @@ pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
         )
     });
     data.or(calls)
+}
+
+/// Says so if a server is newer than what this pgdyno knows: it is measured all the same.
+pub(crate) fn note_if_newer(version_num: u32, watch: &mut Watch) {
+    if let Some(note) = Release::new(version_num).note_if_newer() {
+        watch(Progress::Note(note));
+    }
 }
 
 fn calls_procedures(workload: &WorkloadSpec) -> bool {

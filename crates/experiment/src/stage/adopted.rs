@@ -22,8 +22,8 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::{Marker, Schema};
 
-use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
+use crate::site::{Site, requirements};
 use crate::stage::copies::Copies;
 use crate::stage::{connections, os};
 
@@ -151,6 +151,9 @@ impl Adopted {
             Flavor::Other(name) => watch(Progress::Note(format!(
                 "the server is {name}, not PostgreSQL: only the features that it shares with PostgreSQL are measured"
             ))),
+        }
+        if facts.flavor == Flavor::Postgres {
+            requirements::note_if_newer(other.server_version_num(), watch);
         }
         connections::check(&mut other, &conninfo, site.most_clients, site.stop)?;
         let holder = Some(holder);

@@ -18,7 +18,7 @@ use wire::Conninfo;
 
 use super::{LOADED, MADE_UNDER, Site, data_words, labels, made_under, workspace_of};
 use crate::site::progress::{Progress, Watch};
-use crate::site::{phase_limit, wal};
+use crate::site::{phase_limit, requirements, wal};
 use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::os::ReservedPages;
 use crate::stage::own_data::Whose;
@@ -88,6 +88,7 @@ impl Embedded {
         // A leftover that cannot be swept does not affect this cluster.
         workspace.sweep().ok();
         let claim = workspace.claim(&key)?;
+        requirements::note_if_newer(binaries.version_num, watch);
         disk::make_room(case, &claim, site, watch)?;
         let mut cluster = claim.cluster(&binaries, &options(case))?;
         let made_under = cluster.facts.labels.get(MADE_UNDER);

@@ -5,13 +5,12 @@
 
 use anyhow::{Context, Result};
 use dataset::clearance::published::{self, Creator};
+use model::release::{Release, privileges};
 use server::database::template;
 use wire::session::Session;
 
 use crate::site::Risks;
 
-/// Since this version, single parameters may be granted.
-const PARAMETERS_SINCE: u32 = 150_000;
 /// How many names a sentence lists.
 const NAMES_MAX: usize = 5;
 
@@ -59,8 +58,9 @@ fn elsewhere(session: &mut Session) -> Result<Vec<String>> {
     copies.extend(template::copies(session)?.iter().map(u32::to_string));
     let copies = copies.join(", ");
     let mut rights = Vec::new();
+    let grants_parameters = Release::new(session.server_version_num()).has(privileges::PARAMETERS);
     for (sql, words) in ELSEWHERE {
-        if sql != PARAMETERS || session.server_version_num() >= PARAMETERS_SINCE {
+        if sql != PARAMETERS || grants_parameters {
             let names = names(session, &sql.replace("COPIES", &copies))?;
             rights.extend(listed(&names).map(|list| format!("{words} {list}")));
         }

@@ -1,5 +1,7 @@
 //! Required size of `max_wal_size`: arithmetic of PostgreSQL's checkpoints.
 
+use crate::release::{Release, settings};
+
 /// Bytes of a WAL segment.
 const SEGMENT_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
@@ -24,7 +26,7 @@ pub fn wal_between_checkpoints(max_wal_size_bytes: u64, version_num: u32, comple
 
 /// Before version 11, the WAL of two checkpoints was kept.
 fn cycles(version_num: u32) -> f64 {
-    if version_num >= 110_000 { 1.0 } else { 2.0 }
+    if Release::new(version_num).has(settings::ONE_CHECKPOINT_KEPT) { 1.0 } else { 2.0 }
 }
 
 #[cfg(test)]

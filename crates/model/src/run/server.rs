@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::release::{Feature, Release};
+
 /// The server, as it described itself after the restore and before the load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerRecord {
@@ -163,12 +165,12 @@ impl ServerRecord {
 
     /// Release as people write it: `18.6`, `9.6.24`.
     pub fn release(&self) -> String {
-        let n = self.version_num;
-        if n >= 100_000 {
-            format!("{}.{}", n / 10_000, n % 10_000)
-        } else {
-            format!("{}.{}.{}", n / 10_000, n / 100 % 100, n % 100)
-        }
+        Release::new(self.version_num).to_string()
+    }
+
+    /// Whether its release has a feature.
+    pub fn has(&self, feature: Feature) -> bool {
+        Release::new(self.version_num).has(feature)
     }
 }
 

@@ -1,7 +1,8 @@
-//! Wait events of PostgreSQL 9.6 to 18 by one name each, and the serial stages that they are part of.
+//! Wait events of PostgreSQL 9.6 to 19 by one name each, and the serial stages that they are part of.
 //!
 //! Names are those of PostgreSQL 18's documentation. Before 13, lightweight locks were named by their variable or tranche, and
-//! before 17, events of I/O had other capitals.
+//! before 17, events of I/O had other capitals. In 19 the lock of a buffer's content is no lightweight lock any more, and the class
+//! `BufferPin` is called `Buffer`.
 
 /// A session that waits for nothing that PostgreSQL knows of: it runs, or waits for a processor. Where its process was not looked
 /// at, it may also be in I/O that the server has no wait event for, before 10 in any. Where it was, its I/O is a wait of type `Kernel`.
@@ -74,6 +75,13 @@ const CAPITALS: [&str; 27] = [
 /// The name of a wait, `Type:Event`, whatever version reported it.
 pub fn name(kind: &str, event: &str) -> String {
     let kind = if kind.starts_with("LWLock") { "LWLock" } else { kind };
+    if kind == "Buffer" {
+        return match event {
+            "BufferExclusive" | "BufferShared" | "BufferShareExclusive" => "LWLock:BufferContent".to_string(),
+            "BufferCleanup" => "BufferPin:BufferPin".to_string(),
+            other => format!("BufferPin:{other}"),
+        };
+    }
     if kind != "LWLock" {
         let event = if event == "ClogGroupUpdate" { "XactGroupUpdate" } else { event };
         return format!("{kind}:{}", in_current_capitals(event));
@@ -182,6 +190,8 @@ mod tests {
             ("LWLockNamed", "WALWriteLock", "LWLock:WALWrite"),
             ("LWLock", "WALWrite", "LWLock:WALWrite"),
             ("LWLockTranche", "buffer_content", "LWLock:BufferContent"),
+            ("Buffer", "BufferShareExclusive", "LWLock:BufferContent"),
+            ("Buffer", "BufferCleanup", "BufferPin:BufferPin"),
             ("LWLock", "CLogControlLock", "LWLock:XactSLRU"),
             ("LWLock", "LockManager", "LWLock:LockManager"),
             ("LWLock", "lock_manager", "LWLock:LockManager"),

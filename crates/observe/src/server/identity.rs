@@ -21,7 +21,7 @@ impl Identity {
         Identity {
             start,
             system_identifier: scalar(session, statistics::SYSTEM_IDENTIFIER),
-            timeline: scalar(session, timeline),
+            timeline: scalar(session, &timeline),
             in_recovery,
         }
     }

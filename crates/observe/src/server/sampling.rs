@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use model::release::{self, Release};
 use wire::{Session, SessionError};
 
 use crate::host::place::Place;
@@ -40,8 +41,9 @@ impl Sampling {
         let version_num = session.server_version_num();
         let mut sample = statistics::with_activity(version_num, &waits::sample_sql());
         let mut statements = statistics::with_activity(version_num, &waits::sample_statements_sql(database));
-        let mut roots =
-            (version_num >= 90_600).then(|| statistics::with_activity(version_num, &waits::roots_sql()));
+        let mut roots = Release::new(version_num)
+            .has(release::statistics::WAIT_EVENTS)
+            .then(|| statistics::with_activity(version_num, &waits::roots_sql()));
         if is_direct {
             sample = prepare(session, "pgdyno_waits", sample);
             statements = prepare(session, "pgdyno_statements", statements);
@@ -59,7 +61,7 @@ impl Sampling {
             roots_due: Instant::now(),
             statements: Some(statements),
             statements_due: Instant::now(),
-            has_io_events: version_num >= 100_000,
+            has_io_events: Release::new(version_num).has(release::statistics::IO_WAITS),
         }
     }
 

@@ -1,4 +1,4 @@
-//! SQL for the statistics of each tick, for versions 9.4 to 18. The SQL for versions before 9.6 follows the
+//! SQL for the statistics of each tick, for versions 9.4 to 18, and as far as it is known for 19. The SQL for versions before 9.6 follows the
 //! documentation and is untested.
 //!
 //! Pure. One statement per tick: a union of parts with the columns metric, instance, value. Statistics are never reset.
@@ -6,6 +6,7 @@
 //! when a transaction ends and at most once per second (before 15: twice, over a collector that adds up to half a
 //! second), so counters of databases and I/O lag by about that; the WAL position and the activity of sessions do not.
 
+use model::release::{Release, functions, privileges, settings, statistics};
 use wire::quote_literal;
 
 use crate::server::sessions;
@@ -40,10 +41,20 @@ pub(crate) struct Part {
 }
 
 /// Identifies the server: a change indicates a restart or a failover.
-pub(crate) const IDENTITY: &str = "select extract(epoch from pg_postmaster_start_time())::numeric::text as start, \
-    pg_is_in_recovery()::text as in_recovery, pg_backend_pid()::text as backend_pid, \
-    current_setting('log_checkpoints') as log_checkpoints, \
-    current_setting('log_autovacuum_min_duration') as log_autovacuum";
+pub(crate) fn identity(version_num: u32) -> String {
+    let logging = Release::new(version_num).of(&settings::VACUUM_LOGGING);
+    let logging: Vec<String> = logging.iter().map(|name| format!("current_setting('{name}')")).collect();
+    let logging = match logging.as_slice() {
+        [one] => one.clone(),
+        // One value if all have it.
+        all => format!("(select string_agg(distinct v, ', ') from unnest(array[{}]) v)", all.join(", ")),
+    };
+    format!(
+        "select extract(epoch from pg_postmaster_start_time())::numeric::text as start, \
+         pg_is_in_recovery()::text as in_recovery, pg_backend_pid()::text as backend_pid, \
+         current_setting('log_checkpoints') as log_checkpoints, {logging} as log_autovacuum"
+    )
+}
 
 /// Reads the cluster's system identifier; some managed services refuse.
 pub(crate) const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from pg_control_system()";
@@ -52,36 +63,25 @@ pub(crate) const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from 
 /// role or the database ends the session between them.
 pub(crate) fn session_settings(version_num: u32, timeout_ms: u128) -> String {
     let mut sql = format!("set statement_timeout = {timeout_ms}; set lock_timeout = {timeout_ms}; ");
-    for (since, setting) in [
-        (90_600, "idle_in_transaction_session_timeout"),
-        (140_000, "idle_session_timeout"),
-        (170_000, "transaction_timeout"),
-    ] {
-        if version_num >= since {
-            sql.push_str(&format!("set {setting} = 0; "));
-        }
-    }
-    if version_num >= 90_600 {
-        sql.push_str("set max_parallel_workers_per_gather = 0; ");
-    }
-    if version_num >= 110_000 {
-        sql.push_str("set jit = off; ");
+    for (setting, value) in Release::new(version_num).of(&settings::OBSERVER_SETTINGS) {
+        sql.push_str(&format!("set {setting} = {value}; "));
     }
     sql
 }
 
 /// Reads the timeline, which changes with a promotion.
-pub(crate) fn timeline(version_num: u32, in_recovery: bool) -> &'static str {
-    match (in_recovery, version_num >= 100_000) {
-        (true, _) => "select timeline_id::text from pg_control_checkpoint()",
-        (false, true) => "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
-        (false, false) => "select substr(pg_xlogfile_name(pg_current_xlog_location()), 1, 8)",
+pub(crate) fn timeline(version_num: u32, in_recovery: bool) -> String {
+    if in_recovery {
+        return "select timeline_id::text from pg_control_checkpoint()".to_string();
     }
+    let release = Release::new(version_num);
+    let (file, written) = (release.name(functions::WAL_FILE), release.name(functions::WAL_WRITTEN));
+    format!("select substr({file}({written}()), 1, 8)")
 }
 
 /// Reads whether this role sees the sessions of others.
 pub(crate) fn sees_all(version_num: u32) -> &'static str {
-    if version_num >= 100_000 {
+    if Release::new(version_num).has(privileges::MONITORING_ROLES) {
         "select (pg_has_role(current_user, 'pg_read_all_stats', 'usage') or rolsuper)::text, rolname \
          from pg_roles where rolname = current_user"
     } else {
@@ -125,8 +125,8 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         part("server.connections", connections()),
         part("server.waiting, server.on_cpu", waits()),
         part("server.autovacuum_workers, server.oldest_snapshot_age", gauges(version_num)),
-        part("server.checkpoints, server.buffers_written", checkpoints(version_num)),
-        part("database", database_counters(&name, version_num)),
+        part("server.checkpoints, server.buffers_written", checkpoints(Release::new(version_num))),
+        part("database", database_counters(&name, Release::new(version_num))),
         part(
             "database.xid_age",
             format!(
@@ -136,14 +136,15 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
     ];
     parts.push(part("server.archived", archiver()));
     parts.push(part("server.replication_lag_bytes", replication(version_num)));
-    if version_num >= 130_000 {
+    let release = Release::new(version_num);
+    if release.has(statistics::SLRU) {
         parts.push(part("server.slru.reads", slru()));
     }
-    if version_num >= 140_000 {
-        parts.push(part("server.wal_records", wal(version_num)));
+    if release.has(statistics::WAL) {
+        parts.push(part("server.wal_records", wal(release)));
     }
-    if version_num >= 160_000 {
-        parts.push(part("server.io", io(version_num)));
+    if release.has(statistics::IO) {
+        parts.push(part("server.io", io(release)));
     }
     if scope.wants_clients {
         parts.push(part("server.foreign_sessions", sessions::sql(scope.observer)));
@@ -179,15 +180,18 @@ fn part(what: &'static str, sql: String) -> Part {
 /// `is_hidden` is a session of which this role may see only that it is there. From 10 on, of these a process that has a database and no
 /// user is an autovacuum worker (`pgstat_bestart` in backend_status.c); in recovery there are none.
 fn activity(version_num: u32) -> String {
+    let release = Release::new(version_num);
     let hidden_kind = "case when datname is null then null when usesysid is not null then 'client backend' \
          when not pg_is_in_recovery() then 'autovacuum worker' end";
-    let (kind, is_hidden) = if (100_000..110_000).contains(&version_num) {
+    let (kind, is_hidden) = if release.has(statistics::BACKEND_TYPES)
+        && !release.has(statistics::PARALLEL_WORKER_TYPE)
+    {
         let worker = "when backend_type = 'background worker' and datname is not null then 'parallel worker'";
         (
             format!("case when backend_type is null then {hidden_kind} {worker} else backend_type end"),
             "backend_type is null",
         )
-    } else if version_num >= 110_000 {
+    } else if release.has(statistics::BACKEND_TYPES) {
         (format!("coalesce(backend_type, {hidden_kind})"), "backend_type is null")
     } else {
         let kind = "case when query like 'autovacuum:%' then 'autovacuum worker' \
@@ -196,13 +200,13 @@ fn activity(version_num: u32) -> String {
              else 'client backend' end";
         (kind.to_string(), "query = '<insufficient privilege>'")
     };
-    let waits = if version_num >= 90_600 {
+    let waits = if release.has(statistics::WAIT_EVENTS) {
         "wait_event_type, wait_event"
     } else {
         "case when waiting then 'Lock' end as wait_event_type, case when waiting then 'unknown' end as wait_event"
     };
-    let leader = if version_num >= 130_000 { "leader_pid" } else { "null::integer as leader_pid" };
-    let query_id = if version_num >= 140_000 { "query_id" } else { "null::bigint as query_id" };
+    let leader = if release.has(statistics::LEADERS) { "leader_pid" } else { "null::integer as leader_pid" };
+    let query_id = if release.has(statistics::QUERY_IDS) { "query_id" } else { "null::bigint as query_id" };
     format!(
         "select pid, datname, {kind} as kind, {is_hidden} as is_hidden, state, state_change, {waits}, query, backend_xid, \
          backend_xmin, application_name, usesysid is not null as is_user, {leader}, {query_id} \
@@ -228,10 +232,12 @@ fn autovacuums(name: &str) -> String {
 
 /// Functions for the difference of two positions in WAL, for the last position replayed, and for the current one.
 fn functions_of_wal(version_num: u32) -> (&'static str, &'static str, &'static str) {
-    match version_num >= 100_000 {
-        true => ("pg_wal_lsn_diff", "pg_last_wal_replay_lsn", "pg_current_wal_lsn"),
-        false => ("pg_xlog_location_diff", "pg_last_xlog_replay_location", "pg_current_xlog_location"),
-    }
+    let release = Release::new(version_num);
+    (
+        release.name(functions::WAL_DIFFERENCE),
+        release.name(functions::WAL_REPLAYED),
+        release.name(functions::WAL_WRITTEN),
+    )
 }
 
 fn wal_position(version_num: u32) -> String {
@@ -245,9 +251,10 @@ fn wal_position(version_num: u32) -> String {
 /// Bytes of the files in `pg_wal`, also of those that are kept to be reused. Before 10 only a superuser may look; 9.4 fails for a file that
 /// goes meanwhile, and is not asked.
 fn wal_directory(version_num: u32) -> String {
-    let sum = if version_num >= 100_000 {
+    let release = Release::new(version_num);
+    let sum = if release.has(functions::LIST_OF_WAL) {
         "(select sum(size) from pg_ls_waldir())".to_string()
-    } else if version_num >= 90_500 {
+    } else if release.has(functions::FILES_MAY_BE_MISSING) {
         "(select sum((pg_stat_file('pg_xlog/' || f, true)).size) from pg_ls_dir('pg_xlog') f where f ~ '^[0-9A-F]{24}$')"
             .to_string()
     } else {
@@ -280,7 +287,8 @@ fn waits() -> String {
 
 fn gauges(version_num: u32) -> String {
     // Before 10, a hidden session may be an autovacuum worker.
-    let is_known = if version_num >= 100_000 { "true" } else { "not coalesce(bool_or(is_hidden), false)" };
+    let tells_types = Release::new(version_num).has(statistics::BACKEND_TYPES);
+    let is_known = if tells_types { "true" } else { "not coalesce(bool_or(is_hidden), false)" };
     format!(
         "select 'server.autovacuum_workers', '', \
      case when {is_known} then (count(*) filter (where kind = 'autovacuum worker'))::text end from a \
@@ -301,76 +309,25 @@ fn unfold(from: &str, instance: &str, rows: &[(&str, &str, &str)]) -> String {
     )
 }
 
-fn checkpoints(version_num: u32) -> String {
-    if version_num < 170_000 {
-        return unfold(
-            "pg_stat_bgwriter b",
-            "v.i",
-            &[
-                ("server.checkpoints", "timed", "b.checkpoints_timed"),
-                ("server.checkpoints", "requested", "b.checkpoints_req"),
-                ("server.checkpoint_write_time", "", "b.checkpoint_write_time / 1000"),
-                ("server.checkpoint_sync_time", "", "b.checkpoint_sync_time / 1000"),
-                ("server.buffers_written", "checkpointer", "b.buffers_checkpoint"),
-                ("server.buffers_written", "bgwriter", "b.buffers_clean"),
-                ("server.buffers_written", "backend", "b.buffers_backend"),
-                ("server.buffers_allocated", "", "b.buffers_alloc"),
-                ("server.bgwriter_halts", "", "b.maxwritten_clean"),
-                ("server.backend_fsyncs", "", "b.buffers_backend_fsync"),
-            ],
-        );
-    }
-    // 17 moved checkpoints to their own view and backends' writes to pg_stat_io; 18 counts bytes there because one
-    // write may cover many blocks.
-    let blocks = if version_num >= 180_000 {
+fn checkpoints(release: Release) -> String {
+    // One write may cover many blocks where bytes are counted.
+    let blocks = if release.has(statistics::IO_IN_BYTES) {
         "write_bytes / current_setting('block_size')::numeric"
     } else {
         "writes"
     };
-    let from = format!(
-        "pg_stat_bgwriter b, pg_stat_checkpointer c, (select sum({blocks}) as written, sum(fsyncs) as fsyncs \
-         from pg_stat_io where object = 'relation' and backend_type not in ('checkpointer', 'background writer')) o"
-    );
-    unfold(
-        &from,
-        "v.i",
-        &[
-            ("server.checkpoints", "timed", "c.num_timed"),
-            ("server.checkpoints", "requested", "c.num_requested"),
-            ("server.checkpoint_write_time", "", "c.write_time / 1000"),
-            ("server.checkpoint_sync_time", "", "c.sync_time / 1000"),
-            ("server.buffers_written", "checkpointer", "c.buffers_written"),
-            ("server.buffers_written", "bgwriter", "b.buffers_clean"),
-            ("server.buffers_written", "backend", "o.written"),
-            ("server.buffers_allocated", "", "b.buffers_alloc"),
-            ("server.bgwriter_halts", "", "b.maxwritten_clean"),
-            ("server.backend_fsyncs", "", "o.fsyncs"),
-        ],
-    )
+    let from = match release.has(statistics::CHECKPOINTER) {
+        true => format!(
+            "pg_stat_bgwriter b, pg_stat_checkpointer c, (select sum({blocks}) as written, sum(fsyncs) as fsyncs \
+             from pg_stat_io where object = 'relation' and backend_type not in ('checkpointer', 'background writer')) o"
+        ),
+        false => "pg_stat_bgwriter b".to_string(),
+    };
+    unfold(&from, "v.i", &release.of(&statistics::CHECKPOINT_COLUMNS))
 }
 
-fn database_counters(name: &str, version_num: u32) -> String {
-    let since_18 = [("database.parallel_workers", "", "d.parallel_workers_launched")];
-    let more = if version_num >= 180_000 { since_18.as_slice() } else { &[] };
-    let common = [
-        ("database.commits", "", "d.xact_commit"),
-        ("database.rollbacks", "", "d.xact_rollback"),
-        ("server.transactions", "", "(select sum(s.xact_commit + s.xact_rollback) from pg_stat_database s)"),
-        ("database.blocks_read", "", "d.blks_read"),
-        ("database.blocks_hit", "", "d.blks_hit"),
-        ("database.rows_returned", "", "d.tup_returned"),
-        ("database.rows_fetched", "", "d.tup_fetched"),
-        ("database.rows_inserted", "", "d.tup_inserted"),
-        ("database.rows_updated", "", "d.tup_updated"),
-        ("database.rows_deleted", "", "d.tup_deleted"),
-        ("database.temp_files", "", "d.temp_files"),
-        ("database.temp_bytes", "", "d.temp_bytes"),
-        ("database.deadlocks", "", "d.deadlocks"),
-        ("database.conflicts", "", "d.conflicts"),
-        ("database.read_time", "", "d.blk_read_time / 1000"),
-        ("database.write_time", "", "d.blk_write_time / 1000"),
-    ];
-    let sql = unfold("pg_stat_database d", "v.i", &[common.as_slice(), more].concat());
+fn database_counters(name: &str, release: Release) -> String {
+    let sql = unfold("pg_stat_database d", "v.i", &release.of(&statistics::DATABASE_COLUMNS));
     format!("{sql} and d.datname = {name}")
 }
 
@@ -382,7 +339,7 @@ fn archiver() -> String {
 
 /// Lags of receivers of WAL. Those of one name are one: the one that is furthest behind.
 fn replication(version_num: u32) -> String {
-    let is_old = version_num < 100_000;
+    let is_old = !Release::new(version_num).has(statistics::REPLICATION_LAGS);
     let stages = ["write", "flush", "replay"].map(|stage| {
         let lag = if is_old { "null::interval".to_string() } else { format!("r.{stage}_lag") };
         format!("('{stage}', r.{stage}_{}, {lag})", if is_old { "location" } else { "lsn" })
@@ -426,46 +383,13 @@ fn table_sizes(name: &str) -> String {
     )
 }
 
-fn wal(version_num: u32) -> String {
-    let common = [
-        ("server.wal_records", "", "w.wal_records"),
-        ("server.wal_full_page_images", "", "w.wal_fpi"),
-        ("server.wal_buffers_full", "", "w.wal_buffers_full"),
-    ];
-    // Since 18 these are rows of pg_stat_io with the object `wal`.
-    let until_17 = [
-        ("server.wal_writes", "", "w.wal_write"),
-        ("server.wal_syncs", "", "w.wal_sync"),
-        ("server.wal_write_time", "", "w.wal_write_time / 1000"),
-        ("server.wal_sync_time", "", "w.wal_sync_time / 1000"),
-    ];
-    let more = if version_num < 180_000 { until_17.as_slice() } else { &[] };
-    unfold("pg_stat_wal w", "v.i", &[common.as_slice(), more].concat())
+fn wal(release: Release) -> String {
+    unfold("pg_stat_wal w", "v.i", &release.of(&statistics::WAL_COLUMNS))
 }
 
-fn io(version_num: u32) -> String {
-    let (read_bytes, write_bytes) = if version_num >= 180_000 {
-        ("io.read_bytes", "io.write_bytes")
-    } else {
-        ("io.reads * io.op_bytes", "io.writes * io.op_bytes")
-    };
-    let sql = unfold(
-        "pg_stat_io io",
-        "io.backend_type || ':' || io.object || ':' || io.context",
-        &[
-            ("server.io.reads", "", "io.reads"),
-            ("server.io.writes", "", "io.writes"),
-            ("server.io.extends", "", "io.extends"),
-            ("server.io.fsyncs", "", "io.fsyncs"),
-            ("server.io.hits", "", "io.hits"),
-            ("server.io.evictions", "", "io.evictions"),
-            ("server.io.read_bytes", "", read_bytes),
-            ("server.io.write_bytes", "", write_bytes),
-            ("server.io.read_time", "", "io.read_time / 1000"),
-            ("server.io.write_time", "", "io.write_time / 1000"),
-            ("server.io.fsync_time", "", "io.fsync_time / 1000"),
-        ],
-    );
+fn io(release: Release) -> String {
+    let instance = "io.backend_type || ':' || io.object || ':' || io.context";
+    let sql = unfold("pg_stat_io io", instance, &release.of(&statistics::IO_COLUMNS));
     format!("{sql} and v.x > 0")
 }
 
@@ -518,6 +442,8 @@ mod tests {
             (170_000, "num_timed", "checkpoints_req"),
             (180_006, "write_bytes", "op_bytes"),
             (180_006, "wal_fpi", "wal_sync"),
+            (180_006, "wal_fpi", "wal_fpi_bytes"),
+            (190_000, "wal_fpi_bytes", "wal_sync"),
             (90_426, "null::numeric", "pg_stat_file"),
             (90_624, "pg_stat_file('pg_xlog/' || f, true)", "pg_ls_waldir"),
             (100_023, "pg_ls_waldir()", "pg_stat_file"),
@@ -527,6 +453,10 @@ mod tests {
             assert!(!text.contains(has_not), "{version_num} {has_not}");
         }
         assert!(text(150_000).contains("datname = 'it''s'"));
+        assert!(
+            identity(180_006).ends_with("current_setting('log_autovacuum_min_duration') as log_autovacuum")
+        );
+        assert!(identity(190_000).contains("current_setting('log_autoanalyze_min_duration')"));
         assert!(!session_settings(90_624, 5000).contains("jit"));
         assert!(!session_settings(90_525, 5000).contains("parallel"));
         let ends = |version_num: u32| session_settings(version_num, 5000).matches("timeout = 0").count();

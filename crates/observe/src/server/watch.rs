@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use model::release::statistics::UNKNOWN_WITHOUT;
+use model::release::{Release, privileges};
 use model::telemetry::event::{Event, EventKind};
 use model::telemetry::reading::{Tick, TickSource, split_key};
 use wire::{ConnectError, Conninfo, Session, SessionError};
@@ -371,7 +373,7 @@ impl ServerWatch {
         let version_num = session.server_version_num();
         let words = |error: SessionError| error.to_string();
         session.empty_search_path().map_err(words)?;
-        let who = session.query(statistics::IDENTITY).map_err(words)?;
+        let who = session.query(&statistics::identity(version_num)).map_err(words)?;
         let field = |name: &str| who.get(0, name).map(str::to_string);
         // A pooler shares the session with others, who would inherit our settings.
         let is_direct = field("backend_pid") == Some(session.backend_pid().to_string());
@@ -499,17 +501,17 @@ impl ServerWatch {
             }
         }
         *parts = accepted;
-        for (what, since, reason) in UNKNOWN_BEFORE {
-            if version_num < since {
+        for (what, feature, reason) in UNKNOWN_WITHOUT {
+            if !Release::new(version_num).has(feature) {
                 self.out.unavailable(what, reason.to_string());
             }
         }
         let rows = session.query(statistics::sees_all(version_num))?;
         if rows.scalar() != Some("true") {
             let role = rows.get(0, "rolname").unwrap_or_default();
-            let how = match version_num < 100_000 {
-                true => "before 10, only a superuser does",
-                false => "grant it pg_read_all_stats",
+            let how = match Release::new(version_num).has(privileges::MONITORING_ROLES) {
+                true => "grant it pg_read_all_stats",
+                false => "before 10, only a superuser does",
             };
             let reason = format!(
                 "role `{role}` does not see what other roles' sessions do, and while there are any, not how many are at work; {how}"
@@ -520,12 +522,6 @@ impl ServerWatch {
         Ok(())
     }
 }
-
-/// What older servers do not say, and since which version they do: it is unknown, and not zero.
-const UNKNOWN_BEFORE: [(&str, u32, &str); 2] = [
-    ("server.wal_full_page_images", 140_000, "the server counts them since PostgreSQL 14 (pg_stat_wal)"),
-    (statistics::WAL_DIRECTORY, 90_500, "the server shows sizes of files that may go since PostgreSQL 9.5"),
-];
 
 fn is_refusal(error: &ConnectError) -> bool {
     matches!(

@@ -1,9 +1,11 @@
-//! The release of pgbench to imitate, and how the releases differ.
+//! The release of pgbench to imitate. How the releases differ: `model::release::pgbench`.
 
 use std::str::FromStr;
 
+use model::release::{Feature, Release};
+
 /// A release of pgbench. Options, output and a few statements differ between them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Compat {
     /// PostgreSQL 15 (and 16, which reads and prints the same).
     V15,
@@ -29,45 +31,14 @@ impl Compat {
         format!("{release} (pgdyno {})", env!("CARGO_PKG_VERSION"))
     }
 
-    /// `-d` is the database, and debugging has only a long option; `--exit-on-abort` exists (17).
-    pub(crate) fn has_dbname_option(self) -> bool {
-        self >= Compat::V17
-    }
-
-    /// Scripts may use `\syncpipeline` (17).
-    pub(crate) fn has_syncpipeline(self) -> bool {
-        self >= Compat::V17
-    }
-
-    /// The soft limit of open files is raised as far as needed (18).
-    pub(crate) fn raises_file_limit(self) -> bool {
-        self >= Compat::V18
-    }
-
-    /// Branches and tellers are also loaded by COPY, and progress names the table (17).
-    pub(crate) fn copies_all_tables(self) -> bool {
-        self >= Compat::V17
-    }
-
-    /// Asks the server for each table whether it allows COPY FREEZE (18). Earlier releases derive it from the options,
-    /// so 17 tries in vain on a partitioned table if the options do not mention partitions.
-    pub(crate) fn asks_relkind(self) -> bool {
-        self >= Compat::V18
-    }
-
-    /// The setting's name in a message is quoted (17).
-    pub(crate) fn quotes_search_path(self) -> bool {
-        self >= Compat::V17
-    }
-
-    /// With partitions, `--unlogged-tables` applies to the partitions only (18).
-    pub(crate) fn keeps_parents_logged(self) -> bool {
-        self >= Compat::V18
-    }
-
-    /// Per script, the number of all transactions comes before that of processed ones (18).
-    pub(crate) fn counts_all_per_script(self) -> bool {
-        self >= Compat::V18
+    /// Whether this release has a feature.
+    pub(crate) fn has(self, feature: Feature) -> bool {
+        let version_num = match self {
+            Compat::V15 => 150_000,
+            Compat::V17 => 170_000,
+            Compat::V18 => 180_000,
+        };
+        Release::new(version_num).has(feature)
     }
 }
 

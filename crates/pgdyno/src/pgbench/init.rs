@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use dataset::streams::LoadError;
+use model::release::{Release, catalogs, pgbench};
 use progress::Progress;
 use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Conninfo};
@@ -19,9 +20,6 @@ use crate::pgbench::output::server_text;
 
 mod progress;
 mod streams;
-
-/// Since this version COPY FREEZE sets the all-visible flag, which makes it worth using.
-const FREEZE_VERSION_NUM: u32 = 140_000;
 
 type Result<T> = std::result::Result<T, Complaint>;
 
@@ -95,7 +93,7 @@ impl Init<'_> {
             schema: Schema::searched(),
             fillfactor: self.plan.fillfactor,
             unlogged: self.plan.unlogged,
-            unlogged_parents: !self.compat.keeps_parents_logged(),
+            unlogged_parents: !self.compat.has(pgbench::KEEPS_PARENTS_LOGGED),
             tablespace: self.plan.tablespace.clone(),
             partitioning: self.plan.partitioning,
         }
@@ -121,7 +119,7 @@ impl Init<'_> {
         self.execute("begin")?;
         self.execute(&tpcb::truncate_tables())?;
         for table in [Table::Branches, Table::Tellers, Table::Accounts] {
-            if self.compat.copies_all_tables() || table == Table::Accounts {
+            if self.compat.has(pgbench::COPIES_ALL_TABLES) || table == Table::Accounts {
                 self.copy(table)?;
             } else {
                 self.insert_rows(table)?;
@@ -140,7 +138,7 @@ impl Init<'_> {
     fn copy(&mut self, table: Table) -> Result<()> {
         let copy = dataset::tpcb::copy::copy(table, self.plan.scale, self.takes_freeze(table)?);
         let n_rows = tpcb::row_count(table, self.plan.scale);
-        let names_table = self.compat.copies_all_tables();
+        let names_table = self.compat.has(pgbench::COPIES_ALL_TABLES);
         let mut progress = Progress::new(table, n_rows, self.plan.is_quiet, names_table);
         let log = &mut *self.log;
         let stop = crate::signals::stop_flag();
@@ -164,10 +162,10 @@ impl Init<'_> {
 
     /// Whether COPY FREEZE is allowed for a table and useful.
     fn takes_freeze(&mut self, table: Table) -> Result<bool> {
-        if self.session.server_version_num() < FREEZE_VERSION_NUM {
+        if !Release::new(self.session.server_version_num()).has(catalogs::FREEZE_SETS_VISIBLE) {
             return Ok(false);
         }
-        if !self.compat.asks_relkind() {
+        if !self.compat.has(pgbench::ASKS_RELKIND) {
             return Ok(self.plan.partitioning.is_none() || table != Table::Accounts);
         }
         let sql = "SELECT relkind FROM pg_catalog.pg_class WHERE oid=$1::pg_catalog.regclass";

@@ -1,5 +1,6 @@
 //! Preparation before a load: reads scale and partitions of the tables, and vacuums.
 
+use model::release::pgbench;
 use wire::SessionError;
 use wire::session::{Rows, Session};
 
@@ -57,7 +58,7 @@ pub(crate) fn inspect(
     // A server without partitioning has no partitions.
     let Ok(found) = session.query(FIND_PARTITIONS) else { return Ok(Tables { scale, ..Tables::default() }) };
     if found.is_empty() {
-        let path = if compat.quotes_search_path() { "\"search_path\"" } else { "search_path" };
+        let path = if compat.has(pgbench::QUOTES_SEARCH_PATH) { "\"search_path\"" } else { "search_path" };
         return Err(Complaint::new(format!("no pgbench_accounts table found in {path}")).hint(hint));
     }
     let partition_method = partition_method(&found)?;

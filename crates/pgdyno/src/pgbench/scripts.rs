@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use experiment::plan::scripts::SCRIPT_BYTES_MAX;
+use model::release::pgbench;
 use workload::tpcb::Builtin;
 use workload::{Program, ScriptError};
 
@@ -100,7 +101,7 @@ pub(crate) fn add(
     weight: u32,
     compat: Compat,
 ) -> Result<(), Complaint> {
-    let without: &[&str] = if compat.has_syncpipeline() { &[] } else { &["syncpipeline"] };
+    let without: &[&str] = if compat.has(pgbench::SYNCPIPELINE) { &[] } else { &["syncpipeline"] };
     let program = Program::compile_without(name, source, without).map_err(complaint)?;
     if scripts.len() >= SCRIPTS_MAX {
         return Err(Complaint::new(format!("at most {SCRIPTS_MAX} SQL scripts are allowed")));

@@ -44,6 +44,7 @@ mod matrix;
 mod metrics;
 mod named_files;
 mod neighbours;
+mod newer;
 mod notebooks;
 mod noticed;
 mod os;

@@ -37,6 +37,18 @@ const NAME_WORKLOADS: &[(&str, &str)] = &[
     ("crates/pgdyno/src/commands/data/acid.rs", "the same tests"),
 ];
 
+/// Files that may compare a version with a number, with the reason; all others ask `model::release`. The list may only shrink.
+const COMPARE_VERSIONS: &[(&str, &str)] = &[
+    ("crates/model/src/release.rs", "the table"),
+    ("crates/server/src/binaries.rs", "reads a version as programs write it"),
+    ("crates/wire/src/dial.rs", "reads a version as the server writes it"),
+    (
+        "crates/wire/src/session/vigil.rs",
+        "wire is on the floor of the table: since 9.6 there is `pg_blocking_pids`",
+    ),
+    ("crates/testbed/", "only for tests"),
+];
+
 fn too_long(file: &SourceFile) -> Option<String> {
     let n_lines = file.text.lines().count();
     let is_exempt = LONGER.iter().any(|(path, _)| *path == file.path);
@@ -119,6 +131,46 @@ fn names_a_workload(file: &SourceFile) -> Vec<String> {
         .collect()
 }
 
+/// Comparisons of a version with a number or a constant, where the table of releases is to be asked.
+fn compares_versions(file: &SourceFile) -> Vec<String> {
+    let may = COMPARE_VERSIONS.iter().any(|(path, _)| file.path.starts_with(path));
+    if file.is_test || may {
+        return Vec::new();
+    }
+    let version = r"[a-z_.]*(version_num|server_num)(\(\))?";
+    let patterns = [
+        format!(r"\b{version} *(<|>|==|!=)=? *([\d_]+|[a-z_:]*[A-Z][A-Z_]+)\b"),
+        format!(r"\b\d+_\d{{3}} *[<>]=? *{version}\b"),
+        format!(r"\d\)\.contains\(&?{version}\)"),
+        r"\b(version|major)(\(\))? *[<>]=? *\d{2}[\d_]*\b".to_string(),
+    ];
+    let text = file.production_text();
+    let found = |pattern: &String| {
+        let pattern = Regex::new(pattern).expect("it is valid");
+        let found = pattern.find_iter(text).map(|found| found.as_str().to_string());
+        found.collect::<Vec<String>>()
+    };
+    let found = patterns.iter().flat_map(found);
+    found.map(|found| format!("{}: `{found}`; ask `model::release` by name", file.path)).collect()
+}
+
+/// Rows of the table of releases that nothing asks for.
+fn unused_features(files: &[SourceFile]) -> Vec<String> {
+    let row = Regex::new(r"pub const ([A-Z0-9_]+): (Feature|Renamed|\[Given)").expect("it is valid");
+    let is_row = |file: &&SourceFile| file.path.starts_with("crates/model/src/release/");
+    let names = files.iter().filter(is_row).flat_map(|file| row.captures_iter(&file.text));
+    let is_asked_for = |name: &str| {
+        let asked = Regex::new(&format!(r"\b{name}\b")).expect("it is valid");
+        files.iter().any(|file| !is_row(&file) && !file.is_test && asked.is_match(file.production_text()))
+    };
+    let names: Vec<String> = names.map(|found| found[1].to_string()).collect();
+    names
+        .into_iter()
+        .filter(|name| !is_asked_for(name))
+        .map(|name| format!("{name} is not asked for"))
+        .collect()
+}
+
 fn strays(file: &SourceFile) -> Vec<String> {
     let lower = file.text.to_ascii_lowercase();
     let machine = concat!("/wo", "rk/").to_string();
@@ -159,6 +211,13 @@ fn workloads_are_named_in_their_catalogues_alone() {
 }
 
 #[test]
+fn only_the_table_of_releases_compares_versions() {
+    let files = tree::rust();
+    assert_none(&files.iter().flat_map(compares_versions).collect::<Vec<String>>());
+    assert_none(&unused_features(&files));
+}
+
+#[test]
 fn no_path_of_a_machine_and_no_registry_is_named() {
     assert_none(&tree::all().iter().flat_map(strays).collect::<Vec<String>>());
 }
@@ -185,6 +244,20 @@ fn bad_source_files_are_found() {
     assert_one(&names_a_workload(&file("match x { Dataset::TprocC => 1 }")), "Dataset::TprocC");
     assert_none(&names_a_workload(&file("WorkloadKind::ALL; Dataset::of(x);")));
     assert_none(&names_a_workload(&SourceFile::new("crates/workload/src/catalogue.rs", "Dataset::Tpcc")));
+    for bad in [
+        "if version_num < 100_000 {}",
+        "if session.server_version_num() >= GRANTS_SINCE {}",
+        "if version_num >= since::PARTITIONS {}",
+        "if (100_000..110_000).contains(&version_num) {}",
+        "if binaries.major() >= 18 {}",
+        "if self.compat >= version && 180_000 <= version_num {}",
+    ] {
+        assert_one(&compares_versions(&file(bad)), "by name");
+    }
+    assert_none(&compares_versions(&file("if ours > theirs && version_num == other.version_num {}")));
+    assert_none(&compares_versions(&SourceFile::new("crates/model/src/release.rs", "version_num < 100_000")));
+    let row = SourceFile::new("crates/model/src/release/a.rs", "pub const ALONE: Feature = since(1);");
+    assert_one(&unused_features(&[row]), "ALONE is not asked for");
     assert_one(&panics_for_some_numbers(&file("a.clamp(1, n);")), "may cross");
     assert_one(&panics_for_some_numbers(&file("a.clamp(1, (b / 2).max(1));")), "may cross");
     assert_none(&panics_for_some_numbers(&file(

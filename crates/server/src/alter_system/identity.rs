@@ -8,15 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use model::release::{Release, functions};
 use serde::{Deserialize, Serialize};
 use wire::Session;
 
 use super::journal::{Entry, Journal, Standing};
 use super::state::{self, Files};
 use crate::database::facts::ask;
-
-/// The name of `pg_current_wal_lsn()` and others was changed in this version.
-const WAL_SINCE: u32 = 100_000;
 
 /// What tells one server from another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,10 +52,9 @@ impl Identity {
     /// # Errors
     /// When the server does not tell who it is.
     pub(super) fn of(session: &mut Session) -> Result<Identity> {
-        let walfile = match session.server_version_num() >= WAL_SINCE {
-            true => "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn())",
-            false => "pg_catalog.pg_xlogfile_name(pg_catalog.pg_current_xlog_location())",
-        };
+        let release = Release::new(session.server_version_num());
+        let (file, written) = (release.name(functions::WAL_FILE), release.name(functions::WAL_WRITTEN));
+        let walfile = format!("pg_catalog.{file}(pg_catalog.{written}())");
         // What only a primary can be asked is evaluated on a primary alone.
         let sql = format!(
             "select pg_catalog.pg_is_in_recovery()::text as recovery, pg_catalog.host(pg_catalog.inet_server_addr()) as address, \

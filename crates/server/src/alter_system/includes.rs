@@ -2,6 +2,7 @@
 //! that includes them.
 
 use anyhow::{Context, Result};
+use model::release::{Release, privileges};
 use wire::{Session, quote_literal};
 
 use super::state::AUTO_CONF;
@@ -9,8 +10,6 @@ use crate::database::facts::{is_so, is_superuser};
 
 /// Of the file, which has a line for each setting that somebody has changed.
 const READ_MAX: u32 = 1 << 20;
-/// Since this version, the right to read files of the data directory may be granted.
-const GRANTS_SINCE: u32 = 110_000;
 const DIRECTIVES: [&str; 3] = ["include", "include_dir", "include_if_exists"];
 
 /// Why ALTER SYSTEM must not be executed now; `None` if nothing is included, or if our user cannot know.
@@ -34,8 +33,8 @@ pub(super) fn problem(session: &mut Session, data_directory: &str) -> Result<Opt
 /// The text of the file, if our user may read it.
 fn read(session: &mut Session) -> Result<Option<String>> {
     let granted = "select pg_catalog.has_function_privilege('pg_catalog.pg_read_binary_file(text, bigint, bigint)', 'execute')";
-    let may_read =
-        is_superuser(session) || session.server_version_num() >= GRANTS_SINCE && is_so(session, granted);
+    let release = Release::new(session.server_version_num());
+    let may_read = is_superuser(session) || release.has(privileges::READING_FILES) && is_so(session, granted);
     if !may_read {
         return Ok(None);
     }

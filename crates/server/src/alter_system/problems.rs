@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use model::release::{Release, functions, privileges};
 use wire::{Conninfo, Session, quote_literal};
 
 use super::lock::{self, Taken};
@@ -13,11 +14,6 @@ use super::state::{self, Files, Now};
 use super::{goal, includes};
 use crate::database::facts::{is_so, is_superuser};
 use crate::database::target::{Flavor, Target};
-
-/// `pg_control_system()` is needed, which tells servers apart.
-const VERSION_NUM_MIN: u32 = 90_600;
-/// Since this version, single parameters may be granted, and names are listed with the right to read them.
-const GRANTS_SINCE: u32 = 150_000;
 
 /// What an experiment wants to change on one server.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +66,8 @@ fn of_server(session: &mut Session, conninfo: &Conninfo, wish: Wish) -> Result<V
         ));
         return Ok(found);
     }
-    if target.version_num < VERSION_NUM_MIN {
+    // It distinguishes servers.
+    if !Release::new(target.version_num).has(functions::CONTROL_SYSTEM) {
         found.push(format!("{conninfo}: settings are changed on servers since 9.6"));
         return Ok(found);
     }
@@ -86,7 +83,7 @@ fn rights(session: &mut Session, target: &Target, wish: Wish) -> Result<Option<S
     if is_superuser(session) {
         return Ok(None);
     }
-    if target.version_num < GRANTS_SINCE {
+    if !Release::new(target.version_num).has(privileges::PARAMETERS) {
         return Ok(Some("ALTER SYSTEM needs a superuser".to_string()));
     }
     let mut grants = Vec::new();

@@ -6,19 +6,13 @@
 //! our user cannot see is unknown, and then nothing is ruled out.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use anyhow::{Context, Result};
+use model::release::{Feature, Release, functions, privileges, settings};
 use wire::Session;
 
 use super::state::Now;
 use crate::database::facts::{is_so, is_superuser};
-
-/// Roles for monitoring are there since this version; `pg_stat_replication` shows others than superusers nothing before.
-const ROLES_SINCE: u32 = 100_000;
-/// `wal_keep_segments` became `wal_keep_size`; a backup that no session holds ended with 15.
-const KEEP_SIZE_SINCE: u32 = 130_000;
-const EXCLUSIVE_BACKUP_UNTIL: u32 = 150_000;
 
 /// Settings that a standby has to follow (<https://www.postgresql.org/docs/current/hot-standby.html>): each change is in the WAL,
 /// and a standby with a lower value pauses or stops when it gets there, as does whoever restores from an archive.
@@ -76,49 +70,47 @@ fn harm(name: &str, value: &str, now: &Now) -> Option<&'static str> {
 /// A question, and what follows if its answer is true.
 struct Sign {
     sql: &'static str,
-    /// Versions that know it.
-    versions: Range<u32>,
+    /// Releases that know it.
+    when: Feature,
     /// The words for what is there then.
     what: &'static str,
 }
-
-const ALL: Range<u32> = 0..u32::MAX;
 
 /// Whatever our user may ask about in any case. Numbers are compared as such: `0` is written in no unit.
 const SIGNS: [Sign; 7] = [
     Sign {
         sql: "exists (select from pg_catalog.pg_replication_slots)",
-        versions: ALL,
+        when: Feature::ALWAYS,
         what: "it has replication slots",
     },
     Sign {
         sql: "pg_catalog.current_setting('archive_mode') <> 'off'",
-        versions: ALL,
+        when: Feature::ALWAYS,
         what: "it archives its WAL",
     },
     Sign {
         sql: "pg_catalog.current_setting('synchronous_standby_names') <> ''",
-        versions: ALL,
+        when: Feature::ALWAYS,
         what: "synchronous_standby_names names standbys",
     },
     Sign {
         sql: "pg_catalog.current_setting('wal_keep_segments') <> '0'",
-        versions: 0..KEEP_SIZE_SINCE,
+        when: settings::WAL_KEEP_SEGMENTS,
         what: "it keeps WAL for a standby (wal_keep_segments)",
     },
     Sign {
         sql: "pg_catalog.current_setting('wal_keep_size') <> '0'",
-        versions: KEEP_SIZE_SINCE..u32::MAX,
+        when: settings::WAL_KEEP_SIZE,
         what: "it keeps WAL for a standby (wal_keep_size)",
     },
     Sign {
         sql: "pg_catalog.pg_is_in_backup()",
-        versions: 0..EXCLUSIVE_BACKUP_UNTIL,
+        when: functions::EXCLUSIVE_BACKUPS,
         what: "a backup is being made",
     },
     Sign {
         sql: "exists (select from pg_catalog.pg_roles where rolreplication and rolcanlogin and not rolsuper)",
-        versions: ALL,
+        when: Feature::ALWAYS,
         what: "a role for standbys may log in (REPLICATION)",
     },
 ];
@@ -131,9 +123,9 @@ fn signs(session: &mut Session) -> Result<Vec<String>> {
     if is_so(session, "select pg_catalog.current_setting('wal_level') = 'minimal'") {
         return Ok(Vec::new());
     }
-    let version = session.server_version_num();
+    let release = Release::new(session.server_version_num());
     let mut found: Vec<String> = Vec::new();
-    for sign in SIGNS.iter().filter(|sign| sign.versions.contains(&version)) {
+    for sign in SIGNS.iter().filter(|sign| release.has(sign.when)) {
         let rows = session
             .query(&format!("select {}", sign.sql))
             .with_context(|| format!("cannot ask whether {}", sign.what))?;
@@ -141,7 +133,7 @@ fn signs(session: &mut Session) -> Result<Vec<String>> {
             found.push(sign.what.to_string());
         }
     }
-    if !sees_all(session, version) {
+    if !sees_all(session, release) {
         found.push("our user cannot see who else reads its WAL (grant pg_monitor)".to_string());
         return Ok(found);
     }
@@ -156,9 +148,10 @@ fn signs(session: &mut Session) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Whether rows of other users' sessions are shown to ours.
-fn sees_all(session: &mut Session, version_num: u32) -> bool {
+/// Whether rows of other users' sessions are shown to ours. Before there are roles for monitoring, `pg_stat_replication` shows others than
+/// superusers nothing.
+fn sees_all(session: &mut Session, release: Release) -> bool {
     is_superuser(session)
-        || version_num >= ROLES_SINCE
+        || release.has(privileges::MONITORING_ROLES)
             && is_so(session, "select pg_catalog.pg_has_role('pg_read_all_stats', 'usage')")
 }

@@ -1,4 +1,4 @@
-//! The facts of `pg_control` that matter here. Their offsets at the head of the file are the same from 9.4 to 18
+//! The facts of `pg_control` that matter here. Their offsets at the head of the file are the same from 9.4 to 19
 //! (PostgreSQL's `catalog/pg_control.h`: system_identifier, pg_control_version, catalog_version_no, state).
 
 use std::path::Path;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use wire::session::since;
+use model::release::{Feature, Release, catalogs};
 use wire::{Session, quote_literal};
 
 use crate::database::relations::{Missing, with_parts};
@@ -38,14 +38,14 @@ fn without_schema(definition: &str, schema: &str) -> String {
 
 /// One row per object: its name, its definition, and the schema that the definition may name.
 fn sql(table: &str, version_num: u32) -> String {
-    let mut parts =
-        vec![tables(table, version_num), columns(), constraints(version_num), INDEXES.to_string()];
+    let release = Release::new(version_num);
+    let mut parts = vec![tables(table, release), columns(), constraints(release), INDEXES.to_string()];
     parts.extend([TRIGGERS, RULES].map(str::to_string));
-    if version_num >= since::ROW_SECURITY {
+    if release.has(catalogs::ROW_SECURITY) {
         parts.push(POLICIES.to_string());
     }
-    if version_num >= since::PARTITIONS {
-        parts.extend([publications(version_num), STATISTICS.to_string()]);
+    if release.has(catalogs::PARTITIONS) {
+        parts.extend([publications(release), STATISTICS.to_string()]);
     }
     // Before 12, an oid is a system column, which `k.*` lacks.
     format!(
@@ -61,9 +61,9 @@ fn sql(table: &str, version_num: u32) -> String {
 }
 
 /// Only the named table is called `table`; a part of it has its own name.
-fn tables(table: &str, version_num: u32) -> String {
+fn tables(table: &str, release: Release) -> String {
     let plain = quote_literal(table.rsplit('.').next().unwrap_or(table));
-    let since = |version: u32, condition: &str, words: &str| match version_num >= version {
+    let if_it_has = |feature: Feature, condition: &str, words: &str| match release.has(feature) {
         true => format!("case when {condition} then {words} end"),
         false => "null".to_string(),
     };
@@ -79,13 +79,13 @@ fn tables(table: &str, version_num: u32) -> String {
                 ) as definition,
                 c.schema as schema
            from c",
-        method = since(
-            120_000,
+        method = if_it_has(
+            catalogs::TABLE_ACCESS_METHODS,
             "c.relkind = 'r'",
             "(select 'using ' || a.amname from pg_catalog.pg_am a where a.oid = c.relam and a.amname <> 'heap')"
         ),
-        security = since(since::ROW_SECURITY, "c.relrowsecurity", "'row security'"),
-        identity = since(90_400, "c.relreplident = 'f'", "'replica identity full'"),
+        security = if_it_has(catalogs::ROW_SECURITY, "c.relrowsecurity", "'row security'"),
+        identity = if_it_has(catalogs::REPLICA_IDENTITY, "c.relreplident = 'f'", "'replica identity full'"),
     )
 }
 
@@ -101,8 +101,8 @@ fn columns() -> String {
 
 /// Leaves out the constraints that 18 has for NOT NULL and the copies of foreign keys that partitions have; includes foreign
 /// keys of other tables that refer to this one, because a change here checks their rows.
-fn constraints(version_num: u32) -> String {
-    let is_own = if version_num >= 110_000 { "o.conparentid = 0" } else { "true" };
+fn constraints(release: Release) -> String {
+    let is_own = if release.has(catalogs::CONSTRAINT_PARENTS) { "o.conparentid = 0" } else { "true" };
     format!(
         "select case when o.conrelid = c.id then 'constraint ' else 'foreign key of others ' end || o.conname,
                 pg_catalog.pg_get_constraintdef(o.oid), c.schema
@@ -130,8 +130,8 @@ const POLICIES: &str = "select 'policy ' || p.polname,
             c.schema
        from c join pg_catalog.pg_policy p on p.polrelid = c.id";
 
-fn publications(version_num: u32) -> String {
-    let by_schema = match version_num >= 150_000 {
+fn publications(release: Release) -> String {
+    let by_schema = match release.has(catalogs::PUBLISHED_SCHEMAS) {
         true => {
             "or exists (select 1 from pg_catalog.pg_publication_namespace n
                              where n.pnpubid = p.oid and n.pnnspid = c.relnamespace)"

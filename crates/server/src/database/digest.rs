@@ -1,9 +1,7 @@
 //! Digests that a server computes of its own values.
 
+use model::release::{Release, functions};
 use wire::Session;
-
-/// The first release whose MD5 is OpenSSL's, which refuses it in FIPS mode (release notes of PostgreSQL 14).
-const MD5_BY_OPENSSL: u32 = 140_000;
 
 /// A digest function of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +15,8 @@ impl ServerDigest {
     /// MD5, which servers of all versions have, unless this one refuses it. The session must not be in a transaction, which a refusal would
     /// abort.
     pub(crate) fn of(session: &mut Session) -> ServerDigest {
-        let refuses =
-            session.server_version_num() >= MD5_BY_OPENSSL && session.query("select md5('')").is_err();
+        let may_refuse = Release::new(session.server_version_num()).has(functions::MD5_MAY_FAIL);
+        let refuses = may_refuse && session.query("select md5('')").is_err();
         if refuses { ServerDigest::Sha256 } else { ServerDigest::Md5 }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
+use model::release::{Release, functions, privileges, statistics};
 use model::run::server::{LoadConnections, Route, ServerRecord, Setting};
 use model::secret::hide_value;
 use wire::{Session, quote_literal};
@@ -110,9 +111,9 @@ pub fn connections_of(session: &mut Session, role: &str) -> Result<Vec<LoadConne
 }
 
 fn connections_sql(role: &str, version_num: u32) -> String {
-    let (tls, joined) = match version_num < 90_500 {
-        true => ("null::text", ""),
-        false => (
+    let (tls, joined) = match Release::new(version_num).has(statistics::SSL) {
+        false => ("null::text", ""),
+        true => (
             "case when ssl then s.version || ' ' || s.cipher end",
             " left join pg_catalog.pg_stat_ssl s using (pid)",
         ),
@@ -152,7 +153,7 @@ pub(crate) fn is_so(session: &mut Session, sql: &str) -> bool {
 /// Whether our user may run CHECKPOINT.
 pub(crate) fn may_checkpoint(session: &mut Session, version_num: u32) -> bool {
     is_superuser(session)
-        || (version_num >= 150_000
+        || (Release::new(version_num).has(privileges::CHECKPOINT_ROLE)
             && is_so(session, "select pg_catalog.pg_has_role('pg_checkpoint', 'usage')"))
 }
 
@@ -183,7 +184,8 @@ fn settings(session: &mut Session, version_num: u32) -> Result<BTreeMap<String, 
 /// ([`Session::administer`]) is no fact about the server: the value with which it began is, in the words of SHOW but for times
 /// of which there is a larger unit.
 fn settings_sql(version_num: u32) -> String {
-    let value = if version_num < 90_600 { "current_setting(name)" } else { "current_setting(name, true)" };
+    let may_be_missing = Release::new(version_num).has(functions::SETTINGS_MAY_BE_MISSING);
+    let value = if may_be_missing { "current_setting(name, true)" } else { "current_setting(name)" };
     format!(
         "select name, case when source <> 'session' then pg_catalog.{value} \
          when unit = 'ms' and reset_val not in ('0', '-1') then reset_val || unit else reset_val end, \
@@ -221,7 +223,7 @@ fn lacking(session: &mut Session, version_num: u32) -> BTreeMap<String, String> 
         Ok(_) => drop(lacks("pg_prewarm", "the extension is not installed in this database")),
         Err(_) => drop(lacks("pg_prewarm", "the server does not offer the extension")),
     }
-    if version_num < 100_000 {
+    if !Release::new(version_num).has(privileges::MONITORING_ROLES) {
         lacks("pg_ls_waldir", "exists since 10");
         lacks("backend_type", "background processes are shown since 10");
     } else {

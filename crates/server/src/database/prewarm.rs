@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use wire::session::{Extension, since};
+use model::release::{Release, catalogs, settings};
+use wire::session::Extension;
 use wire::{Session, quote_ident, quote_literal};
 
 use crate::database::facts::version_num;
@@ -143,7 +144,11 @@ fn relations(
     if tables.is_empty() {
         return Ok(Vec::new());
     }
-    let is_filtered = if version_num >= since::ROW_SECURITY { "row_security_active(c.oid)" } else { "false" };
+    let is_filtered = if Release::new(version_num).has(catalogs::ROW_SECURITY) {
+        "row_security_active(c.oid)"
+    } else {
+        "false"
+    };
     let may_read_toast = match has_extension {
         true => "has_table_privilege(c.oid, 'select')",
         false => "has_table_privilege(c.oid, 'select') and has_schema_privilege(c.relnamespace, 'usage')",
@@ -219,7 +224,8 @@ fn scan(session: &mut Session, relation: &Relation, version_num: u32) -> Result<
     };
     session.execute("begin read only")?;
     let mut result = Ok(());
-    let workers = (version_num >= 90_600).then_some("max_parallel_workers_per_gather");
+    let workers =
+        Release::new(version_num).has(settings::PARALLEL_QUERY).then_some("max_parallel_workers_per_gather");
     for name in off.into_iter().chain(workers) {
         let value = if name.starts_with("max") { "0" } else { "off" };
         result = result.and_then(|()| session.execute(&format!("set local {name} = {value}")));

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
+use model::release::{Release, privileges};
 use model::run::rights::Rights;
 use model::run::server::ServerRecord;
 use wire::session::Extension;
@@ -54,7 +55,9 @@ pub fn settable(session: &mut Session, names: &[&str]) -> Result<BTreeSet<String
     for row in 0..rows.len() {
         let (Some(name), Some(context)) = (rows.get(row, "name"), rows.get(row, "context")) else { continue };
         let granted = format!("select pg_catalog.has_parameter_privilege({}, 'set')", quote_literal(name));
-        let may = context == "user" || is_superuser || version_num >= 150_000 && is_so(session, &granted);
+        let may = context == "user"
+            || is_superuser
+            || Release::new(version_num).has(privileges::PARAMETERS) && is_so(session, &granted);
         found.extend(may.then(|| name.to_string()));
     }
     Ok(found)
@@ -65,7 +68,7 @@ fn io_timing(session: &mut Session, record: &ServerRecord, is_superuser: bool) -
         return Ok("on".to_string());
     }
     let granted = "select pg_catalog.has_parameter_privilege('track_io_timing', 'set')";
-    let may_set = is_superuser || record.version_num >= 150_000 && is_so(session, granted);
+    let may_set = is_superuser || record.has(privileges::PARAMETERS) && is_so(session, granted);
     Err(match may_set {
         true => "off, which this role may change".to_string(),
         false => "off, and only a superuser may change it, or from 15 on a role that is granted SET on it"
@@ -121,7 +124,7 @@ fn extension(
         "select bool_or(trusted) and pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create') \
          from pg_catalog.pg_available_extension_versions where name = {quoted}"
     );
-    let may = is_superuser || record.version_num >= 130_000 && is_so(session, &trusted);
+    let may = is_superuser || record.has(privileges::TRUSTED_EXTENSIONS) && is_so(session, &trusted);
     if !may {
         return Err(format!("{version} is offered, not installed, and this role cannot create it"));
     }

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
+use model::release::{Release, catalogs};
 use sha2::{Digest, Sha256};
 use wire::{Session, quote_ident, quote_literal};
 
@@ -132,7 +133,7 @@ fn obstacle_to_losing(session: &mut Session, name: &str, mark: Option<&Mark>) ->
 /// The query for it: properties of the database itself are not copied with it.
 fn obstacle_sql(version_num: u32, name: &str, own_comment: &str) -> String {
     // 9.6 has no subscriptions. In later versions every user may read which database they belong to.
-    let subscribed = match version_num >= 100_000 {
+    let subscribed = match Release::new(version_num).has(catalogs::SUBSCRIPTIONS) {
         true => "exists (select 1 from pg_catalog.pg_subscription s where s.subdbid = d.oid)",
         false => "false",
     };
@@ -311,7 +312,7 @@ impl Templates {
     }
 
     fn has_strategy(&self) -> bool {
-        self.version_num >= 150_000
+        Release::new(self.version_num).has(catalogs::DATABASE_STRATEGIES)
     }
 
     fn detail(&self, began: Instant) -> Detail {

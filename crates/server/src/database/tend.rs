@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use model::release::{Release, functions, statistics};
 use wire::{Session, quote_ident};
 
 use crate::database::facts::{ask, may_checkpoint, version_num};
@@ -120,7 +121,8 @@ fn look(session: &mut Session, version_num: u32) -> Result<Look> {
     // 9.6 shows no background processes except autovacuum workers. An idle checkpointer waits in its main loop;
     // the wait events of another user's processes may be hidden, and hidden means neither busy nor quiet. What has a database and
     // no user is an autovacuum worker, hidden or not.
-    let kinds = if version_num < 100_000 {
+    let release = Release::new(version_num);
+    let kinds = if !release.has(statistics::BACKEND_TYPES) {
         format!(
             "case when query like 'autovacuum: %' then 'autovacuum' when state = 'active' then 'sessions' \
                   when state = 'disabled' then '{HIDDEN}sessions without track_activities' \
@@ -144,12 +146,8 @@ fn look(session: &mut Session, version_num: u32) -> Result<Look> {
     let seen = rows.rows.into_iter().filter_map(|row| row.into_iter().next().flatten());
     let (hidden, busy): (BTreeSet<String>, _) = seen.partition(|what| what.starts_with(HIDDEN));
     let hidden = hidden.into_iter().map(|what| what.trim_start_matches(HIDDEN).to_string()).collect();
-    let (current, replayed) = if version_num < 100_000 {
-        ("pg_current_xlog_insert_location()", "pg_last_xlog_replay_location()")
-    } else {
-        ("pg_current_wal_insert_lsn()", "pg_last_wal_replay_lsn()")
-    };
-    let sql = format!("select case when pg_is_in_recovery() then {replayed} else {current} end");
+    let (current, replayed) = (release.name(functions::WAL_INSERTED), release.name(functions::WAL_REPLAYED));
+    let sql = format!("select case when pg_is_in_recovery() then {replayed}() else {current}() end");
     // A managed service may hide it; then it is ignored.
     Ok(Look { busy, hidden, wal: ask(session, &sql).unwrap_or_default() })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use model::release::{Release, statistics};
 use model::run::touched::Touched;
 use wire::Session;
 
@@ -16,13 +17,17 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(2);
 /// Pause between two looks at statistics that may still arrive. Before 15, a collector writes them twice a second
 /// (PGSTAT_STAT_INTERVAL).
 fn pause(session: &Session) -> Duration {
-    Duration::from_millis(if session.server_version_num() >= 150_000 { 30 } else { 600 })
+    Duration::from_millis(if is_shared(session) { 30 } else { 600 })
+}
+
+/// Whether the statistics are in memory that all sessions share.
+fn is_shared(session: &Session) -> bool {
+    Release::new(session.server_version_num()).has(statistics::IN_SHARED_MEMORY)
 }
 
 /// Whether a session can report its own counts at once, instead of when it ends or some statements later.
 pub fn reports_on_request(session: &mut Session) -> bool {
-    session.server_version_num() >= 150_000
-        && ask(session, "select 1 from pg_catalog.pg_stat_force_next_flush()").is_ok()
+    is_shared(session) && ask(session, "select 1 from pg_catalog.pg_stat_force_next_flush()").is_ok()
 }
 
 /// Rows of each table (`table` or `schema.table`), with its partitions, that were read and changed since the statistics

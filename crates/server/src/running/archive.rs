@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use model::experiment::script::archive::SET_BY_DUMPS;
+use model::release::{Feature, Release, programs};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -23,14 +24,8 @@ const LIST_DEADLINE: Duration = Duration::from_secs(300);
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// Lines of a failed program's output in a message.
 const LINES_MAX: usize = 12;
-/// The first version with options that keep replication out of a restored database.
-const NO_REPLICATION: u32 = 100_000;
-/// The first version that writes to its standard output only if asked.
-const OUTPUT_IS_NAMED: u32 = 120_000;
 /// What a cluster of our own has no use or no place for.
 const LEFT_OUT: [&str; 4] = ["--no-owner", "--no-privileges", "--no-tablespaces", "--no-security-labels"];
-/// The first version whose `vacuumdb` has several sessions.
-const VACUUM_JOBS: u32 = 90_500;
 
 /// An archive, and who restores it.
 #[derive(Debug)]
@@ -69,7 +64,7 @@ impl Restore<'_> {
     pub fn schema(&self) -> Result<String> {
         let mut command = self.restorer.program("pg_restore")?;
         command.args(LEFT_OUT).arg("--schema-only");
-        if self.restorer.version_num >= OUTPUT_IS_NAMED {
+        if self.has(programs::RESTORE_NAMES_OUTPUT) {
             command.arg("--file=-");
         }
         command.arg(self.archive);
@@ -84,7 +79,7 @@ impl Restore<'_> {
     pub fn restore(&self) -> Result<Vec<&'static str>> {
         let mut command = self.restorer.connected("pg_restore")?;
         command.args(LEFT_OUT);
-        if self.restorer.version_num >= NO_REPLICATION {
+        if self.has(programs::RESTORE_WITHOUT_REPLICATION) {
             command.args(["--no-publications", "--no-subscriptions"]);
         }
         command.arg(self.jobs());
@@ -107,10 +102,14 @@ impl Restore<'_> {
     pub fn vacuum(&self) -> Result<()> {
         let mut command = self.restorer.connected("vacuumdb")?;
         command.args(["--freeze", "--analyze", "--quiet"]);
-        if self.restorer.version_num >= VACUUM_JOBS {
+        if self.has(programs::VACUUMDB_JOBS) {
             command.arg(self.jobs());
         }
         self.run(command, self.deadline).map(drop)
+    }
+
+    fn has(&self, feature: Feature) -> bool {
+        Release::new(self.restorer.version_num).has(feature)
     }
 
     fn jobs(&self) -> String {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use model::release::{Release, programs};
 
 use crate::cluster::Cluster;
 use crate::process::command::server_command;
@@ -15,7 +16,7 @@ use crate::running::launch::{Server, StopMode};
 /// # Errors
 /// When the server does not report it, or does not start.
 pub fn needed(cluster: &Cluster, settings: &BTreeMap<String, String>, page_bytes: u64) -> Result<u64> {
-    if cluster.binaries.version_num >= 150_000 {
+    if Release::new(cluster.binaries.version_num).has(programs::SIZE_IN_HUGE_PAGES) {
         return asked(cluster, settings);
     }
     let mut plain = settings.clone();

@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use model::release::{Feature, Release, privileges};
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use wire::conninfo::{PasswordSource, SslMode};
-use wire::{Conninfo, Secret, Session, quote_ident, quote_literal};
+use wire::{Conninfo, Secret, Session, Verifier, quote_ident, quote_literal};
 
 use crate::cluster::DATABASE;
 use crate::running::certificate::Certificate;
@@ -16,8 +17,6 @@ use crate::user::account::Account;
 /// The role of a load that comes over the network. It is no superuser, so that whoever learns its password cannot execute
 /// programs or read files of the database's host; and it cannot create triggers, which pgdyno would fire as superuser.
 pub const LOAD_ROLE: &str = "pgdyno_load";
-/// The privilege MAINTAIN came with 17.
-const MAINTAIN_VERSION_NUM: u32 = 170_000;
 /// Random bytes of a password: more than anybody can guess, also from the MD5 hash of a server before 10.
 const PASSWORD_BYTES: usize = 18;
 /// Longest name of a network interface (IFNAMSIZ less its final zero byte).
@@ -175,9 +174,13 @@ impl Door {
         conninfo
     }
 
+    fn has(&self, feature: Feature) -> bool {
+        Release::new(self.version_num).has(feature)
+    }
+
     /// The lines of `pg_hba.conf` that let the load in from these addresses alone.
     pub(crate) fn access(&self, addresses: &[IpAddr]) -> String {
-        let method = if self.version_num >= 100_000 { "scram-sha-256" } else { "md5" };
+        let method = if self.has(privileges::SCRAM) { "scram-sha-256" } else { "md5" };
         let kind = if self.listen.tls { "hostssl" } else { "hostnossl" };
         let line = |address: &IpAddr| {
             let bits = if address.is_ipv4() { 32 } else { 128 };
@@ -195,11 +198,12 @@ impl Door {
         if !is_there {
             session.execute(&format!("create role {LOAD_ROLE}"))?;
         }
-        let verifier = quote_literal(&self.password.verifier(LOAD_ROLE, self.version_num));
+        let kind = if self.has(privileges::SCRAM) { Verifier::Scram } else { Verifier::Md5 };
+        let verifier = quote_literal(&self.password.verifier(LOAD_ROLE, kind));
         session.execute(&format!("alter role {LOAD_ROLE} login password {verifier}"))?;
         session.execute(&format!("grant connect, temporary on database {DATABASE} to {LOAD_ROLE}"))?;
         // For scripts that vacuum or analyze; releases without it skip that with a warning.
-        let maintain = if self.version_num >= MAINTAIN_VERSION_NUM { ", maintain" } else { "" };
+        let maintain = if self.has(privileges::MAINTAIN) { ", maintain" } else { "" };
         let schemas = session.query(
             "select nspname from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'",
         )?;

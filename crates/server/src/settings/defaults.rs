@@ -9,6 +9,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use model::release::Release;
+use model::release::settings::{
+    EMBEDDED_SETTINGS, MAX_WAL_SIZE, MAX_WAL_SIZE_IN_MB, NUMERIC_LOG_TIME, VACUUM_LOGGING, WAL_LEVEL,
+};
 use model::text::units::size_bytes;
 
 use crate::settings::{MB, check_settings, resolve_setting, size_text};
@@ -52,6 +56,7 @@ const MAX_CONNECTIONS_DEFAULT: u32 = 100;
 
 /// Settings for a server of version `version_num` on a machine with `ram_bytes`, used by `n_clients` clients.
 pub fn embedded_defaults(version_num: u32, ram_bytes: u64, n_clients: u32) -> BTreeMap<String, String> {
+    let release = Release::new(version_num);
     let share = |share: f64| (ram_bytes as f64 * share) as u64;
     let maintenance_bytes = share(MAINTENANCE_WORK_MEM_SHARE).clamp(64 * MB, 1024 * MB);
     let max_connections = MAX_CONNECTIONS_DEFAULT.max(n_clients.saturating_add(CONNECTIONS_EXTRA));
@@ -63,20 +68,18 @@ pub fn embedded_defaults(version_num: u32, ram_bytes: u64, n_clients: u32) -> BT
         ("max_connections", max_connections.to_string()),
         // Production is backed up or replicated; up to 9.6 `minimal` is the default, later `replica`, which was
         // called `hot_standby` before 9.6.
-        ("wal_level", if version_num < 90_600 { "hot_standby" } else { "replica" }.to_string()),
+        ("wal_level", release.name(WAL_LEVEL).to_string()),
         ("log_checkpoints", "on".to_string()),
-        ("log_autovacuum_min_duration", "0".to_string()),
         ("log_timezone", "UTC".to_string()),
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into();
+    let logged = release.of(&VACUUM_LOGGING).into_iter();
+    settings.extend(logged.map(|name| (name.to_string(), "0".to_string())));
     let (name, value) = wal_setting(version_num, MAX_WAL_SIZE_BYTES);
     settings.insert(name.to_string(), value);
-    if version_num < 100_000 {
-        // `wal_level` of a server that is replicated goes with senders; later versions have 10 by default.
-        settings.insert("max_wal_senders".to_string(), "10".to_string());
-        settings.insert("max_replication_slots".to_string(), "10".to_string());
-    }
+    let of_release = release.of(&EMBEDDED_SETTINGS).into_iter();
+    settings.extend(of_release.map(|(name, value)| (name.to_string(), value.to_string())));
     settings
 }
 
@@ -103,13 +106,13 @@ pub fn embedded_settings(
 
 /// `log_line_prefix` for a version.
 pub fn log_line_prefix(version_num: u32) -> &'static str {
-    if version_num < 90_600 { LOG_LINE_PREFIX_95 } else { LOG_LINE_PREFIX }
+    if Release::new(version_num).has(NUMERIC_LOG_TIME) { LOG_LINE_PREFIX } else { LOG_LINE_PREFIX_95 }
 }
 
 /// The setting that lets WAL grow to `bytes` between checkpoints: `checkpoint_segments` before 9.5, whose WAL has
 /// (2 + `checkpoint_completion_target`) * `checkpoint_segments` + 1 segments (documentation of 9.4, WAL Configuration).
 pub fn wal_setting(version_num: u32, bytes: u64) -> (&'static str, String) {
-    if version_num < 90_500 {
+    if !Release::new(version_num).has(MAX_WAL_SIZE) {
         let segments = (bytes / WAL_SEGMENT_BYTES).saturating_sub(1) as f64 / SEGMENTS_PER_CHECKPOINT;
         return ("checkpoint_segments", format!("{}", (segments as u64).max(3)));
     }
@@ -123,13 +126,14 @@ const SEGMENTS_PER_CHECKPOINT: f64 = 2.9;
 pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> Option<u64> {
     let of =
         |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name)).map(|(_, v)| v);
-    if version_num < 90_500 {
+    if !Release::new(version_num).has(MAX_WAL_SIZE) {
         let segments: u64 = of("checkpoint_segments")?.trim().parse().ok()?;
         let segments = (segments as f64 * SEGMENTS_PER_CHECKPOINT) as u64 + 1;
         return segments.checked_mul(WAL_SEGMENT_BYTES);
     }
     // A bare number is in megabytes since 10, in segments before.
-    size_bytes(of("max_wal_size")?, if version_num < 100_000 { WAL_SEGMENT_BYTES } else { MB })
+    let is_in_mb = Release::new(version_num).has(MAX_WAL_SIZE_IN_MB);
+    size_bytes(of("max_wal_size")?, if is_in_mb { MB } else { WAL_SEGMENT_BYTES })
 }
 
 /// Problems that the server would not notice at its start: Linux promises more memory than it has, and a connection is
@@ -257,6 +261,8 @@ mod tests {
             (90_426, "max_wal_size", ""),
             (90_426, "checkpoint_segments", "176"),
             (90_426, "log_autovacuum_min_duration", "0"),
+            (180_006, "log_autoanalyze_min_duration", ""),
+            (190_000, "log_autoanalyze_min_duration", "0"),
             (90_426, "max_replication_slots", "10"),
         ] {
             let settings = embedded_defaults(version_num, 16 << 30, 1);

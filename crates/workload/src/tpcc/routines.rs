@@ -3,6 +3,8 @@
 //! Function and procedure have one body. They differ in how an order with an unused item is undone: a function raises
 //! [`UNUSED_ITEM_SQLSTATE`](super::UNUSED_ITEM_SQLSTATE), a procedure rolls its transaction back and returns.
 
+use model::release::{Release, catalogs};
+
 use super::config::Calls;
 use super::programs::Profile;
 use crate::objects::schema::Schema;
@@ -112,15 +114,12 @@ const UNDO: &str = "@undo@;";
 const UNDO_IN_FUNCTION: &str = "raise exception 'item number is not valid' using errcode = 'TPC01';";
 const UNDO_IN_PROCEDURE: &str = "rollback; return;";
 
-/// `server_version_num` of the first release with procedures.
-pub const PROCEDURES_VERSION_NUM: u32 = 110_000;
-
 /// The statements that make all functions, and from PostgreSQL 11 on all procedures.
 pub fn create_routines(schema: &Schema, version_num: u32) -> Vec<(Signature, String)> {
     let functions = ROUTINES.iter().map(|routine| routine.function(schema));
     let procedures = ROUTINES
         .iter()
-        .filter(|_| version_num >= PROCEDURES_VERSION_NUM)
+        .filter(|_| Release::new(version_num).has(catalogs::PROCEDURES))
         .map(|routine| routine.procedure(schema));
     functions.chain(procedures).collect()
 }

@@ -3,9 +3,10 @@
 //!
 //! Function and procedure have one body. What the function declares for itself, the procedure takes and gives back.
 
+use model::release::{Release, catalogs};
+
 use crate::objects::schema::Schema;
 use crate::objects::signature::Signature;
-use crate::tpcc::PROCEDURES_VERSION_NUM;
 
 /// A draw within bounds, which the New-Order makes for each item, warehouse and quantity.
 const RANDOM: &str = "create function @.dbms_random (int, int) returns int language plpgsql strict as \
@@ -179,7 +180,7 @@ pub fn create_routines(schema: &Schema, version_num: u32) -> Vec<(Signature, Str
     let functions = ROUTINES.iter().map(|routine| routine.create(schema, &routine.function));
     let procedures = ROUTINES
         .iter()
-        .filter(|_| version_num >= PROCEDURES_VERSION_NUM)
+        .filter(|_| Release::new(version_num).has(catalogs::PROCEDURES))
         .map(|routine| routine.create(schema, &routine.procedure));
     std::iter::once(random).chain(functions).chain(procedures).collect()
 }

@@ -245,6 +245,12 @@ pub const METRICS: &[Metric] = &[
         "full-page images in the WAL (pg_stat_wal; before 14, of a server that pgdyno runs, by its pg_waldump)",
     ),
     counter(
+        "server.wal_full_page_image_bytes",
+        "",
+        "bytes",
+        "their size in the WAL (pg_stat_wal, 19 and later)",
+    ),
+    counter(
         "server.wal_buffers_full",
         "",
         "1",

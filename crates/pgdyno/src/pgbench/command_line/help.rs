@@ -1,10 +1,12 @@
 //! The text of `--help`.
 
+use model::release::pgbench;
+
 use crate::pgbench::compat::Compat;
 
 /// Help for all options, ours separate from pgbench's.
 pub(crate) fn usage(progname: &str, compat: Compat) -> String {
-    let (debug, dbname, exit_on_abort) = if compat.has_dbname_option() {
+    let (debug, dbname, exit_on_abort) = if compat.has(pgbench::DBNAME_OPTION) {
         (
             "      --debug                 print debugging output\n",
             "  -d, --dbname=DBNAME         database to connect to\n",

@@ -1,5 +1,6 @@
 //! System limits that a load may exceed.
 
+use model::release::pgbench;
 use nix::sys::resource::{Resource, getrlimit};
 
 use crate::pgbench::compat::Compat;
@@ -10,7 +11,7 @@ use crate::pgbench::output::log::Complaint;
 pub(crate) fn check_open_files(n_clients: u32, compat: Compat) -> Result<(), Complaint> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|errno| Complaint::new(format!("getrlimit failed: {}", errno.desc())))?;
-    let limit = if compat.raises_file_limit() { hard } else { soft };
+    let limit = if compat.has(pgbench::RAISES_FILE_LIMIT) { hard } else { soft };
     let needed = u64::from(n_clients) + 3;
     if limit >= needed {
         return Ok(());

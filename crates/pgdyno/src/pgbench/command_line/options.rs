@@ -1,6 +1,7 @@
 //! The options of the command line, and their values. `parse.rs` reads them.
 
 use model::load::{OnDisconnect, PollerChoice, Protocol};
+use model::release::pgbench;
 use workload::tpcb::Partitioning;
 
 use super::getopt::Spec;
@@ -260,7 +261,7 @@ pub(crate) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
         spec(None, "max-tries", VALUE, Opt::MaxTries),
         spec(None, "verbose-errors", FLAG, Opt::VerboseErrors),
     ];
-    if compat.has_dbname_option() {
+    if compat.has(pgbench::DBNAME_OPTION) {
         // After `--connect`, where the lists of these releases have it.
         specs.insert(before_define(&specs), spec(Some('d'), "dbname", VALUE, Opt::Dbname));
         specs.push(spec(None, "debug", FLAG, Opt::Debug));

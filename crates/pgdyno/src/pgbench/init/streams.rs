@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use dataset::streams::{Job, LoadError, Sent, Streams};
 use dataset::tpcb::copy::TpcbLoad;
+use model::release::pgbench;
 use wire::session::Session;
 use workload::tpcb::{self, Table};
 use workload::{Marker, MarkerState};
@@ -42,7 +43,7 @@ impl Init<'_> {
         self.execute(&tpcb::truncate_tables())?;
         self.execute(&marker.comment_sql_on(Table::Branches.name()))?;
         let n_rows = tpcb::row_count(Table::Accounts, self.plan.scale);
-        let names_table = self.compat.copies_all_tables();
+        let names_table = self.compat.has(pgbench::COPIES_ALL_TABLES);
         let mut progress = Progress::new(Table::Accounts, n_rows, self.plan.is_quiet, names_table);
         let filled = self.run(self.load().fill(), &mut |log, sent| {
             // The other tables have few rows: they get no progress lines.

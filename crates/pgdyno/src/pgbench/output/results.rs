@@ -5,6 +5,7 @@ use std::fmt::Write;
 use model::load::OnDisconnect;
 use model::load::histogram::HistogramSum;
 use model::load::interval::{CommandTally, Connects, Moments};
+use model::release::pgbench;
 
 use super::totals::{ScriptTotals, Sums, Totals};
 use crate::pgbench::command_line::options::{BenchPlan, Length};
@@ -120,11 +121,11 @@ impl Results<'_> {
     fn figures(&self, out: &mut Out) -> bool {
         let (plan, all) = (self.plan, &self.totals.all);
         // Since 18, failures are printed even if nothing else happened, but not if nothing at all did.
-        if self.compat.counts_all_per_script() && all.total() == 0 {
+        if self.compat.has(pgbench::COUNTS_ALL_PER_SCRIPT) && all.total() == 0 {
             return false;
         }
         out.failures("", all, plan);
-        if !self.compat.counts_all_per_script() && all.processed() + all.counts.skipped == 0 {
+        if !self.compat.has(pgbench::COUNTS_ALL_PER_SCRIPT) && all.processed() + all.counts.skipped == 0 {
             return false;
         }
         if self.shows_skipped() {
@@ -208,7 +209,7 @@ impl Results<'_> {
         out.line(format_args!("SQL script {}: {}", number + 1, script.name));
         out.line(format_args!(" - weight: {} (targets {share}% of total)", script.weight));
         let tps = decimal(sums.processed() as f64 / self.duration_s(), 6);
-        let shows_rest = if self.compat.counts_all_per_script() {
+        let shows_rest = if self.compat.has(pgbench::COUNTS_ALL_PER_SCRIPT) {
             let (part, whole) = (sums.total(), self.totals.all.total());
             out.line(format_args!(" - {part} transactions ({}% of total)", percent(part, whole, 1)));
             if part > 0 {
@@ -243,7 +244,7 @@ impl Results<'_> {
         let what = if retries { ", failures and retries" } else { " and failures" };
         out.line(format_args!("{prefix}statement latencies in milliseconds{what}:"));
         // Two spaces before 18.
-        let gap = if self.compat.counts_all_per_script() { " " } else { "  " };
+        let gap = if self.compat.has(pgbench::COUNTS_ALL_PER_SCRIPT) { " " } else { "  " };
         for (at, step) in plan.scripts[number].program.commands.iter().enumerate() {
             let tally = totals.commands.get(at).copied().unwrap_or_default();
             let CommandTally { n, sum_ns, failed, retries: n_retries } = tally;
