@@ -1,7 +1,7 @@
 //! What each release of PostgreSQL has, renamed or dropped, as far as it concerns pgdyno: the one place that compares versions.
 //! All other code asks by name: `Release::new(version_num).has(privileges::MAINTAIN)`.
 //!
-//! A row is a constant of a file here, with its source in PostgreSQL's release notes. Not here: which archives are
+//! A row is a constant of a file here, with its release. Not here: which archives are
 //! fetched, and their hashes, which are `server`'s.
 
 use std::fmt;
