@@ -2,7 +2,7 @@
 
 use super::{Feature, Renamed, renamed, since};
 
-/// `pg_stat_file(name, true)`: no error for a file that is missing (9.5: "Add `missing_ok`").
+/// `pg_stat_file(name, true)`: no error for a file that is missing (9.5).
 pub const FILES_MAY_BE_MISSING: Feature = since(90_500);
 /// `current_setting(name, true)`: no error for a setting that is missing (9.6).
 pub const SETTINGS_MAY_BE_MISSING: Feature = since(90_600);
@@ -14,12 +14,12 @@ pub const LIST_OF_WAL: Feature = since(100_000);
 pub const HASHES_OF_64_BITS: Feature = since(110_000);
 /// MD5 is OpenSSL's, which refuses it in FIPS mode (14).
 pub const MD5_MAY_FAIL: Feature = since(140_000);
-/// Backups that no session holds, and `pg_is_in_backup()` (15: "Remove long-deprecated exclusive backup mode").
+/// Backups that no session holds, and `pg_is_in_backup()` (15).
 pub const EXCLUSIVE_BACKUPS: Feature = Feature::ALWAYS.until(150_000);
 
-/// The directory of WAL (10: "Rename write-ahead log directory `pg_xlog` to `pg_wal`").
+/// The directory of WAL (10).
 pub const WAL_DIRECTORY: Renamed = renamed(100_000, "pg_xlog", "pg_wal");
-/// The difference of two positions in WAL (10: "Rename SQL functions ... to use `wal` rather than `xlog`", and `lsn` for `location`).
+/// The difference of two positions in WAL (10).
 pub const WAL_DIFFERENCE: Renamed = renamed(100_000, "pg_xlog_location_diff", "pg_wal_lsn_diff");
 /// The last position that a standby has replayed (10).
 pub const WAL_REPLAYED: Renamed = renamed(100_000, "pg_last_xlog_replay_location", "pg_last_wal_replay_lsn");

@@ -6,18 +6,18 @@ use super::{Feature, Given, Renamed, given, renamed, since, until};
 pub const MAX_WAL_SIZE: Feature = since(90_500);
 /// A bare `max_wal_size` is a number of megabytes; before, of segments (10).
 pub const MAX_WAL_SIZE_IN_MB: Feature = since(100_000);
-/// One checkpoint's WAL is kept for recovery; before, that of two (11: "Retain WAL data for only a single checkpoint").
+/// One checkpoint's WAL is kept for recovery; before, that of two (11).
 pub const ONE_CHECKPOINT_KEPT: Feature = since(110_000);
 /// `log_line_prefix` has `%n`, the time as a number (9.6).
 pub const NUMERIC_LOG_TIME: Feature = since(90_600);
-/// `wal_compression` takes the name of a method (15: "Allow WAL compression using LZ4 and Zstandard").
+/// `wal_compression` takes the name of a method (15).
 pub const WAL_COMPRESSION_METHODS: Feature = since(150_000);
-/// `max_parallel_workers_per_gather` (9.6: "Parallel queries").
+/// `max_parallel_workers_per_gather` (9.6).
 pub const PARALLEL_QUERY: Feature = since(90_600);
 
-/// The level of WAL that replication needs (9.6: "Simplify the `wal_level` values").
+/// The level of WAL that replication needs (9.6).
 pub const WAL_LEVEL: Renamed = renamed(90_600, "hot_standby", "replica");
-/// `wal_keep_segments`, the WAL that is kept for standbys (13: "Replace `wal_keep_segments` with `wal_keep_size`").
+/// `wal_keep_segments`, the WAL that is kept for standbys (13).
 pub const WAL_KEEP_SEGMENTS: Feature = until(130_000);
 /// `wal_keep_size`, the same as a size (13).
 pub const WAL_KEEP_SIZE: Feature = since(130_000);

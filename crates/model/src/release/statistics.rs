@@ -9,7 +9,7 @@ pub const SSL: Feature = since(90_500);
 pub const WAIT_EVENTS: Feature = since(90_600);
 /// The view `pg_config` (9.6).
 pub const BUILD: Feature = since(90_600);
-/// Sessions wait for I/O, too (10: "Add ... wait events ... I/O").
+/// Sessions wait for I/O, too (10).
 pub const IO_WAITS: Feature = since(100_000);
 /// `pg_stat_activity` shows background processes and says what each is (`backend_type`, 10).
 pub const BACKEND_TYPES: Feature = since(100_000);
