@@ -40,8 +40,9 @@ pub(crate) struct Part {
 }
 
 /// Identifies the server: a change indicates a restart or a failover.
+/// The database has its own name: a pooler may know it by another, which is that of the URL.
 pub(crate) const IDENTITY: &str = "select extract(epoch from pg_postmaster_start_time())::numeric::text as start, \
-    pg_is_in_recovery()::text as in_recovery, pg_backend_pid()::text as backend_pid, \
+    pg_is_in_recovery()::text as in_recovery, pg_backend_pid()::text as backend_pid, current_database()::text as database, \
     current_setting('log_checkpoints') as log_checkpoints, \
     current_setting('log_autovacuum_min_duration') as log_autovacuum";
 
