@@ -118,8 +118,15 @@ fn run_checks(
     (schema, scale): (&Schema, u32),
 ) -> Result<Vec<CheckResult>> {
     let run = |check: &&Check| {
-        let rows =
-            session.query(&check.query(schema, scale)).with_context(|| format!("check `{}`", check.id))?;
+        let rows = session.query(&check.query(schema, scale)).map_err(|error| {
+            let whom = match &error {
+                wire::session::SessionError::Server(server) if server.sqlstate == "42501" => {
+                    format!(" needs SELECT on all tables of schema `{}`", schema.name())
+                }
+                _ => String::new(),
+            };
+            anyhow::Error::from(error).context(format!("check `{}`{whom}", check.id))
+        })?;
         let violations = rows.rows.iter().map(|row| violation(&rows.columns, row)).collect();
         Ok(CheckResult { id: check.id.to_string(), title: check.title.to_string(), violations })
     };

@@ -9,8 +9,11 @@ use model::run::server::ServerRecord;
 const TAKES_EFFECT: [&str; 2] = ["select pg_reload_conf();", "and restart the server"];
 
 /// Beginnings of advice that changes a catalog, which only a primary takes.
-const OF_PRIMARY: [&str; 5] =
-    ["grant ", "alter role ", "alter database ", "create extension ", "add it to shared_preload_libraries"];
+const OF_PRIMARY: [&str; 4] = ["grant ", "alter role ", "alter database ", "create extension "];
+/// Settings that a superuser alone may set for a role or a database (`PGC_SUSET` in guc_tables.c), of those that rows name.
+const OF_SUPERUSERS: [&str; 5] =
+    ["wal_compression", "track_io_timing", "track_wal_io_timing", "log_lock_waits", "log_temp_files"];
+const AS_SUPERUSER: &str = "as a superuser: ";
 /// Settings that a standby must have as high as its primary (`CheckRequiredParameterValues` in xlogrecovery.c), of those that rows name.
 const RAISED_ON_STANDBYS_FIRST: [&str; 1] = ["max_connections"];
 
@@ -21,7 +24,7 @@ struct Here {
     fix: &'static str,
 }
 
-const HERE: [Here; 7] = [
+const HERE: [Here; 8] = [
     Here {
         id: "all-stats",
         is_so: |server| !server.has(privileges::MONITORING_ROLES),
@@ -47,6 +50,13 @@ const HERE: [Here; 7] = [
         is_so: |server| !server.has(privileges::CHECKPOINT_ROLE),
         fix: "usually not needed: pg_monitor is enough, except for CHECKPOINT before each run",
     },
+    // Each server loads its own libraries; the catalog comes from the primary.
+    Here {
+        id: "statement-statistics",
+        is_so: |server| server.in_recovery,
+        fix: "add it to shared_preload_libraries of this standby and restart it, if it is not there; create extension pg_stat_statements \
+              on the primary, in the database, as a superuser and in a schema of one",
+    },
     Here { id: "create-tables", is_so: |server| server.in_recovery, fix: TABLES_OF_PRIMARY },
     Here {
         id: "create-databases",
@@ -64,7 +74,10 @@ pub(super) fn effective(id: &str, fix: String, server: Option<&ServerRecord>) ->
         return here.fix.to_string();
     }
     let fix = instead(&fix, server).unwrap_or(fix);
-    let is_for_primary = OF_PRIMARY.iter().any(|words| fix.starts_with(words));
+    let is_for_primary = {
+        let statement = fix.strip_prefix(AS_SUPERUSER).unwrap_or(&fix);
+        OF_PRIMARY.iter().any(|words| statement.starts_with(words))
+    };
     if is_for_primary && server.in_recovery {
         return format!("on the primary: {fix}");
     }
@@ -82,7 +95,7 @@ fn by_whom(fix: String, server: &ServerRecord) -> String {
     let is_first_there = RAISED_ON_STANDBYS_FIRST.contains(&name) && !server.receivers.is_empty();
     let first =
         if is_first_there { "first on its standbys, which stop otherwise, and then here: " } else { "" };
-    let whom = if lacks.is_some() { "as a superuser: " } else { "" };
+    let whom = if lacks.is_some() { AS_SUPERUSER } else { "" };
     format!("{first}{whom}{fix}")
 }
 
@@ -94,16 +107,26 @@ fn instead(fix: &str, server: &ServerRecord) -> Option<String> {
     let how = how.trim_start();
     // What is left is a condition: ` if the file system has room`.
     let condition = TAKES_EFFECT.iter().find_map(|words| how.strip_prefix(*words))?;
-    let set = format!("set {name} = {value}; new sessions have it");
+    // A pooler keeps the sessions that it has.
+    let of_pooler = match server.route.as_ref().and_then(|route| route.pooler.as_ref()) {
+        Some(_) => {
+            ", those of the pooler once it connects again (RECONNECT at PgBouncer's console, or a restart of the pooler)"
+        }
+        None => "",
+    };
+    let set = format!("set {name} = {value}; new sessions have it{of_pooler}");
+    let lacks = server.unavailable.contains_key("alter_system");
+    let whom = if lacks && OF_SUPERUSERS.contains(&name) { AS_SUPERUSER } else { "" };
+    let of_all = if lacks { AS_SUPERUSER } else { "" };
     let instead = match server.settings.get(name)?.source.as_str() {
         "command line" => format!(
             "the server's command line has it (postgres -c, in its service or container) and overrides ALTER SYSTEM: \
              give {name} = {value} there, and restart the server"
         ),
-        "global" => format!("alter role all {set}"),
-        "database" => format!("alter database DATABASE {set}"),
-        "user" => format!("alter role ROLE {set}"),
-        "database user" => format!("alter role ROLE in database DATABASE {set}"),
+        "global" => format!("{of_all}alter role all {set}"),
+        "database" => format!("{whom}alter database DATABASE {set}"),
+        "user" => format!("{whom}alter role ROLE {set}"),
+        "database user" => format!("{whom}alter role ROLE in database DATABASE {set}"),
         _ => return None,
     };
     Some(instead + condition)
@@ -113,7 +136,7 @@ fn instead(fix: &str, server: &ServerRecord) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use model::run::server::Setting;
+    use model::run::server::{Route, Setting};
 
     use super::*;
     use crate::doctor::ROWS;
@@ -168,9 +191,12 @@ mod tests {
         };
         let of = |version_num| ServerRecord { version_num, ..ServerRecord::default() };
         let standby = ServerRecord { in_recovery: true, ..of(150_018) };
-        for id in ["all-stats", "checkpoint", "all-settings", "prewarm", "statement-statistics"] {
+        for id in ["all-stats", "checkpoint", "all-settings", "prewarm"] {
             assert!(here(id, &standby).starts_with("on the primary: "), "{id}: {}", here(id, &standby));
         }
+        let preload = here("statement-statistics", &standby);
+        assert!(preload.starts_with("add it to shared_preload_libraries of this standby"), "{preload}");
+        assert!(preload.contains("create extension pg_stat_statements on the primary"), "{preload}");
         for id in ["create-tables", "create-databases", "writable"] {
             assert!(here(id, &standby).starts_with("name the primary"), "{id}: {}", here(id, &standby));
         }
@@ -194,6 +220,36 @@ mod tests {
         let primary = ServerRecord { receivers: vec!["async".to_string()], ..of(150_018) };
         assert!(here("free-sessions", &primary).starts_with("first on its standbys"));
         assert!(here("jit", &primary).starts_with("alter system"));
+    }
+
+    #[test]
+    fn what_a_role_or_a_database_has_is_set_by_who_may_for_sessions_that_have_it() {
+        let of = |name: &str, source: &str, lacks: bool| {
+            let mut server = server(name, source);
+            if lacks {
+                server.unavailable.insert("alter_system".to_string(), "needs a superuser".to_string());
+            }
+            server
+        };
+        let here = |name: &str, server: &ServerRecord| {
+            effective("", format!("alter system set {name} = on; select pg_reload_conf();"), Some(server))
+        };
+        let waits = of("log_lock_waits", "user", true);
+        let expected = "alter role ROLE set log_lock_waits = on; new sessions have it";
+        assert_eq!(here("log_lock_waits", &waits), format!("as a superuser: {expected}"));
+        let of_standby = ServerRecord { in_recovery: true, ..waits };
+        assert_eq!(
+            here("log_lock_waits", &of_standby),
+            format!("on the primary: as a superuser: {expected}")
+        );
+        assert_eq!(here("log_lock_waits", &of("log_lock_waits", "user", false)), expected);
+        let fix = here("jit", &of("jit", "database", true));
+        assert_eq!(fix, "alter database DATABASE set jit = on; new sessions have it");
+        assert!(here("jit", &of("jit", "global", true)).starts_with("as a superuser: alter role all "));
+        let route = Route { pooler: Some("transaction".to_string()), ..Route::default() };
+        let pooled = ServerRecord { route: Some(route), ..of("jit", "user", true) };
+        let fix = here("jit", &pooled);
+        assert!(fix.contains("new sessions have it, those of the pooler once it connects again"), "{fix}");
     }
 
     #[test]

@@ -178,7 +178,7 @@ pub const SIGHTS: &[Sight] = &[
         what: "the right to create tables",
         lost: "a workload's tables: only existing data can be measured (--no-restore)",
         silent: &[],
-        fix: "grant create on schema SCHEMA to ROLE, and name it with --schema",
+        fix: "grant usage, create on schema SCHEMA to ROLE, and name it with --schema",
         has: |e, _| right(e, "create-tables"),
     },
     Sight {

@@ -99,8 +99,8 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     title: "Too few pairs for a verdict",
     severity: "Doubt below six pairs; where runs or rounds are not paired, below four on each side",
     source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
-    advice: "Measure more: a comparison with --pairs 6 or more, in the same directory by compare --resume DIR; an experiment whose \
-             results are compared with more --repeats; a duet that is repeated with more --rounds.",
+    advice: "Measure more: go on in the same directory (compare --resume DIR, which takes no --pairs), or begin a comparison with \
+             --pairs 6 or more; an experiment whose results are compared with more --repeats; a duet that is repeated with more --rounds.",
     evidence: "Pairs of which both runs count.",
     why: "With five pairs even five wins are chance in one case of sixteen.",
     tested: "One pair of two settings of a server that pgdyno runs.",

@@ -56,7 +56,7 @@ pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
                that ended in the measurement, Doubt above 1 % (`run.max_failed`; Void above ten times that), Note for any",
     source: "fault study: other tools do not report 85 % of serialization failures; 1 % and 10 % are our convention; without a \
              script that has a weight, the mix is not the requested one",
-    advice: "See the errors by SQLSTATE: throughput counts only committed transactions.",
+    advice: "See the errors by SQLSTATE in report.html: throughput counts only committed transactions.",
     evidence: "Failed transactions over those that ended in the measurement, with the commonest SQLSTATE.",
     why: "A failing transaction often costs less than one that commits, so the measured load is not the requested one; without one of its scripts it is a different load.",
     tested: "SELECT 1/0 by URL, and a function that fails in one of 40 calls on one side of a comparison by URL.",

@@ -510,7 +510,8 @@ pub(super) const NEVER_QUIET: Rule = Rule {
     title: "The server never became quiet before the load",
     severity: "Doubt when three looks in a row, 0.25 s apart, never found the server at rest within the time to settle",
     source: "design: each run begins from the same state; what works before the load may work during it",
-    advice: "Stop what works on the server (see foreign-sessions and autovacuum-in-window), or let it end before the run.",
+    advice: "Stop what works on the server (see foreign-sessions and autovacuum-in-window), or let it end before the run; a checkpoint \
+             ends by itself, within checkpoint_timeout if it was not requested.",
     evidence: "The record of the phase `settle`: other active sessions, autovacuum, a checkpoint, or new WAL.",
     why: "The load then shares the server with work that belongs to no run, for an unknown part of its time.",
     tested: "A session that is always active, on a server by URL.",

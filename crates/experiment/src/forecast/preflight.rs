@@ -268,7 +268,8 @@ fn who_has_it(binaries: &Binaries, settings: &BTreeMap<String, String>, why: &st
     Some(match installed::servers().iter().find(takes_it) {
         Some(other) => format!(
             ". Fetched builds are made without {value}; PostgreSQL {} in `{}` has it (server.version = \"{}\"), and so have the packages \
-             of PostgreSQL {series} (postgresql-{series} or postgresql{series}-server), which are used once installed",
+             of PostgreSQL {series} (postgresql-{series} or postgresql{series}-server, from the repository of PostgreSQL, PGDG, if the distribution has none), which \
+             are used once installed",
             other.series(),
             other.bin_dir.display(),
             other.series()

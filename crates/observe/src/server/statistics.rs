@@ -40,7 +40,8 @@ pub(crate) struct Part {
     pub(crate) grows: bool,
 }
 
-/// Identifies the server: a change indicates a restart or a failover.
+/// Identifies the server: a change indicates a restart or a failover. The database has its own name: a pooler may know it by
+/// another, which is that of the URL.
 pub(crate) fn identity(version_num: u32) -> String {
     let logging = Release::new(version_num).of(&settings::VACUUM_LOGGING);
     let logging: Vec<String> = logging.iter().map(|name| format!("current_setting('{name}')")).collect();
@@ -52,7 +53,7 @@ pub(crate) fn identity(version_num: u32) -> String {
     format!(
         "select extract(epoch from pg_postmaster_start_time())::numeric::text as start, \
          pg_is_in_recovery()::text as in_recovery, pg_backend_pid()::text as backend_pid, \
-         current_setting('log_checkpoints') as log_checkpoints, {logging} as log_autovacuum"
+         current_database()::text as database, current_setting('log_checkpoints') as log_checkpoints, {logging} as log_autovacuum"
     )
 }
 

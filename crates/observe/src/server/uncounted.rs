@@ -4,6 +4,9 @@
 //! same, as a session with a setting of its own, makes the metric known: only a zero is left out.
 
 use model::telemetry::reading::split_key;
+use wire::session::SessionError;
+
+use crate::server::statistics::WAL_DIRECTORY;
 
 /// A switch, and the metrics that stay at zero while it is off.
 #[derive(Debug)]
@@ -86,6 +89,15 @@ impl Uncounted {
     pub(crate) fn is_known(&self, key: &str, value: f64) -> bool {
         let metric = split_key(key).0;
         value != 0.0 || !self.0.iter().any(|switch| switch.metrics.contains(&metric))
+    }
+}
+
+/// Why a server rejects a part, with the right that it needs where the server's message names none.
+pub(crate) fn refusal(what: &str, error: &SessionError) -> String {
+    let is_denied = matches!(error, SessionError::Server(error) if error.sqlstate == "42501");
+    match is_denied && what == WAL_DIRECTORY {
+        true => format!("{error}; grant the role pg_monitor (10 and later): pg_read_all_stats is not enough"),
+        false => error.to_string(),
     }
 }
 

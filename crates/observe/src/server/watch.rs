@@ -381,6 +381,9 @@ impl ServerWatch {
             let settings = statistics::session_settings(version_num, STATEMENT_LIMIT.as_millis());
             session.execute(&settings).map_err(words)?;
         }
+        if let Some(name) = field("database").filter(|_| self.wanted.database == self.conninfo.dbname) {
+            self.wanted.database = name;
+        }
         self.met(Identity::ask(&mut session, field("start"), field("in_recovery")));
         let has_log = self.wanted.has_log;
         let log_tells_checkpoints = has_log && field("log_checkpoints").as_deref() == Some("on");
@@ -451,8 +454,8 @@ impl ServerWatch {
             self.out.unavailable("statements.plan_time, statements.wal_bytes", reason);
         }
         if extension.is_none() {
-            let reason =
-                format!("extension pg_stat_statements is not installed in `{}`", self.conninfo.dbname);
+            let database = &self.wanted.database;
+            let reason = format!("extension pg_stat_statements is not installed in `{database}`");
             self.out.unavailable(PART, reason);
         }
         Ok(extension)
@@ -497,7 +500,7 @@ impl ServerWatch {
                     accepted.push(part);
                 }
                 Err(error) if is_fatal(&error) => return Err(error),
-                Err(error) => self.out.unavailable(part.what, error.to_string()),
+                Err(error) => self.out.unavailable(part.what, uncounted::refusal(part.what, &error)),
             }
         }
         *parts = accepted;

@@ -186,8 +186,11 @@ fn clean_host(host: &DriverSpec) -> Result<Exit> {
 /// Names the tables that pgdyno loaded into the database: they stay, because somebody may want their data.
 fn say_loaded(conninfo: &Conninfo) {
     let doors = Doors::new(conninfo, signals::stop_flag());
-    let loaded = doors.open(&conninfo.dbname).and_then(|mut session| loaded_tables(&mut session));
-    let loaded = match loaded {
+    let looked = doors.open(&conninfo.dbname).and_then(|mut session| {
+        let is_standby = session.query("select pg_catalog.pg_is_in_recovery()")?.scalar() == Some("t");
+        Ok((loaded_tables(&mut session)?, is_standby))
+    });
+    let (loaded, is_standby) = match looked {
         Ok(loaded) => loaded,
         Err(error) => return say(&format!("cannot look for tables that pgdyno loaded: {error:#}")),
     };
@@ -209,16 +212,18 @@ fn say_loaded(conninfo: &Conninfo) {
         let owners: BTreeSet<String> = tables.iter().map(|table| format!("`{}`", table.owner)).collect();
         owners.into_iter().collect::<Vec<_>>().join(", ")
     };
+    let there = if is_standby { "on the primary, " } else { "" };
     if !droppable.is_empty() {
         let is_own = droppable.iter().all(|table| table.owner == conninfo.user);
         let of = if is_own { String::new() } else { format!(" (their owner: {})", owners(&droppable)) };
-        say(&format!("{stay}{of}; this removes them: DROP TABLE {}", names(&droppable)));
+        say(&format!("{stay}{of}; {there}this removes them: DROP TABLE {}", names(&droppable)));
     }
     if !others.is_empty() {
         say(&format!(
-            "{stay}; role `{}` cannot remove them, their owner ({}) or a superuser can: DROP TABLE {}",
+            "{stay}; role `{}` cannot remove them, their owner ({}) or a superuser can{}: DROP TABLE {}",
             conninfo.user,
             owners(&others),
+            if is_standby { " on the primary" } else { "" },
             names(&others)
         ));
     }

@@ -214,6 +214,10 @@ fn cases(data: &ExperimentData) -> String {
 fn of_one<'a>(first: &'a Explained, target: &StoredCase) -> Result<(Side<'a>, Side<'a>)> {
     match (target.case, first.data.plan.cases.as_slice()) {
         (None, [a, b]) => Ok((first.side(a.id), first.side(b.id))),
+        (None, [_]) => {
+            let dir = target.dir.display();
+            bail!("`{dir}` has one case; name a second directory, as in: pgdyno compare {dir} DIR")
+        }
         _ => {
             let dir = target.dir.display();
             bail!("name two of these cases, as in: pgdyno compare {dir}:1 {dir}:2\n{}", cases(&first.data))

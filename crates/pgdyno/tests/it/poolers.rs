@@ -35,8 +35,8 @@ impl Pooler {
         let [config, log] = ["ini", "log"].map(|kind| server.path(&format!("pgbouncer-{mode}.{kind}")));
         // After a failed login at the server, it refuses sessions for as long as `server_login_retry` says.
         let text = format!(
-            "[databases]\n* = host={} port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\nlogfile = {}\nserver_login_retry = 1\n\
+            "[databases]\nalias = host={0} port={1} user=postgres dbname=postgres\n* = host={0} port={1} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\nlogfile = {2}\nserver_login_retry = 1\n\
              ignore_startup_parameters = extra_float_digits,options\n",
             server.dir().display(),
             server.port,
@@ -124,5 +124,21 @@ fn clients_come_back_through_a_pooler_without_a_storm_of_logins() {
         .max();
     assert!(last >= Some(6), "clients work at the end: {last:?}");
     expect_found(&place, "out", &["connection-lost"]);
+    place.expect_clean();
+}
+
+#[test]
+fn a_database_is_looked_at_by_the_name_that_the_server_has_for_it() {
+    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    let Some(pooler) = Pooler::start(&server, "transaction") else { return tell(SKIPPED) };
+    place.write("one.sql", "select 1;\n");
+    let url = format!("postgresql://postgres@127.0.0.1:{}/alias", pooler.port);
+    let words = "run -f one.sql -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false -o out --server";
+    let args: Vec<&str> = words.split_whitespace().chain([url.as_str()]).collect();
+    place.run(&args).expect(0);
+    let run = place.first_run("out");
+    let missing = &run.record.telemetry_unavailable;
+    assert!(!missing.contains_key("database.bytes"), "{missing:?}");
+    assert!(missing["statements.calls"].ends_with("is not installed in `postgres`"), "{missing:?}");
     place.expect_clean();
 }

@@ -86,3 +86,19 @@ fn what_changes_the_meaning_of_other_peoples_statements_is_changed_by_name_only(
     assert!(refused.contains("fsync is not changed on a server by URL"), "{refused}");
     place.expect_clean();
 }
+
+#[test]
+fn tables_that_stay_on_a_standby_are_removed_on_the_primary() {
+    let (place, primary) = (Place::new(), Server::start(&Options::default()));
+    let standby = primary.standby();
+    place.run(&["init", "--scale", "1", "--server", &primary.admin_target("postgres")]).expect(0);
+    let last = primary.ask("postgres", "select pg_current_wal_lsn()");
+    let replayed = format!("select pg_last_wal_replay_lsn() >= '{last}'");
+    wait_until("the standby", || standby.ask("postgres", &replayed) == "t");
+    let said = place.run(&["clean", "--server", &standby.admin_target("postgres")]).expect(0).stderr;
+    assert!(
+        said.contains("stay; on the primary, this removes them: DROP TABLE public.pgbench_accounts"),
+        "{said}"
+    );
+    place.expect_clean();
+}

@@ -226,7 +226,7 @@ impl OfOne<'_> {
             (_, source) => say(format!("its value comes from {}", goal::not_overridden(source))),
         }
         if now.needs_restart() && !self.may_restart {
-            say("it changes at a restart: name the command that restarts the server (server.restart, or restart in [[target]])"
+            say("it changes at a restart: name the command that restarts the server (server.restart, or restart in [[target]], a list of words: [\"systemctl\", \"restart\", …])"
                 .to_string());
         }
         // Those who use the server keep their room.
