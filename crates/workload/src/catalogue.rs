@@ -57,7 +57,7 @@ pub struct Maker {
     pub routines: fn(&Schema, u32) -> Vec<(Signature, String)>,
     /// How they are filled.
     pub filling: Filling,
-    /// What must hold in them.
+    /// The checks of what must hold in them.
     pub checks: Checks,
     /// A table whose rows another table counts: exact, and cheap at any size.
     pub counted: Option<Counted>,

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use model::release::{Release, programs};
 use nix::sys::signal::Signal;
 
 use crate::binaries::Binaries;
@@ -17,10 +18,6 @@ use crate::cluster::Cluster;
 use crate::process::command::{ending, server_command, wait_until};
 use crate::process::spawn::spawn;
 
-/// The first version that counts them itself (`pg_stat_wal`).
-pub const COUNTED_SINCE: u32 = 140_000;
-/// The first version whose program marks each block with an image, as all later ones do.
-const MARKED_SINCE: u32 = 90_500;
 /// The longest line: a record that many tables' caches depend on has one of some kilobytes.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 /// How long the program may take to end when its output has ended.
@@ -35,8 +32,9 @@ const COMPLAINT_BYTES_MAX: u64 = 4096;
 /// # Errors
 /// When it is not with them, or too old.
 pub fn program(binaries: &Binaries) -> Result<PathBuf> {
-    let name = if binaries.version_num >= 100_000 { "pg_waldump" } else { "pg_xlogdump" };
-    ensure!(binaries.version_num >= MARKED_SINCE, "`{name}` shows them since PostgreSQL 9.5");
+    let release = Release::new(binaries.version_num);
+    let name = release.name(programs::WAL_DUMP);
+    ensure!(release.has(programs::WAL_DUMP_MARKS_IMAGES), "`{name}` shows them since PostgreSQL 9.5");
     let program = binaries.program(name);
     ensure!(program.is_file(), "`{name}` is not in `{}`", binaries.bin_dir.display());
     Ok(program)

@@ -42,7 +42,7 @@ pub struct Checks {
 pub struct Fresh {
     /// Selects a row if a transaction has run.
     pub is_changed: &'static str,
-    /// What holds if none has.
+    /// The checks of what holds if none has.
     pub checks: &'static [Check],
 }
 

@@ -5,10 +5,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use model::release::{Release, functions, statistics};
 use model::run::RunRecord;
 use model::telemetry::reading::{Tick, TickSource};
 use server::Cluster;
-use server::running::wal_images::{COUNTED_SINCE, count, position_of, program};
+use server::running::wal_images::{count, position_of, program};
 use store::RunWriter;
 use wire::session::Session;
 
@@ -21,18 +22,15 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The position in the WAL before a load, bytes from its beginning; `None` where the server counts the images, or is not ours.
 pub(crate) fn position_before(session: &mut Session, cluster: Option<&Cluster>) -> Result<Option<u64>> {
     let is_readable = cluster.is_some_and(|cluster| program(&cluster.binaries).is_ok());
-    match is_readable && session.server_version_num() < COUNTED_SINCE {
+    match is_readable && !Release::new(session.server_version_num()).has(statistics::WAL) {
         true => position(session).map(Some),
         false => Ok(None),
     }
 }
 
 fn position(session: &mut Session) -> Result<u64> {
-    let function = match session.server_version_num() >= 100_000 {
-        true => "pg_current_wal_insert_lsn()",
-        false => "pg_current_xlog_insert_location()",
-    };
-    let rows = session.query(&format!("select {function}"))?;
+    let function = Release::new(session.server_version_num()).name(functions::WAL_INSERTED);
+    let rows = session.query(&format!("select {function}()"))?;
     let text = rows.scalar().unwrap_or_default();
     position_of(text).with_context(|| format!("`{text}` is no position in the WAL"))
 }

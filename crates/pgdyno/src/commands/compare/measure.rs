@@ -296,7 +296,9 @@ fn levels_of_a(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
         (Some(level), _) => Some(level),
         (None, _) if key.starts_with("server.settings.") => Some("not set".to_string()),
         (None, Some(source)) if key == "server.version" => source.version().map(ToString::to_string),
-        (None, _) if key == "workload.protocol" => case.map(|case| case.workload.protocol.to_string()),
+        (None, _) if key == keys::workload::PROTOCOL.name => {
+            case.map(|case| case.workload.protocol.to_string())
+        }
         (None, _) => None,
     };
     let only_b =
