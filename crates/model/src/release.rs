@@ -24,7 +24,7 @@ pub struct Feature {
     /// `server_version_num` of the first release that has it.
     since: u32,
     /// That of the first release that no longer has it.
-    until: u32,
+    until: Option<u32>,
 }
 
 /// A thing that one release renamed.
@@ -49,7 +49,7 @@ impl Feature {
 
     /// The same feature, dropped by a release.
     const fn until(self, version_num: u32) -> Feature {
-        Feature { until: version_num, ..self }
+        Feature { until: Some(version_num), ..self }
     }
 
     /// The first release with it, as people write it: `10`, `9.6`.
@@ -60,7 +60,7 @@ impl Feature {
 
 /// A feature of this release and all later ones.
 const fn since(version_num: u32) -> Feature {
-    Feature { since: version_num, until: u32::MAX }
+    Feature { since: version_num, until: None }
 }
 
 /// A feature of all releases before this one.
@@ -89,7 +89,11 @@ impl Release {
 
     /// Whether it has a feature.
     pub const fn has(self, feature: Feature) -> bool {
-        feature.since <= self.0 && self.0 < feature.until
+        let is_dropped = match feature.until {
+            Some(until) => self.0 >= until,
+            None => false,
+        };
+        feature.since <= self.0 && !is_dropped
     }
 
     /// The name that it has for a thing.
@@ -168,6 +172,8 @@ mod tests {
         assert_eq!(had(since(100_000)), [false, true, true, true]);
         assert_eq!(had(until(110_000)), [true, true, true, false]);
         assert_eq!(had(since(100_000).until(110_000)), [false, true, true, false]);
+        // What any release may have made is asked for so.
+        assert!(Release::new(u32::MAX).has(since(110_000)) && !Release::new(u32::MAX).has(until(110_000)));
         assert_eq!(had(Feature::ALWAYS), [true; 4]);
         let name = |n: u32| Release::new(n).name(functions::WAL_DIRECTORY);
         assert_eq!([name(90_624), name(100_000)], ["pg_xlog", "pg_wal"]);
