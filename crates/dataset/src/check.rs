@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use model::workload::{Dataset, WorkloadKind};
 use wire::quote_literal;
-use wire::session::Session;
+use wire::session::{Session, SessionError};
 use workload::catalogue::{self, maker};
 use workload::{Check, Schema};
 
@@ -119,13 +119,13 @@ fn run_checks(
 ) -> Result<Vec<CheckResult>> {
     let run = |check: &&Check| {
         let rows = session.query(&check.query(schema, scale)).map_err(|error| {
-            let whom = match &error {
-                wire::session::SessionError::Server(server) if server.sqlstate == "42501" => {
+            let needs = match &error {
+                SessionError::Server(server) if server.is_denied() => {
                     format!(" needs SELECT on all tables of schema `{}`", schema.name())
                 }
                 _ => String::new(),
             };
-            anyhow::Error::from(error).context(format!("check `{}`{whom}", check.id))
+            anyhow::Error::from(error).context(format!("check `{}`{needs}", check.id))
         })?;
         let violations = rows.rows.iter().map(|row| violation(&rows.columns, row)).collect();
         Ok(CheckResult { id: check.id.to_string(), title: check.title.to_string(), violations })

@@ -136,7 +136,7 @@ pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resu
     let scale =
         match session.query(&format!("select count(*) from {}", schema.sql_name(dataset.marked_table()))) {
             Ok(rows) => rows.scalar().and_then(|n| n.parse().ok()),
-            Err(SessionError::Server(error)) if error.sqlstate == INSUFFICIENT_PRIVILEGE => {
+            Err(SessionError::Server(error)) if error.is_denied() => {
                 return Err(unreadable(session, &tables, &error));
             }
             // A table of that name may be missing, or be something else.
@@ -183,8 +183,6 @@ pub fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resul
     };
     Ok(format!("schema `{}` has no {} tables{elsewhere}", schema.name(), dataset.title()))
 }
-
-pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// The name of a table as functions of the server read it, which know no escapes (`U&"..."`).
 pub(crate) fn quoted_name(schema: &str, table: &str) -> String {

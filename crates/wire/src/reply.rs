@@ -96,6 +96,11 @@ impl ServerError {
         self.severity.len() + self.sqlstate.len() + self.message.len() + texts.chain(about).sum::<usize>()
     }
 
+    /// Whether the user lacks a right.
+    pub fn is_denied(&self) -> bool {
+        self.sqlstate == "42501"
+    }
+
     /// Whether the whole transaction may be retried: serialization failure or deadlock.
     pub fn is_retryable(&self) -> bool {
         matches!(self.sqlstate.as_str(), "40001" | "40P01")

@@ -133,7 +133,7 @@ fn send(session: &mut Session, sent: &Sent) -> Result<Rows, SessionError> {
 /// Serialization failure or deadlock.
 fn is_undone_for_others(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<SessionError>() {
-        Some(SessionError::Server(error)) => matches!(error.sqlstate.as_str(), "40001" | "40P01"),
+        Some(SessionError::Server(error)) => error.is_retryable(),
         _ => false,
     }
 }

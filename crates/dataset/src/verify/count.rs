@@ -11,7 +11,7 @@ use wire::session::{Rows, Session, SessionError, quote_ident, quote_literal};
 use workload::catalogue::{self, Counted};
 
 use crate::session::{self, limit};
-use crate::state::{Home, INSUFFICIENT_PRIVILEGE, expect_safe, is_filtered, quoted_name};
+use crate::state::{Home, expect_safe, is_filtered, quoted_name};
 use crate::verify::quick_check;
 
 /// Limit for a server to be reachable again after a load that ended normally or in a crash.
@@ -136,7 +136,7 @@ pub fn count_rows(
 fn unless_filtered(session: &mut Session, sql: &str, table: &str) -> Result<Option<Rows>> {
     match session.query(sql) {
         Ok(rows) => Ok(Some(rows)),
-        Err(SessionError::Server(error)) if error.sqlstate == INSUFFICIENT_PRIVILEGE => {
+        Err(SessionError::Server(error)) if error.is_denied() => {
             match is_filtered(session, &[table.to_string()])? {
                 true => Ok(None),
                 false => Err(SessionError::Server(error).into()),
