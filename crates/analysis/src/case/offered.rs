@@ -49,7 +49,7 @@ pub fn of(study: &Study, case: &CaseSummary) -> Option<Offered> {
         .filter(|run| run.case == case.case.id && run.counts() && run.measured_s > 0.0)
         .collect();
     let achieved: Vec<f64> = runs.iter().map(|run| run.counts.ended() as f64 / run.measured_s).collect();
-    let missed: Vec<&&RunSummary> = runs.iter().filter(|run| !is_sustained(run, rate_per_s)).collect();
+    let missed: Vec<&&RunSummary> = runs.iter().filter(|run| !run.sustains(rate_per_s)).collect();
     Some(Offered {
         rate_per_s,
         achieved_per_s: stats::median(&achieved)?,
@@ -68,12 +68,6 @@ fn kept(pace: Pace, latency: &LatencySummary) -> Option<Kept> {
     let measured = Pace::PERCENTILES.into_iter().zip([p50_ns, p90_ns, p95_ns, p99_ns, p999_ns]);
     let (_, measured_ns) = measured.into_iter().find(|(of, _)| *of == percentile)?;
     Some(Kept { percentile, limit_ns, measured_ns, is_kept: measured_ns <= limit_ns })
-}
-
-/// As the finding `offered-load-not-achieved` judges it.
-fn is_sustained(run: &RunSummary, rate_per_s: f64) -> bool {
-    let offered = rate_per_s * run.measured_s;
-    run.counts.ended() as f64 >= 0.99 * offered - 3.0 * offered.sqrt()
 }
 
 fn grows(run: &RunSummary) -> bool {

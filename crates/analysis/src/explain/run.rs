@@ -155,10 +155,7 @@ fn has_pauses(record: &RunRecord) -> bool {
 /// Whether transactions were due at times of their own, and all but what chance explains of them ended.
 fn met_its_rate(data: &RunData, summary: &RunSummary) -> bool {
     let rate_per_s = data.record.load.as_ref().and_then(|load| load.pace.rate_per_s());
-    rate_per_s.is_some_and(|rate_per_s| {
-        let offered = rate_per_s * summary.measured_s;
-        summary.counts.ended() as f64 >= 0.99 * offered - 3.0 * offered.sqrt()
-    })
+    rate_per_s.is_some_and(|rate_per_s| summary.sustains(rate_per_s))
 }
 
 /// Errors of the whole load: the driver's totals, or the sum of the intervals if it never reported any.

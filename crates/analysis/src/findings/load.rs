@@ -190,7 +190,7 @@ fn offered_not_achieved(context: &RunContext) -> Option<Finding> {
     let rate_per_s = pace(context).rate_per_s()?;
     let offered = rate_per_s * context.summary.measured_s;
     let ended = context.summary.counts.ended() as f64;
-    if offered <= 0.0 || ended >= 0.99 * offered - 3.0 * offered.sqrt() {
+    if offered <= 0.0 || context.summary.sustains(rate_per_s) {
         return None;
     }
     let evidence = format!(

@@ -245,6 +245,13 @@ impl RunSummary {
         self.is_completed() && self.replaced_by.is_none()
     }
 
+    /// Whether all transactions that were due at this rate ended, but for what chance explains: a hundredth, and three standard
+    /// deviations of a Poisson count.
+    pub fn sustains(&self, rate_per_s: f64) -> bool {
+        let offered = rate_per_s * self.measured_s;
+        self.counts.ended() as f64 >= 0.99 * offered - 3.0 * offered.sqrt()
+    }
+
     /// Whether the run reached its planned end and no finding voids it.
     pub fn is_completed(&self) -> bool {
         self.state == RunState::Completed && self.grade != Grade::Void && self.tps.is_some()
