@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 
 use analysis::explain::compare_duet;
 use anyhow::Result;
-use experiment::plan::pairs::Pairs;
 use model::load::duet::{Duet, Slicing};
 
 use super::ending::Ending;
@@ -20,10 +19,8 @@ use crate::{Exit, say, signals};
 
 /// Measures A and B in turns and compares them.
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
-    let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
-    let rounds = |_| Pairs { n_max: args.rounds, precision: None };
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
-    let job = prepare(args, rounds, |plan| experiment::schedule::duet::check(plan, slicing))?;
+    let job = prepare(args)?;
     let terms = Terms {
         consent: args.consent(),
         n_servers: 2,
@@ -34,7 +31,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         metrics: metrics.as_ref(),
         referee: None,
     };
-    let Some(Played { path, duet, page, ending }) = play(job, slicing, terms)? else {
+    let Some(Played { path, duet, page, ending }) = play(job, args.slicing(), terms)? else {
         return Ok(Exit::Partial);
     };
     let explained = Explained::read(&path, Series::Drawn)?;

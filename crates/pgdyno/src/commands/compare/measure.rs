@@ -9,7 +9,6 @@ use experiment::stage::origin;
 use model::experiment::case::Case;
 use model::experiment::keys;
 use model::experiment::plan::Plan;
-use model::load::duet::Slicing;
 use model::run::RunRecord;
 use model::text::prose::plural;
 use server::Cache;
@@ -41,7 +40,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let metrics = args.metrics.map(Metrics::listen).transpose()?;
     let (mut job, earlier) = match &args.resume {
         Some(dir) => resumed::take_up(dir, args)?,
-        None => (prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?, Vec::new()),
+        None => (prepare(args)?, Vec::new()),
     };
     let gauge = Gauge::new(args, &job.plan);
     earlier.iter().for_each(|record| gauge.know(record));
@@ -56,7 +55,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         metrics: metrics.as_ref(),
         referee: Some(&gauge),
     };
-    let may_be_duet = duet::check(&job.plan, Slicing::default()).is_ok();
+    let may_be_duet = duet::check(&job.plan, args.slicing()).is_ok();
     let Conducted { result: (outcome, result), is_restored, page } = job.conduct(terms, conduct::conduct)?;
     let has_pairs_left = gauge.n_blocks() < job.plan.repeats as usize;
     if let Some(words) = gauge.of_disturbed() {
@@ -114,15 +113,7 @@ struct Planned {
 /// Prints what would be measured, as `pgdyno plan` does, and measures nothing.
 pub(super) fn show(args: &CompareArgs) -> Result<Exit> {
     expect_sides(args)?;
-    let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
-    let pairs = |load_s| match args.duet {
-        true => Pairs { n_max: args.rounds, precision: None },
-        false => wanted(args, load_s),
-    };
-    let Planned { asked, n_servers } = planned(args, pairs)?;
-    if args.duet {
-        experiment::schedule::duet::check(&asked.plan, slicing)?;
-    }
+    let Planned { asked, n_servers } = planned(args)?;
     let (what, _) = what_is_compared(&asked.plan, args);
     let offered = Offered { consent: args.consent(), changes: &args.changes, output: args.output.as_deref() };
     let exit = plan::show(&asked, n_servers, offered, args.json)?;
@@ -130,16 +121,10 @@ pub(super) fn show(args: &CompareArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Plans both sides, and creates the results directory if `check` accepts the plan. `pairs` returns the number of
-/// pairs, given the seconds of a run's load.
-pub(super) fn prepare(
-    args: &CompareArgs,
-    pairs: impl Fn(u32) -> Pairs,
-    check: impl Fn(&Plan) -> Result<()>,
-) -> Result<Job> {
-    let Planned { asked, n_servers } = planned(args, pairs)?;
+/// Plans both sides, and creates the results directory.
+pub(super) fn prepare(args: &CompareArgs) -> Result<Job> {
+    let Planned { asked, n_servers } = planned(args)?;
     let Asked { plan, experiment_toml, servers, author, notes, failed, .. } = asked;
-    check(&plan)?;
     let consent = args.consent();
     job::undo_settings(&servers)?;
     job::expect_possible((&plan, n_servers), (&servers, &failed), consent, args.output.as_deref())?;
@@ -153,7 +138,8 @@ pub(super) fn prepare(
     Ok(job)
 }
 
-fn planned(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Result<Planned> {
+/// Plans both sides, in pairs of runs or in rounds of a duet.
+fn planned(args: &CompareArgs) -> Result<Planned> {
     let mut a = setup::ask(&experiment_args(args, "--a", &args.a))?;
     // B's server is usually the same, and would be waited for again.
     let failed: Vec<&str> = a.failed.iter().map(|failed| failed.reason.as_str()).collect();
@@ -179,10 +165,17 @@ fn planned(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Result<Planned> 
     let author = if a.author.is_us() { b.author } else { a.author };
     let servers = [a.servers, b.servers].concat();
     let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
-    let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs(load_s));
+    let pairs = match args.duet {
+        true => Pairs { n_max: args.rounds, precision: None },
+        false => wanted(args, load_s),
+    };
+    let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs);
     let mut plan = plan.map_err(anyhow::Error::msg)?;
     plan.name = args.labels.name.clone().unwrap_or(plan.name);
     plan.title = args.labels.title.clone().unwrap_or(plan.title);
+    if args.duet {
+        duet::check(&plan, args.slicing())?;
+    }
     let is_build_asked = a.is_build_asked || b.is_build_asked;
     let asked = Asked { plan, experiment_toml, servers, is_build_asked, author, notes, failed: b.failed };
     Ok(Planned { asked, n_servers: if args.duet { 2 } else { 1 } })

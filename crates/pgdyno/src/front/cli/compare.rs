@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use model::experiment::driver::DriverSpec;
 use model::experiment::driver::inventory::DriverSection;
+use model::load::duet::Slicing;
 use model::text::share::Share;
 
 use crate::front::announce::Consent;
@@ -183,6 +184,11 @@ pub(crate) struct CompareArgs {
 }
 
 impl CompareArgs {
+    /// How a duet is cut.
+    pub(crate) fn slicing(&self) -> Slicing {
+        Slicing { slice_ms: self.slice, guard_ms: self.guard }
+    }
+
     /// All that the user allows on servers by URL.
     pub(crate) fn consent(&self) -> Consent<'_> {
         Consent {
