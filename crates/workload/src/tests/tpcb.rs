@@ -235,4 +235,5 @@ fn only_laws_that_hold_are_checked() {
     assert_eq!(ids(Builtin::TpcbSelect), ["row-counts", "foreign-ids"]);
     assert_eq!(ids(Builtin::TpcbSimple), ["row-counts", "foreign-ids", "accounts-sum", "accounts"]);
     assert_eq!(ids(Builtin::Tpcb).len(), 8);
+    assert_eq!(tpcb::CHECKS.history, "pgbench_history");
 }
