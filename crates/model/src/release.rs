@@ -123,6 +123,11 @@ impl Release {
         })
     }
 
+    /// Whether its series is newer than that of another: `18` than `17`, `9.6` than `9.5`.
+    pub const fn is_of_newer_series(self, other: Release) -> bool {
+        self.0 / 100 > other.0 / 100
+    }
+
     /// Major version: 18, 10, or 9 for 9.6.
     pub const fn major(self) -> u32 {
         self.0 / 10_000
@@ -137,7 +142,7 @@ impl Release {
     }
 }
 
-/// From 10 on, a release has two numbers instead of three (10: "changes ... the version numbering").
+/// From 10 on, a release has two numbers instead of three.
 const TWO_PART_NUMBERS: Feature = since(100_000);
 
 impl fmt::Display for Release {

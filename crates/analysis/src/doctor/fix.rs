@@ -108,7 +108,7 @@ fn instead(fix: &str, server: &ServerRecord) -> Option<String> {
     // What is left is a condition: ` if the file system has room`.
     let condition = TAKES_EFFECT.iter().find_map(|words| how.strip_prefix(*words))?;
     // A pooler keeps the sessions that it has.
-    let of_pooler = match server.route.as_ref().and_then(|route| route.pooler.as_ref()) {
+    let of_pooler = match server.pooler() {
         Some(_) => {
             ", those of the pooler once it connects again (RECONNECT at PgBouncer's console, or a restart of the pooler)"
         }

@@ -1,6 +1,7 @@
 //! Rows of what a number of this server is worth: durability, builds, the way to it.
 
 use model::release::{programs, statistics};
+use model::run::server::ServerRecord;
 
 use super::host::HOST;
 use super::{Examined, Judged, Look, Row, Scope, Verdict, either};
@@ -42,13 +43,11 @@ fn free_sessions(e: &Examined) -> Look {
         + e.number_setting("reserved_connections").unwrap_or(0.0);
     let used = f64::from(e.n_sessions.ok_or_else(|| Judged::unseen("sessions are not visible"))?);
     let free = most - reserved - used;
-    let is_pooled =
-        e.server.and_then(|server| server.route.as_ref()).is_some_and(|route| route.pooler.is_some());
-    let of_pooler = match is_pooled {
-        true => {
+    let of_pooler = match e.server.and_then(ServerRecord::pooler) {
+        Some(_) => {
             " at the server; a pooler lets in max_client_conn clients, and in session mode works for as many as pool_size says"
         }
-        false => "",
+        None => "",
     };
     let found = format!("{:.0} of {most:.0} are free{of_pooler}", free.max(0.0));
     let verdict = if free < 1.0 { Verdict::Void } else { Verdict::Advice };

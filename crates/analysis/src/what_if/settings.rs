@@ -2,6 +2,7 @@
 //! with consent what a reload applies.
 
 use model::experiment::case::setting;
+use model::run::server::ServerRecord;
 
 use crate::summary::proof::Kind;
 use crate::what_if::WhatIf;
@@ -62,8 +63,7 @@ impl Circumstances<'_> {
 
     /// The case whose load asks for a setting when it connects: nobody else has it.
     fn lifted_in_sessions(&self, name: &str, value: &str, side_effect: &'static str) -> Change {
-        let route = self.record.server.as_ref().and_then(|server| server.route.as_ref());
-        if let Some(mode) = route.and_then(|route| route.pooler.as_ref()) {
+        if let Some(mode) = self.record.server.as_ref().and_then(ServerRecord::pooler) {
             return Err(format!(
                 "{name} would be set by the options of the load's sessions, which the pooler in {mode} mode does not hand on"
             ));

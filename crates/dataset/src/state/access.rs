@@ -61,11 +61,11 @@ pub fn lacks(session: &mut Session, home: &Home, kind: WorkloadKind) -> Result<O
         return Ok(None);
     }
     let user = session.query("select current_user")?.scalar().unwrap_or_default().to_string();
-    let may_read = !missing.iter().any(|right| right.starts_with("SELECT "));
-    let other = if may_read { ", or choose a workload that only reads (--workload tpcb-select)" } else { "" };
-    let other_role = if may_read { ", connect as another role" } else { ", or connect as another role" };
-    Ok(Some(format!(
-        "the workload needs {}, which `{user}` lacks; grant that{other_role}{other}",
-        missing.join(", ")
-    )))
+    let ways = match missing.iter().any(|right| right.starts_with("SELECT ")) {
+        true => "grant that, or connect as another role",
+        false => {
+            "grant that, connect as another role, or choose a workload that only reads (--workload tpcb-select)"
+        }
+    };
+    Ok(Some(format!("the workload needs {}, which `{user}` lacks; {ways}", missing.join(", "))))
 }

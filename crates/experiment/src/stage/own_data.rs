@@ -90,8 +90,14 @@ pub(crate) fn restore_archive(
     archive::expect_same(archive).map_err(|message| anyhow!(message))?;
     let n_jobs = connections::jobs(session, available_parallelism().map_or(1, usize::from))?;
     let server_num = session.server_version_num();
-    let (archive_file, deadline) = (&archive.file, begun + longest);
-    let restore = Restore { restorer, archive: archive_file, server_num, n_jobs, deadline, stop: site.stop };
+    let restore = Restore {
+        restorer,
+        archive: &archive.file,
+        server_num,
+        n_jobs,
+        deadline: begun + longest,
+        stop: site.stop,
+    };
     let (name, size) = (&archive.name, bytes(archive.bytes as f64));
     let about = || format!("cannot restore `{name}`{}", if_other(archive, restorer, server_num));
     let list = restore.list().with_context(about)?;

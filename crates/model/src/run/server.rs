@@ -168,6 +168,11 @@ impl ServerRecord {
         Release::new(self.version_num).to_string()
     }
 
+    /// The mode of the pooler in between, if one was seen.
+    pub fn pooler(&self) -> Option<&str> {
+        self.route.as_ref()?.pooler.as_deref()
+    }
+
     /// Whether its release has a feature.
     pub fn has(&self, feature: Feature) -> bool {
         Release::new(self.version_num).has(feature)

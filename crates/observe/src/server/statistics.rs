@@ -118,7 +118,7 @@ pub(crate) struct Scope<'a> {
 
 /// All parts for a version.
 pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
-    let name = quote_literal(scope.database);
+    let (name, release) = (quote_literal(scope.database), Release::new(version_num));
     let mut parts = vec![
         part("server.clock_offset", clock()),
         part("server.wal_bytes", wal_position(version_num)),
@@ -126,8 +126,8 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
         part("server.connections", connections()),
         part("server.waiting, server.on_cpu", waits()),
         part("server.autovacuum_workers, server.oldest_snapshot_age", gauges(version_num)),
-        part("server.checkpoints, server.buffers_written", checkpoints(Release::new(version_num))),
-        part("database", database_counters(&name, Release::new(version_num))),
+        part("server.checkpoints, server.buffers_written", checkpoints(release)),
+        part("database", database_counters(&name, release)),
         part(
             "database.xid_age",
             format!(
@@ -137,7 +137,6 @@ pub(crate) fn parts(version_num: u32, scope: Scope) -> Vec<Part> {
     ];
     parts.push(part("server.archived", archiver()));
     parts.push(part("server.replication_lag_bytes", replication(version_num)));
-    let release = Release::new(version_num);
     if release.has(statistics::SLRU) {
         parts.push(part("server.slru.reads", slru()));
     }

@@ -84,8 +84,8 @@ impl Restore<'_> {
         }
         command.arg(self.jobs());
         // A newer one sets what the server does not know, and would end at that.
-        let is_newer = series(self.restorer.version_num) > series(self.server_num);
-        if !is_newer {
+        let ours = Release::new(self.restorer.version_num);
+        if !ours.is_of_newer_series(Release::new(self.server_num)) {
             command.arg("--exit-on-error").arg(self.archive);
             return self.run(command, self.deadline).map(|_| Vec::new());
         }
@@ -157,11 +157,6 @@ impl Restore<'_> {
 
 fn name_of(command: &Command) -> String {
     Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// A version without its last number, so that 9.6 is between 9.5 and 10.
-fn series(version_num: u32) -> u32 {
-    version_num / 100
 }
 
 /// The settings of dumps that the server does not have, if `pg_restore` came to its end and complained of nothing else.
