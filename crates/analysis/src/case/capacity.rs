@@ -1,7 +1,7 @@
 //! The highest rate of a case, from those of its runs.
 
 use crate::summary::RunSummary;
-use crate::summary::capacity::{CENTRE_MIN, Capacity, CaseCapacity, Outcome, Rate};
+use crate::summary::capacity::{CENTRE_MIN, Capacity, CaseCapacity, Outcome, ProbeVerdict, Rate};
 
 /// Level of the interval.
 const LEVEL: f64 = 0.95;
@@ -32,11 +32,14 @@ pub(crate) fn of_case(runs: &[&RunSummary]) -> Option<CaseCapacity> {
             found.iter().map(|rate| rate.high).fold(0.0, f64::max),
         ),
     };
+    let probes = searched.iter().flat_map(|one| &one.probes);
+    let held = probes.filter(|probe| probe.verdict == ProbeVerdict::Holds);
     Some(CaseCapacity {
         target: searched.first()?.target,
         rate: Rate { point: stats::median(&rates)?, low: ends.0, high: ends.1 },
         n_runs: found.len(),
         n_unreachable,
         n_not_limiting: n_of(Outcome::NotLimiting),
+        held_per_s: held.map(|probe| probe.rate_per_s).reduce(f64::max),
     })
 }

@@ -25,6 +25,9 @@ pub struct Offered {
     /// The latency that the pace asks to keep, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
+    /// How long half of the transactions waited for a free client, nanoseconds, where they queued: the longest of the runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_ns: Option<u64>,
     /// Whether latency grew within a run that did not sustain it: it then says how long the run was.
     pub is_growing: bool,
 }
@@ -57,6 +60,7 @@ pub fn of(study: &Study, case: &CaseSummary) -> Option<Offered> {
         n_missed: missed.len(),
         p99_ns: case.latency.map(|latency| latency.p99_ns),
         kept: case.latency.and_then(|latency| kept(pace, &latency)),
+        queued_ns: runs.iter().filter_map(|run| run.queued_ns()).max(),
         is_growing: missed.iter().any(|run| grows(run)),
     })
 }

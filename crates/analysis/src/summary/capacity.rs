@@ -125,6 +125,9 @@ pub struct CaseCapacity {
     pub n_unreachable: usize,
     /// Runs in which throughput was the limit, not latency.
     pub n_not_limiting: usize,
+    /// The highest rate that a run tried and that met the target beyond chance: `rate` lies between those that were tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_per_s: Option<f64>,
 }
 
 impl CaseCapacity {

@@ -10,7 +10,8 @@ use crate::prose::{format, phrases};
 /// Tables of rates that a terminal shows; the page has all.
 const TABLES_MAX: usize = 3;
 
-/// `highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs)`; `None` for a case without such a rate.
+/// `highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs; of the rates tried, 2,300/s held)`; `None` for a case
+/// without such a rate.
 pub(crate) fn words(case: &CaseSummary) -> Option<String> {
     let capacity = case.capacity.as_ref()?;
     let limit = match capacity.n_not_limiting {
@@ -18,8 +19,11 @@ pub(crate) fn words(case: &CaseSummary) -> Option<String> {
         n if n == capacity.n_runs => "; throughput is the limit, not the latency",
         _ => "; in some runs throughput was the limit, not the latency",
     };
+    let held = capacity
+        .held_per_s
+        .map_or(String::new(), |rate| format!("; of the rates tried, {}/s held", format::tps(rate)));
     Some(format!(
-        "highest rate with {}: {}/s ({}, {}){limit}",
+        "highest rate with {}: {}/s ({}, {}{held}){limit}",
         capacity.target,
         format::tps(capacity.rate.point),
         interval(capacity),

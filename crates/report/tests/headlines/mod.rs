@@ -3,7 +3,7 @@
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::capacity::{CaseCapacity, Rate};
 use analysis::summary::tpcc::TpccSummary;
-use analysis::summary::{Second, Study};
+use analysis::summary::{LatencySummary, Second, Study};
 use model::load::Pace;
 
 use crate::synthetic::{self, Shape};
@@ -306,6 +306,15 @@ fn the_verdict_on_a_rate_is_the_headline() {
     );
     assert_eq!(offer(400.0, [2000, 2100, 2050]), "8 clients: 500/s was not sustained: 400/s; p99 2,050 ms");
     assert_eq!(offer(500.0, [4, 9, 8]), "8 clients: 500/s was sustained; p99 8.00 ms");
+    let run = &mut one.runs[0];
+    let lag = run.service.map(|service| LatencySummary { p50_ns: 774_000_000, ..service });
+    run.service.as_mut().unwrap().p50_ns = 15_000_000;
+    let before = std::mem::replace(&mut run.lag, lag);
+    assert_eq!(
+        headline(&one).trim_end_matches(" - valid"),
+        "8 clients: 500/s was sustained, but transactions queued: half of them waited 774 ms or longer for a free client; p99 8.00 ms"
+    );
+    one.runs[0].lag = before;
     let kept = |pace: &str| {
         one.cases[0].case.workload.pace = pace.parse().unwrap();
         headline(&one).trim_end_matches(" - valid").trim_start_matches("8 clients: ").to_string()
@@ -408,10 +417,11 @@ fn a_search_gives_its_rate_with_its_interval() {
             n_runs: 3,
             n_unreachable: 0,
             n_not_limiting,
+            held_per_s: Some(2300.0),
         });
         headline(&study)
     };
-    let found = "8 clients: highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs)";
+    let found = "8 clients: highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs; of the rates tried, 2,300/s held)";
     assert_eq!(search(0).replace("&lt;", "<"), format!("{found} - valid"));
     assert_eq!(
         search(3).replace("&lt;", "<"),
@@ -430,7 +440,14 @@ fn a_search_counts_the_runs_without_a_rate() {
     ]) {
         case.case.workload.pace = Pace::Highest { target };
         case.tps_median = Some(rate.point);
-        case.capacity = Some(CaseCapacity { target, rate, n_runs: 3, n_unreachable, n_not_limiting: 0 });
+        case.capacity = Some(CaseCapacity {
+            target,
+            rate,
+            n_runs: 3,
+            n_unreachable,
+            n_not_limiting: 0,
+            held_per_s: None,
+        });
     }
     let text = headline(&study).replace("&lt;", "<");
     let expected = "Peak: 1,000/s (p99 <= 10ms) with 8 clients (interval 0 to 1,250, median of 3 runs)";

@@ -40,7 +40,13 @@ fn sentence(offered: &Offered) -> String {
         None => offered.p99_ns.map_or(String::new(), |ns| format!("; p99 {} ms", format::ms(ns as f64))),
     };
     if offered.n_missed == 0 {
-        return format!("{rate} was sustained{of}{p99}");
+        let queued = offered.queued_ns.map_or(String::new(), |ns| {
+            format!(
+                ", but transactions queued: half of them waited {} ms or longer for a free client",
+                format::ms(ns as f64)
+            )
+        });
+        return format!("{rate} was sustained{of}{queued}{p99}");
     }
     let which = match offered.n_missed == offered.n_runs {
         true => String::new(),
