@@ -30,11 +30,14 @@ pub(crate) const ROOTS_PAUSE: Duration = Duration::from_millis(900);
 const WAITING_MAX: u32 = 32;
 /// Longest chain of blockers.
 const CHAIN_MAX: usize = 64;
+/// Whether a session of another database waits for a lock.
+const LOCKED_ELSEWHERE: &str =
+    "coalesce(wait_event_type, '') = 'Lock' and coalesce(datname, current_database()) <> current_database()";
 /// The class of sessions of the load and of others.
 const CLIENT: &str = "client";
 
 /// A sample: class, state, wait event with its type, number of processes, and the ids of those that wait for nothing. Idle background
-/// processes are left out.
+/// processes are left out, and sessions of other databases that wait for locks: they queue for what the load does not lock.
 pub(crate) fn sample_sql() -> String {
     sample_of("", "a", "1, 2, 3, 4")
 }
@@ -54,7 +57,7 @@ fn sample_of(more: &str, from: &str, by: &str) -> String {
          coalesce(string_agg(case when wait_event_type is null and coalesce(state, '') not like 'idle%' then pid::text end, ' '), '')\
          {more} from {from} \
          where kind is not null and (kind = 'client backend' or coalesce(wait_event_type, '') <> 'Activity') \
-         group by {by}",
+         and not ({LOCKED_ELSEWHERE}) group by {by}",
         // As a state, none that PostgreSQL has.
         wait::HIDDEN
     )
@@ -64,7 +67,7 @@ fn sample_of(more: &str, from: &str, by: &str) -> String {
 pub(crate) fn roots_sql() -> String {
     format!(
         "(select pid::text, array_to_string(pg_blocking_pids(pid), ' '), '', '' from a \
-         where wait_event_type = 'Lock' order by state_change limit {WAITING_MAX}) \
+         where wait_event_type = 'Lock' and not ({LOCKED_ELSEWHERE}) order by state_change limit {WAITING_MAX}) \
          union all select pid::text, null, coalesce(wait_event_type, case when state like 'idle%' then 'idle' else '' end), \
          coalesce(wait_event, '') from a where kind in ('client backend', 'parallel worker', 'autovacuum worker') \
          and state not in ('idle', 'disabled') and wait_event_type is distinct from 'Lock'"

@@ -98,6 +98,32 @@ fn work_of_others_is_unknown_to_a_role_that_cannot_see_it_and_their_vacuums_are_
 }
 
 #[test]
+fn waits_for_locks_of_another_database_are_not_those_of_the_load() {
+    let server = Server::start(&OPTIONS);
+    server.execute("postgres", "create database other");
+    let locked = |database: &str, seconds: f64| {
+        server.execute(database, "create table if not exists one (a int)");
+        let hold = format!("begin; lock table one; select pg_sleep({seconds}); commit");
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.execute(database, &hold));
+            sleep(Duration::from_millis(500));
+            scope.spawn(|| server.execute(database, "insert into one values (1)"));
+        });
+    };
+    let seen = Seen::default();
+    let observer = seen.observe(by(&server, "postgres"));
+    seen.wait_for_tick();
+    locked("other", 3.0);
+    let waits = |ticks: &[Tick]| most(ticks, "waits.processes[client/Lock:relation]");
+    let of_other = waits(&seen.ticks(TickSource::Server));
+    locked("postgres", 3.0);
+    sleep(Duration::from_millis(1200));
+    observer.stop();
+    assert_eq!(of_other, 0.0, "they queue for what the load does not lock");
+    assert!(waits(&seen.ticks(TickSource::Server)) > 0.0, "those of the load's own database are seen");
+}
+
+#[test]
 fn times_that_a_server_does_not_take_are_absent() {
     let server = Server::start(&OPTIONS);
     let seen = Seen::default();
