@@ -13,6 +13,7 @@ pub mod origin;
 pub mod os;
 pub(crate) mod own_data;
 pub(crate) mod reach;
+pub(crate) mod standbys;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

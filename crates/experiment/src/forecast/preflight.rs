@@ -24,7 +24,7 @@ use crate::site::progress::{Progress, Watch};
 use crate::site::requirements;
 use crate::site::settings;
 use crate::stage::disk::Peak;
-use crate::stage::{adopted, embedded};
+use crate::stage::{adopted, embedded, standbys};
 
 /// One reason why runs would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,6 +211,7 @@ fn own_server(
     }
     for case in cases {
         found.take(&[case], embedded::listen(&case.server).map(|_| Vec::new()));
+        found.take(&[case], Ok(standbys::problem_of_own(case).into_iter().collect()));
     }
     let Some(binaries) = binaries else { return };
     if !with_archive.is_empty() {

@@ -102,3 +102,33 @@ fn tables_that_stay_on_a_standby_are_removed_on_the_primary() {
     );
     place.expect_clean();
 }
+
+#[test]
+fn commits_that_would_wait_for_a_standby_that_is_not_there_are_refused_before_the_load() {
+    let (place, primary) = (Place::new(), Server::start(&Options::default()));
+    place.write("one.sql", "select 1;\n");
+    let target = primary.admin_target("postgres");
+    let plan = |names: &str, more: &[&str]| {
+        let names = format!("server.settings.synchronous_standby_names={names}");
+        let allowed = ["--set", &names, "--allow-changes", "--allow-setting", "synchronous_standby_names"];
+        place.run(&args(("plan", ONE), &target, &[&allowed[..], more].concat()))
+    };
+    let missing = plan("s1", &[]).expect(1).stdout;
+    assert!(missing.contains("synchronous_standby_names = s1: no standby is connected"), "{missing}");
+    let local =
+        ["--set", "server.settings.synchronous_commit=local", "--allow-setting", "synchronous_commit"];
+    plan("s1", &local).expect(0);
+    let standby = primary.standby();
+    wait_until("the standby's connection", || {
+        primary.ask("postgres", "select count(*) from pg_stat_replication") == "1"
+    });
+    plan("*", &[]).expect(0);
+    let other = plan("s1", &[]).expect(1).stdout;
+    assert!(other.contains("is connected (pg_stat_replication)") && other.contains("only `"), "{other}");
+    drop(standby);
+
+    let own = ["plan", "--set", "server.settings.synchronous_standby_names=s1"];
+    let own = place.run(&own).expect(1).stdout;
+    assert!(own.contains("a server that pgdyno runs has no standby"), "{own}");
+    place.expect_clean();
+}
