@@ -90,6 +90,12 @@ fn what_a_role_lacks_is_reported_at_once_and_nothing_changes() {
     server.expect(&["check"], 1, &["permission denied for table pgbench_"]);
     server.execute("grant select on all tables in schema public to bench");
     server.expect(&["plan", "run", "init"], 1, &[CANNOT_CREATE, CANNOT_REPLACE, "privileges of bench"]);
+    let way = "add --no-restore (prepare.restore = false): the tables of TPC-B-like are there";
+    let target = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/{}", server.pg.port, server.database);
+    let plan = "plan -w tpcb-select -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --server";
+    let args: Vec<&str> = plan.split_whitespace().chain([target.as_str()]).collect();
+    let said = server.place.run(&args).expect(1).stdout;
+    assert!(said.contains(way) && said.contains(CANNOT_CREATE) && !said.contains("grant create"), "{said}");
     server.expect(&["check"], 0, &["each table has the rows of its scale"]);
     server.expect(&["clean"], 0, &["no databases left behind"]);
 

@@ -21,12 +21,13 @@ use server::database::target::locate;
 use server::running::restorer::Restorer;
 use wire::Conninfo;
 use wire::session::{Session, quote_literal};
+use workload::Schema;
 
 use super::{Facts, as_it_is, complete, expect_same, judge};
 use crate::site::Site;
 use crate::site::{requirements, settings};
 use crate::stage::reach::reach;
-use crate::stage::{connections, copies};
+use crate::stage::{connections, copies, standbys};
 use crate::survey;
 
 /// One sentence for each problem of `cases`.
@@ -78,6 +79,8 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
     found.take(connections::check(&mut session, conninfo, most_clients, site.stop));
+    let standbys = found.take(standbys::problem(&mut session, cases));
+    standbys.into_iter().flatten().for_each(|why| found.say(why));
     of_scripts(&mut session, cases, found);
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
@@ -162,9 +165,14 @@ fn of_archive(session: &mut Session, case: &Case, conninfo: &Conninfo, site: &Si
 fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found: &mut Found) {
     let workload = &case.workload;
     let Some(schema) = found.take(schema::find(session, workload.schema.as_deref())) else { return };
-    found.take(schema::expect_creatable(session, &schema, &facts.place));
+    let mut of_role = Found::default();
+    of_role.take(schema::expect_creatable(session, &schema, &facts.place));
     let problems = load::problems(session, workload, &schema, site.consent());
-    found.take(problems).into_iter().flatten().for_each(|why| found.say(why));
+    of_role.take(problems).into_iter().flatten().for_each(|why| of_role.say(why));
+    match as_they_are(session, workload, &schema, &of_role.0) {
+        Some(way) => found.say(way),
+        None => of_role.0.into_iter().for_each(|why| found.say(why)),
+    }
     if matches!(workload.data, CaseData::Files(_)) && !site.risks.published {
         // They may create tables in any schema.
         let problem = found.take(published::problem(session, None, Creator::Load));
@@ -177,6 +185,31 @@ fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found
         found.take(expect_same(&marker, dataset, workload));
     }
     found.take(expect_room(session, case, &Home { dataset, schema }));
+}
+
+/// One sentence for all that keeps a role from loading tables, if they are there and it may do with them all that the workload needs.
+fn as_they_are(
+    session: &mut Session,
+    workload: &WorkloadSpec,
+    schema: &Schema,
+    problems: &[String],
+) -> Option<String> {
+    let dataset = Dataset::of(&workload.data).filter(|_| !problems.is_empty())?;
+    let home = Home { dataset, schema: schema.clone() };
+    let state = state::inspect(session, dataset, schema).ok()?;
+    let is_usable =
+        as_it_is(&state, workload).is_ok() && access::lacks(session, &home, workload.kind).ok()?.is_none();
+    // What to do about each is of no use where nothing needs to be done about them.
+    let reasons: Vec<&str> = problems.iter().filter_map(|why| why.split("; ").next()).collect();
+    is_usable.then(|| {
+        format!(
+            "add --no-restore (prepare.restore = false): the tables of {} are there, and this role may do with them all that {} needs; \
+             it cannot load them again: {}",
+            dataset.title(),
+            workload.kind,
+            reasons.join("; ")
+        )
+    })
 }
 
 /// Problems with data that is used as it is.
