@@ -260,6 +260,10 @@ mod tests {
         );
         check("[experiment]\nname = \n", "x.toml:2:");
         check(
+            "[experiment]\nname = \"x\"\n[run]\nrepeats = 5\n",
+            "x.toml:4:1: unknown field `repeats`; `repeats` belongs to [experiment]",
+        );
+        check(
             "[experiment]\nname = \"x\"\n[workload]\nclinets = 1\n",
             "x.toml:4:1: unknown field `clinets`; did you mean `clients`?",
         );

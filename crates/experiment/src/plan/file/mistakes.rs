@@ -8,6 +8,8 @@ mod pruning;
 use std::ops::Range;
 
 use model::experiment::Experiment;
+use model::experiment::keys;
+use model::experiment::keys::row::Row;
 use model::text::nearest::nearest;
 use serde::Deserialize;
 use toml::Spanned;
@@ -77,7 +79,7 @@ pub(super) fn words(message: &str) -> String {
     );
     let message =
         message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-    suggested(&message).or_else(|| listed(&message)).unwrap_or(message)
+    misplaced(&message).or_else(|| suggested(&message)).or_else(|| listed(&message)).unwrap_or(message)
 }
 
 /// A number below 0, which is whole, but never meant.
@@ -94,6 +96,14 @@ fn listed(message: &str) -> Option<String> {
     let (unknown, expected) = message.strip_prefix("unknown variant ")?.split_once(", expected ")?;
     let known = expected.strip_prefix("one of ").unwrap_or(expected);
     Some(format!("{unknown} is none of {known}"))
+}
+
+/// Of a key that another section has: which one.
+fn misplaced(message: &str) -> Option<String> {
+    let (unknown, _) = message.split_once(", expected ")?;
+    let key = unknown.strip_prefix("unknown field `")?.strip_suffix('`')?;
+    let section = keys::all().filter_map(Row::parts).find(|(_, name)| *name == key)?.0;
+    Some(format!("{unknown}; `{key}` belongs to [{section}]"))
 }
 
 /// Of an unknown key: the key that was probably meant, instead of all there are.
