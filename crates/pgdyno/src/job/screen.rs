@@ -51,8 +51,12 @@ impl Screen {
     /// A screen for the runs of `plan`, with their estimates ([`Left::of_plan`]).
     pub(crate) fn new(plan: &Plan, left: Vec<Left>, quiet: bool) -> Screen {
         if !quiet {
-            let words = outlook(plan).words();
-            say(&format!("{}: {} in {}, {words}", plan.name, size(plan), order(plan)));
+            // How long pairs take that end with their precision or time, the comparison has said.
+            let words = match plan.precision {
+                Some(_) => String::new(),
+                None => format!(", {}", outlook(plan).words()),
+            };
+            say(&format!("{}: {} in {}{words}", plan.name, size(plan), order(plan)));
             if let Some(builds) = builds(plan) {
                 say(&format!("before their first runs, pgdyno builds {builds}; it keeps the builds"));
             }

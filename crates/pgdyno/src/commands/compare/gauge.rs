@@ -55,7 +55,7 @@ impl Made {
         2 * self.spent() / self.n_since.max(1)
     }
 
-    /// Time since the first run at which another pair will have ended.
+    /// Time since the first run at which another pair will have ended, if it takes as long as the others.
     fn after_next_pair(&self) -> Duration {
         self.spent() + self.of_pair()
     }
@@ -101,6 +101,16 @@ impl Referee for Gauge {
 /// leave: a disturbed pair is worth more than none, and the next ones may take longer.
 fn leaves_time(spent: Duration, of_pair: Duration, n_pairs: usize, time: Duration) -> bool {
     n_pairs >= stats::PAIRS_MIN && spent + of_pair <= time
+}
+
+/// How much of the time the pairs that a verdict needs may take. Our convention.
+const STRETCHED: f64 = 1.5;
+
+/// The time after which no pair begins: the one asked for, or more where that ends with a verdict and would otherwise end without one.
+fn longest(spent: Duration, of_pair: Duration, n_pairs: usize, time: Duration) -> Duration {
+    let stretched = time.mul_f64(STRETCHED);
+    let n_missing = stats::PAIRS_MIN.saturating_sub(n_pairs) as u32;
+    if n_missing > 0 && spent + n_missing * of_pair <= stretched { stretched } else { time }
 }
 
 impl Gauge {
@@ -151,7 +161,8 @@ impl Gauge {
         }
         let log = |sides: &[Option<f64>; 2]| Some((sides[1]? / sides[0]?).ln()).filter(|log| log.is_finite());
         let logs: Vec<f64> = made.tps.values().filter_map(log).collect();
-        precision.is_reached(&logs) || made.after_next_pair() > self.time
+        let longest = longest(made.spent(), made.of_pair(), made.n_pairs(), self.time);
+        precision.is_reached(&logs) || made.after_next_pair() > longest
     }
 }
 
@@ -197,6 +208,22 @@ mod tests {
         ] {
             let found = leaves_time(spent_min * MIN, MIN, n_pairs, time_min * MIN);
             assert_eq!(found, expected, "{n_pairs} pairs after {spent_min} of {time_min} min");
+        }
+    }
+
+    #[test]
+    fn the_pairs_of_a_verdict_may_take_half_as_long_again() {
+        for (spent_min, n_pairs, time_min, expected_s) in [
+            // Pairs of a minute each: six fit.
+            (5, 5, 5, 450),
+            (3, 3, 4, 360),
+            // They would not, so that more time is of no use.
+            (2, 2, 3, 180),
+            // There are six.
+            (6, 6, 5, 300),
+        ] {
+            let found = longest(spent_min * MIN, MIN, n_pairs, time_min * MIN);
+            assert_eq!(found.as_secs(), expected_s, "{n_pairs} pairs after {spent_min} of {time_min} min");
         }
     }
 

@@ -141,7 +141,7 @@ pub(crate) struct CompareArgs {
     /// Stop when the interval of the throughput ratio is this narrow, plus or minus: 1%, 1, or 0.01.
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share, allow_hyphen_values = true)]
     pub(crate) precision: f64,
-    /// Stop after this time at the latest.
+    /// Begin no pair that would end after this time, counted from the first run; the pairs that a verdict needs may take half as long again.
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = some_time, allow_hyphen_values = true)]
     pub(crate) time: model::text::units::Span,
     /// The largest difference that does not matter: 5%, 5, or 0.05. B is slower, or faster, if the interval of the ratio
