@@ -62,6 +62,9 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
             cache.dir.display()
         ));
     }
+    if let Some(kept) = commands::server::kept(&cache)? {
+        say(&kept);
+    }
     let is_all =
         !is_left && is_all_settings && is_all_swept && undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })

@@ -70,6 +70,19 @@ fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
     Ok(())
 }
 
+/// The clusters that are kept for later runs, and how to remove them; `None` if there are none.
+pub(crate) fn kept(cache: &Cache) -> Result<Option<String>> {
+    let entries = Workspace::look_in_cache(cache)?.list()?;
+    let sum = entries.iter().map(bytes_of).fold(0, u64::saturating_add) as f64;
+    Ok((!entries.is_empty()).then(|| {
+        format!(
+            "kept for the next runs: {}, {}; `pgdyno server remove --all` removes them",
+            plural(entries.len(), "cluster"),
+            bytes(sum)
+        )
+    }))
+}
+
 /// Bytes of a cluster over all its directories.
 fn bytes_of(entry: &Entry) -> u64 {
     entry.elsewhere.iter().map(|(_, bytes)| *bytes).fold(entry.bytes, u64::saturating_add)
