@@ -202,7 +202,7 @@ fn of_few_pairs(case: &CaseComparison, found: &Provisional) -> String {
     let [n, _] = found.n;
     let pairs = phrases::plural(n, case.pairing.noun());
     let range = [found.lowest, found.highest].map(times);
-    let missing = missing(found.n_missing, case.more_with, stats::PAIRS_MIN);
+    let missing = missing(case, found.n_missing);
     let b = sides_stand(case, found.ratio);
     if !found.is_one_way() {
         let [low, high] = range;
@@ -228,17 +228,24 @@ fn of_few_runs(case: &CaseComparison, found: &Provisional, n: &str) -> String {
     let verb = if found.n == [1, 1] { "gives" } else { "give" };
     let are = if found.n_missing == 1 { "is" } else { "are" };
     format!(
-        "no verdict: {} by the medians, {apart}; {n} {verb} none: {} more {whose} {are} needed ({} {})",
+        "no verdict: {} by the medians, {apart}; {n} {verb} none: {} more {whose} {are} needed ({})",
         sides_stand(case, found.ratio),
         found.n_missing,
-        case.more_with,
-        stats::UNPAIRED_MIN
+        how(case, stats::UNPAIRED_MIN)
     )
 }
 
 /// `4 more are needed (--pairs 6)`.
-fn missing(n: usize, option: &str, whole: usize) -> String {
-    format!("{n} more {} needed ({option} {whole})", if n == 1 { "is" } else { "are" })
+fn missing(case: &CaseComparison, n: usize) -> String {
+    format!("{n} more {} needed ({})", if n == 1 { "is" } else { "are" }, how(case, stats::PAIRS_MIN))
+}
+
+/// How to get as many runs or pairs as a verdict needs.
+fn how(case: &CaseComparison, n_whole: usize) -> String {
+    match case.purpose {
+        Purpose::Change => format!("{} {n_whole}", case.more_with),
+        Purpose::Repeat => "a repetition has as many as the original, which would need more".to_string(),
+    }
 }
 
 /// A ratio: `2.2x`, `0.987x`.
@@ -486,6 +493,13 @@ mod tests {
             "no verdict: B is 5.0 times as fast as A by the medians, and no run of A is as fast as one of B; 2 runs each give none: 2 more of \
              each are needed (--repeats 4)",
         );
+        let again = CaseComparison { purpose: Purpose::Repeat, ..none.clone() };
+        let said = verdict(&with_sample(
+            again,
+            Sample { a: vec![150.0, 158.0], b: vec![760.0, 768.0], ..Sample::default() },
+        ));
+        let end = "are needed (a repetition has as many as the original, which would need more)";
+        assert!(said.ends_with(end) && !said.contains("--repeats"), "{said}");
         let overlapping = Sample { a: vec![100.0, 300.0], b: vec![150.0, 350.0], ..Sample::default() };
         check(
             &with_sample(none.clone(), overlapping),

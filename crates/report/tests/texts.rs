@@ -283,6 +283,11 @@ fn findings_of_an_attempt_that_was_repeated_are_notes() {
     assert!(lines_of(&study)[0].starts_with("void"), "{:?}", lines_of(&study));
     study.runs[0].replaced_by = Some(2);
     assert!(lines_of(&study)[0].starts_with("note"), "{:?}", lines_of(&study));
+    let of_case = |study: &Study| report::terminal_table(study, 200, false);
+    assert!(of_case(&study).contains("run 1 replaced by run 2"), "{}", of_case(&study));
+    (study.runs[0].replaced_by, study.runs[1].replaced_by) = (None, Some(1));
+    let words = "run 2 was no better than run 1, which it repeats";
+    assert!(of_case(&study).contains(words), "{}", of_case(&study));
 }
 
 /// Reads RFC 4180 back.

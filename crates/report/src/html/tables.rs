@@ -321,8 +321,10 @@ fn run_row(study: &Study, axis: &Axis, run: &RunSummary, used: &[Used], phases: 
 }
 
 fn run_verdict(run: &RunSummary) -> String {
+    // That it was no better says so too.
+    let repeats = run.repeat.filter(|_| run.replaced_by.is_none_or(|by| by > run.run));
     let mut why: Vec<String> =
-        run.repeat.map(|repeat| format!("repeats run {}", repeat.of)).into_iter().collect();
+        repeats.map(|repeat| format!("repeats run {}", repeat.of)).into_iter().collect();
     why.extend(phrases::replaced(run));
     if run.state != model::experiment::plan::RunState::Completed {
         why.push(match run.reason.as_str() {

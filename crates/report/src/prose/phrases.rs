@@ -62,15 +62,14 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
     parts.join(", ")
 }
 
-/// The run that counts in place of a disturbed one.
+/// The attempt that counts in place of a disturbed run, or of a repeat that was disturbed more.
 pub(crate) fn replaced(run: &RunSummary) -> Option<String> {
     let by = run.replaced_by?;
-    Some(match &run.disturbance {
-        Some(found) => {
-            let rules: Vec<String> = found.rules.iter().map(|id| of_id(id)).collect();
-            format!("replaced by run {by} ({})", rules.join(", "))
-        }
-        None => format!("replaced by run {by}"),
+    let rules = run.disturbance.as_ref().map(|found| found.rules.iter().map(|id| of_id(id)).collect());
+    let why = rules.map_or(String::new(), |rules: Vec<String>| format!(" ({})", rules.join(", ")));
+    Some(match by < run.run {
+        false => format!("replaced by run {by}{why}"),
+        true => format!("was no better than run {by}, which it repeats{why}"),
     })
 }
 

@@ -118,7 +118,9 @@ const RUNS_MIN: usize = 8;
 
 fn no_change(n_runs: usize) -> &'static str {
     match n_runs < RUNS_MIN {
-        true => "  too few runs to tell whether the level changed (four are needed on each side)\n",
+        true => {
+            "  too few runs to tell whether the level changed: four are needed on each side, of a night with --repeats 4 or of four nights\n"
+        }
         false => "  no level change (at least 2 %, p below 0.001, four runs on each side)\n",
     }
 }
