@@ -25,6 +25,7 @@ use wire::session::{Session, quote_literal};
 use super::{Facts, as_it_is, complete, expect_same, judge};
 use crate::site::Site;
 use crate::site::{requirements, settings};
+use crate::stage::connections::Keeper;
 use crate::stage::reach::reach;
 use crate::stage::{connections, copies};
 use crate::survey;
@@ -77,7 +78,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     let refused = found.take(settings::problems(conninfo, cases, site.allowed));
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
-    found.take(connections::check(&mut session, conninfo, most_clients, site.stop));
+    found.take(connections::check(&mut session, conninfo, (most_clients, Keeper::Later), site.stop));
     of_scripts(&mut session, cases, found);
     let mut seen: Vec<String> = Vec::new();
     for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
