@@ -81,6 +81,20 @@ pub struct Examined<'a> {
     pub rights: &'a Rights,
     /// Client sessions on it, those of this look included.
     pub n_sessions: Option<u32>,
+    /// Names that fixes need.
+    pub names: &'a Names,
+}
+
+/// Role, database and schema of the session that looked, which stand in statements that mend something. What is not known stays a
+/// placeholder: `ROLE`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Name of the role.
+    pub role: Option<String>,
+    /// Name of the database, as the server has it.
+    pub database: Option<String>,
+    /// Name of the schema in which tables would be created.
+    pub schema: Option<String>,
 }
 
 /// A value that pgdyno can set for a row: the key of `[os]`, and values of which the first that the machine offers is set.
@@ -261,7 +275,7 @@ pub const ROWS: &[Row] = &[
 pub fn diagnose(examined: &Examined) -> Diagnosis {
     let is_asked = |row: &&Row| row.scope != Scope::Server || examined.server.is_some();
     let mut rows: Vec<Outcome> =
-        ROWS.iter().filter(is_asked).map(|row| row.outcome(examined.judged(row), examined.server)).collect();
+        ROWS.iter().filter(is_asked).map(|row| row.outcome(examined.judged(row), examined)).collect();
     let rank = |row: &Outcome| COSTLY.iter().position(|id| *id == row.id).unwrap_or(COSTLY.len());
     // A stable sort: the table's order stays for what costs little.
     rows.sort_by_key(|row| (std::cmp::Reverse(row.verdict), rank(row)));
@@ -273,7 +287,7 @@ pub fn diagnose(examined: &Examined) -> Diagnosis {
 }
 
 impl Row {
-    fn outcome(&self, judged: Judged, server: Option<&ServerRecord>) -> Outcome {
+    fn outcome(&self, judged: Judged, examined: &Examined) -> Outcome {
         let findings = crate::findings::DOCTOR_ROWS.iter().filter(|(_, row)| *row == self.id);
         Outcome {
             id: self.id,
@@ -283,7 +297,7 @@ impl Row {
             wanted: self.wanted,
             why: self.why,
             source: self.source,
-            fix: fix::effective(self.id, judged.fix.unwrap_or_else(|| self.fix.to_string()), server),
+            fix: fix::effective(self.id, judged.fix.unwrap_or_else(|| self.fix.to_string()), examined),
             findings: findings.map(|(finding, _)| *finding).collect(),
             knob: self.knob,
         }
@@ -293,7 +307,16 @@ impl Row {
 impl<'a> Examined<'a> {
     fn judged(&self, row: &Row) -> Judged {
         let is_elsewhere = self.host_of == HostOf::Driver && !row.for_driver && row.scope != Scope::Server;
-        if is_elsewhere { Judged::unseen(ELSEWHERE) } else { (row.judge)(self) }
+        if is_elsewhere {
+            return Judged::unseen(ELSEWHERE);
+        }
+        let judged = (row.judge)(self);
+        let is_idle =
+            IDLE_ON_STANDBYS.contains(&row.id) && self.server.is_some_and(|server| server.in_recovery);
+        if is_idle && judged.verdict > Verdict::Unseen {
+            return Judged::fine(format!("{}; a standby neither vacuums nor writes WAL", judged.found));
+        }
+        judged
     }
 
     /// A fact of the host, or the verdict that it is not visible.
@@ -353,6 +376,10 @@ impl<'a> Examined<'a> {
         if found.is_empty() { Err(Judged::unseen(reason())) } else { Ok(found) }
     }
 }
+
+/// Rows of work that a standby does not do: it takes WAL and replays it (PostgreSQL's documentation, hot standby).
+const IDLE_ON_STANDBYS: [&str; 5] =
+    ["autovacuum", "autovacuum-naptime", "log-autovacuum", "wal-compression", "wal-buffers"];
 
 /// Why rows of the server's host are not seen.
 const ELSEWHERE: &str = "the server was not found on this machine: --host ssh:HOST looks there";

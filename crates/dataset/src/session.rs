@@ -56,11 +56,20 @@ fn expect_supported(version_num: u32) -> Result<()> {
     Ok(())
 }
 
+/// Whether it is PgBouncer's console, which speaks the protocol and is no server.
+pub fn is_console(session: &Session) -> bool {
+    session.parameter("server_version").is_some_and(|version| version.ends_with("/bouncer"))
+}
+
 /// Makes a new session fit to administer.
 ///
 /// # Errors
 /// When a superuser would administer with the role of somebody else, or the server fails.
 pub(crate) fn begin(session: &mut Session, conninfo: &Conninfo) -> Result<()> {
+    ensure!(
+        !is_console(session),
+        "{conninfo} is the console of PgBouncer, not a server; name a database that it leads to"
+    );
     expect_supported(session.server_version_num()).with_context(|| conninfo.to_string())?;
     session.administer().with_context(|| format!("begin a session on {conninfo}"))
 }

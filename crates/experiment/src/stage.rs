@@ -12,6 +12,7 @@ pub(crate) mod loaded_before;
 pub mod origin;
 pub mod os;
 pub(crate) mod own_data;
+pub(crate) mod pooler;
 pub(crate) mod reach;
 pub(crate) mod standbys;
 

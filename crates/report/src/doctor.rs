@@ -33,6 +33,7 @@ pub(crate) fn text(
     }
     page.unseen(of(Verdict::Unseen));
     page.sights(&diagnosis.sights);
+    page.of_psql(diagnosis);
     let fine: Vec<&Outcome> = of(Verdict::Fine).collect();
     if is_verbose && !fine.is_empty() {
         page.head("as it should be", Style::Bold);
@@ -103,6 +104,18 @@ impl Page {
         self.line(&format!("{}: {}; wanted: {}", row.id, row.found, row.wanted), "  ", Style::Plain);
         self.line(&format!("{} ({})", row.why, row.source), "    ", Style::Dim);
         self.line(&format!("fix: {}", row.fix), "    ", Style::Plain);
+    }
+
+    /// How statements of fixes are given to psql, whose `-c` sends all of its text as one transaction (psql's manual).
+    fn of_psql(&mut self, diagnosis: &Diagnosis) {
+        let is_shown = |row: &&Outcome| HEADS.iter().any(|(verdict, ..)| row.verdict == *verdict);
+        let mut fixes = diagnosis.rows.iter().filter(is_shown).map(|row| &row.fix);
+        if fixes.any(|fix| fix.contains("alter system") && fix.contains("pg_reload_conf")) {
+            self.text.push('\n');
+            let words = "With psql -c, give alter system and select pg_reload_conf() a -c each: one -c is one transaction, which ALTER SYSTEM \
+                         refuses.";
+            self.line(words, "", Style::Plain);
+        }
     }
 
     /// Rows that cannot be judged, by their reasons.

@@ -9,9 +9,10 @@ pub(crate) mod unpack;
 pub mod verify;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -68,23 +69,7 @@ impl Binaries {
         account.check_reach(&postgres)?;
         // On the way that was given: it may have links of somebody else.
         check_owners(given, &account)?;
-        let output = output_once_closed(|| {
-            let mut command = server_command(&postgres, &account, Path::new("/"));
-            command.arg("--version");
-            command
-        })
-        .with_context(|| format!("cannot run `{}`", postgres.display()))?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        ensure!(
-            output.status.success(),
-            "`{} --version` failed: {}; the binaries do not run on this machine",
-            postgres.display(),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-        let version = said.trim().trim_start_matches("postgres (PostgreSQL) ").to_string();
-        let Some(version_num) = version_num(&version) else {
-            bail!("`{} --version` says `{}`, which is not PostgreSQL", postgres.display(), said.trim());
-        };
+        let (version, version_num) = version_of(&postgres, &account)?;
         ensure!(
             Release::new(version_num).is_supported(),
             "`{}` is PostgreSQL {version}, older than 9.4, the oldest that can be run",
@@ -114,6 +99,42 @@ impl Binaries {
         };
         hash().with_context(|| format!("read `{}`", path.display()))
     }
+}
+
+/// What tells whether a program is still the one that was asked: its place, device, inode, size and times of change, and who ran it.
+type Asked = (PathBuf, [u64; 3], [i64; 4], u32);
+
+/// Answers of programs that this process has asked for their version: a plan asks for the same one again and again.
+static ANSWERS: Mutex<Vec<(Asked, (String, u32))>> = Mutex::new(Vec::new());
+
+/// Version of a `postgres`, as it says and as a number.
+fn version_of(postgres: &Path, account: &Account) -> Result<(String, u32)> {
+    let facts = fs::metadata(postgres).with_context(|| format!("look at `{}`", postgres.display()))?;
+    let times = [facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec()];
+    let asked = (postgres.to_path_buf(), [facts.dev(), facts.ino(), facts.size()], times, account.uid);
+    let answers = || ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, answer)) = answers().iter().find(|(known, _)| *known == asked) {
+        return Ok(answer.clone());
+    }
+    let output = output_once_closed(|| {
+        let mut command = server_command(postgres, account, Path::new("/"));
+        command.arg("--version");
+        command
+    })
+    .with_context(|| format!("cannot run `{}`", postgres.display()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        output.status.success(),
+        "`{} --version` failed: {}; the binaries do not run on this machine",
+        postgres.display(),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    let version = said.trim().trim_start_matches("postgres (PostgreSQL) ").to_string();
+    let Some(version_num) = version_num(&version) else {
+        bail!("`{} --version` says `{}`, which is not PostgreSQL", postgres.display(), said.trim());
+    };
+    answers().push((asked, (version.clone(), version_num)));
+    Ok((version, version_num))
 }
 
 /// Runs a program that may have been unpacked a moment ago. A file cannot be executed while a process has it open for
@@ -237,6 +258,33 @@ mod tests {
         assert!(error(dir.path()).contains("older than 9.4"));
         says("postgres", "postgres (PostgreSQL) 9.5.25");
         assert_eq!(Binaries::from_bin_dir(dir.path()).unwrap().series(), "9.5");
+    }
+
+    #[test]
+    fn a_program_is_asked_for_its_version_once_as_long_as_it_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        open(dir.path(), 0o755);
+        // The server's user writes it.
+        let asked = dir.path().join("asked");
+        fs::write(&asked, "").unwrap();
+        open(&asked, 0o666);
+        let says = |version: &str| {
+            let text = format!(
+                "#!/bin/sh\necho asked >>'{}'\necho 'postgres (PostgreSQL) {version}'\n",
+                asked.display()
+            );
+            ["initdb", "postgres"].into_iter().for_each(|name| write_program(&dir.path().join(name), &text));
+        };
+        let expect = |version: &str, n_asked: usize| {
+            assert_eq!(Binaries::from_bin_dir(dir.path()).unwrap().version, version);
+            assert_eq!(fs::read_to_string(&asked).unwrap().lines().count(), n_asked);
+        };
+        says("14.24");
+        expect("14.24", 1);
+        expect("14.24", 1);
+        says("15.18");
+        expect("15.18", 2);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 use model::release::privileges;
 use model::run::server::ServerRecord;
 
+use super::{Examined, Names};
+
 /// How a new value of ALTER SYSTEM takes effect, in the words of rows.
 const TAKES_EFFECT: [&str; 2] = ["select pg_reload_conf();", "and restart the server"];
 
@@ -67,8 +69,33 @@ const HERE: [Here; 8] = [
 
 const TABLES_OF_PRIMARY: &str = "name the primary; its tables are then on the standby, too, and can be measured as they are (row writable)";
 
-/// The words of a row or a sight, as they can be followed on this server.
-pub(super) fn effective(id: &str, fix: String, server: Option<&ServerRecord>) -> String {
+/// The words of a row or a sight, as they can be followed on the server that was examined.
+pub(super) fn effective(id: &str, fix: String, e: &Examined) -> String {
+    named(&of_server(id, fix, e.server), e.names)
+}
+
+/// The words with the names that are known instead of placeholders.
+fn named(fix: &str, names: &Names) -> String {
+    let word = |text: &str| {
+        let name = match text {
+            "ROLE" => names.role.as_deref(),
+            "DATABASE" => names.database.as_deref(),
+            "SCHEMA" => names.schema.as_deref(),
+            _ => None,
+        };
+        name.unwrap_or(text).to_string()
+    };
+    // Word by word: a name is not looked at again.
+    let is_end = |c: char| !c.is_ascii_alphanumeric();
+    fix.split_inclusive(is_end)
+        .map(|part| {
+            let text = part.trim_end_matches(is_end);
+            word(text) + &part[text.len()..]
+        })
+        .collect()
+}
+
+fn of_server(id: &str, fix: String, server: Option<&ServerRecord>) -> String {
     let Some(server) = server else { return fix };
     if let Some(here) = HERE.iter().find(|here| here.id == id && (here.is_so)(server)) {
         return here.fix.to_string();
@@ -121,7 +148,7 @@ fn instead(fix: &str, server: &ServerRecord) -> Option<String> {
     let instead = match server.settings.get(name)?.source.as_str() {
         "command line" => format!(
             "the server's command line has it (postgres -c, in its service or container) and overrides ALTER SYSTEM: \
-             give {name} = {value} there, and restart the server"
+             give {name} = {value} there, and stop and start the server (pg_ctl restart would start it with the options that it had)"
         ),
         "global" => format!("{of_all}alter role all {set}"),
         "database" => format!("{whom}alter database DATABASE {set}"),
@@ -150,7 +177,7 @@ mod tests {
     #[test]
     fn a_fix_names_what_has_an_effect() {
         let check = |fix: &str, name: &str, source: &str, expected: &str| {
-            assert_eq!(effective("", fix.to_string(), Some(&server(name, source))), expected, "{source}");
+            assert_eq!(of_server("", fix.to_string(), Some(&server(name, source))), expected, "{source}");
         };
         let jit = "alter system set jit = off; select pg_reload_conf();";
         for source in ["default", "configuration file", "environment variable", "client", "unknown", ""] {
@@ -165,7 +192,7 @@ mod tests {
         let given = |what: &str| {
             format!(
                 "the server's command line has it (postgres -c, in its service or container) and overrides ALTER SYSTEM: \
-                 give {what} there, and restart the server"
+                 give {what} there, and stop and start the server (pg_ctl restart would start it with the options that it had)"
             )
         };
         check(jit, "jit", "command line", &given("jit = off"));
@@ -176,7 +203,7 @@ mod tests {
         let expected = given("max_wal_size = '8GB'") + " if the file system has room";
         check(wal, "max_wal_size", "command line", &expected);
         check("mount without nobarrier", "jit", "command line", "mount without nobarrier");
-        assert_eq!(effective("jit", jit.to_string(), None), jit);
+        assert_eq!(of_server("jit", jit.to_string(), None), jit);
     }
 
     #[test]
@@ -187,7 +214,7 @@ mod tests {
                 .map(|row| (row.id, row.fix))
                 .chain(SIGHTS.iter().map(|sight| (sight.id, sight.fix)));
             let (_, fix) = fixes.into_iter().find(|(one, _)| *one == id).unwrap();
-            effective(id, fix.to_string(), Some(server))
+            of_server(id, fix.to_string(), Some(server))
         };
         let of = |version_num| ServerRecord { version_num, ..ServerRecord::default() };
         let standby = ServerRecord { in_recovery: true, ..of(150_018) };
@@ -232,7 +259,7 @@ mod tests {
             server
         };
         let here = |name: &str, server: &ServerRecord| {
-            effective("", format!("alter system set {name} = on; select pg_reload_conf();"), Some(server))
+            of_server("", format!("alter system set {name} = on; select pg_reload_conf();"), Some(server))
         };
         let waits = of("log_lock_waits", "user", true);
         let expected = "alter role ROLE set log_lock_waits = on; new sessions have it";
@@ -250,6 +277,28 @@ mod tests {
         let pooled = ServerRecord { route: Some(route), ..of("jit", "user", true) };
         let fix = here("jit", &pooled);
         assert!(fix.contains("new sessions have it, those of the pooler once it connects again"), "{fix}");
+    }
+
+    #[test]
+    fn names_that_are_known_stand_in_statements_and_are_not_looked_at_again() {
+        let names = Names {
+            role: Some("\"DATABASE of\"".to_string()),
+            database: Some("shop".to_string()),
+            schema: None,
+        };
+        for (fix, expected) in [
+            (
+                "alter role ROLE in database DATABASE set jit = off; new",
+                "alter role \"DATABASE of\" in database shop set jit = off; new",
+            ),
+            ("grant pg_monitor to ROLE, as", "grant pg_monitor to \"DATABASE of\", as"),
+            ("grant usage on schema SCHEMA to ROLE", "grant usage on schema SCHEMA to \"DATABASE of\""),
+            ("mount without nobarrier", "mount without nobarrier"),
+        ] {
+            assert_eq!(named(fix, &names), expected);
+        }
+        let fix = "alter database DATABASE set jit = off";
+        assert_eq!(named(fix, &Names::default()), fix);
     }
 
     #[test]

@@ -10,7 +10,8 @@ pub(super) const STATEMENT_LOGGING: Row = Row {
     wanted: "no log line, plan or trace of each statement",
     why: "Each statement then also writes to the log or updates a shared table, which slows short transactions most.",
     source: "PostgreSQL documentation, runtime-config-logging (finding statements-logged); postgresqltuner 288bce8: log_statement = none",
-    fix: "turn it off for the measurement, unless the server works with it all the time",
+    fix: "turn it off for the measurement, unless the server works with it all the time or you want what it shows (pg_stat_statements: \
+          calls, times and WAL of each statement)",
     judge: |e| {
         let found = e.server.map(statement_records).unwrap_or_default();
         let worst = found.iter().map(|(_, severity)| *severity).max();

@@ -46,7 +46,7 @@ impl Sight {
         let found = (self.has)(examined, server);
         let has = found.is_ok();
         let found = found.unwrap_or_else(|reason| reason);
-        let fix = fix::effective(self.id, self.fix.to_string(), Some(server));
+        let fix = fix::effective(self.id, self.fix.to_string(), examined);
         Seen { id: self.id, what: self.what, has, found, lost: self.lost, silent: self.silent, fix }
     }
 }
@@ -154,7 +154,7 @@ pub const SIGHTS: &[Sight] = &[
         lost: "calls, times, rows, blocks and WAL of each statement (statements.calls, statements.time)",
         silent: &[],
         fix: "add it to shared_preload_libraries and restart, if it is not there, and create extension pg_stat_statements in the database, \
-              as a superuser and in a schema of one",
+              as a superuser and in a schema of one; short statements then take longer (row statement-logging)",
         has: |e, _| right(e, "pg_stat_statements"),
     },
     Sight {

@@ -84,6 +84,7 @@ impl Case {
             server: self.server.as_ref(),
             rights: &self.rights,
             n_sessions: self.n_sessions,
+            names: &Names::default(),
         })
     }
 
@@ -321,12 +322,19 @@ fn settings_are_judged() {
         Advice,
         "loaded by a setting that is hidden",
     );
-    let lz4 = |flags: &'static str| {
+}
+
+#[test]
+fn values_that_depend_on_others_are_judged_and_mended_by_them() {
+    let compression = |lz4: Option<Result<String, String>>| {
         let mut case = Case::new().with_settings(&[("wal_compression", "off")]);
-        case.server.as_mut().unwrap().build.insert("CONFIGURE".to_string(), flags.to_string());
+        case.rights.extend(lz4.map(|lz4| ("wal-compression-lz4".to_string(), lz4)));
         case.diagnose().rows.into_iter().find(|row| row.id == "wal-compression").unwrap().fix
     };
-    assert!(lz4("'--with-lz4'").contains("'lz4'") && lz4("'--with-icu'").contains("'on'"));
+    assert!(compression(Some(Ok("there".to_string()))).contains("'lz4'"));
+    for unknown in [None, Some(Err("no such value".to_string()))] {
+        assert!(compression(unknown).contains("'on'"));
+    }
     let sessions = |used: u32| {
         let case =
             Case::new().with_settings(&[("max_connections", "100"), ("superuser_reserved_connections", "3")]);
@@ -337,6 +345,26 @@ fn settings_are_judged() {
     sessions(1).check("free-sessions", Fine, "96 of 100 are free");
     sessions(90).check("free-sessions", Advice, "7 of 100");
     sessions(97).check("free-sessions", Void, "0 of 100");
+}
+
+#[test]
+fn a_standby_is_not_advised_what_only_a_primary_does() {
+    let poor = [
+        ("autovacuum", "off"),
+        ("autovacuum_naptime", "1min"),
+        ("log_autovacuum_min_duration", "10min"),
+        ("wal_compression", "off"),
+        ("wal_buffers", "4MB"),
+    ];
+    let mut case = Case::new().with_settings(&poor).with_settings(&[("jit", "on")]);
+    case.server.as_mut().unwrap().in_recovery = true;
+    let diagnosis = case.diagnose();
+    let of = |id: &str| diagnosis.rows.iter().find(|row| row.id == id).unwrap();
+    for id in ["autovacuum", "autovacuum-naptime", "log-autovacuum", "wal-compression", "wal-buffers"] {
+        assert_eq!(of(id).verdict, Fine, "{id}");
+        assert!(of(id).found.ends_with("; a standby neither vacuums nor writes WAL"), "{}", of(id).found);
+    }
+    assert_eq!(of("jit").verdict, Advice, "it reads");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Rows of WAL and checkpoints.
 
-use model::release::settings;
-use model::run::server::ServerRecord;
+use model::run::rights::LZ4;
 
 use super::truth::SERVER;
 use super::{Examined, Judged, Look, Row, Verdict, either, value};
@@ -78,7 +77,7 @@ pub(super) const WAL_COMPRESSION: Row = Row {
     source: "study of releases: on; pgtune 7caef27: lz4 from 15; Callaghan's sysbench settings: off",
     fix: "alter system set wal_compression = on; select pg_reload_conf();",
     judge: |e| {
-        let fix = value::reload("wal_compression", method(e.server));
+        let fix = value::reload("wal_compression", method(e));
         either(
             e.setting("wal_compression")
                 .map(|text| Judged::unless(text != "off", Verdict::Advice, text).fix(fix)),
@@ -87,10 +86,7 @@ pub(super) const WAL_COMPRESSION: Row = Row {
     ..SERVER
 };
 
-/// The fastest method that the build has; one that does not say, or has no lz4, has pglz.
-fn method(server: Option<&ServerRecord>) -> &'static str {
-    let configured = server.and_then(|server| server.build.get("CONFIGURE"));
-    let has_lz4 = configured.is_some_and(|flags| flags.contains("--with-lz4"));
-    let names_methods = server.is_some_and(|server| server.has(settings::WAL_COMPRESSION_METHODS));
-    if names_methods && has_lz4 { "lz4" } else { "on" }
+/// The fastest method that the build has; one that does not say, or has no lz4, has pglz. Every role sees the setting's values.
+fn method(e: &Examined) -> &'static str {
+    if e.rights.get(LZ4).is_some_and(Result::is_ok) { "lz4" } else { "on" }
 }

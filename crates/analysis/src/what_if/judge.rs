@@ -24,7 +24,7 @@ pub fn judge(data: &ExperimentData, study: &Study, (without, with): (u32, u32), 
     let of = |id: u32| study.cases.iter().find(|case| case.case.id == id);
     let share = of(without).and_then(|before| share(before, of(with), what_if.limiter));
     let next = of(with).and_then(|case| case.limiter.as_ref()).map(|limiter| limiter.name);
-    let fell = share.as_ref().is_none_or(|(_, before, after)| after.is_none_or(|after| after < *before));
+    let fell = share.as_ref().and_then(|(_, before, after)| after.map(|after| after < *before));
     let outcome = estimate.map_or(Outcome::Undecided, |estimate| {
         outcome(what_if.kind, what_if.predicted, estimate.point, [estimate.low, estimate.high], fell)
     });
@@ -116,14 +116,26 @@ fn share(
 
 /// The thresholds: a lift proves if it surely gives more than a tenth, at least half of what was predicted or surely twice
 /// as much, and what limited is less occupied: where most of the time was held up, a prediction is as uncertain as the
-/// little that is left; a brake, if at least half of the predicted loss is there. Fewer clients that do as much queue for
+/// little that is left. Where it is not known whether what limited is less occupied (`fell`), only what surely gives twice as
+/// much proves. A brake proves if at least half of the predicted loss is there. Fewer clients that do as much queue for
 /// something, which proves no name.
-fn outcome(kind: Kind, predicted: Option<f64>, ratio: f64, [low, high]: [f64; 2], fell: bool) -> Outcome {
+fn outcome(
+    kind: Kind,
+    predicted: Option<f64>,
+    ratio: f64,
+    [low, high]: [f64; 2],
+    fell: Option<bool>,
+) -> Outcome {
     match kind {
         Kind::Lift => {
             let half = predicted.map_or(LIFT_MIN, |most| 1.0 + 0.5 * (most - 1.0));
+            let is_enough = match fell {
+                Some(true) => ratio >= half || low >= MUCH,
+                Some(false) => false,
+                None => low >= MUCH,
+            };
             match () {
-                () if low > LIFT_MIN && (ratio >= half || low >= MUCH) && fell => Outcome::Proven,
+                () if low > LIFT_MIN && is_enough => Outcome::Proven,
                 () if high < half.min(MUCH) => Outcome::Refuted,
                 () => Outcome::Undecided,
             }
@@ -171,7 +183,7 @@ mod tests {
     #[test]
     fn lifts_prove_by_what_they_give_and_brakes_by_what_they_take() {
         let check = |kind, predicted, ratio: f64, interval, expected| {
-            assert_eq!(outcome(kind, predicted, ratio, interval, true), expected, "{kind:?} {ratio}");
+            assert_eq!(outcome(kind, predicted, ratio, interval, Some(true)), expected, "{kind:?} {ratio}");
         };
         // The WAL device with 200 writes a second, and the hot row that is held by its client.
         check(Kind::Lift, Some(6.0), 8.9, [8.1, 9.6], Outcome::Proven);
@@ -186,8 +198,11 @@ mod tests {
         check(Kind::Brake, Some(0.6), 0.8, [0.6, 1.1], Outcome::Undecided);
         check(Kind::FewerClients, Some(1.0), 1.01, [0.93, 1.1], Outcome::Undecided);
         check(Kind::FewerClients, Some(1.0), 0.55, [0.5, 0.6], Outcome::Refuted);
-        let occupied = outcome(Kind::Lift, Some(2.0), 1.8, [1.7, 1.9], false);
-        assert_eq!(occupied, Outcome::Undecided, "what limits is as occupied as before");
+        let of = |fell, interval| outcome(Kind::Lift, Some(2.0), 1.8, interval, fell);
+        assert_eq!(of(Some(true), [1.7, 1.9]), Outcome::Proven);
+        assert_eq!(of(Some(false), [1.7, 1.9]), Outcome::Undecided, "what limits is as occupied as before");
+        assert_eq!(of(None, [1.7, 1.9]), Outcome::Undecided, "how occupied it is now is not known");
+        assert_eq!(of(None, [2.1, 2.4]), Outcome::Proven, "twice as much needs no other witness");
     }
 
     /// A proof of six pairs.

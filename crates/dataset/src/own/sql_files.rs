@@ -46,8 +46,8 @@ pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> 
             }
             None => {
                 let (line, column) = line_and_column(text, step.start + offset(&step, &error));
-                let place = format!("{name}:{line}:{column}");
-                return Err(anyhow::Error::new(error).context(place));
+                let lacks = lacks(&error).map_or(String::new(), |lacks| format!(" needs {lacks}"));
+                return Err(anyhow::Error::new(error).context(format!("{name}:{line}:{column}{lacks}")));
             }
         }
     }
@@ -61,6 +61,33 @@ fn unknown_setting(statement: &str, error: &SessionError) -> Option<&'static str
     let is_set = words.next().is_some_and(|word| word.eq_ignore_ascii_case("set"));
     let name = words.next().filter(|_| is_set && error.sqlstate == UNDEFINED_OBJECT)?;
     SET_BY_DUMPS.into_iter().find(|known| *known == name)
+}
+
+/// What the server lacks for a statement, with what to do: a tablespace or an extension, which the file does not bring along. A server
+/// that speaks another language than English gets no advice.
+fn lacks(error: &SessionError) -> Option<String> {
+    let SessionError::Server(error) = error else { return None };
+    let detail = error.detail.as_deref().unwrap_or_default();
+    // As the message, or of a setting that names one as its detail.
+    let is_tablespace = [error.message.as_str(), detail].into_iter().any(|text| {
+        text.to_ascii_lowercase().starts_with("tablespace \"") && text.contains("\" does not exist")
+    });
+    if is_tablespace {
+        return Some(
+            "a tablespace that this server does not have; create it before, on the server or at the head of the file (CREATE TABLESPACE), or leave \
+             TABLESPACE and default_tablespace out of the file"
+                .to_string(),
+        );
+    }
+    // Older releases name the file instead (58P01).
+    let is_extension = error.message.starts_with("extension \"")
+        && error.message.ends_with("\" is not available")
+        || error.message.starts_with("could not open extension control file");
+    is_extension.then(|| {
+        "an extension that this server's installation does not have; install its package (for a server that pgdyno has fetched: measure an \
+         installed one of that version), or leave CREATE EXTENSION out of the file"
+            .to_string()
+    })
 }
 
 /// Position of the error in the statement according to the server, in bytes.

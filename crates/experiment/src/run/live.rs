@@ -37,6 +37,7 @@ use crate::run::telemetry::{images, import};
 use crate::site::progress::Watch;
 use crate::site::wal::OfTick;
 use crate::site::{Site, ceilings, phase_limit};
+use crate::stage::connections::Keeper;
 use crate::stage::{Stage, connections};
 use crate::survey;
 
@@ -237,7 +238,12 @@ impl Ground for Live<'_> {
         let conninfo = self.stage.conninfo()?;
         let session = self.session.as_mut().context("no session is open before the connect phase")?;
         // For all cases, so that a lack is known before the first one.
-        connections::check(session, &conninfo, self.run.site.most_clients, self.run.site.stop)?;
+        let keeper = match (self.stage.cluster(), self.stage.backend_pid()) {
+            (Some(_), _) => Keeper::Nobody,
+            (None, None) => Keeper::Later,
+            (None, Some(pid)) => Keeper::Open(pid),
+        };
+        connections::check(session, &conninfo, (self.run.site.most_clients, keeper), self.run.site.stop)?;
         let local = self.stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(facts::record(session, local.as_ref())?);
         let route = record.server.as_mut().and_then(|server| server.route.as_mut());

@@ -16,6 +16,7 @@ use model::run::phase::{Phase, PhaseRecord};
 use crate::site::clock::unix_now;
 use crate::site::phase_limit;
 use crate::site::progress::{Progress, Watch};
+use crate::stage::pooler;
 
 /// Facts of a phase by name.
 pub(crate) type Detail = BTreeMap<String, String>;
@@ -61,7 +62,12 @@ pub(crate) fn conduct(
         Err(_) if stop.load(Ordering::Relaxed) => {
             (record.state, record.reason) = (RunState::Partial, STOPPED.to_string());
         }
-        Err(error) => (record.state, record.reason) = (RunState::Failed, format!("{error:#}")),
+        Err(error) => {
+            let reason = format!("{error:#}");
+            let mode = record.server.as_ref().and_then(|server| server.pooler());
+            let advice = pooler::advice(mode, &reason).map_or(String::new(), |advice| format!("; {advice}"));
+            (record.state, record.reason) = (RunState::Failed, format!("{reason}{advice}"));
+        }
     }
     if let Err(error) = ground.keep_log() {
         record.telemetry_unavailable.insert("server.log".to_string(), format!("{error:#}"));

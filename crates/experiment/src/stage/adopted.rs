@@ -24,6 +24,7 @@ use workload::{Marker, Schema};
 
 use crate::site::progress::{Progress, Watch};
 use crate::site::{Site, requirements};
+use crate::stage::connections::Keeper;
 use crate::stage::copies::Copies;
 use crate::stage::{connections, os};
 
@@ -155,7 +156,8 @@ impl Adopted {
         if facts.flavor == Flavor::Postgres {
             requirements::note_if_newer(other.server_version_num(), watch);
         }
-        connections::check(&mut other, &conninfo, site.most_clients, site.stop)?;
+        let keeper = Keeper::Open(holder.backend_pid());
+        connections::check(&mut other, &conninfo, (site.most_clients, keeper), site.stop)?;
         let holder = Some(holder);
         let mut adopted = Adopted {
             conninfo,

@@ -2,10 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use dataset::session;
 use wire::Conninfo;
 use wire::session::Session;
+
+use super::pooler::Limits;
 
 /// Connections of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,26 +29,59 @@ struct Limit {
     in_use: i64,
 }
 
-/// One connection observes the server during the load.
-const WATCHERS: i64 = 1;
+/// The session that keeps another pgdyno away from an existing server's database while the load runs. It is not counted among those
+/// of others, whether it is open yet or not, so that a plan and a run find the same number of clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    /// There is none: the server is ours.
+    Nobody,
+    /// It will be opened, as before a run.
+    Later,
+    /// It is open; its server process.
+    Open(i32),
+}
 
-const SQL: &str = "select current_setting('max_connections')::bigint, \
-     case when (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then 0 \
-          else current_setting('superuser_reserved_connections')::bigint \
-             + coalesce(current_setting('reserved_connections', true), '0')::bigint end, \
-     (select count(*) from pg_catalog.pg_stat_activity \
-       where datid is not null and pid <> pg_catalog.pg_backend_pid())";
+impl Keeper {
+    /// Connections that pgdyno needs during the load: one observes the server.
+    fn n_own(self) -> i64 {
+        if self == Keeper::Nobody { 1 } else { 2 }
+    }
+
+    /// Server processes that are not those of others: that of the session that asks, which ends before the load, and its own.
+    fn excluded(self) -> String {
+        match self {
+            Keeper::Open(pid) => format!("pid not in (pg_catalog.pg_backend_pid(), {pid})"),
+            Keeper::Nobody | Keeper::Later => "pid <> pg_catalog.pg_backend_pid()".to_string(),
+        }
+    }
+}
+
+fn room_sql(keeper: Keeper) -> String {
+    format!(
+        "select current_setting('max_connections')::bigint, \
+         case when (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then 0 \
+              else current_setting('superuser_reserved_connections')::bigint \
+                 + coalesce(current_setting('reserved_connections', true), '0')::bigint end, \
+         (select count(*) from pg_catalog.pg_stat_activity where datid is not null and {})",
+        keeper.excluded()
+    )
+}
 
 /// Limits are checked for ordinary roles only, and autovacuum workers, which have no user, do not count (`InitPostgres`, `CountDBConnections`).
-const LIMITS: &str = "with me as (select r.oid, rolname, rolconnlimit from pg_catalog.pg_roles r \
-       where rolname = session_user and not rolsuper), \
-     others as (select datid, usesysid from pg_catalog.pg_stat_activity \
-       where usesysid is not null and pid <> pg_catalog.pg_backend_pid()) \
-     select 'role ' || pg_catalog.quote_ident(rolname), rolconnlimit, \
-            (select count(*) from others where usesysid = me.oid) from me where rolconnlimit >= 0 \
-     union all select 'database ' || pg_catalog.quote_ident(datname), datconnlimit, \
-            (select count(*) from others where datid = d.oid) from me, pg_catalog.pg_database d \
-       where datname = current_database() and datconnlimit >= 0";
+fn limits_sql(keeper: Keeper) -> String {
+    format!(
+        "with me as (select r.oid, rolname, rolconnlimit from pg_catalog.pg_roles r \
+           where rolname = session_user and not rolsuper), \
+         others as (select datid, usesysid from pg_catalog.pg_stat_activity \
+           where usesysid is not null and {}) \
+         select 'role ' || pg_catalog.quote_ident(rolname), rolconnlimit, \
+                (select count(*) from others where usesysid = me.oid) from me where rolconnlimit >= 0 \
+         union all select 'database ' || pg_catalog.quote_ident(datname), datconnlimit, \
+                (select count(*) from others where datid = d.oid) from me, pg_catalog.pg_database d \
+           where datname = current_database() and datconnlimit >= 0",
+        keeper.excluded()
+    )
+}
 
 /// Connections that a restore leaves to the sessions that look after it.
 const SPARED: i64 = 2;
@@ -54,8 +89,8 @@ const SPARED: i64 = 2;
 /// Standard deviations by which the clients of one host may exceed its share: one load in 30,000 has more.
 const DEVIATIONS: f64 = 4.0;
 
-/// Fails if `n_clients` do not fit: on the server of `session`, or, if the load is spread, on each host, as many as chance may bring
-/// there. A server that does not say, or that is behind a pooler, is not checked; neither is a host that does not answer, because
+/// Fails if `n_clients` do not fit: on the server of `session` or its pooler, or, if the load is spread, on each host, as many as
+/// chance may bring there. A server or a pooler that does not say is not checked; neither is a host that does not answer, because
 /// clients take another one then.
 ///
 /// # Errors
@@ -63,17 +98,18 @@ const DEVIATIONS: f64 = 4.0;
 pub(crate) fn check(
     session: &mut Session,
     conninfo: &Conninfo,
-    n_clients: u32,
+    (n_clients, keeper): (u32, Keeper),
     stop: &'static AtomicBool,
 ) -> Result<()> {
     let hosts = conninfo.spread_hosts();
     if hosts.is_empty() {
-        return check_one(session, n_clients);
+        return check_one(session, conninfo, (n_clients, keeper), stop);
     }
     let n_at_one = at_one_of(hosts.len(), n_clients);
     for host in &hosts {
         let Ok(mut session) = session::open(host, stop) else { continue };
-        check_one(&mut session, n_at_one).with_context(|| {
+        // Process ids of one server say nothing at another.
+        check_one(&mut session, host, (n_at_one, Keeper::Later), stop).with_context(|| {
             format!(
                 "`{host}`, to which chance may bring {n_at_one} of {n_clients} clients that are spread over {} hosts",
                 hosts.len()
@@ -83,8 +119,25 @@ pub(crate) fn check(
     Ok(())
 }
 
-fn check_one(session: &mut Session, n_clients: u32) -> Result<()> {
-    room(session)?.map_or(Ok(()), |room| judge(&room, i64::from(n_clients)))
+fn check_one(
+    session: &mut Session,
+    conninfo: &Conninfo,
+    (n_clients, keeper): (u32, Keeper),
+    stop: &'static AtomicBool,
+) -> Result<()> {
+    let n_clients = i64::from(n_clients);
+    if is_pooled(session)? {
+        let limits = Limits::of(conninfo, stop);
+        let refusal = limits.and_then(|limits| limits.refusal(n_clients, keeper.n_own()));
+        return refusal.map_or(Ok(()), |why| Err(anyhow!(why)));
+    }
+    room(session, keeper)?.map_or(Ok(()), |room| judge(&room, n_clients, keeper.n_own()))
+}
+
+/// Whether another process serves the session than the one that it was said to have.
+fn is_pooled(session: &mut Session) -> Result<bool> {
+    let own_pid = session.query("select pg_catalog.pg_backend_pid()")?;
+    Ok(own_pid.scalar() != Some(session.backend_pid().to_string().as_str()))
 }
 
 /// Clients that may come to one of so many hosts, each of which every client chooses with the same chance: the mean of a binomial
@@ -100,24 +153,23 @@ fn at_one_of(n_hosts: usize, n_clients: u32) -> u32 {
 /// # Errors
 /// When the server does not answer.
 pub(crate) fn jobs(session: &mut Session, n_wanted: usize) -> Result<usize> {
-    Ok(room(session)?.map_or(n_wanted, |room| fitting(&room, n_wanted)))
+    if is_pooled(session)? {
+        return Ok(n_wanted);
+    }
+    Ok(room(session, Keeper::Nobody)?.map_or(n_wanted, |room| fitting(&room, n_wanted)))
 }
 
 fn fitting(room: &Room, n_wanted: usize) -> usize {
     usize::try_from(room.least_free() - SPARED).unwrap_or(0).min(n_wanted).max(1)
 }
 
-fn room(session: &mut Session) -> Result<Option<Room>> {
-    let own_pid = session.query("select pg_catalog.pg_backend_pid()")?;
-    if own_pid.scalar() != Some(session.backend_pid().to_string().as_str()) {
-        return Ok(None);
-    }
-    let Ok(rows) = session.query(SQL) else { return Ok(None) };
+fn room(session: &mut Session, keeper: Keeper) -> Result<Option<Room>> {
+    let Ok(rows) = session.query(&room_sql(keeper)) else { return Ok(None) };
     let number = |column: usize| rows.rows.first()?.get(column)?.as_deref()?.parse().ok();
     let (Some(max), Some(reserved), Some(in_use)) = (number(0), number(1), number(2)) else {
         return Ok(None);
     };
-    let limits = session.query(LIMITS).map(|rows| rows.rows).unwrap_or_default();
+    let limits = session.query(&limits_sql(keeper)).map(|rows| rows.rows).unwrap_or_default();
     let limits = limits.iter().filter_map(|row| limit(row)).collect();
     Ok(Some(Room { max, reserved, in_use, limits }))
 }
@@ -143,8 +195,8 @@ impl Limit {
     }
 }
 
-fn judge(room: &Room, n_clients: i64) -> Result<()> {
-    let needed = n_clients + WATCHERS;
+fn judge(room: &Room, n_clients: i64, n_own: i64) -> Result<()> {
+    let needed = n_clients + n_own;
     let least = room.least_free();
     if needed <= least {
         return Ok(());
@@ -162,7 +214,7 @@ fn judge(room: &Room, n_clients: i64) -> Result<()> {
             "raise max_connections".to_string(),
         ),
     };
-    let fitting = match least - WATCHERS {
+    let fitting = match least - n_own {
         n if n >= 1 => format!("at most {n} fit: lower workload.clients (--clients), or {raise}"),
         _ => format!("none fits: end other sessions, or {raise}"),
     };
@@ -176,9 +228,9 @@ mod tests {
     #[test]
     fn clients_that_do_not_fit_are_refused_with_the_figures_and_jobs_are_fewer() {
         let room = Room { max: 20, reserved: 3, in_use: 2, limits: Vec::new() };
-        judge(&room, 14).unwrap();
+        judge(&room, 14, 1).unwrap();
         assert_eq!(
-            judge(&room, 15).unwrap_err().to_string(),
+            judge(&room, 15, 1).unwrap_err().to_string(),
             "15 clients need 16 connections; the server has 15 free (max_connections 20, 3 reserved, 2 in use); at most 14 fit: \
              lower workload.clients (--clients), or raise max_connections"
         );
@@ -192,7 +244,7 @@ mod tests {
         }
         let full = Room { in_use: 40, ..room };
         assert_eq!(fitting(&full, 8), 1);
-        assert!(judge(&full, 1).unwrap_err().to_string().contains("none fits: end other"));
+        assert!(judge(&full, 1, 1).unwrap_err().to_string().contains("none fits: end other"));
     }
 
     #[test]
@@ -200,16 +252,19 @@ mod tests {
         let limit = |of: &str, max, in_use| Limit { of: of.to_string(), max, in_use };
         let limits = vec![limit("role low", 30, 1), limit("database \"Shop\"", 12, 2)];
         let room = Room { max: 100, reserved: 3, in_use: 2, limits };
-        judge(&room, 9).unwrap();
+        judge(&room, 9, 1).unwrap();
         assert_eq!(
-            judge(&room, 10).unwrap_err().to_string(),
+            judge(&room, 10, 1).unwrap_err().to_string(),
             "10 clients need 11 connections; database \"Shop\" has 10 free (connection limit 12, 2 in use); at most 9 fit: lower \
              workload.clients (--clients), or raise its limit (alter database \"Shop\" connection limit ...)"
         );
         assert_eq!(fitting(&room, 64), 8);
         let none = Room { limits: vec![limit("role low", 1, 1)], ..room };
         assert!(
-            judge(&none, 1).unwrap_err().to_string().contains("none fits: end other sessions, or raise its")
+            judge(&none, 1, 1)
+                .unwrap_err()
+                .to_string()
+                .contains("none fits: end other sessions, or raise its")
         );
     }
 }

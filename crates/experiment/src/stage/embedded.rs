@@ -244,7 +244,31 @@ impl Embedded {
         if case.prepare.restore {
             self.expect_whole(case, site)?;
         }
+        self.make_statement_statistics(case, site)?;
         Ok(detail)
+    }
+
+    /// Makes the extension without which nobody can read what a library has counted that the case preloads. Other data than that of
+    /// the snapshot has it: in a schema of its own, so that nothing else is in its way.
+    fn make_statement_statistics(&self, case: &Case, site: &Site) -> Result<()> {
+        const NAME: &str = "pg_stat_statements";
+        let mut settings = case.server.settings.iter();
+        let is_preloaded = settings.any(|(name, value)| {
+            name.eq_ignore_ascii_case("shared_preload_libraries") && value.contains(NAME)
+        });
+        if !is_preloaded {
+            return Ok(());
+        }
+        let mut session = session::open(&self.conninfo()?, site.stop)?;
+        if session.extension(NAME)?.is_none() {
+            let sql = format!(
+                "create schema if not exists pgdyno_statements; create extension {NAME} schema pgdyno_statements"
+            );
+            session
+                .execute(&sql)
+                .with_context(|| format!("make the extension {NAME}, which is preloaded"))?;
+        }
+        Ok(())
     }
 
     /// Restores the data as the case asks: from the snapshot, or by loading it again if there is none.

@@ -1,6 +1,7 @@
 //! Data from the user's own SQL files, which run once, statement by statement, or from an archive of `pg_dump`.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use dataset::state::Home;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::script::SqlFile;
 use model::experiment::script::archive::Archive;
+use model::release::Release;
 use model::text::prose::bytes;
 use server::binaries::version_num;
 use server::running::archive::Restore;
@@ -99,7 +101,12 @@ pub(crate) fn restore_archive(
         stop: site.stop,
     };
     let (name, size) = (&archive.name, bytes(archive.bytes as f64));
-    let about = || format!("cannot restore `{name}`{}", if_other(archive, restorer, server_num));
+    let about = || {
+        format!(
+            "cannot restore `{name}`{}",
+            if_other(&archive.dump_version, (&restorer.version, &restorer.bin_dir), server_num)
+        )
+    };
     let list = restore.list().with_context(about)?;
     expect_extensions(session, &extensions(&list)).with_context(about)?;
     let mut made = Vec::new();
@@ -138,21 +145,20 @@ fn passed_over(settings: impl IntoIterator<Item = &'static str>) -> String {
 
 /// Advice if the archive was written by a `pg_dump` that is newer than the `pg_restore`, or the latter is not the server's: they may
 /// not know, or say, what the other has.
-fn if_other(archive: &Archive, restorer: &Restorer, server_num: u32) -> String {
-    let Archive { dump_version, .. } = archive;
-    let (ours, of_server) = (restorer.version_num / 10_000, server_num / 10_000);
-    if version_num(dump_version).is_some_and(|num| num / 10_000 > ours) {
+fn if_other(dump_version: &str, (version, bin_dir): (&str, &Path), server_num: u32) -> String {
+    let of_server = Release::new(server_num);
+    let Some(ours) = version_num(version).map(Release::new) else { return String::new() };
+    if version_num(dump_version).is_some_and(|num| Release::new(num).is_of_newer_series(ours)) {
         return format!(
-            ", which pg_dump {dump_version} made, on the older PostgreSQL {}; use a server that is at least as new, or dump \
-             again with the pg_dump of this version",
-            restorer.version
+            ", which pg_dump {dump_version} made, on the older PostgreSQL {version}; use a server that is at least as new, or dump \
+             again with the pg_dump of this version"
         );
     }
-    if ours != of_server {
+    if ours.series() != of_server.series() {
         return format!(
-            " by pg_restore {} of `{}` into PostgreSQL {of_server}; install the client programs of that version",
-            restorer.version,
-            restorer.bin_dir.display()
+            " by pg_restore {version} of `{}` into PostgreSQL {}; install the client programs of that version",
+            bin_dir.display(),
+            of_server.series()
         );
     }
     String::new()
@@ -171,4 +177,28 @@ fn expect_extensions(session: &mut Session, wanted: &[String]) -> Result<()> {
         missing.join(", ")
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_series_is_named_where_a_restore_fails() {
+        let check = |dump: &str, restorer: &str, server_num: u32, expected: &str| {
+            let words = if_other(dump, (restorer, Path::new("/bin")), server_num);
+            assert_eq!(words.is_empty(), expected.is_empty(), "{dump} {restorer} {server_num}: {words}");
+            assert!(words.contains(expected), "{words}");
+        };
+        check("15.18 (Debian 15.18-1)", "15.20 (Debian 15.20-1)", 150_020, "");
+        check(
+            "9.6.24",
+            "9.5.25",
+            90_525,
+            ", which pg_dump 9.6.24 made, on the older PostgreSQL 9.5.25; use a server",
+        );
+        check("18.1", "17.2", 170_002, ", which pg_dump 18.1 made, on the older PostgreSQL 17.2");
+        check("9.4.26", "9.6.24", 90_525, " by pg_restore 9.6.24 of `/bin` into PostgreSQL 9.5; install");
+        check("15.1", "18.4", 160_015, " by pg_restore 18.4 of `/bin` into PostgreSQL 16; install");
+    }
 }

@@ -10,8 +10,6 @@ pub const MAX_WAL_SIZE_IN_MB: Feature = since(100_000);
 pub const ONE_CHECKPOINT_KEPT: Feature = since(110_000);
 /// `log_line_prefix` has `%n`, the time as a number (9.6).
 pub const NUMERIC_LOG_TIME: Feature = since(90_600);
-/// `wal_compression` takes the name of a method (15).
-pub const WAL_COMPRESSION_METHODS: Feature = since(150_000);
 /// `max_parallel_workers_per_gather` (9.6).
 pub const PARALLEL_QUERY: Feature = since(90_600);
 

@@ -2,5 +2,8 @@
 
 use std::collections::BTreeMap;
 
+/// Compressing WAL by lz4, which a build has or not.
+pub const LZ4: &str = "wal-compression-lz4";
+
 /// What a role has on a server, by name: how, or why not.
 pub type Rights = BTreeMap<String, Result<String, String>>;

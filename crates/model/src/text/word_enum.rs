@@ -1,5 +1,9 @@
 //! Enums whose variants are words in files and on the command line.
 
+use std::fmt;
+
+use serde::de::{Deserializer, Visitor};
+
 /// Defines such an enum: its words, `FromStr`, `Display`, and serde by the same words. Further words of a variant, which other programs
 /// use, are read and never written.
 macro_rules! words {
@@ -7,9 +11,9 @@ macro_rules! words {
         $($(#[$variant_doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*,)+
     }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
         pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $word $(, alias = $alias)*)] $variant,)+
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)+
         }
 
         impl $name {
@@ -33,6 +37,13 @@ macro_rules! words {
             }
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<$name, D::Error> {
+                let text = $crate::text::word_enum::word_or_number(from)?;
+                text.parse().map_err(|_| serde::de::Error::unknown_variant(&text, &$name::WORDS))
+            }
+        }
+
         impl FromStr for $name {
             type Err = String;
 
@@ -48,3 +59,51 @@ macro_rules! words {
 }
 
 pub(crate) use words;
+
+/// A word, or what stands in its place in a file, as text: a message about a number says which words there are.
+pub(crate) fn word_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    struct Word;
+    impl Visitor<'_> for Word {
+        type Value = String;
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("a word")
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_string())
+        }
+
+        fn visit_bool<E>(self, value: bool) -> Result<String, E> {
+            Ok(value.to_string())
+        }
+
+        fn visit_i64<E>(self, value: i64) -> Result<String, E> {
+            Ok(value.to_string())
+        }
+
+        fn visit_u64<E>(self, value: u64) -> Result<String, E> {
+            Ok(value.to_string())
+        }
+
+        fn visit_f64<E>(self, value: f64) -> Result<String, E> {
+            Ok(value.to_string())
+        }
+    }
+    from.deserialize_any(Word)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::os::HugePages;
+
+    #[test]
+    fn a_number_or_a_boolean_in_place_of_a_word_is_refused_with_the_words() {
+        let read = |text: &str| serde_json::from_str::<HugePages>(text);
+        assert_eq!(read("\"on\"").unwrap(), HugePages::On);
+        for (text, shown) in [("100", "100"), ("true", "true"), ("\"yes\"", "yes"), ("-1.5", "-1.5")] {
+            let why = read(text).unwrap_err().to_string();
+            assert!(why.starts_with(&format!("unknown variant `{shown}`, expected `off` or `on`")), "{why}");
+        }
+    }
+}

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use dataset::clearance::loaded::{Loaded, LoadedTable, loaded_tables};
+use dataset::clearance::loaded::{Loaded, LoadedObject, loaded_objects};
 use dataset::session::limit;
 use experiment::site::hands::{self, HostHands};
 use experiment::site::settings::{self, Undoing};
 use host::Machine;
 use model::experiment::driver::DriverSpec;
 use server::alter_system::{self, Journal, Taken};
+use server::database::facts::in_recovery;
 use server::database::template::{self, Doors, Fate};
 use server::swept::Swept;
 use server::{Cache, Workspace};
@@ -186,12 +187,13 @@ fn clean_host(host: &DriverSpec) -> Result<Exit> {
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 
-/// Names the tables that pgdyno loaded into the database: they stay, because somebody may want their data.
+/// Names the tables that pgdyno loaded into the database, and the routines that it made there: they stay, because somebody may want
+/// their data.
 fn say_loaded(conninfo: &Conninfo) {
     let doors = Doors::new(conninfo, signals::stop_flag());
     let looked = doors.open(&conninfo.dbname).and_then(|mut session| {
-        let is_standby = session.query("select pg_catalog.pg_is_in_recovery()")?.scalar() == Some("t");
-        Ok((loaded_tables(&mut session)?, is_standby))
+        let is_standby = in_recovery(&mut session);
+        Ok((loaded_objects(&mut session)?, is_standby))
     });
     let (loaded, is_standby) = match looked {
         Ok(loaded) => loaded,
@@ -201,38 +203,52 @@ fn say_loaded(conninfo: &Conninfo) {
     let (plain, changed): (Vec<Loaded>, Vec<Loaded>) =
         loaded.into_iter().partition(|loaded| loaded.belongings.is_empty());
     let stay = format!("tables that pgdyno loaded into database `{}` stay", conninfo.dbname);
-    for Loaded { tables, belongings } in changed {
+    for Loaded { tables, belongings, .. } in changed {
         say(&format!(
             "{stay}: {}; look first at what others made or changed there, which would go with them or keeps them from being dropped: {}",
             names(&tables),
             bounded(&belongings)
         ));
     }
-    let tables = plain.into_iter().flat_map(|loaded| loaded.tables);
-    let (droppable, others): (Vec<LoadedTable>, Vec<LoadedTable>) =
-        tables.partition(|table| table.is_droppable);
-    let owners = |tables: &[LoadedTable]| {
-        let owners: BTreeSet<String> = tables.iter().map(|table| format!("`{}`", table.owner)).collect();
-        owners.into_iter().collect::<Vec<_>>().join(", ")
-    };
+    let is_droppable = |object: &LoadedObject| object.is_droppable;
+    let (tables, routines): (Vec<_>, Vec<_>) =
+        plain.into_iter().map(|loaded| (loaded.tables, loaded.routines)).unzip();
+    let (droppable, others): (Vec<LoadedObject>, Vec<LoadedObject>) =
+        tables.into_iter().flatten().partition(is_droppable);
+    let (droppable_routines, others_routines): (Vec<LoadedObject>, Vec<LoadedObject>) =
+        routines.into_iter().flatten().partition(is_droppable);
     let there = if is_standby { "on the primary, " } else { "" };
-    if !droppable.is_empty() {
-        let is_own = droppable.iter().all(|table| table.owner == conninfo.user);
-        let of = if is_own { String::new() } else { format!(" (their owner: {})", owners(&droppable)) };
-        say(&format!("{stay}{of}; {there}this removes them: DROP TABLE {}", names(&droppable)));
+    if let Some(sql) = drop_sql(&droppable, &droppable_routines) {
+        let all = || droppable.iter().chain(&droppable_routines);
+        let is_own = all().all(|object| object.owner == conninfo.user);
+        let of = if is_own { String::new() } else { format!(" (their owner: {})", owners(all())) };
+        say(&format!("{stay}{of}; {there}this removes them: {sql}"));
     }
-    if !others.is_empty() {
+    if let Some(sql) = drop_sql(&others, &others_routines) {
         say(&format!(
-            "{stay}; role `{}` cannot remove them, their owner ({}) or a superuser can{}: DROP TABLE {}",
+            "{stay}; role `{}` cannot remove them, their owner ({}) or a superuser can{}: {sql}",
             conninfo.user,
-            owners(&others),
+            owners(others.iter().chain(&others_routines)),
             if is_standby { " on the primary" } else { "" },
-            names(&others)
         ));
     }
 }
 
-fn names(tables: &[LoadedTable]) -> String {
+fn owners<'a>(objects: impl Iterator<Item = &'a LoadedObject>) -> String {
+    let owners: BTreeSet<String> = objects.map(|object| format!("`{}`", object.owner)).collect();
+    owners.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// What drops tables, and then the routines that work on them, each by a statement of its own as all releases take it. `None` if
+/// there is nothing to drop.
+fn drop_sql(tables: &[LoadedObject], routines: &[LoadedObject]) -> Option<String> {
+    let of_tables = (!tables.is_empty()).then(|| format!("DROP TABLE {}", names(tables)));
+    let of_routines = routines.iter().map(|routine| format!("DROP {}", routine.name));
+    let all: Vec<String> = of_tables.into_iter().chain(of_routines).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+fn names(tables: &[LoadedObject]) -> String {
     tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 

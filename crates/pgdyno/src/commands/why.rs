@@ -247,8 +247,10 @@ fn choose(
     let groups = groups();
     let of = Circumstances { case, limiter, record, run, allow_changes, settable, groups: &groups };
     let (what_ifs, untested) = what_if::what_ifs(of);
+    // Before whatever limits, as in the report.
+    let shared = limiter.shared.as_ref().map_or(String::new(), |shared| format!("first, {shared}; then "));
     say(&format!(
-        "{}: {} ({} confidence): {}",
+        "{}: {shared}{} ({} confidence): {}",
         summary.label,
         limiter.name.as_str(),
         limiter.confidence.as_str(),

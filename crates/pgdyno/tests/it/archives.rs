@@ -472,3 +472,28 @@ fn a_dump_of_an_application_needs_none_of_its_roles() {
     let said = "; passed over, as this server does not have it: SET transaction_timeout";
     assert_eq!(ended.stderr.contains(said), is_known == "0", "{}", ended.stderr);
 }
+
+#[test]
+fn a_schema_file_says_what_the_server_lacks_for_it() {
+    let place = Place::new();
+    let bin_dir = bin_dir().display().to_string();
+    place.write("one.sql", "select count(*) from t;\n");
+    let refused = |sql: &str| {
+        place.write("schema.sql", sql);
+        let words = "run -f one.sql -c 1 --measure 2s --ramp-up 0s --repeats 1 --yes -o out";
+        let last = ["--set", "workload.data={files = [\"schema.sql\"]}", "--bin-dir", &bin_dir];
+        let ended = place.run(&words.split_whitespace().chain(last).collect::<Vec<&str>>()).expect(1);
+        fs::remove_dir_all(place.path("out")).ok();
+        ended.stderr
+    };
+    let tablespace = "needs a tablespace that this server does not have; create it before, on the server or";
+    let said = refused("create table t (n int) tablespace fast;\n");
+    assert!(said.contains(&format!("schema.sql:1:1 {tablespace}")), "{said}");
+    assert!(said.contains("tablespace \"fast\" does not exist"), "{said}");
+    let said = refused("set default_tablespace = fast;\ncreate table t (n int);\n");
+    assert!(said.contains(&format!("schema.sql:1:1 {tablespace}")), "{said}");
+    let said = refused("create extension no_such_thing;\n");
+    let extension = "schema.sql:1:1 needs an extension that this server's installation does not have; install its package";
+    assert!(said.contains(extension), "{said}");
+    place.expect_clean();
+}

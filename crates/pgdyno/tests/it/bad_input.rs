@@ -240,7 +240,7 @@ fn unreachable_servers_are_reported() {
     check(
         &format!("{socket} -c 99 {as_is}"),
         &[
-            "99 clients need 100 connections; the server has",
+            "99 clients need 101 connections; the server has",
             "max_connections 40",
             " fit: lower workload.clients (--clients), or raise max_connections",
         ],

@@ -62,6 +62,17 @@ fn a_server_is_judged_for_each_role_and_nothing_stays_on_it() {
     for (id, part) in [("jit", "rows"), ("autovacuum-naptime", "rows")] {
         assert!(fix(id, part).starts_with("as a superuser: alter system set "), "{}", fix(id, part));
     }
+    assert!(fix("all-stats", "sights").starts_with("grant pg_monitor to bench, as a superuser"));
+    assert!(fix("create-tables", "sights").starts_with("grant usage, create on schema public to bench, "));
+    let methods = pg.ask(
+        "postgres",
+        "select coalesce('lz4' = any (enumvals), false) from pg_settings where name = 'wal_compression'",
+    );
+    assert_eq!(
+        fix("wal-compression", "rows").contains("wal_compression = 'lz4'"),
+        methods == "t",
+        "also for this role"
+    );
     assert!(dump() == before, "doctor changed the database");
 
     let text = place.run(&["doctor", "--strict", "--server", &url]).expect(3);
@@ -77,6 +88,30 @@ fn a_server_is_judged_for_each_role_and_nothing_stays_on_it() {
     assert!(refused.stderr.contains("name that server too"), "{}", refused.stderr);
     let refused = place.run(&["doctor", "--apply=fsync"]).expect(1);
     assert!(refused.stderr.contains("pgdyno sets nothing for such a row"), "{}", refused.stderr);
+    place.expect_clean();
+}
+
+#[test]
+fn a_fix_has_the_names_of_role_and_database_and_can_be_executed_as_it_is() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let (database, quoted) = ("Shop of ROLE", "\"Shop of ROLE\"");
+    pg.execute("postgres", &format!("create database {quoted}"));
+    let url = format!("host={} port={} user=postgres dbname='{database}'", pg.dir().display(), pg.port);
+    pg.execute(database, &format!("alter role postgres in database {quoted} set jit = on"));
+    let jit = || {
+        let found = json(&place.run(&["doctor", &url, "--json"]).expect(0));
+        of(&found, "rows", "jit").clone()
+    };
+    let found = jit();
+    let fix = found["fix"].as_str().unwrap();
+    assert_eq!(
+        fix,
+        format!("alter role postgres in database {quoted} set jit = off; new sessions have it"),
+        "{found}"
+    );
+    pg.execute(database, fix.split(';').next().unwrap());
+    assert_eq!(jit()["verdict"], "fine");
+    pg.execute("postgres", &format!("drop database {quoted}"));
     place.expect_clean();
 }
 
@@ -98,8 +133,9 @@ fn advice_for_a_standby_is_what_it_takes() {
         fix("sights", "prewarm")
     );
     assert!(fix("sights", "create-tables").starts_with("name the primary"));
-    let naptime = fix("rows", "autovacuum-naptime");
-    for statement in naptime.split_inclusive(';') {
+    assert_eq!(of(&found, "rows", "autovacuum-naptime")["verdict"], "fine", "a standby does not vacuum");
+    let jit = fix("rows", "jit");
+    for statement in jit.split_inclusive(';') {
         session.execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
     // The options that doctor and the refusal name are enough to measure it.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
+use model::telemetry::reading::Tick;
 use testbed::bin_dir;
 
 use crate::harm::expect_made;
@@ -166,5 +167,21 @@ fn data_that_is_kept_is_not_announced_as_missing() {
     assert!(planned(&["--set", "workload.partitions=2"]), "of another layout");
     let of_fit = place.run(&[&["plan", "--fit=1min"], &with[..], &SHORT[..]].concat()).expect(0);
     assert!(!of_fit.stderr.contains("to load data that is missing"), "{}", of_fit.stderr);
+    place.expect_clean();
+}
+
+#[test]
+fn a_library_of_statement_statistics_that_is_preloaded_is_made_readable() {
+    let place = Place::new();
+    let bin_dir = bin_dir();
+    let with = ["--bin-dir", bin_dir.to_str().unwrap(), "-c", "1,2", "-o", "out"];
+    let library = ["--set", "server.settings.shared_preload_libraries=pg_stat_statements"];
+    place.run(&[&["run"], &SHORT[..], &with, &library].concat()).expect(0);
+    for run in place.results("out").runs {
+        let missing = &run.record.telemetry_unavailable;
+        assert!(!missing.contains_key("statements.calls"), "{missing:?}");
+        let is_counted = |tick: &Tick| tick.values.keys().any(|key| key.starts_with("statements.calls["));
+        assert!(run.ticks.iter().any(is_counted));
+    }
     place.expect_clean();
 }

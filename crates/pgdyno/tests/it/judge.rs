@@ -179,6 +179,16 @@ fn tables_by_url_that_init_would_not_make_are_named() {
     for evidence in ["index most", "trigger audit", "UNLOGGED"] {
         expect(&found, "tables-altered doubt", evidence);
     }
+
+    // What it advises has all that the command needs but the URL.
+    let study = analysis::study(&place.results("altered"));
+    let altered = study.runs[0].findings.iter().find(|finding| finding.id == "tables-altered").unwrap();
+    let (_, advice) = altered.advice.split_once("(pgdyno ").unwrap();
+    let (command, _) = advice.split_once(" --server URL)").unwrap();
+    assert_eq!(command, "init --replace -w tpcb -s 1");
+    place.run(&command.split(' ').chain(["--server", &target]).collect::<Vec<&str>>()).expect(0);
+    let found = built_in("again");
+    assert!(!found.iter().any(|text| text.starts_with("tables-altered")), "{found:#?}");
     place.expect_clean();
 }
 

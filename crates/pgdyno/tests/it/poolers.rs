@@ -29,6 +29,11 @@ pub(crate) struct Pooler {
 impl Pooler {
     /// Starts one in this mode; `None` where none is installed.
     pub(crate) fn start(server: &Server, mode: &str) -> Option<Pooler> {
+        Pooler::start_with(server, mode, "")
+    }
+
+    /// The same with more lines of configuration.
+    fn start_with(server: &Server, mode: &str, more: &str) -> Option<Pooler> {
         let named = std::env::var_os("PGDYNO_PGBOUNCER").map_or_else(|| PROGRAM.into(), PathBuf::from);
         let program = Some(named).filter(|path| Path::new(path).exists())?;
         let port = unused_port();
@@ -37,7 +42,7 @@ impl Pooler {
         let text = format!(
             "[databases]\nalias = host={0} port={1} user=postgres dbname=postgres\n* = host={0} port={1} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = any\npool_mode = {mode}\nlogfile = {2}\nserver_login_retry = 1\n\
-             ignore_startup_parameters = extra_float_digits,options\n",
+             ignore_startup_parameters = extra_float_digits,options\n{more}",
             server.dir().display(),
             server.port,
             log.display()
@@ -140,5 +145,69 @@ fn a_database_is_looked_at_by_the_name_that_the_server_has_for_it() {
     let missing = &run.record.telemetry_unavailable;
     assert!(!missing.contains_key("database.bytes"), "{missing:?}");
     assert!(missing["statements.calls"].ends_with("is not installed in `postgres`"), "{missing:?}");
+    place.expect_clean();
+}
+
+#[test]
+fn more_clients_than_a_pooler_has_sessions_for_are_refused_with_the_number_that_fits() {
+    let (place, server) = (Place::new(), Server::start(&Options::default()));
+    place.write("one.sql", "select 1;\n");
+    let command = |command: &str, pooler: &Pooler, database: &str, clients: &str| {
+        let url = format!("postgresql://postgres@127.0.0.1:{}/{database}", pooler.port);
+        let words = "-f one.sql --protocol simple --pace 100/s --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
+        let output = if command == "run" { &["-o", database][..] } else { &[] };
+        let last = ["-c", clients, "--server", &url];
+        let args: Vec<&str> = [command]
+            .into_iter()
+            .chain(words.split_whitespace())
+            .chain(last)
+            .chain(output.iter().copied())
+            .collect();
+        place.run(&args)
+    };
+    let refused = |pooler: &Pooler, words: &str| {
+        for name in ["plan", "run"] {
+            let ended = command(name, pooler, "postgres", "20").expect(1);
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(said.contains(words), "{name}: {said}");
+        }
+        assert!(!place.path("postgres/runs").exists(), "no run was begun");
+        std::fs::remove_dir_all(place.path("postgres")).ok();
+    };
+    let Some(pooler) = Pooler::start_with(&server, "session", "default_pool_size = 6\n") else {
+        return tell(SKIPPED);
+    };
+    refused(
+        &pooler,
+        "20 clients need 22 sessions, 2 of them pgdyno's; the pooler, which is in session mode, has 6 at the server for them \
+         (pool_size 6); at most 4 fit: lower workload.clients (--clients), or raise pool_size",
+    );
+    command("run", &pooler, "postgres", "4").expect(0);
+    let console = command("plan", &pooler, "pgbouncer", "4").expect(1);
+    let said = format!("{}{}", console.stdout, console.stderr);
+    assert!(
+        said.contains("is the console of PgBouncer, not a server; name a database that it leads to"),
+        "{said}"
+    );
+    drop(pooler);
+    std::fs::remove_dir_all(place.path("postgres")).unwrap();
+
+    let pooler = Pooler::start_with(&server, "transaction", "max_client_conn = 12\n").unwrap();
+    refused(&pooler, "the pooler lets in 12 (max_client_conn 12); at most 10 fit: lower workload.clients");
+    command("run", &pooler, "postgres", "10").expect(0);
+    drop(pooler);
+    std::fs::remove_dir_all(place.path("postgres")).unwrap();
+
+    // What the console does not show to our role is unknown: the run fails, and says why.
+    let users = server.path("users.txt");
+    std::fs::write(&users, "\"postgres\" \"\"\n").unwrap();
+    let hidden = format!("auth_type = trust\nauth_file = {}\nmax_client_conn = 12\n", users.display());
+    let pooler = Pooler::start_with(&server, "transaction", &hidden).unwrap();
+    command("plan", &pooler, "postgres", "20").expect(0);
+    let failed = command("run", &pooler, "postgres", "20").expect(1);
+    let said = format!("{}{}", failed.stdout, failed.stderr);
+    let words =
+        "(max_client_conn); lower workload.clients (--clients), or raise max_client_conn of the pooler";
+    assert!(said.contains(words), "{said}");
     place.expect_clean();
 }

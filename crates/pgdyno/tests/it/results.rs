@@ -152,3 +152,22 @@ fn results_of_two_places_become_one_study() {
     assert!(!place.path("no").exists());
     place.expect_clean();
 }
+
+#[test]
+fn the_history_of_an_experiment_that_goes_on_has_the_runs_that_have_ended() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let target = pg.admin_target(&pg.database());
+    let words = "run -w tpcb-select -s 1 -c 1 --measure 4s --ramp-up 0s --repeats 2 --yes -o out \
+                 --set prepare.settle=false --server";
+    let args: Vec<&str> = words.split_whitespace().chain([target.as_str(), PACE]).collect();
+    let running = place.start(place.command(&args));
+    place.wait_for_load("out", 1);
+    let history = |more: &[&str]| place.run(&[&["history", "out"], more].concat());
+    let none = history(&[]).expect(0);
+    assert!(none.stderr.contains(" has ended with a number that counts"), "{none:?}");
+    history(&["--fail-on", "slower"]).expect(2);
+    running.wait().expect(0);
+    let both = history(&[]).expect(0).stdout;
+    assert!(both.contains(": 2 runs\n") && both.contains("out run 2"), "{both}");
+    place.expect_clean();
+}

@@ -5,7 +5,7 @@ use model::run::phase::Phase;
 use model::telemetry::reading::TickSource;
 use testbed::{PASSWORD, Pg, run};
 
-use crate::tool::{Ended, PACE, Place, expect_sound};
+use crate::tool::{Ended, PACE, Place, expect_sound, wait_until};
 
 const CANNOT_CREATE: &str = "`bench` cannot create tables in schema `public` of database";
 const CANNOT_REPLACE: &str = "`bench` cannot replace table `public.pgbench_accounts`";
@@ -99,6 +99,15 @@ fn what_a_role_lacks_is_reported_at_once_and_nothing_changes() {
     server.expect(&["check"], 0, &["each table has the rows of its scale"]);
     server.expect(&["clean"], 0, &["no databases left behind"]);
 
+    let new = format!("postgres://bench:{PASSWORD}@127.0.0.1:{}/new", server.pg.port);
+    let said = server.place.run(&["init", "--create-database", "-s", "1", "--server", &new]).expect(1).stderr;
+    assert!(
+        said.contains(
+            "create database `new` needs a role that may: alter role bench createdb, as a superuser"
+        ),
+        "{said}"
+    );
+
     server.execute("revoke all on schema public from public");
     let none = "none of the schemas in the search path of `bench`";
     server.expect(&["plan", "run", "init", "check"], 1, &[none]);
@@ -162,7 +171,7 @@ fn more_clients_than_a_role_or_a_database_may_have_are_refused_with_the_number_t
         let name = whose.split(' ').next().unwrap();
         // A session of the command before may still be about to end.
         for words in [
-            format!("12 clients need 13 connections; {whose} has "),
+            format!("12 clients need 14 connections; {whose} has "),
             " free (connection limit 8, ".to_string(),
             format!(" fit: lower workload.clients (--clients), or raise its limit (alter {name} "),
         ] {
@@ -175,8 +184,17 @@ fn more_clients_than_a_role_or_a_database_may_have_are_refused_with_the_number_t
     refused("role bench");
     server.execute("alter role bench connection limit 20; alter database DATABASE connection limit 8");
     refused(&format!("database {}", server.database));
-    // So many do fit.
-    run("5").expect(0);
+    // The number that a plan says does fit, and one more does not.
+    let plan = || {
+        let options = "plan -s 1 --measure 2s --ramp-up 0s --repeats 1 -c 7 --server";
+        let last = [target.as_str()];
+        server.place.run(&options.split_whitespace().chain(last).collect::<Vec<&str>>()).expect(1)
+    };
+    wait_until("the end of the last command's sessions", || {
+        let ended = plan();
+        format!("{}{}", ended.stdout, ended.stderr).contains("at most 6 fit")
+    });
+    run("6").expect(0);
     assert!(server.place.first_run("out").record.done.unwrap().counts.committed > 0);
     server.place.expect_clean();
 }

@@ -53,6 +53,18 @@ fn tpcc_is_loaded_run_and_checked() {
         let text = std::fs::read_to_string(place.path(&format!("out/{page}"))).unwrap();
         assert!(text.contains("TPC-C-like") && text.contains("NOPM"), "{page}");
     }
+
+    // What clean says removes all that a load has made, routines too.
+    let clean = || place.run(&["clean", "--server", &server]).expect(0).stderr;
+    let said = clean();
+    let (_, sql) = said.split_once("this removes them: ").unwrap_or_else(|| panic!("{said}"));
+    assert!(sql.contains("DROP FUNCTION public.tpcc_"), "{said}");
+    pg.admin(&database).execute(sql).unwrap();
+    let left =
+        "select count(*) from pg_proc p join pg_namespace n on n.oid = pronamespace where nspname = 'public'";
+    assert_eq!(pg.admin(&database).query(left).unwrap().scalar(), Some("0"));
+    let said = clean();
+    assert!(!said.contains("stay"), "{said}");
     place.expect_clean();
 }
 

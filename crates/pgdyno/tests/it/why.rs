@@ -200,3 +200,23 @@ fn what_ifs_that_were_stopped_have_no_confidence_and_go_on_with_the_same_command
     );
     place.expect_clean();
 }
+
+#[test]
+fn clients_that_share_a_row_on_a_server_by_url_are_named_first_and_the_data_is_whole_afterwards() {
+    let (pg, place) = (Pg::shared(), Place::new());
+    let database = pg.database_of("postgres");
+    let target = pg.admin_target(&database);
+    let load = "-w tpcb -s 1 -c 16 --ramp-up 0s --measure 3s --repeats 1 --set prepare.settle=false --yes -q";
+    run(&place, &["run", "--server", &target, "-o", "out"], load).expect(0);
+    let args = ["why", "out", "-o", "whatif", "--time", "1s", "--measure", "1s", "--yes", "-q"];
+    let running = place.start(place.command(&args));
+    let named = "16 clients: first, 16 clients share 1 branch";
+    wait_until("the limiter", || running.has_said(named) || !running.is_alive());
+    if running.is_alive() {
+        running.signal(Signal::SIGINT);
+    }
+    let ended = running.wait();
+    assert!(ended.stderr.contains(named), "{ended:?}");
+    place.run(&["check", "--server", &target]).expect(0);
+    place.expect_clean();
+}

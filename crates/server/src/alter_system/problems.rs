@@ -12,7 +12,7 @@ use super::refused::refusal;
 use super::staged;
 use super::state::{self, Files, Now};
 use super::{goal, includes};
-use crate::database::facts::{is_so, is_superuser};
+use crate::database::facts::{in_recovery, is_so, is_superuser};
 use crate::database::target::{Flavor, Target};
 
 /// What an experiment wants to change on one server.
@@ -160,7 +160,7 @@ fn of_settings(session: &mut Session, wish: Wish) -> Result<Vec<String>> {
         found.extend(staged::problem(session, |_| false)?);
     }
     found.extend(includes::problem(session, &directory)?);
-    let in_recovery = is_so(session, "select pg_catalog.pg_is_in_recovery()");
+    let in_recovery = in_recovery(session);
     let wishes = levels.iter().flat_map(|(name, values)| {
         let known = now.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         known

@@ -12,7 +12,7 @@ use model::release::{Feature, Release, functions, privileges, settings};
 use wire::Session;
 
 use super::state::Now;
-use crate::database::facts::{is_so, is_superuser};
+use crate::database::facts::{in_recovery, is_so, is_superuser};
 
 /// Settings that a standby has to follow (<https://www.postgresql.org/docs/current/hot-standby.html>): each change is in the WAL,
 /// and a standby with a lower value pauses or stops when it gets there, as does whoever restores from an archive.
@@ -38,7 +38,7 @@ pub(super) fn problems<'a>(
 ) -> Result<Vec<String>> {
     let harms: BTreeSet<(&str, &str)> =
         wishes.filter_map(|(name, value, now)| Some((name, harm(name, value, now)?))).collect();
-    if harms.is_empty() || is_so(session, "select pg_catalog.pg_is_in_recovery()") {
+    if harms.is_empty() || in_recovery(session) {
         return Ok(Vec::new());
     }
     let signs = signs(session)?;

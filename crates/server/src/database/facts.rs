@@ -71,7 +71,7 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
         postmaster_start: ask(session, "select pg_catalog.pg_postmaster_start_time()").unwrap_or_default(),
         route: route(session),
         receivers,
-        in_recovery: ask(session, "select pg_catalog.pg_is_in_recovery()").is_ok_and(|answer| answer == "t"),
+        in_recovery: in_recovery(session),
         database_bytes,
         data_directory: value_of("data_directory"),
         settings,
@@ -148,6 +148,11 @@ pub(crate) fn ask(session: &mut Session, sql: &str) -> Result<String> {
 /// Whether the one value of a query is true; an error counts as false.
 pub(crate) fn is_so(session: &mut Session, sql: &str) -> bool {
     ask(session, sql).is_ok_and(|answer| answer == "t")
+}
+
+/// Whether the server is a standby; one that does not say counts as none.
+pub fn in_recovery(session: &mut Session) -> bool {
+    is_so(session, "select pg_catalog.pg_is_in_recovery()")
 }
 
 /// Whether our user may run CHECKPOINT.

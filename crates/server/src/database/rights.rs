@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use model::release::{Release, privileges};
-use model::run::rights::Rights;
+use model::run::rights::{LZ4, Rights};
 use model::run::server::ServerRecord;
 use wire::session::Extension;
 use wire::{Session, quote_ident, quote_literal};
@@ -31,6 +31,7 @@ pub fn rights(session: &mut Session, record: &ServerRecord, schema: Option<&str>
     );
     put("createdb", if may_create { Ok(none("may")) } else { Err(none("cannot create databases")) });
     put("io-timing", io_timing(session, record, is_superuser));
+    put(LZ4, lz4(session));
     put("create-tables", create_tables(session, record, schema, &role));
     for name in EXTENSIONS {
         put(name, extension(session, record, is_superuser, name));
@@ -74,6 +75,16 @@ fn io_timing(session: &mut Session, record: &ServerRecord, is_superuser: bool) -
         false => "off, and only a superuser may change it, or from 15 on a role that is granted SET on it"
             .to_string(),
     })
+}
+
+/// Whether the build can compress WAL by lz4: one without it does not have the value.
+fn lz4(session: &mut Session) -> Result<String, String> {
+    let sql = "select coalesce('lz4' = any (enumvals), false) from pg_catalog.pg_settings where name = 'wal_compression'";
+    if is_so(session, sql) {
+        Ok("there".to_string())
+    } else {
+        Err("wal_compression has no such value".to_string())
+    }
 }
 
 fn create_tables(

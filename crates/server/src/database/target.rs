@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use model::telemetry::watch::Backend;
 use wire::{Conninfo, Session};
 
-use crate::database::facts::{ask, is_so, is_superuser, version_num};
+use crate::database::facts::{ask, in_recovery, is_superuser, version_num};
 
 /// A running server that is measured as it is.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl Target {
             flavor: flavor_of(&version),
             version_num,
             is_superuser: is_superuser(session),
-            in_recovery: is_so(session, "select pg_catalog.pg_is_in_recovery()"),
+            in_recovery: in_recovery(session),
             // A pooler answers the start of a session itself, with a process id that it makes up.
             is_pooled: pid.parse() != Ok(session.backend_pid()),
             local: locate(session),
@@ -145,9 +145,19 @@ pub fn data_directory(session: &mut Session) -> Option<PathBuf> {
 /// # Errors
 /// Why it was not found, for people.
 pub fn wal_of(data: &Path) -> Result<PathBuf, String> {
-    let found = ["pg_wal", "pg_xlog"].map(|name| data.join(name)).into_iter().find(|path| path.exists());
-    let path =
-        found.ok_or(format!("`{}` has neither `pg_wal` nor `pg_xlog`, or we cannot look", data.display()))?;
+    let places = ["pg_wal", "pg_xlog"].map(|name| data.join(name));
+    let is_hidden = |path: &PathBuf| {
+        fs::metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    let Some(path) = places.iter().find(|path| path.exists()) else {
+        return Err(match places.iter().any(is_hidden) {
+            true => format!(
+                "`{}` is closed to this user; run pgdyno as the server's user or as root to see its WAL directory",
+                data.display()
+            ),
+            false => format!("`{}` has neither `pg_wal` nor `pg_xlog`", data.display()),
+        });
+    };
     path.canonicalize().map_err(|error| format!("`{}`: {error}", path.display()))
 }
 

@@ -38,6 +38,8 @@ pub enum StartFault {
     UnknownSetting,
     /// A setting has a value that the server refuses.
     BadValue,
+    /// The binaries have no io_uring.
+    NoRing,
     /// A socket's path is too long.
     SocketPath,
     /// A file that a setting names is missing.
@@ -57,7 +59,7 @@ pub enum StartFault {
 }
 
 /// What log lines mean: the first row whose text occurs decides.
-const MEANINGS: [(&str, StartFault); 23] = [
+const MEANINGS: [(&str, StartFault); 24] = [
     ("is too long (maximum", StartFault::SocketPath),
     ("could not map anonymous shared memory", StartFault::SharedMemory),
     ("could not create shared memory segment", StartFault::SharedMemory),
@@ -71,6 +73,7 @@ const MEANINGS: [(&str, StartFault); 23] = [
     ("\"postmaster.pid\" is empty", StartFault::EmptyLockFile),
     ("\"postmaster.pid\" already exists", StartFault::AlreadyRunning),
     ("unrecognized configuration parameter", StartFault::UnknownSetting),
+    ("invalid value for parameter \"io_method\": \"io_uring\"", StartFault::NoRing),
     ("invalid value for parameter", StartFault::BadValue),
     ("is outside the valid range for parameter", StartFault::BadValue),
     ("requires a numeric value", StartFault::BadValue),
@@ -114,6 +117,10 @@ impl StartFault {
                 "this server version has no such setting; correct the name or leave it out for this version"
             }
             StartFault::BadValue => "correct the value of the setting that PostgreSQL names",
+            StartFault::NoRing => {
+                "these binaries are made without io_uring, as fetched ones are: take worker, or measure an installed server or a build that has it \
+                 (--bin-dir, server.source)"
+            }
             StartFault::SocketPath => "set TMPDIR to a shorter path",
             StartFault::MissingFile => {
                 "the binaries lack this file (fetched binaries have the extensions of contrib, but no llvmjit); install it or take the setting out"

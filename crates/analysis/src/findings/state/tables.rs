@@ -38,7 +38,24 @@ fn tables_altered(context: &RunContext) -> Option<Finding> {
     found.sort_by_key(|(severity, _)| std::cmp::Reverse(*severity));
     let severity = found.first()?.0;
     let texts: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
-    Some(TABLES_ALTERED.finds(severity, list(&texts, 6)))
+    let finding = TABLES_ALTERED.finds(severity, list(&texts, 6));
+    Some(Finding { advice: advice(record), ..finding })
+}
+
+/// The rule's advice with the options that load the same data where the run found it.
+fn advice(record: &RunRecord) -> String {
+    let workload = &record.case.workload;
+    match Dataset::of(&workload.data) {
+        Some(dataset) if !record.case.server.source.is_embedded() => {
+            let again = format!(
+                "pgdyno init --replace -w {} -s {} --server URL",
+                dataset.row().workload.as_str(),
+                workload.scale
+            );
+            TABLES_ALTERED.advice.replace("pgdyno init --replace", &again)
+        }
+        _ => TABLES_ALTERED.advice.to_string(),
+    }
 }
 
 /// Properties of the tables that were asked for.

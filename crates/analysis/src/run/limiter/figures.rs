@@ -20,9 +20,9 @@ pub(super) fn of(facts: &Facts, first: Bottleneck, second: Option<Bottleneck>) -
     kept
 }
 
-/// The first figure of each stage that may limit, whatever does: what a lift of it is to lower.
+/// The first figure of each thing that may limit, whatever does: what a lift of it is to lower.
 pub(super) fn firsts(facts: &Facts) -> Vec<Figure> {
-    const STAGES: [Bottleneck; 8] = [
+    const THINGS: [Bottleneck; 10] = [
         Bottleneck::WalSync,
         Bottleneck::WalVolume,
         Bottleneck::Checkpoint,
@@ -31,8 +31,10 @@ pub(super) fn firsts(facts: &Facts) -> Vec<Figure> {
         Bottleneck::DataWrite,
         Bottleneck::Memory,
         Bottleneck::RowLock,
+        Bottleneck::Driver,
+        Bottleneck::OfferedLoad,
     ];
-    STAGES.into_iter().filter_map(|name| behind(facts, name).into_iter().next()).collect()
+    THINGS.into_iter().filter_map(|name| behind(facts, name).into_iter().next()).collect()
 }
 
 fn figure(label: impl Into<String>, share: f64, of: &'static str) -> Figure {

@@ -26,6 +26,7 @@ use workload::Schema;
 use super::{Facts, as_it_is, complete, expect_same, judge};
 use crate::site::Site;
 use crate::site::{requirements, settings};
+use crate::stage::connections::Keeper;
 use crate::stage::reach::reach;
 use crate::stage::{connections, copies, standbys};
 use crate::survey;
@@ -78,7 +79,7 @@ fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found)
     let refused = found.take(settings::problems(conninfo, cases, site.allowed));
     refused.into_iter().flatten().for_each(|why| found.say(why));
     let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
-    found.take(connections::check(&mut session, conninfo, most_clients, site.stop));
+    found.take(connections::check(&mut session, conninfo, (most_clients, Keeper::Later), site.stop));
     let standbys = found.take(standbys::problem(&mut session, cases));
     standbys.into_iter().flatten().for_each(|why| found.say(why));
     of_scripts(&mut session, cases, found);

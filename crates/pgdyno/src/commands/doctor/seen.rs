@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use analysis::doctor::{Examined, HostOf};
+use analysis::doctor::{Examined, HostOf, Names};
 use anyhow::{Context, Result};
 use dataset::{schema, session};
 use fleet::Eyes;
@@ -18,7 +18,7 @@ use server::database::rights::{n_sessions, rights};
 use server::database::target::{backend_of, data_directory, log_path, pools_transactions};
 use server::database::{facts, target::Flavor, target::Target};
 use wire::Conninfo;
-use wire::session::Session;
+use wire::session::{Session, quote_literal};
 
 use super::whose;
 use crate::front::cli::doctor::DoctorArgs;
@@ -39,6 +39,7 @@ pub(super) struct SeenHere {
     dirs: BTreeMap<String, PathBuf>,
     postmaster_pid: Option<u32>,
     rights: Rights,
+    names: Names,
 }
 
 /// The server.
@@ -82,6 +83,7 @@ impl SeenHere {
             dirs,
             postmaster_pid: None,
             rights: Rights::new(),
+            names: Names::default(),
         })
     }
 
@@ -103,7 +105,8 @@ impl SeenHere {
         let n_sessions = n_sessions(&mut session);
         let order = order(&mut session);
         let server = Some(SeenServer { record, place: conninfo.to_string(), n_sessions });
-        let seen = SeenHere { server, rights, ..SeenHere::of_machine()? };
+        let names = names(&mut session, schema.as_ref());
+        let seen = SeenHere { server, rights, names, ..SeenHere::of_machine()? };
         match host {
             Some(host) => seen.through_eyes(host, order),
             None => Ok(seen.with_server_here(&order)),
@@ -155,6 +158,7 @@ impl SeenHere {
             server: self.server.as_ref().map(|server| &server.record),
             rights: &self.rights,
             n_sessions: self.server.as_ref().and_then(|server| server.n_sessions),
+            names: &self.names,
         }
     }
 
@@ -177,6 +181,19 @@ impl SeenHere {
             }
         }
         about
+    }
+}
+
+/// As the server quotes them where that is necessary; what it does not say stays a placeholder.
+fn names(session: &mut Session, schema: Option<&workload::Schema>) -> Names {
+    let mut ask = |name: &str| {
+        let rows = session.query(&format!("select pg_catalog.quote_ident({name})")).ok()?;
+        rows.scalar().map(str::to_string)
+    };
+    Names {
+        role: ask("current_user"),
+        database: ask("pg_catalog.current_database()"),
+        schema: schema.and_then(|schema| ask(&quote_literal(schema.name()))),
     }
 }
 

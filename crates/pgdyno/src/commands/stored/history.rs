@@ -48,6 +48,12 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
         }
     }
     let found = histories(&experiments);
+    if found.is_empty() && !args.json {
+        say(&format!(
+            "no run of `{name}` has ended with a number that counts; `pgdyno list` shows what is going on"
+        ));
+        return Ok(args.fail_on.map_or(Exit::Done, |_| Exit::Partial));
+    }
     if args.json {
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&found)?))?;
     } else {

@@ -33,6 +33,20 @@ pub fn lacks(cache: &Cache, source: &Source) -> Option<String> {
         Some(_) => [&TOOLS[..], &REPOSITORY_TOOLS[..]].concat(),
     };
     let missing: Vec<&str> = tools.into_iter().filter(|tool| !is_on_path(tool)).collect();
+    let is_here = Path::new(source.tree).exists() || has_mirror(&builds, source.tree);
+    let is_asked = !is_here && source.revision.is_some() && !missing.contains(&GIT);
+    let asked = is_asked.then(|| ask(source.tree, source.revision.unwrap_or(HEAD)));
+    // First: nobody is to install programs for a revision that does not exist. ls-remote does not know commits.
+    if let (Some(Ok(output)), Some(revision)) = (&asked, source.revision)
+        && output.status.success()
+        && output.stdout.is_empty()
+        && !may_be_commit(revision)
+    {
+        return Some(format!(
+            "the repository `{}` has no tag or branch {revision}; name a release or a revision that exists",
+            source.tree
+        ));
+    }
     if !missing.is_empty() {
         let words = super::words(source);
         return Some(format!(
@@ -40,11 +54,7 @@ pub fn lacks(cache: &Cache, source: &Source) -> Option<String> {
             missing.join(", ")
         ));
     }
-    let is_here = Path::new(source.tree).exists() || has_mirror(&builds, source.tree);
-    if is_here || source.revision.is_none() {
-        return None;
-    }
-    let why = match ask_for_head(source.tree) {
+    let why = match asked? {
         Ok(output) if output.status.success() => return None,
         Ok(output) => {
             String::from_utf8_lossy(&output.stderr).lines().next_back().unwrap_or_default().to_string()
@@ -57,14 +67,23 @@ pub fn lacks(cache: &Cache, source: &Source) -> Option<String> {
     ))
 }
 
-/// What git says about a repository on another machine, asked as whoever would fetch it: with root's keys and credential
+/// The revision that every repository has.
+const HEAD: &str = "HEAD";
+
+/// Whether git may take it for a commit, of which it is the hash or a beginning of it.
+fn may_be_commit(revision: &str) -> bool {
+    const SHORTEST: usize = 4;
+    revision.len() >= SHORTEST && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What git says about a revision of a repository on another machine, asked as whoever would fetch it: with root's keys and credential
 /// helpers, root would talk to a machine that only the server's user is to fetch from, and find what that user cannot read.
-fn ask_for_head(address: &str) -> Result<Output> {
+fn ask(address: &str, revision: &str) -> Result<Output> {
     let maker = Maker::of_what_is_fetched()?;
     let home = maker.passing_home()?;
     let home = home.as_ref().map(|scratch| scratch.given.as_path());
     let mut command = Command::new(GIT);
-    command.args(["ls-remote", "--quiet", "--", address, "HEAD"]);
+    command.args(["ls-remote", "--quiet", "--", address, revision]);
     maker.prepare(&mut command, home);
     if let Some(home) = home {
         command.current_dir(home);

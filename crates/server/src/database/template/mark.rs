@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use wire::{Session, quote_ident, quote_literal};
+use wire::{Session, SessionError, quote_ident, quote_literal};
 
 /// The word before the mark itself, for users who list databases.
 const WORD: &str = "pgdyno ";
@@ -67,11 +67,25 @@ pub fn create_database(maintenance: &mut Session, name: &str) -> Result<bool> {
         );
     }
     let sql = format!("create database {}", quote_ident(name));
-    maintenance.execute(&sql).with_context(|| format!("create database `{name}`"))?;
+    if let Err(error) = maintenance.execute(&sql) {
+        let is_denied = matches!(&error, SessionError::Server(error) if error.is_denied());
+        let needs = if is_denied { needs_createdb(maintenance) } else { String::new() };
+        return Err(error).with_context(|| format!("create database `{name}`{needs}"));
+    }
     let oid = oid_of(maintenance, name)?.with_context(|| format!("database `{name}` is gone again"))?;
     let mark = Mark { kind: Kind::Made, of: name.to_string(), oid, inventory: None };
     maintenance.execute(&mark.comment_sql(name)).context("mark the database as created by pgdyno")?;
     Ok(true)
+}
+
+/// What lets our role create databases.
+fn needs_createdb(session: &mut Session) -> String {
+    let role = session.query("select pg_catalog.quote_ident(current_user)");
+    let role = role.ok().and_then(|rows| rows.scalar().map(str::to_string)).unwrap_or("ROLE".to_string());
+    format!(
+        " needs a role that may: alter role {role} createdb, as a superuser or a role with CREATEROLE; or let one of them create it, and \
+         leave --create-database out"
+    )
 }
 
 /// The OID of the database `name`.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::experiment::case::workload::WorkloadKind;
 use crate::experiment::script::CaseData;
