@@ -18,7 +18,7 @@ const OPTIONS: Options = Options {
     hba: Some("local all postgres trust\nhost all bench 127.0.0.1/32 scram-sha-256\n"),
     has_tcp: true,
     certificate: Some(Certificate::SelfSigned),
-    may_be_in_memory: true,
+    is_on_disk: false,
 };
 
 /// A running server with the role `bench`.

@@ -25,9 +25,9 @@ pub struct Options<'a> {
     pub has_tcp: bool,
     /// Turns TLS on.
     pub certificate: Option<Certificate>,
-    /// Whether its directory may be in memory. Without fsync nothing has to reach a disk, and there the thousand files of a
-    /// cluster take a tenth of the time.
-    pub may_be_in_memory: bool,
+    /// Whether its directory must be on a disk. Without fsync nothing has to reach one, and in memory the thousand files of a cluster
+    /// take a tenth of the time.
+    pub is_on_disk: bool,
 }
 
 /// Never started: `data`, the socket and the log are in one directory.
@@ -43,7 +43,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn create(options: &Options) -> Cluster {
-        let dir = options.may_be_in_memory.then(place_in_memory).flatten().unwrap_or_else(place);
+        let dir = if options.is_on_disk { place() } else { place_in_memory() };
         give_to_server_user(dir.path());
         let mut settings = vec!["fsync=off".to_string()];
         settings.extend(options.settings.iter().map(|setting| (*setting).to_string()));
@@ -67,7 +67,7 @@ impl Cluster {
 
     /// A copy of the cluster of a running server, as its standby.
     pub(crate) fn standby_of(primary: &Cluster) -> Cluster {
-        let dir = place();
+        let dir = place_in_memory();
         give_to_server_user(dir.path());
         let cluster =
             Cluster { dir, port: SOCKET_ONLY_PORT, settings: primary.settings.clone(), _template: None };

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::binaries::program;
 use crate::process::run;
 use crate::shared::Shared;
-use crate::user::{Apart, as_server_user, give_to_server_user, place, place_in_memory};
+use crate::user::{Apart, as_server_user, give_to_server_user, place_in_memory};
 
 /// Where the first page of a WAL segment has the system identifier (`xlp_sysid` of `XLogLongPageHeaderData`).
 const WAL_IDENTIFIER_OFFSET: u64 = 24;
@@ -36,7 +36,7 @@ impl Template {
     }
 
     fn initialize() -> Template {
-        let dir = place_in_memory().unwrap_or_else(place);
+        let dir = place_in_memory();
         give_to_server_user(dir.path());
         // Whose it is, for whoever kills this program.
         fs::write(dir.path().join(format!("template-of-{}", std::process::id())), "").unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nix::sys::statvfs::statvfs;
+use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{User, chown, geteuid};
 use tempfile::TempDir;
 
@@ -15,6 +15,9 @@ const USERS: [&str; 2] = ["postgres", "nobody"];
 
 /// A dozen servers with a gigabyte of WAL each; containers often have 64 MB.
 const ROOM_BYTES: u64 = 12 << 30;
+
+/// Before the names of directories of servers.
+const PREFIX: &str = "pgdyno-test-";
 
 /// A temporary directory far from those of other tests on the disk; it goes when this is dropped.
 ///
@@ -49,6 +52,17 @@ impl Apart {
         Apart { path, _outer: outer }
     }
 
+    /// The same in memory, below `PGDYNO_TEST_MEMORY` if that is set; `None` where there is too little room for the servers of tests
+    /// that run at the same time, or where nothing can be executed.
+    #[must_use]
+    pub fn in_memory(prefix: &str) -> Option<Apart> {
+        let memory = PathBuf::from(std::env::var_os("PGDYNO_TEST_MEMORY").unwrap_or("/dev/shm".into()));
+        let facts = statvfs(&memory).ok()?;
+        let free_bytes = facts.blocks_available() * facts.fragment_size();
+        let is_usable = free_bytes >= ROOM_BYTES && !facts.flags().contains(FsFlags::ST_NOEXEC);
+        is_usable.then(|| Apart::make(&memory, prefix))
+    }
+
     /// The directory that is apart.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -63,19 +77,12 @@ impl Apart {
 #[must_use]
 pub fn place() -> Apart {
     // Not in TMPDIR: the name of a unix socket may have only 107 bytes.
-    place_in(Path::new("/tmp"))
+    Apart::make(Path::new("/tmp"), PREFIX)
 }
 
-/// The same in memory; `None` where there is too little room for the servers of tests that run at the same time.
-pub(crate) fn place_in_memory() -> Option<Apart> {
-    let memory = Path::new("/dev/shm");
-    let facts = statvfs(memory).ok()?;
-    let free_bytes = facts.blocks_available() * facts.fragment_size();
-    (free_bytes >= ROOM_BYTES).then(|| place_in(memory))
-}
-
-fn place_in(parent: &Path) -> Apart {
-    Apart::make(parent, "pgdyno-test-")
+/// The same in memory, if there is room.
+pub(crate) fn place_in_memory() -> Apart {
+    Apart::in_memory(PREFIX).unwrap_or_else(place)
 }
 
 /// Lets `command` run as the server's user if we are root.

@@ -17,7 +17,7 @@ const OPTIONS: Options = Options {
     hba: None,
     has_tcp: false,
     certificate: None,
-    may_be_in_memory: false,
+    is_on_disk: false,
 };
 
 /// A running server.

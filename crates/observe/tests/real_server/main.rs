@@ -32,7 +32,7 @@ const OPTIONS: Options = Options {
     hba: None,
     has_tcp: false,
     certificate: None,
-    may_be_in_memory: false,
+    is_on_disk: false,
 };
 
 fn pgbench(server: &Server, args: &[&str]) -> Command {

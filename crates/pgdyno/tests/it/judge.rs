@@ -76,7 +76,7 @@ pub(crate) const WRITE: &str = "\\set aid random(1, 100000)\n\
 
 #[test]
 fn a_server_by_url_that_logs_statements_is_doubted() {
-    let (place, pg) = (Place::new(), Pg::shared());
+    let (place, pg) = (Place::on_disk(), Pg::shared());
     let (database, target) = loaded(&place, &pg);
     let read = place.write("read.sql", READ);
     let args = ["--server", &target, "-f", read.to_str().unwrap()];
@@ -88,7 +88,7 @@ fn a_server_by_url_that_logs_statements_is_doubted() {
 
 #[test]
 fn own_tables_that_write_no_wal_are_not_durable() {
-    let (place, pg) = (Place::new(), Pg::shared());
+    let (place, pg) = (Place::on_disk(), Pg::shared());
     let (database, target) = loaded(&place, &pg);
     let tables = "create unlogged table quick (id int primary key, n int);\ncreate table slow (id int primary key, n int);\n\
                   insert into quick select i, 0 from generate_series(1, 100) i;\ninsert into slow select * from quick;\n";
@@ -116,7 +116,7 @@ fn own_tables_that_write_no_wal_are_not_durable() {
 
 #[test]
 fn a_row_above_our_limit_is_our_limit() {
-    let (place, pg) = (Place::new(), Pg::shared());
+    let (place, pg) = (Place::on_disk(), Pg::shared());
     let (_, target) = loaded(&place, &pg);
     let script = place.write("long.sql", "SELECT repeat('x', 3000000);\n");
     let args = ["--server", &target, "-f", script.to_str().unwrap(), "--set", "workload.max_message_mib=1"];
@@ -129,7 +129,7 @@ fn a_row_above_our_limit_is_our_limit() {
 
 #[test]
 fn our_server_that_logs_durations_and_vacuums_each_second_is_doubted() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let bin_dir = bin_dir().display().to_string();
     let options = "run --repeats 1 -w tpcb -s 1 -c 2 --measure 3s --ramp-up 0s --json -o out \
                    --set server.settings.autovacuum_naptime=1s --set server.settings.autovacuum_vacuum_threshold=1 \
@@ -150,7 +150,7 @@ fn our_server_that_logs_durations_and_vacuums_each_second_is_doubted() {
 
 #[test]
 fn tables_by_url_that_init_would_not_make_are_named() {
-    let (place, pg) = (Place::new(), Pg::shared());
+    let (place, pg) = (Place::on_disk(), Pg::shared());
     let (database, target) = loaded(&place, &pg);
     let built_in = ["--server", &target, "--set", "prepare.restore=false", "-s", "1"];
     let built_in = |output: &'static str| {
@@ -194,7 +194,7 @@ fn tables_by_url_that_init_would_not_make_are_named() {
 
 #[test]
 fn statements_by_url_that_find_no_rows_are_void_and_those_that_find_some_are_not() {
-    let (place, pg) = (Place::new(), Pg::shared());
+    let (place, pg) = (Place::on_disk(), Pg::shared());
     let (database, target) = loaded(&place, &pg);
     let run = |name: &str, script: &str| {
         let file = place.write(&format!("{name}.sql"), script);
@@ -222,7 +222,7 @@ fn statements_by_url_that_find_no_rows_are_void_and_those_that_find_some_are_not
 
 #[test]
 fn statements_on_our_server_that_find_no_rows_are_void() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let bin_dir = bin_dir().display().to_string();
     let beyond = place.write("beyond.sql", BEYOND);
     let options =
@@ -238,7 +238,7 @@ fn statements_on_our_server_that_find_no_rows_are_void() {
 
 #[test]
 fn scripts_without_statements_have_no_number() {
-    let (place, pg) = (Place::new(), Pg::shared());
+    let (place, pg) = (Place::on_disk(), Pg::shared());
     let target = pg.admin_target(&pg.database());
     let (none, one) = (place.write("none.sql", "\\set a 1\n"), place.write("one.sql", "SELECT 1;\n"));
     let (none, one) = (none.to_str().unwrap(), one.to_str().unwrap());
@@ -258,9 +258,13 @@ fn scripts_without_statements_have_no_number() {
 
 #[test]
 fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let servers = ["on", "off"].map(|fsync| {
-        Server::start(&Options { settings: &[&format!("fsync={fsync}")], ..Options::default() })
+        Server::start(&Options {
+            settings: &[&format!("fsync={fsync}")],
+            is_on_disk: true,
+            ..Options::default()
+        })
     });
     let [(unhurried, a), (database, b)] = [0, 1].map(|side| loaded(&place, &servers[side]));
     let write = place.write("write.sql", &format!("SELECT hurry();\n{WRITE}"));
@@ -308,8 +312,8 @@ fn what_only_one_side_does_decides_the_grade_of_a_comparison() {
 
 #[test]
 fn doubts_about_both_sides_are_doubts_about_their_comparison() {
-    let place = Place::new();
-    let server = Server::start(&Options { settings: &["fsync=off"], ..Options::default() });
+    let place = Place::on_disk();
+    let server = Server::start(&Options { settings: &["fsync=off"], is_on_disk: true, ..Options::default() });
     let [a, b] = [0, 1].map(|_| format!("server.url={}", loaded(&place, &server).1));
     let write = place.write("write.sql", WRITE);
     let (found, grade) = compare(&place, "out", &["--a", &a, "--b", &b, "-f", write.to_str().unwrap()]);
@@ -322,7 +326,7 @@ fn doubts_about_both_sides_are_doubts_about_their_comparison() {
 
 #[test]
 fn one_server_under_two_names_is_noticed_and_one_database_refused() {
-    let (place, pg) = (Place::new(), Pg::shared());
+    let (place, pg) = (Place::on_disk(), Pg::shared());
     let [one, other] = [pg.database(), pg.database()];
     let script = place.write("one.sql", "SELECT 1;\n");
     let a = format!("server.url={}", pg.admin_target(&one));
@@ -356,8 +360,8 @@ fn one_server_under_two_names_is_noticed_and_one_database_refused() {
 
 #[test]
 fn poolers_and_proxies_are_named_also_on_one_side() {
-    let place = Place::new();
-    let server = Server::start(&Options { has_tcp: true, ..Options::default() });
+    let place = Place::on_disk();
+    let server = Server::start(&Options { has_tcp: true, is_on_disk: true, ..Options::default() });
     let database = server.database_of("postgres");
     let script = place.write("one.sql", "SELECT 1;\n");
     let run = |output: &str, port: u16| {
@@ -397,8 +401,8 @@ fn poolers_and_proxies_are_named_also_on_one_side() {
 
 #[test]
 fn a_pooler_that_loses_prepared_statements_gets_the_extended_protocol_unless_one_was_chosen() {
-    let place = Place::new();
-    let server = Server::start(&Options { has_tcp: true, ..Options::default() });
+    let place = Place::on_disk();
+    let server = Server::start(&Options { has_tcp: true, is_on_disk: true, ..Options::default() });
     let Some(pooler) = Pooler::start(&server, "transaction") else { return tell(poolers::SKIPPED) };
     let database = server.database_of("postgres");
     let script = place.write("one.sql", "SELECT 1;\n");

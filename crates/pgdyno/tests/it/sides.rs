@@ -35,10 +35,11 @@ fn expect_of_b(found: &[String], severity: &str, id: &str, evidence: &str) {
 
 #[test]
 fn what_happens_on_the_server_of_one_side_is_named() {
-    let place = Place::new();
+    let place = Place::on_disk();
     // On a slow machine, tables that were loaded just now would be analyzed during A's run, too.
-    let servers = ["autovacuum_naptime=1h", "autovacuum_naptime=1s"]
-        .map(|naptime| Server::start(&Options { settings: &[naptime], ..Options::default() }));
+    let servers = ["autovacuum_naptime=1h", "autovacuum_naptime=1s"].map(|naptime| {
+        Server::start(&Options { settings: &[naptime], is_on_disk: true, ..Options::default() })
+    });
     let [(quiet, a), (busy, b)] = [0, 1].map(|side| loaded(&place, &servers[side]));
     let function =
         |body: &str| format!("create function may_fail(n int) returns int language sql as '{body}'");
@@ -103,7 +104,7 @@ fn wal_in_memory_and_logging_of_one_side_of_our_servers_are_named() {
     if !mounts.lines().any(|line| line.contains(" /dev/shm tmpfs ")) {
         return tell("skipped: /dev/shm is no tmpfs here");
     }
-    let place = Place::new();
+    let place = Place::on_disk();
     let memory = tempfile::Builder::new().prefix("pgdyno-it-").tempdir_in("/dev/shm").unwrap();
     fs::set_permissions(memory.path(), Permissions::from_mode(0o755)).unwrap();
     let bin_dir = format!("server.bin_dir={}", bin_dir().display());

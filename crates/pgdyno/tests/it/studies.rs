@@ -10,8 +10,8 @@ use crate::tool::Place;
 
 #[test]
 fn conditions_of_a_study_are_printed_and_held_against_the_server() {
-    let place = Place::new();
-    let server = Server::start(&Options { settings: &["fsync=off"], ..Options::default() });
+    let place = Place::on_disk();
+    let server = Server::start(&Options { settings: &["fsync=off"], is_on_disk: true, ..Options::default() });
     let (_, url) = loaded(&place, &server);
     let script = place.write("write.sql", "insert into pgbench_history (tid) values (1);\n");
     let conditions = "experiment.conditions=[\"fsync=off\", \"full_page_writes=off\", \"disks by LUKS\"]";
@@ -38,7 +38,7 @@ fn conditions_of_a_study_are_printed_and_held_against_the_server() {
 
 #[test]
 fn placeholders_of_a_study_are_refused_and_fitted() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let refused = place.run(&["plan", "piops"]).expect(1);
     assert!(
         refused.stderr.contains("m1-large.example, raid.example, single.example name no machine"),
@@ -56,7 +56,7 @@ fn placeholders_of_a_study_are_refused_and_fitted() {
 
 #[test]
 fn fit_says_what_is_left_of_each_figure_and_how_long_it_takes() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let fitted = place.run(&["plan", "piops", "--fit=15min", "--set", "server.version=18"]).expect(0);
     for words in [
         "fit:   kept     Box plot of throughput over all runs, for each target: target 2 of 2",

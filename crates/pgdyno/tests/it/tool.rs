@@ -26,8 +26,8 @@ const DEADLINE: Duration = Duration::from_secs(90);
 /// transactions without which a number does not count.
 pub(crate) const PACE: &str = "--pace=100/s";
 
-/// For experiments on servers that pgdyno starts again and again: shared buffers of a quarter of the memory, the default, take a
-/// tenth of a second of each start.
+/// For servers that pgdyno starts. Shared buffers of a quarter of the memory, the default, take a tenth of a second of each start,
+/// and before and after each load the server lists every page of them.
 pub(crate) const SMALL: &str = "server.settings.shared_buffers=64MB";
 
 /// The directory of a test's pgdyno.
@@ -59,9 +59,17 @@ impl Ended {
 }
 
 impl Place {
-    /// A place with nothing in it.
+    /// A place with nothing in it, in memory if there is room.
     pub(crate) fn new() -> Place {
-        let dir = Apart::make(&std::env::temp_dir(), "pgdyno-it-");
+        Place::of(Apart::in_memory("pgdyno-it-").unwrap_or_else(on_disk))
+    }
+
+    /// A place with nothing in it, on a disk. What is in memory is not durable, which hides what else is not.
+    pub(crate) fn on_disk() -> Place {
+        Place::of(on_disk())
+    }
+
+    fn of(dir: Apart) -> Place {
         for name in ["cache", "tmp", "home"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
@@ -106,6 +114,9 @@ impl Place {
         // Tests count runs: other load on the machine must not cause repeats.
         if measures_alone(args) {
             command.args(["--set", "run.repeat_disturbed=0"]);
+        }
+        if measures_own_server(args) {
+            command.args(["--set", SMALL]);
         }
         command.env("HOME", self.path("home")).env("TMPDIR", self.path("tmp"));
         command.env("PGDYNO_CACHE", self.path("cache"));
@@ -183,6 +194,10 @@ impl Place {
         let left: Vec<_> = fs::read_dir(self.path("tmp")).unwrap().flatten().map(|e| e.path()).collect();
         assert_eq!(left, Vec::<PathBuf>::new());
     }
+}
+
+fn on_disk() -> Apart {
+    Apart::make(&std::env::temp_dir(), "pgdyno-it-")
 }
 
 impl Drop for Place {
@@ -482,13 +497,26 @@ pub(crate) fn tell(line: &str) {
 
 /// Whether these arguments plan runs, and do not mention repeats.
 fn measures_alone(args: &[&str]) -> bool {
-    let has = |words: &[&str]| args.iter().any(|arg| words.iter().any(|word| arg.contains(word)));
+    plans_runs(args) && !has_any(args, &["repeat_disturbed"])
+}
+
+/// Whether these arguments measure a server that pgdyno starts, and leave its shared buffers open.
+fn measures_own_server(args: &[&str]) -> bool {
+    let is_of_options = args.get(1).is_some_and(|arg| arg.starts_with('-'));
+    let is_own = is_of_options || has_any(args, &["--bin-dir"]);
+    let is_measured = args.first() != Some(&"plan");
+    plans_runs(args) && is_measured && is_own && !has_any(args, &["--server", "server.url", "shared_buffers"])
+}
+
+fn plans_runs(args: &[&str]) -> bool {
     match args.first() {
-        Some(&("run" | "plan")) => !has(&["--resume", "--list", "repeat_disturbed"]),
-        Some(&"compare") => {
-            (args.contains(&"--a") || args.contains(&"--b") || args.contains(&"--aa"))
-                && !has(&["repeat_disturbed"])
-        }
+        Some(&("run" | "plan")) => !has_any(args, &["--resume", "--list"]),
+        Some(&"compare") => args.iter().any(|arg| ["--a", "--b", "--aa"].contains(arg)),
         _ => false,
     }
+}
+
+/// Whether one of these is part of an argument.
+fn has_any(args: &[&str], words: &[&str]) -> bool {
+    args.iter().any(|arg| words.iter().any(|word| arg.contains(word)))
 }

@@ -13,7 +13,7 @@ fn args<'a>(parts: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn unlogged_tables_are_a_level_with_data_of_its_own() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let bin_dir = bin_dir().display().to_string();
     let set = ["--set", "workload.unlogged=[false,true]", "--bin-dir", &bin_dir];
     let plan = place.run(&[&args(&["plan -c 2 -s 1"])[..], &set].concat()).expect(0).stdout;
@@ -49,7 +49,7 @@ fn unlogged_tables_are_a_level_with_data_of_its_own() {
 
 #[test]
 fn unlogged_tables_that_init_loaded_are_used_where_they_are_asked_for() {
-    let (place, pg) = (Place::new(), Pg::shared());
+    let (place, pg) = (Place::on_disk(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);
     let init = args(&["init -s 1 --unlogged --partitions 2 --server"]);
@@ -80,7 +80,7 @@ fn unlogged_tables_that_init_loaded_are_used_where_they_are_asked_for() {
 /// The public question: are my inserts faster into an UNLOGGED table?
 #[test]
 fn a_comparison_that_asks_for_unlogged_tables_on_one_side_counts() {
-    let place = Place::new();
+    let place = Place::on_disk();
     let bin_dir = bin_dir().display().to_string();
     let script = place.write("insert.sql", "insert into t values (1);\n").display().to_string();
     let [a, b] = [("logged", ""), ("unlogged", "unlogged ")].map(|(name, word)| {

@@ -24,7 +24,7 @@ const OPTIONS: Options = Options {
     hba: None,
     has_tcp: false,
     certificate: None,
-    may_be_in_memory: false,
+    is_on_disk: false,
 };
 
 /// The program to run.

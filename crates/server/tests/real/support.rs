@@ -9,7 +9,11 @@ use server::{Binaries, Cache, Cluster, InitOptions};
 use wire::{Conninfo, Session};
 
 use testbed::Apart;
-pub(crate) use testbed::place;
+
+/// A temporary directory, in memory if there is room.
+pub(crate) fn place() -> Apart {
+    Apart::in_memory("pgdyno-test-").unwrap_or_else(testbed::place)
+}
 
 /// A release series from a cache in the build directory, fetched over the network if it is not there yet.
 pub(crate) fn fetched(series: &str) -> Binaries {

@@ -41,7 +41,7 @@ impl Cluster {
             hba: Some(HBA),
             has_tcp: true,
             certificate: Some(certificate),
-            may_be_in_memory: false,
+            is_on_disk: false,
         });
         server.execute(
             "postgres",
